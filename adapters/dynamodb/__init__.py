@@ -1,0 +1,1 @@
+"""Amazon DynamoDB, API version 2012-08-10, JSON 1.0 over one POST endpoint."""

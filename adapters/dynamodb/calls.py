@@ -1,0 +1,45 @@
+"""One call of an operation: what a handler gets, and how it finds its table.
+
+A handler is a generator function `operation(call) -> Exchange`. It parses `call.input` to commands, yields lists of them,
+and returns the answer: a dict, or the bytes of a JSON object that it spliced itself. It raises ServiceError (errors.py) or
+lets a GatewayError pass; the blueprint turns both into this dialect's error replies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.engine.engine import one
+from gateway.http import House
+from gateway.model.commands import Exchange, FindTable
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls: the access key id, and what its signature said; `namespace` is where its tables live."""
+
+    access_id: str
+    account: str
+    region: str
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call whose request has passed shapes.check: known members only, of the right JSON types, null members dropped."""
+
+    operation: str
+    input: dict[str, Any]
+    caller: Caller
+    house: House
+
+
+def find_table(call: Call, name: str) -> Exchange:
+    """The descriptor of a table of the caller's, by its name or ARN. Raises TableMissing."""
+    if name.startswith("arn:"):
+        name = name.rpartition("/")[2]
+    table = call.house.engine.cached_table(call.caller.namespace, name)
+    if table is None:
+        table = yield from one(FindTable(call.caller.namespace, name))
+    return table

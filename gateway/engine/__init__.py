@@ -1,0 +1,1 @@
+"""What commands mean; the only place that opens transactions."""

@@ -1,0 +1,222 @@
+"""What adapters ask the engine for, and what they get: a closed union of commands, each with its outcome.
+
+`engine.run` takes a list of commands and answers a list of the same length: for each command its outcome, or the
+GatewayError that it met. Commands of one list are independent of each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.model.keys import KeySchema, Position
+from gateway.model.predicates import ALWAYS, Predicate, View
+from gateway.model.ranges import KeyRange
+from gateway.model.rows import Row
+from gateway.model.tables import Index, Rules, Table
+from gateway.model.writes import Write
+
+# Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """Read one row. Outcome: Row or None."""
+
+    table: Table
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAll:
+    """Read rows, of any tables, as they were at one moment. Outcome: list of Row or None, in order."""
+
+    gets: tuple[Get, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageLimits:
+    """Where a page stops: rows looked at, rows returned, billed bytes looked at, time. A page holds at least one row."""
+
+    scanned: int | None = None
+    returned: int | None = None
+    size_bytes: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One of `total` parts of a table, by hash of the partition."""
+
+    number: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Read a page of a table or one of its indexes, in key order. Outcome: Page.
+
+    `range` is over entry positions if there is an index. With a `segment`, `after` (a row's position) resumes, and the
+    range is not looked at.
+    """
+
+    table: Table
+    range: KeyRange
+    limits: PageLimits
+    index: Index | None = None
+    reverse: bool = False
+    filter: Predicate = ALWAYS
+    view: View | None = None
+    segment: Segment | None = None
+    after: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page: the rows that passed the filter; how many rows and billed bytes were looked at; `last`: the last row looked
+    at, if a limit stopped the page; `next`: the first row not looked at, None when the range is exhausted."""
+
+    rows: list[Row]
+    scanned: int
+    scanned_bytes: int
+    last: Row | None
+    next: Row | None
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """An idempotency token: a name in a scope, what the request was (digest), and how long it is remembered."""
+
+    scope: str
+    name: str
+    digest: bytes
+    lifetime_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteGroup:
+    """Writes that happen all or not at all. Outcome: a list of Outcome, one for each write, in order.
+
+    A group of one write fails with that write's error; a larger one with GroupRefused. With a token that was used before
+    by an equal request the outcome is Replayed.
+    """
+
+    writes: tuple[Write, ...]
+    token: Token | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A row before and after a write."""
+
+    old: Row | None
+    new: Row | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The answer to an idempotency token seen before: billed sizes (old, new; None: no row) of each write then."""
+
+    sizes: tuple[tuple[int | None, int | None], ...]
+
+
+# Tables
+
+
+@dataclass(frozen=True, slots=True)
+class NewIndex:
+    """An index to be made."""
+
+    name: str
+    key_schema: KeySchema
+    projection: Any
+    included: tuple[str, ...] = ()
+    local: bool = False
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FindTable:
+    """Look a table up by name, or by its Azure name. Outcome: Table; TableMissing."""
+
+    namespace: str
+    name: str
+    by_azure_name: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListTables:
+    """Names of a namespace in order, after a name, at most `limit`. Outcome: list of Table."""
+
+    namespace: str
+    after: str = ""
+    limit: int | None = None
+    by_azure_name: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """Make a table. Outcome: Table; TableExists, TableBusy."""
+
+    namespace: str
+    name: str
+    key_schema: KeySchema
+    indexes: tuple[NewIndex, ...] = ()
+    rules: Rules = field(default_factory=Rules)
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """Change a table: new rules, properties merged in dialect by dialect, indexes to add and to drop.
+
+    Outcome: Table; StaleTable, TableBusy, IndexMissing. A new index is kept up at once and filled afterwards.
+    """
+
+    table: Table
+    rules: Rules | None = None
+    properties: Mapping[str, Any] | None = None
+    add_indexes: tuple[NewIndex, ...] = ()
+    drop_indexes: tuple[str, ...] = ()
+    index_properties: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    """Drop a table, in constant time. Outcome: Table as it was; TableMissing, TableBusy."""
+
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class CountRows:
+    """Count a table. Outcome: TableStatistics."""
+
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatistics:
+    """Rows and billed bytes of a table and of each of its indexes, by name."""
+
+    rows: int
+    size_bytes: int
+    indexes: Mapping[str, tuple[int, int]]
+
+
+Command = (
+    Get
+    | ReadAll
+    | Read
+    | WriteGroup
+    | FindTable
+    | ListTables
+    | CreateTable
+    | AlterTable
+    | DropTable
+    | CountRows
+)
+
+Exchange = Generator[list[Command], list[Any], Any]
+"""A request being handled: yields lists of commands, is sent their outcomes, returns the Reply (gateway/http.py)."""

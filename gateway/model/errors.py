@@ -1,0 +1,178 @@
+"""The closed hierarchy of what can go wrong with a command.
+
+    GatewayError
+    ├── TableMissing, TableExists, TableBusy, IndexMissing
+    ├── ConditionFailed            the condition of one write was false
+    ├── GroupRefused               reasons, one for each write of a group (None: this one was fine)
+    ├── InvalidInput
+    │   ├── BadKey                 a key column is missing, of the wrong kind, or not a key column
+    │   ├── KeyTooLong
+    │   ├── BadPath                a document path that does not lead anywhere in this row
+    │   ├── BadOperand             an operand of a kind the action or function does not take
+    │   └── NumberOutOfRange
+    ├── LimitExceeded              what, the limit, and the actual figure
+    ├── PartitionHeld              an open local transaction holds the partition
+    ├── SessionMissing             a local transaction that never was, or is over
+    ├── Throttled                  the provisioned throughput is used up
+    ├── Busy                       locks or the database did not yield in time; a retry may help
+    ├── Unknowable                 the connection broke at COMMIT and the outcome cannot be asked for
+    ├── PositionExpired            a stream position older than what is kept
+    ├── TokenReused                an idempotency token seen before with another request
+    ├── StaleTable                 internal: the descriptor that parse saw is out of date; parse again
+    └── NotAuthenticated, NotAllowed
+
+Errors carry facts. Codes, statuses and texts belong to the adapters' `errors.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class GatewayError(Exception):
+    """Base of everything a command may be answered with instead of an outcome."""
+
+
+class TableMissing(GatewayError):
+    """No table of this name in the namespace."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class TableExists(GatewayError):
+    """The name is taken."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class TableBusy(GatewayError):
+    """The table is in a state (`creating`, `updating`, `deleting`) that forbids the command."""
+
+    def __init__(self, name: str, state: str) -> None:
+        super().__init__(name, state)
+        self.name = name
+        self.state = state
+
+
+class IndexMissing(GatewayError):
+    """The table has no index of this name."""
+
+    def __init__(self, table: str, index: str) -> None:
+        super().__init__(table, index)
+        self.table = table
+        self.index = index
+
+
+class ConditionFailed(GatewayError):
+    """A write's condition was false. `condition` is the first conjunct that was; `row` the row as it stood."""
+
+    def __init__(self, condition: Any, row: Any) -> None:
+        super().__init__("condition failed")
+        self.condition = condition
+        self.row = row
+
+
+class GroupRefused(GatewayError):
+    """A group of writes that did nothing: one reason for each write, None where that write was fine."""
+
+    def __init__(self, reasons: list[GatewayError | None]) -> None:
+        super().__init__(reasons)
+        self.reasons = reasons
+
+
+class InvalidInput(GatewayError):
+    """Input that can never succeed. `rule` names what it broke; `facts` are for the adapter's text."""
+
+    def __init__(self, rule: str, **facts: Any) -> None:
+        super().__init__(rule, facts)
+        self.rule = rule
+        self.facts = facts
+
+
+class BadKey(InvalidInput):
+    """A key column is missing, of the wrong kind, or an attribute is no key column."""
+
+
+class KeyTooLong(InvalidInput):
+    """A key value longer than the dialect's limit."""
+
+
+class BadPath(InvalidInput):
+    """A document path that does not lead anywhere in this row."""
+
+
+class BadOperand(InvalidInput):
+    """An operand of a kind that the action or function does not take."""
+
+
+class NumberOutOfRange(InvalidInput):
+    """A number (or the result of arithmetic) beyond the kind's magnitude or precision."""
+
+
+class LimitExceeded(GatewayError):
+    """Something is larger than allowed: what, the limit, the actual figure."""
+
+    def __init__(self, what: str, limit: int, actual: int) -> None:
+        super().__init__(what, limit, actual)
+        self.what = what
+        self.limit = limit
+        self.actual = actual
+
+
+class PartitionHeld(GatewayError):
+    """An open local transaction holds this partition."""
+
+
+class SessionMissing(GatewayError):
+    """A local transaction that never was, was ended, or timed out."""
+
+
+class Throttled(GatewayError):
+    """The provisioned throughput of `resource` (a table, or a table and an index) is used up."""
+
+    def __init__(self, resource: str, kind: str) -> None:
+        super().__init__(resource, kind)
+        self.resource = resource
+        self.kind = kind
+
+
+class Busy(GatewayError):
+    """A lock, the database or the server did not yield in time; trying again may help."""
+
+
+class Unknowable(GatewayError):
+    """The connection broke at COMMIT and nobody can say whether the write was kept."""
+
+
+class PositionExpired(GatewayError):
+    """A stream position whose changes have been trimmed."""
+
+
+class TokenReused(GatewayError):
+    """An idempotency token that was used before with another request."""
+
+
+class StaleTable(GatewayError):
+    """The descriptor that parse saw is out of date: the request must be parsed again. Never reaches a client."""
+
+
+class NotAuthenticated(GatewayError):
+    """The signature or token does not prove who is asking. `rule` says which check failed."""
+
+    def __init__(self, rule: str, **facts: Any) -> None:
+        super().__init__(rule, facts)
+        self.rule = rule
+        self.facts = facts
+
+
+class NotAllowed(GatewayError):
+    """The caller is known and may not do this. `rule` says which check failed."""
+
+    def __init__(self, rule: str, **facts: Any) -> None:
+        super().__init__(rule, facts)
+        self.rule = rule
+        self.facts = facts

@@ -1,0 +1,148 @@
+"""Rows: contents, versions of cells, and when a row was last modified.
+
+Knows how contents look from outside (latest values, visible versions) and how they are packed. Knows nothing of tables
+in SQL, nor of who reads them.
+
+Contents are packed as two columns. `body` is the canonical JSON of the latest values (bodies.py). `kinds` is None when the
+body holds only DynamoDB's own kinds and no cell has a stamp of its own: then the body can be copied into a DynamoDB reply
+as it is. Otherwise `kinds` is a JSON object: `{}` says only that foreign kinds are inside;
+`{"cells": {name: [stamp_ms, [older stamp_ms, tagged value], ...]}}` carries stamps and older versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from gateway.model import bodies
+from gateway.model.keys import Position
+from gateway.model.values import Value, size_bytes
+
+TICKS_PER_MS = 10_000
+FOREIGN_KINDS = b"{}"
+
+
+class Cell(NamedTuple):
+    """One version of one attribute. `stamp_ms`: its version, milliseconds since 1970."""
+
+    value: Value
+    stamp_ms: int
+
+
+class Contents:
+    """What a row holds, decoded only when somebody asks. Immutable once made.
+
+    `size_bytes` is the billed size: names and latest values (older versions included for rows that keep them).
+    """
+
+    __slots__ = ("_body", "_cells", "_latest", "kinds", "size_bytes")
+
+    def __init__(
+        self,
+        body: bytes | None,
+        kinds: bytes | None,
+        size: int,
+        latest: dict[str, Value] | None = None,
+    ) -> None:
+        self._body = body
+        self.kinds = kinds
+        self.size_bytes = size
+        self._latest = latest
+        self._cells: dict[str, tuple[Cell, ...]] | None = None
+
+    @classmethod
+    def of_values(cls, values: dict[str, Value]) -> Contents:
+        """Contents of one version, stamped with the time of the write."""
+        size = sum(len(name.encode()) + size_bytes(value) for name, value in values.items())
+        return cls(None, None if bodies.is_native(values) else FOREIGN_KINDS, size, values)
+
+    @classmethod
+    def of_cells(cls, key_values: Mapping[str, Value], cells: Mapping[str, tuple[Cell, ...]]) -> Contents:
+        """Contents whose attributes have stamps, newest version first. Key columns have none."""
+        latest = dict(key_values)
+        stamps: dict[str, Any] = {}
+        size = sum(len(name.encode()) + size_bytes(value) for name, value in key_values.items())
+        for name, versions in cells.items():
+            latest[name] = versions[0].value
+            stamps[name] = [
+                versions[0].stamp_ms,
+                *([cell.stamp_ms, bodies.tagged(cell.value)] for cell in versions[1:]),
+            ]
+            size += sum(len(name.encode()) + size_bytes(cell.value) for cell in versions)
+        made = cls(None, orjson.dumps({"cells": stamps}), size, latest)
+        made._cells = dict(cells)
+        return made
+
+    @property
+    def body(self) -> bytes:
+        """Canonical JSON of the latest values."""
+        if self._body is None:
+            assert self._latest is not None
+            self._body = bodies.encode(self._latest)
+        return self._body
+
+    @property
+    def latest(self) -> dict[str, Value]:
+        """Attribute name -> latest value, key columns included. Not to be changed."""
+        if self._latest is None:
+            assert self._body is not None
+            self._latest = bodies.decode(self._body)
+        return self._latest
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the body is, byte for byte, what DynamoDB shows."""
+        return self.kinds is None
+
+    def cells(self, default_stamp_ms: int) -> dict[str, tuple[Cell, ...]]:
+        """Attribute name -> versions, newest first; without the key columns only where `cells` made these contents.
+
+        A cell that was stored without a stamp has the default: the time at which its row was written.
+        """
+        if self._cells is None:
+            stamps = orjson.loads(self.kinds).get("cells", {}) if self.kinds else {}
+            found = {}
+            for name, value in self.latest.items():
+                stamp, *older = stamps.get(name, (default_stamp_ms,))
+                found[name] = (
+                    Cell(value, stamp),
+                    *(Cell(bodies.untagged(member), older_stamp) for older_stamp, member in older),
+                )
+            self._cells = found
+        return self._cells
+
+
+class Row:
+    """A stored row: position, contents, `modified_at` (ticks of 100 ns since 1970, strictly growing per row; the ETag of
+    every dialect that has one) and `expires_at_ms` (None: never)."""
+
+    __slots__ = ("contents", "expires_at_ms", "modified_at", "position")
+
+    def __init__(
+        self, position: Position, contents: Contents, modified_at: int, expires_at_ms: int | None = None
+    ) -> None:
+        self.position = position
+        self.contents = contents
+        self.modified_at = modified_at
+        self.expires_at_ms = expires_at_ms
+
+    @property
+    def body(self) -> bytes:
+        return self.contents.body
+
+    @property
+    def latest(self) -> dict[str, Value]:
+        return self.contents.latest
+
+    @property
+    def size_bytes(self) -> int:
+        return self.contents.size_bytes
+
+    @property
+    def cells(self) -> dict[str, tuple[Cell, ...]]:
+        return self.contents.cells(self.modified_at // TICKS_PER_MS)
+
+    def __repr__(self) -> str:
+        return f"Row({self.position!r}, {self.latest!r}, modified_at={self.modified_at})"

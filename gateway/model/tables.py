@@ -1,0 +1,172 @@
+"""Tables as the gateway knows them: key schema, secondary indexes, and the rules that writes obey.
+
+Knows which entry a row has in an index and when a row expires. What a dialect wants kept for itself (billing mode, tags,
+access policies) is in `properties` under the dialect's name, and means nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from gateway.model.keys import KeySchema, Position
+from gateway.model.predicates import View
+from gateway.model.rows import Row
+from gateway.model.values import Kind, Value, number_of, size_bytes
+
+
+class State(Enum):
+    """Where a table or an index is in its life. `active` accepts everything."""
+
+    CREATING = "creating"
+    ACTIVE = "active"
+    UPDATING = "updating"
+    DELETING = "deleting"
+
+
+class Projection(Enum):
+    """Which attributes an index shows besides its own and the table's key."""
+
+    ALL = "all"
+    KEYS = "keys"
+    INCLUDE = "include"
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A secondary index. `local`: shares the table's partition key. `state` CREATING until it is filled.
+
+    `view`: name of the dialect through whose eyes key columns are read (see gateway/engine/views.py).
+    """
+
+    id: int
+    name: str
+    key_schema: KeySchema
+    projection: Projection
+    included: tuple[str, ...] = ()
+    local: bool = False
+    state: State = State.ACTIVE
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+    def projects(self, table: KeySchema) -> frozenset[str] | None:
+        """Names of the attributes the index shows; None: all."""
+        if self.projection is Projection.ALL:
+            return None
+        return frozenset((*self.key_schema.names, *table.names, *self.included))
+
+    def entry(self, row: Row, view: View | None = None) -> Entry | None:
+        """The row's entry: None if a key column is missing or of another kind. The only place that decides it."""
+        values = row.latest
+        found = []
+        for column in self.key_schema.columns:
+            value = values.get(column.name)
+            if value is not None and view is not None:
+                value = view(value)
+            if value is None or value.kind is not column.kind:
+                return None
+            found.append(value)
+        head = self.key_schema.position(found)
+        return Entry(Position(head.partition, head.sort + row.position.partition + row.position.sort), row)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One index entry. Its position ends in the row's own key bytes, so entries are unique and totally ordered."""
+
+    position: Position
+    row: Row
+
+
+def projected_size_bytes(row: Row, names: frozenset[str] | None) -> int:
+    """Billed size of the attributes of a row that an index shows."""
+    if names is None:
+        return row.size_bytes
+    latest = row.latest
+    return sum(len(name.encode()) + size_bytes(latest[name]) for name in names if name in latest)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiryRule:
+    """When rows expire: at the second named by a numeric attribute (DynamoDB), or `age_ms` after a cell's stamp
+    (Table Store; a row goes when its youngest cell does)."""
+
+    attribute: str | None = None
+    age_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRule:
+    """A change stream of a table: its label (part of its address), what its reader shows, how long changes are kept."""
+
+    label: str
+    enabled: bool
+    view: str
+    retention_ms: int
+    enabled_at_ms: int
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+# DynamoDB: a time to live more than five years in the past does not count (protocols/dynamodb.md rule 39).
+_EXPIRY_WINDOW_S = 5 * 365 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What every write of a table obeys, whatever its dialect.
+
+    `stamped`: cells keep the time of their own write (tables made through Table Store). `holds`: the table takes part in
+    local transactions, so writers look for holds.
+    """
+
+    expiry: ExpiryRule | None = None
+    stream: StreamRule | None = None
+    max_versions: int = 1
+    stamped: bool = False
+    holds: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table's descriptor, as it was at `version`. `busy_until_ms`: until when `state` is other than ACTIVE."""
+
+    id: int
+    namespace: str
+    name: str
+    azure_name: str
+    key_schema: KeySchema
+    indexes: tuple[Index, ...]
+    rules: Rules
+    properties: Mapping[str, Any]
+    state: State
+    version: int
+    created_at_ms: int
+
+    def index(self, name: str) -> Index | None:
+        """The index of that name."""
+        for index in self.indexes:
+            if index.name == name:
+                return index
+        return None
+
+    def expires_at_ms(self, row: Row) -> int | None:
+        """When a row expires, or None: never."""
+        rule = self.rules.expiry
+        if rule is None:
+            return None
+        if rule.attribute is not None:
+            value = row.latest.get(rule.attribute)
+            number = None if value is None or value.kind is not Kind.DECIMAL else number_of(value)
+            if number is None:
+                return None
+            seconds = int(number)
+            written_at_s = row.modified_at // 10_000_000
+            return None if seconds < written_at_s - _EXPIRY_WINDOW_S or seconds > 1 << 50 else seconds * 1000
+        assert rule.age_ms is not None
+        youngest = max((versions[0].stamp_ms for versions in row.cells.values()), default=0)
+        return youngest + rule.age_ms
+
+    def key_values(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """The key columns among these attributes."""
+        return {name: values[name] for name in self.key_schema.names if name in values}

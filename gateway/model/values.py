@@ -1,0 +1,214 @@
+"""Tagged values: every kind that any dialect can store, and when two of them are equal or ordered.
+
+Knows kinds and numbers. Knows nothing of rows, wires or databases.
+
+A value is tagged because in Python `True == 1 == 1.0`, and in the dialects they differ. Numbers (DECIMAL, INT32, INT64,
+DOUBLE) are one family: they compare by value. Every other kind compares only with itself.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Context, Decimal
+from enum import Enum
+from typing import Any, NamedTuple
+
+
+class Kind(Enum):
+    """The closed set of kinds. The name of a member is also what logs and `tablegate tables` show."""
+
+    TEXT = "TEXT"
+    BYTES = "BYTES"
+    BOOL = "BOOL"
+    DECIMAL = "DECIMAL"
+    INT32 = "INT32"
+    INT64 = "INT64"
+    DOUBLE = "DOUBLE"
+    DATETIME = "DATETIME"
+    GUID = "GUID"
+    NULL = "NULL"
+    LIST = "LIST"
+    MAP = "MAP"
+    TEXT_SET = "TEXT_SET"
+    DECIMAL_SET = "DECIMAL_SET"
+    BYTES_SET = "BYTES_SET"
+
+    # The default hashes the name through a Python-level __hash__; kinds are dictionary keys on every hot path.
+    __hash__ = object.__hash__
+
+
+class Value(NamedTuple):
+    """One value: `data` is str, bytes, bool, Decimal, int, float, int ticks of 100 ns since 0001-01-01, UUID, None,
+    a tuple of values (LIST), a dict of values (MAP, never changed after it is made), or a frozenset."""
+
+    kind: Kind
+    data: Any
+
+
+NUMBERS = frozenset({Kind.DECIMAL, Kind.INT32, Kind.INT64, Kind.DOUBLE})
+SETS = frozenset({Kind.TEXT_SET, Kind.DECIMAL_SET, Kind.BYTES_SET})
+ORDERED = NUMBERS | {Kind.TEXT, Kind.BYTES, Kind.DATETIME, Kind.GUID}
+MEMBER_KIND = {Kind.TEXT_SET: Kind.TEXT, Kind.DECIMAL_SET: Kind.DECIMAL, Kind.BYTES_SET: Kind.BYTES}
+SET_KIND = {member: kind for kind, member in MEMBER_KIND.items()}
+
+NULL = Value(Kind.NULL, None)
+TRUE = Value(Kind.BOOL, True)
+FALSE = Value(Kind.BOOL, False)
+
+DECIMAL_DIGITS = 38
+DECIMAL_MAX_EXPONENT = 125  # of the leading digit
+DECIMAL_MIN_EXPONENT = -130
+
+# Wide enough for the exact sum of any two numbers in range (255 digits apart at most).
+_WIDE = Context(prec=400)
+
+
+def text(data: str) -> Value:
+    """A TEXT value."""
+    return Value(Kind.TEXT, data)
+
+
+def decimal(data: Decimal | int | str) -> Value:
+    """A DECIMAL value."""
+    return Value(Kind.DECIMAL, Decimal(data))
+
+
+def number_of(value: Value) -> Decimal | int | None:
+    """The exact number of a value of the number family, or None: other kinds, NaN and the infinities.
+
+    A finite DOUBLE's number is its shortest round-trip decimal, so that 0.1 equals the decimal 0.1.
+    """
+    kind = value.kind
+    if kind is Kind.DECIMAL or kind is Kind.INT64 or kind is Kind.INT32:
+        return value.data
+    if kind is Kind.DOUBLE and math.isfinite(value.data):
+        return Decimal(repr(value.data))
+    return None
+
+
+def equal(left: Value, right: Value) -> bool:
+    """Whether two values are the same: numbers by value, everything else within its kind. NaN equals nothing."""
+    if left.kind in NUMBERS and right.kind in NUMBERS:
+        if left.kind is right.kind:
+            return bool(left.data == right.data)
+        mine, other = number_of(left), number_of(right)
+        if mine is None or other is None:
+            return _float_of(left) == _float_of(right)
+        return mine == other
+    return left.kind is right.kind and left.data == right.data
+
+
+def compare(left: Value, right: Value) -> int | None:
+    """-1, 0 or 1; None where no order is defined (different kinds, NaN, kinds without an order).
+
+    TEXT orders by its UTF-8 bytes, which is code point order; BYTES by unsigned bytes.
+    """
+    if left.kind in NUMBERS and right.kind in NUMBERS:
+        mine: Any = number_of(left)
+        other: Any = number_of(right)
+        if mine is None or other is None:
+            mine, other = _float_of(left), _float_of(right)
+            if math.isnan(mine) or math.isnan(other):
+                return None
+    elif left.kind is right.kind and left.kind in ORDERED:
+        mine, other = left.data, right.data
+        if left.kind is Kind.GUID:
+            mine, other = mine.bytes, other.bytes
+    else:
+        return None
+    return (mine > other) - (mine < other)
+
+
+def contains(container: Value, member: Value) -> bool:
+    """Substring, subsequence of bytes, member of a set, or element of a list."""
+    kind = container.kind
+    if kind is Kind.LIST:
+        return any(equal(element, member) for element in container.data)
+    if kind is Kind.TEXT or kind is Kind.BYTES:
+        return member.kind is kind and member.data in container.data
+    if kind in SETS:
+        if kind is Kind.DECIMAL_SET:
+            number = number_of(member)
+            return number is not None and number in container.data
+        return member.kind is MEMBER_KIND[kind] and member.data in container.data
+    return False
+
+
+def _float_of(value: Value) -> float:
+    return float(value.data)
+
+
+def decimal_text(number: Decimal | int) -> str:
+    """The canonical text of a number: plain digits, no exponent, no superfluous zeros, no negative zero."""
+    if isinstance(number, int):
+        return str(number)
+    if not number:
+        return "0"
+    plain = format(number, "f")
+    if "." in plain:
+        plain = plain.rstrip("0").rstrip(".")
+    return plain
+
+
+def decimal_fits(number: Decimal) -> bool:
+    """Whether a number has at most 38 significant digits and a magnitude in 1E-130 .. 9.99E+125 (or is zero)."""
+    if not number:
+        return True
+    if not DECIMAL_MIN_EXPONENT <= number.adjusted() <= DECIMAL_MAX_EXPONENT:
+        return False
+    digits = number.as_tuple().digits
+    return len(digits) <= DECIMAL_DIGITS or not any(digits[DECIMAL_DIGITS:])
+
+
+def add_exactly(left: Decimal, right: Decimal) -> Decimal | None:
+    """The sum, or None when it needs more than 38 digits or is out of range."""
+    total = _WIDE.add(left, right)
+    return total if decimal_fits(total) else None
+
+
+def number_size_bytes(number: Decimal | int) -> int:
+    """Billed size of a number: 1 + a byte for every two significant digits on each side of the point, + 1 if negative.
+
+    Source: protocols/dynamodb.md rule 25 (measured by dynoxide and paritysuite).
+    """
+    if not number:
+        return 1
+    plain = decimal_text(abs(number))
+    whole, _, fraction = plain.partition(".")
+    if whole == "0":
+        whole = ""
+    if fraction:
+        fraction = fraction if whole else fraction.lstrip("0")
+        size = (len(whole) + 1) // 2 + (len(fraction) + 1) // 2
+    else:
+        size = (len(whole.rstrip("0")) + 1) // 2
+    return size + 1 + (number < 0)
+
+
+def size_bytes(value: Value) -> int:
+    """Billed size of a value in bytes, by DynamoDB's arithmetic, which is the gateway's unit of account.
+
+    Kinds that DynamoDB lacks count as Azure documents them: 4, 8 and 16 bytes.
+    """
+    kind, data = value
+    if kind is Kind.TEXT:
+        return len(data) if data.isascii() else len(data.encode())
+    if kind is Kind.DECIMAL:
+        return number_size_bytes(data)
+    if kind is Kind.BYTES:
+        return len(data)
+    if kind is Kind.BOOL or kind is Kind.NULL:
+        return 1
+    if kind is Kind.MAP:
+        return 3 + sum(len(name.encode()) + size_bytes(member) + 1 for name, member in data.items())
+    if kind is Kind.LIST:
+        return 3 + sum(size_bytes(member) + 1 for member in data)
+    if kind is Kind.TEXT_SET:
+        return sum(len(member.encode()) for member in data)
+    if kind is Kind.DECIMAL_SET:
+        return sum(number_size_bytes(member) for member in data)
+    if kind is Kind.BYTES_SET:
+        return sum(len(member) for member in data)
+    if kind is Kind.INT32:
+        return 4
+    return 16 if kind is Kind.GUID else 8

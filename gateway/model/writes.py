@@ -1,0 +1,107 @@
+"""One write, and the pure step that applies it to the row as it was.
+
+`apply` is the whole meaning of a conditional write: condition first, then the change, then the dialect's own rule on the
+result. It reads no clock and no database, so the engine can replay it, reorder nothing, and test it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from gateway.model import updates
+from gateway.model.errors import ConditionFailed
+from gateway.model.keys import Key
+from gateway.model.predicates import ALWAYS, Always, Predicate, View, failing_part
+from gateway.model.rows import Contents, Row
+from gateway.model.tables import Table
+from gateway.model.updates import Action
+from gateway.model.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Make the row's contents exactly these (key columns included)."""
+
+    contents: Contents
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Apply actions. Where there is no row: make one from its key if `may_create`, else nothing happens."""
+
+    actions: tuple[Action, ...]
+    may_create: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Delete the row, if there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Change nothing; only the condition matters."""
+
+
+Change = Replace | Edit | Remove | Keep
+
+RowRule = Callable[[Row | None, Contents], None]
+"""A dialect's limits on a row that results from a write: (old row, new contents); raises GatewayError. Pure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write of one row.
+
+    `actor` is whoever a change stream names: "" for clients, "expiry" for the sweep. `view` is the asking dialect's.
+    """
+
+    table: Table
+    key: Key
+    change: Change
+    condition: Predicate = ALWAYS
+    view: View | None = None
+    rule: RowRule | None = None
+    actor: str = ""
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether the write needs no look at the old row to be decided."""
+        return isinstance(self.condition, Always) and isinstance(self.change, (Replace, Remove))
+
+
+def apply(write: Write, old: Row | None, now: int) -> Row | None:
+    """The row after the write (None: there is none). `now` is in ticks of 100 ns since 1970.
+
+    Raises ConditionFailed with the first conjunct that is false, BadPath, BadOperand, NumberOutOfRange, and what the
+    write's rule raises.
+    """
+    if write.condition is not ALWAYS:
+        failed = failing_part(write.condition, old, write.view)
+        if failed is not None:
+            raise ConditionFailed(failed, old)
+    match write.change:
+        case Replace(contents):
+            pass
+        case Edit(actions, may_create):
+            if old is None and not may_create:
+                return None
+            contents = updates.edit(old, actions, _situation(write, now))
+        case Remove():
+            return None
+        case Keep():
+            return old
+    if write.rule is not None:
+        write.rule(old, contents)
+    modified_at = now if old is None or now > old.modified_at else old.modified_at + 1
+    row = Row(write.key.position, contents, modified_at)
+    if write.table.rules.expiry is not None:
+        row.expires_at_ms = write.table.expires_at_ms(row)
+    return row
+
+
+def _situation(write: Write, now: int) -> updates.Situation:
+    rules = write.table.rules
+    key_values: Mapping[str, Value] = dict(zip(write.table.key_schema.names, write.key.values, strict=True))
+    return updates.Situation(key_values, now // 10_000, rules.stamped, rules.max_versions, write.view)

@@ -1,0 +1,1 @@
+"""Rows, entries and changes as SQL; the only place that knows SQLAlchemy."""
