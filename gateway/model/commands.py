@@ -14,7 +14,7 @@ from gateway.model.keys import KeySchema, Position
 from gateway.model.predicates import ALWAYS, Predicate, View
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
-from gateway.model.tables import Index, Rules, Table
+from gateway.model.tables import Index, Projection, Rules, Table
 from gateway.model.writes import Write
 
 # Rows
@@ -130,7 +130,7 @@ class NewIndex:
 
     name: str
     key_schema: KeySchema
-    projection: Any
+    projection: Projection
     included: tuple[str, ...] = ()
     local: bool = False
     properties: Mapping[str, Any] = field(default_factory=dict)
@@ -157,23 +157,30 @@ class ListTables:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """Make a table. Outcome: Table; TableExists, TableBusy."""
+    """Make a table. Outcome: Table; TableExists, TableBusy. `dialect` reads the key columns of its indexes.
 
+    `ignoring_case`: a table whose Azure name differs only in case counts as the same name.
+    """
+
+    dialect: str
     namespace: str
     name: str
     key_schema: KeySchema
     indexes: tuple[NewIndex, ...] = ()
     rules: Rules = field(default_factory=Rules)
     properties: Mapping[str, Any] = field(default_factory=dict)
+    ignoring_case: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AlterTable:
-    """Change a table: new rules, properties merged in dialect by dialect, indexes to add and to drop.
+    """Change a table: new rules; `properties` merged in: those of a dialect named replace its old ones whole; indexes to
+    add, to drop, and to give other properties.
 
     Outcome: Table; StaleTable, TableBusy, IndexMissing. A new index is kept up at once and filled afterwards.
     """
 
+    dialect: str
     table: Table
     rules: Rules | None = None
     properties: Mapping[str, Any] | None = None

@@ -15,6 +15,7 @@
     ├── SessionMissing             a local transaction that never was, or is over
     ├── Throttled                  the provisioned throughput is used up
     ├── Busy                       locks or the database did not yield in time; a retry may help
+    ├── DatabaseFailed             the database refused a statement for good: a defect, or a full disk
     ├── Unknowable                 the connection broke at COMMIT and the outcome cannot be asked for
     ├── PositionExpired            a stream position older than what is kept
     ├── TokenReused                an idempotency token seen before with another request
@@ -142,6 +143,10 @@ class Throttled(GatewayError):
 
 class Busy(GatewayError):
     """A lock, the database or the server did not yield in time; trying again may help."""
+
+
+class DatabaseFailed(GatewayError):
+    """The database refused a statement, and would again. A client that can reach this has found a defect."""
 
 
 class Unknowable(GatewayError):

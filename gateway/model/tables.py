@@ -6,15 +6,20 @@ access policies) is in `properties` under the dialect's name, and means nothing 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from gateway.model.keys import KeySchema, Position
-from gateway.model.predicates import View
 from gateway.model.rows import Row
 from gateway.model.values import Kind, Value, number_of, size_bytes
+
+
+IndexView = Callable[[Value], Value | None]
+"""How the dialect that made an index sees a value of a key column; None: such a value is not indexed."""
 
 
 class State(Enum):
@@ -36,47 +41,60 @@ class Projection(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A secondary index. `local`: shares the table's partition key. `state` CREATING until it is filled.
+    """A secondary index. `local`: shares the table's partition key. `filled`: all rows that were there have entries.
 
-    `view`: name of the dialect through whose eyes key columns are read (see gateway/engine/views.py).
+    `dialect` made the index, and its `view` reads the key columns (None in place of a value: not to be indexed).
     """
 
     id: int
     name: str
     key_schema: KeySchema
     projection: Projection
+    table_keys: tuple[str, ...]
     included: tuple[str, ...] = ()
     local: bool = False
-    state: State = State.ACTIVE
+    filled: bool = True
+    busy_until_ms: int = 0
     properties: Mapping[str, Any] = field(default_factory=dict)
+    dialect: str = ""
+    view: IndexView | None = field(default=None, compare=False)
 
-    def projects(self, table: KeySchema) -> frozenset[str] | None:
+    def is_active(self, now_ms: int) -> bool:
+        """Whether the index can be read."""
+        return self.filled and now_ms >= self.busy_until_ms
+
+    @property
+    def shown(self) -> frozenset[str] | None:
         """Names of the attributes the index shows; None: all."""
         if self.projection is Projection.ALL:
             return None
-        return frozenset((*self.key_schema.names, *table.names, *self.included))
+        return frozenset(self.key_schema.names + self.table_keys + self.included)
 
-    def entry(self, row: Row, view: View | None = None) -> Entry | None:
+    def entry(self, row: Row) -> Entry | None:
         """The row's entry: None if a key column is missing or of another kind. The only place that decides it."""
         values = row.latest
         found = []
         for column in self.key_schema.columns:
             value = values.get(column.name)
-            if value is not None and view is not None:
-                value = view(value)
+            if value is not None and self.view is not None:
+                value = self.view(value)
             if value is None or value.kind is not column.kind:
                 return None
             found.append(value)
         head = self.key_schema.position(found)
-        return Entry(Position(head.partition, head.sort + row.position.partition + row.position.sort), row)
+        position = Position(head.partition, head.sort + row.position.partition + row.position.sort)
+        return Entry(position, row, projected_size_bytes(row, self.shown))
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One index entry. Its position ends in the row's own key bytes, so entries are unique and totally ordered."""
+    """One index entry. Its position ends in the row's own key bytes, so entries are unique and totally ordered.
+
+    `size_bytes`: billed size of what the index shows of the row."""
 
     position: Position
     row: Row
+    size_bytes: int
 
 
 def projected_size_bytes(row: Row, names: frozenset[str] | None) -> int:
@@ -129,7 +147,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table's descriptor, as it was at `version`. `busy_until_ms`: until when `state` is other than ACTIVE."""
+    """A table's descriptor, as it was at `version`. `state` lasts until `busy_until_ms`, and is ACTIVE from then on."""
 
     id: int
     namespace: str
@@ -140,8 +158,13 @@ class Table:
     rules: Rules
     properties: Mapping[str, Any]
     state: State
+    busy_until_ms: int
     version: int
     created_at_ms: int
+
+    def state_at(self, now_ms: int) -> State:
+        """The state at a moment. A table whose DELETING is over is gone: the catalogue no longer gives it."""
+        return State.ACTIVE if now_ms >= self.busy_until_ms else self.state
 
     def index(self, name: str) -> Index | None:
         """The index of that name."""
@@ -170,3 +193,21 @@ class Table:
     def key_values(self, values: Mapping[str, Value]) -> dict[str, Value]:
         """The key columns among these attributes."""
         return {name: values[name] for name in self.key_schema.names if name in values}
+
+
+_AZURE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
+
+
+def azure_name_for(name: str, taken: Callable[[str], bool]) -> str:
+    """The name under which Azure knows a table: its own if legal there and free without case, else a readable stem with a
+    digest. Stored at creation and looked up, never computed back."""
+    if _AZURE_NAME.fullmatch(name) and name.lower() != "tables" and not taken(name.lower()):
+        return name
+    stem = re.sub("[^A-Za-z0-9]", "", name)[:40]
+    if not stem[:1].isalpha():
+        stem = "t" + stem
+    for attempt in range(1_000):
+        digest = hashlib.sha256(f"{name}/{attempt}".encode()).hexdigest()[:12]
+        if not taken((stem + digest).lower()):
+            return stem + digest
+    raise AssertionError("sha256 gave a thousand names that were taken")

@@ -46,8 +46,9 @@ class Keep:
 
 Change = Replace | Edit | Remove | Keep
 
-RowRule = Callable[[Row | None, Contents], None]
-"""A dialect's limits on a row that results from a write: (old row, new contents); raises GatewayError. Pure."""
+RowRule = Callable[[Row | None, Contents], Contents]
+"""A dialect's say on what a write leaves behind: (old row, new contents) -> contents. It restores kinds that the dialect
+cannot spell, and raises GatewayError where the result breaks the dialect's limits. Pure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Write:
     """One write of one row.
 
     `actor` is whoever a change stream names: "" for clients, "expiry" for the sweep. `view` is the asking dialect's.
+    `wants_old`: whether the answer needs the old row; if not, a blind write may leave `Outcome.old` None.
     """
 
     table: Table
@@ -64,6 +66,7 @@ class Write:
     view: View | None = None
     rule: RowRule | None = None
     actor: str = ""
+    wants_old: bool = True
 
     @property
     def is_blind(self) -> bool:
@@ -93,7 +96,7 @@ def apply(write: Write, old: Row | None, now: int) -> Row | None:
         case Keep():
             return old
     if write.rule is not None:
-        write.rule(old, contents)
+        contents = write.rule(old, contents)
     modified_at = now if old is None or now > old.modified_at else old.modified_at + 1
     row = Row(write.key.position, contents, modified_at)
     if write.table.rules.expiry is not None:
