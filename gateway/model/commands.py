@@ -37,12 +37,16 @@ class ReadAll:
 
 @dataclass(frozen=True, slots=True)
 class PageLimits:
-    """Where a page stops: rows looked at, rows returned, billed bytes looked at, time. A page holds at least one row."""
+    """Where a page stops: rows looked at, rows returned, billed bytes looked at, time. A page holds at least one row.
+
+    `peek`: whether the page looks at one row more, so that it can say whether and where there is more to read.
+    """
 
     scanned: int | None = None
     returned: int | None = None
     size_bytes: int | None = None
     seconds: float | None = None
+    peek: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +59,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read a page of a table or one of its indexes, in key order. Outcome: Page.
+    """Read a page of a table or one of its indexes, in key order. Outcome: Page; IndexMissing, TableBusy.
 
-    `range` is over entry positions if there is an index. With a `segment`, `after` (a row's position) resumes, and the
-    range is not looked at.
+    `range` is over entry positions if there is an index. With a `segment`, `after` (a row's or entry's position) resumes,
+    and the range is not looked at. Rows read through an index hold what it projects, or everything if `whole_rows`.
     """
 
     table: Table
@@ -70,12 +74,13 @@ class Read:
     view: View | None = None
     segment: Segment | None = None
     after: Position | None = None
+    whole_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page: the rows that passed the filter; how many rows and billed bytes were looked at; `last`: the last row looked
-    at, if a limit stopped the page; `next`: the first row not looked at, None when the range is exhausted."""
+    at, if a limit stopped the page; `next`: the first row not looked at, if the limits said to peek and there is one."""
 
     rows: list[Row]
     scanned: int

@@ -35,7 +35,6 @@ def within(partition: bytes, lower: bytes = LOWEST, upper: bytes = HIGHEST) -> K
 
 
 def prefix(head: bytes) -> tuple[bytes, bytes]:
-    """Bounds of the bytes that begin with `head`: the successor of a prefix is the prefix with 0xFF behind it, because
-    no encoded column begins with 0xFF and TEXT is UTF-8 (which has no 0xFF); BYTES columns escape nothing above 0x00, so
-    the bound repeats 0xFF past any legal length."""
-    return head, head + HIGHEST * 4096
+    """Bounds of all bytes that begin with `head` (which begins with a column's tag, so it has a successor)."""
+    stem = head.rstrip(b"\xff")
+    return head, stem[:-1] + bytes((stem[-1] + 1,))
