@@ -1,0 +1,357 @@
+"""What a DynamoDB client is told when something goes wrong: codes, statuses, bodies, and the one table from the
+gateway's errors to the service's.
+
+Knows how an error looks on the wire (protocols/dynamodb.md, rules 3, 4, 19, 35). Texts of request validation are in
+messages.py; which rule a request breaks is decided in shapes.py, values.py and the parsers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+
+from gateway.model import errors as model
+
+
+class ServiceError(Exception):
+    """An error reply. `code` is the short name that SDKs show; `extra` are further members of the body, by wire name.
+
+    A value in `extra` may be an `orjson.Fragment` of JSON that is already encoded (an Item, for one).
+    `message` None: the body has no text at all, as with UnknownOperationException.
+    """
+
+    def __init__(
+        self, code: str, message: str | None, status: int = 400, extra: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+        self.status = status
+        self.extra = extra or {}
+
+
+def validation(text: str) -> ServiceError:
+    """A ValidationException with this text."""
+    return ServiceError("ValidationException", text)
+
+
+def serialization(text: str | None = None) -> ServiceError:
+    """A SerializationException: the body is no JSON (no text then), or a member has the wrong JSON type."""
+    return ServiceError("SerializationException", text)
+
+
+def condition_failed(item: bytes | None = None) -> ServiceError:
+    """The condition of a write was false; with the item as it stood (its JSON) where the request asked for it."""
+    extra = {} if item is None else {"Item": orjson.Fragment(item)}
+    return ServiceError("ConditionalCheckFailedException", "The conditional request failed", extra=extra)
+
+
+def cancelled(reasons: Sequence[ServiceError | None]) -> ServiceError:
+    """A transaction that did nothing: one reason for each action, None where that action was fine.
+
+    Codes of reasons are short (`ConditionalCheckFailed`, `ValidationError`); survivors have Code "None" and no Message.
+    """
+    listed: list[dict[str, Any]] = []
+    for reason in reasons:
+        if reason is None:
+            listed.append({"Code": "None"})
+        else:
+            listed.append({"Code": short_code(reason), "Message": reason.message, **reason.extra})
+    codes = ", ".join(member["Code"] for member in listed)
+    text = f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]"
+    return ServiceError("TransactionCanceledException", text, extra={"CancellationReasons": listed})
+
+
+def short_code(error: ServiceError) -> str:
+    """The code of an error as a reason of a cancelled transaction, or as the error of one statement of a batch."""
+    return "ValidationError" if error.code == "ValidationException" else error.code.removesuffix("Exception")
+
+
+# On the wire
+
+_CORAL_SERVICE = frozenset(
+    {
+        "AccessDeniedException",
+        "IncompleteSignatureException",
+        "InternalFailure",
+        "InvalidSignatureException",
+        "MissingAuthenticationTokenException",
+        "SerializationException",
+        "UnknownOperationException",
+        "UnrecognizedClientException",
+    }
+)
+_CORAL_AVAILABILITY = frozenset({"ServiceUnavailableException", "ThrottlingException"})
+# The models of these have a member `Message`; all others `message` (botocore 1.44.5 service-2.json, dynalite index.js).
+_CAPITAL_MESSAGE = frozenset(
+    {
+        "AccessDeniedException",
+        "IdempotentParameterMismatchException",
+        "SerializationException",
+        "TransactionCanceledException",
+        "TransactionInProgressException",
+    }
+)
+
+
+def full_type(code: str) -> str:
+    """The `__type` of a code: SDKs split it at `#`, some tools compare the whole."""
+    if code == "ValidationException":
+        return "com.amazon.coral.validate#ValidationException"
+    if code in _CORAL_SERVICE:
+        return "com.amazon.coral.service#" + code
+    if code in _CORAL_AVAILABILITY:
+        return "com.amazon.coral.availability#" + code
+    return "com.amazonaws.dynamodb.v20120810#" + code
+
+
+def render(error: ServiceError) -> bytes:
+    """The body of an error reply. Lone surrogates, which JSON input may hold, are shown as question marks."""
+    body: dict[str, Any] = {"__type": full_type(error.code)}
+    if error.message is not None:
+        body["Message" if error.code in _CAPITAL_MESSAGE else "message"] = error.message
+    body.update(error.extra)
+    try:
+        return orjson.dumps(body)
+    except TypeError:
+        return orjson.dumps(_printable(body))
+
+
+def _printable(value: Any) -> Any:
+    """The same with lone surrogates replaced in every text."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_printable(name): _printable(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_printable(member) for member in value]
+    return value
+
+
+# From the gateway's errors
+
+CONTROL_PLANE = frozenset(
+    {
+        "CreateTable",
+        "DeleteTable",
+        "DescribeContinuousBackups",
+        "DescribeContributorInsights",
+        "DescribeKinesisStreamingDestination",
+        "DescribeTable",
+        "DescribeTableReplicaAutoScaling",
+        "DescribeTimeToLive",
+        "UpdateTable",
+        "UpdateTimeToLive",
+    }
+)
+"""Operations that name the table which is not there; the data plane does not (protocols/dynamodb.md rule 20)."""
+
+_TABLE_NOT_FOUND_TYPED = frozenset({"DescribeContinuousBackups", "UpdateContinuousBackups"})
+_ITEM_OPERATIONS = frozenset({"PutItem", "BatchWriteItem"})
+_STATES = {"creating": "created", "updating": "updated", "deleting": "deleted"}
+
+NUMBER_TOO_PRECISE = "Attempting to store more than 38 significant digits in a Number"
+NUMBER_OVERFLOW = "Number overflow. Attempting to store a number with magnitude larger than supported range"
+NUMBER_UNDERFLOW = (
+    "Number underflow. Attempting to store a number with magnitude smaller than supported range"
+)
+
+_TABLE_THROTTLED = (
+    "The level of configured provisioned throughput for the table was exceeded. "
+    "Consider increasing your provisioning level with the UpdateTable API."
+)
+_INDEX_THROTTLED = (
+    "The level of configured provisioned throughput for one or more global secondary indexes of the table was exceeded. "
+    "Consider increasing your provisioning level for the under-provisioned global secondary indexes with the UpdateTable API"
+)
+_TOKEN_REUSED = (
+    "The request uses the same client token as a previous, but non-identical request. "
+    "Do not reuse a client token with different requests, unless the requests are identical"
+)
+_UPDATE_PATH_INVALID = "The document path provided in the update expression is invalid for update"
+_TYPE_NAMES = {"TEXT": "S", "DECIMAL": "N", "INT32": "N", "INT64": "N", "DOUBLE": "N", "BYTES": "B", "BOOL": "BOOL",
+               "NULL": "NULL", "LIST": "L", "MAP": "M", "TEXT_SET": "SS", "DECIMAL_SET": "NS", "BYTES_SET": "BS",
+               "DATETIME": "S", "GUID": "S"}  # fmt: skip
+
+
+def type_name(kind: Any) -> str:
+    """DynamoDB's name of a kind of value, as error texts have it."""
+    return _TYPE_NAMES[kind.name]
+
+
+def _table_missing(error: model.TableMissing, operation: str) -> ServiceError:
+    if operation in _TABLE_NOT_FOUND_TYPED:
+        return ServiceError("TableNotFoundException", f"Table not found: {error.name}")
+    text = "Requested resource not found"
+    if operation in CONTROL_PLANE:
+        text += f": Table: {error.name} not found"
+    return ServiceError("ResourceNotFoundException", text)
+
+
+def _table_exists(error: model.TableExists, operation: str) -> ServiceError:
+    return ServiceError("ResourceInUseException", f"Table already exists: {error.name}")
+
+
+def _table_busy(error: model.TableBusy, operation: str) -> ServiceError:
+    if operation not in CONTROL_PLANE:
+        return ServiceError("ResourceNotFoundException", "Requested resource not found")
+    state = _STATES.get(error.state, error.state)
+    text = f"Attempt to change a resource which is still in use: Table is being {state}: {error.name}"
+    return ServiceError("ResourceInUseException", text)
+
+
+def _index_missing(error: model.IndexMissing, operation: str) -> ServiceError:
+    if operation == "UpdateTable":
+        text = f"Requested resource not found: Index: {error.index} not found"
+        return ServiceError("ResourceNotFoundException", text)
+    return validation(f"The table does not have the specified index: {error.index}")
+
+
+def _condition_failed(error: model.ConditionFailed, operation: str) -> ServiceError:
+    return condition_failed()
+
+
+def _group_refused(error: model.GroupRefused, operation: str) -> ServiceError:
+    return cancelled(
+        [None if reason is None else from_gateway(reason, operation) for reason in error.reasons]
+    )
+
+
+def _bad_key(error: model.BadKey, operation: str) -> ServiceError:
+    """Of an Item the text names the column; of a Key it does not."""
+    if operation not in _ITEM_OPERATIONS:
+        return validation("The provided key element does not match the schema")
+    column = error.facts["column"]
+    head = "One or more parameter values were invalid: "
+    if error.rule == "missing":
+        return validation(f"{head}Missing the key {column.name} in the item")
+    expected, actual = type_name(column.kind), type_name(error.facts["actual"].kind)
+    return validation(f"{head}Type mismatch for key {column.name} expected: {expected} actual: {actual}")
+
+
+def _key_too_long(error: model.KeyTooLong, operation: str) -> ServiceError:
+    head = "One or more parameter values were invalid: "
+    if error.rule == "partition":
+        return validation(head + "Size of hashkey has exceeded the maximum size limit of2048 bytes")
+    return validation(head + "Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
+
+
+def _bad_path(error: model.BadPath, operation: str) -> ServiceError:
+    if error.rule == "operand-missing":
+        return validation("The provided expression refers to an attribute that does not exist in the item")
+    return validation(_UPDATE_PATH_INVALID)
+
+
+def _bad_operand(error: model.BadOperand, operation: str) -> ServiceError:
+    if error.rule == "legacy":
+        return validation("Type mismatch for attribute to update")
+    return validation("An operand in the update expression has an incorrect data type")
+
+
+def _number_out_of_range(error: model.NumberOutOfRange, operation: str) -> ServiceError:
+    match error.rule:
+        case "precision":
+            return validation(NUMBER_TOO_PRECISE)
+        case "underflow":
+            return validation(NUMBER_UNDERFLOW)
+    return validation(NUMBER_OVERFLOW)
+
+
+def _limit_exceeded(error: model.LimitExceeded, operation: str) -> ServiceError:
+    if error.what == "row":
+        if operation == "UpdateItem":
+            return validation("Item size to update has exceeded the maximum allowed size")
+        return validation("Item size has exceeded the maximum allowed size")
+    text = f"Subscriber limit exceeded: There is a limit of {error.limit} {error.what}"
+    return ServiceError("LimitExceededException", text)
+
+
+def _partition_held(error: model.PartitionHeld, operation: str) -> ServiceError:
+    return ServiceError("TransactionConflictException", "Transaction is ongoing for the item")
+
+
+def _throttled(error: model.Throttled, operation: str) -> ServiceError:
+    """`resource` is an ARN; that of an index has `/index/` in it. `kind` is read or write."""
+    if "/index/" in error.resource:
+        what, text = "Index", _INDEX_THROTTLED
+    else:
+        what, text = "Table", _TABLE_THROTTLED
+    reason = f"{what}{error.kind.capitalize()}ProvisionedThroughputExceeded"
+    extra = {"ThrottlingReasons": [{"reason": reason, "resource": error.resource}]}
+    return ServiceError("ProvisionedThroughputExceededException", text, extra=extra)
+
+
+def _token_reused(error: model.TokenReused, operation: str) -> ServiceError:
+    return ServiceError("IdempotentParameterMismatchException", _TOKEN_REUSED)
+
+
+def _unavailable(error: model.Busy, operation: str) -> ServiceError:
+    """A retryable server error: every SDK tries 503 again with back-off."""
+    return ServiceError("ServiceUnavailableException", "Service is unavailable. Please retry.", 503)
+
+
+def _trimmed(error: model.PositionExpired, operation: str) -> ServiceError:
+    text = "The operation attempted to read past the oldest stream record in a shard."
+    return ServiceError("TrimmedDataAccessException", text)
+
+
+def _not_authenticated(error: model.NotAuthenticated, operation: str) -> ServiceError:
+    return ServiceError(
+        "UnrecognizedClientException", "The security token included in the request is invalid."
+    )
+
+
+def _not_allowed(error: model.NotAllowed, operation: str) -> ServiceError:
+    return ServiceError("AccessDeniedException", f"User is not authorized to perform: dynamodb:{operation}")
+
+
+def _internal(error: Exception, operation: str) -> ServiceError:
+    return internal()
+
+
+def internal() -> ServiceError:
+    """The service's own failure; says nothing of what it was."""
+    return ServiceError("InternalServerError", "Internal server error", 500)
+
+
+_FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
+    model.TableMissing: _table_missing,
+    model.TableExists: _table_exists,
+    model.TableBusy: _table_busy,
+    model.IndexMissing: _index_missing,
+    model.ConditionFailed: _condition_failed,
+    model.GroupRefused: _group_refused,
+    model.BadKey: _bad_key,
+    model.KeyTooLong: _key_too_long,
+    model.BadPath: _bad_path,
+    model.BadOperand: _bad_operand,
+    model.NumberOutOfRange: _number_out_of_range,
+    model.LimitExceeded: _limit_exceeded,
+    model.PartitionHeld: _partition_held,
+    model.SessionMissing: _internal,
+    model.Throttled: _throttled,
+    model.Busy: _unavailable,
+    model.Unknowable: _internal,
+    model.PositionExpired: _trimmed,
+    model.TokenReused: _token_reused,
+    model.StaleTable: _internal,
+    model.NotAuthenticated: _not_authenticated,
+    model.NotAllowed: _not_allowed,
+    model.InvalidInput: lambda error, operation: validation(error.rule),
+}
+
+
+def from_gateway(error: Exception, operation: str) -> ServiceError:
+    """The service's error for a gateway error met while handling `operation` (its wire name, such as PutItem).
+
+    A ServiceError is handed through; anything unknown is an internal server error.
+    """
+    if isinstance(error, ServiceError):
+        return error
+    for base in type(error).__mro__:
+        speak = _FROM_GATEWAY.get(base)
+        if speak is not None:
+            return speak(error, operation)
+    return internal()

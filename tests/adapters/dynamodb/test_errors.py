@@ -1,0 +1,104 @@
+"""Error bodies and the table from the gateway's errors."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import pytest
+
+from adapters.dynamodb import errors
+from adapters.dynamodb.errors import ServiceError, from_gateway, render
+from gateway.model import errors as model
+
+
+def body(error: ServiceError) -> dict[str, object]:
+    return json.loads(render(error))
+
+
+@pytest.mark.parametrize(
+    ("code", "prefix"),
+    [
+        ("ValidationException", "com.amazon.coral.validate#"),
+        ("SerializationException", "com.amazon.coral.service#"),
+        ("UnknownOperationException", "com.amazon.coral.service#"),
+        ("ResourceNotFoundException", "com.amazonaws.dynamodb.v20120810#"),
+        ("ConditionalCheckFailedException", "com.amazonaws.dynamodb.v20120810#"),
+    ],
+)
+def test_type_has_the_prefix_of_its_origin(code: str, prefix: str) -> None:
+    assert body(ServiceError(code, "text"))["__type"] == prefix + code
+
+
+def test_message_key_is_capital_only_where_the_model_says_so() -> None:
+    assert body(errors.validation("a"))["message"] == "a"
+    assert body(errors.serialization("a"))["Message"] == "a"
+    assert body(errors.cancelled([None]))["Message"].startswith("Transaction cancelled")  # type: ignore[union-attr,attr-defined]
+
+
+def test_an_error_without_text_has_no_message() -> None:
+    assert body(errors.serialization()) == {"__type": "com.amazon.coral.service#SerializationException"}
+
+
+def test_a_lone_surrogate_in_a_text_does_not_break_the_body() -> None:
+    assert body(errors.validation("a\ud800b"))["message"] == "a?b"
+
+
+def test_condition_failed_carries_the_item_beside_the_message() -> None:
+    assert body(errors.condition_failed(b'{"a":{"S":"x"}}')) == {
+        "__type": "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException",
+        "message": "The conditional request failed",
+        "Item": {"a": {"S": "x"}},
+    }
+
+
+def test_cancelled_lists_positional_reasons_with_short_codes() -> None:
+    failed = errors.condition_failed(b'{"a":{"S":"x"}}')
+    got = body(errors.cancelled([None, failed, errors.validation("bad")]))
+    assert got["Message"] == (
+        "Transaction cancelled, please refer cancellation reasons for specific reasons "
+        "[None, ConditionalCheckFailed, ValidationError]"
+    )
+    assert got["CancellationReasons"] == [
+        {"Code": "None"},
+        {
+            "Code": "ConditionalCheckFailed",
+            "Message": "The conditional request failed",
+            "Item": {"a": {"S": "x"}},
+        },
+        {"Code": "ValidationError", "Message": "bad"},
+    ]
+
+
+def test_the_control_plane_names_a_missing_table_and_the_data_plane_does_not() -> None:
+    missing = model.TableMissing("gone")
+    assert from_gateway(missing, "GetItem").message == "Requested resource not found"
+    assert (
+        from_gateway(missing, "DescribeTable").message
+        == "Requested resource not found: Table: gone not found"
+    )
+
+
+def test_every_gateway_error_has_a_row_in_the_table() -> None:
+    listed = [
+        kind for _, kind in inspect.getmembers(model, inspect.isclass) if issubclass(kind, model.GatewayError)
+    ]
+    missing = {kind for kind in listed if kind not in errors._FROM_GATEWAY} - {model.GatewayError}
+    assert not missing
+
+
+def test_a_refused_group_is_a_cancelled_transaction() -> None:
+    refused = model.GroupRefused([None, model.ConditionFailed(None, None)])
+    error = from_gateway(refused, "TransactWriteItems")
+    assert error.code == "TransactionCanceledException"
+    assert [reason["Code"] for reason in error.extra["CancellationReasons"]] == [
+        "None",
+        "ConditionalCheckFailed",
+    ]
+
+
+def test_throttling_names_the_resource() -> None:
+    error = from_gateway(model.Throttled("arn:aws:dynamodb:r:1:table/t", "write"), "PutItem")
+    assert error.extra["ThrottlingReasons"] == [
+        {"reason": "TableWriteProvisionedThroughputExceeded", "resource": "arn:aws:dynamodb:r:1:table/t"}
+    ]
