@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from gateway.model.keys import Position
+from gateway.model.keys import SPREADS, Position
 from gateway.model.rows import Row
 from gateway.model.tables import Entry, Index, Table
 from gateway.store import entries, rows
@@ -66,7 +66,7 @@ def _fill_batch(store: Store, session: Session, table: Table, index: Index) -> b
     mark = store.catalog.filled_up_to(session, index.id)
     after = None if not mark else _unpack(mark)
     batch = []
-    for found in Walk(session, rows_source(table.id), BACKFILL_ROWS).segment(0, 1, after):
+    for found in Walk(session, rows_source(table.id), BACKFILL_ROWS).segment(0, SPREADS, after):
         batch.append(found.row.position)
         if len(batch) == BACKFILL_ROWS:
             break

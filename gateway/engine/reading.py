@@ -108,7 +108,7 @@ def _walk(session: Session, command: Read) -> Iterator[Found]:
         expected = min(expected or command.limits.returned, command.limits.returned)
     walk = Walk(session, source, expected)
     if command.segment is not None:
-        return walk.segment(command.segment.number, command.segment.total, command.after)
+        return walk.segment(command.segment.lowest, command.segment.highest, command.after)
     return walk.range(command.range, command.reverse)
 
 

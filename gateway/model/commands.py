@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.model.keys import KeySchema, Position
+from gateway.model.keys import SPREADS, KeySchema, Position, spread_of
 from gateway.model.predicates import ALWAYS, Predicate, View
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
@@ -51,10 +51,22 @@ class PageLimits:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One of `total` parts of a table, by hash of the partition."""
+    """One of `total` parts of a table, by hash of the partition: spreads with lowest <= spread < highest."""
 
     number: int
     total: int
+
+    @property
+    def lowest(self) -> int:
+        return self.number * SPREADS // self.total
+
+    @property
+    def highest(self) -> int:
+        return (self.number + 1) * SPREADS // self.total
+
+    def holds(self, position: Position) -> bool:
+        """Whether a row at this position belongs to the segment."""
+        return self.lowest <= spread_of(position.partition) < self.highest
 
 
 @dataclass(frozen=True, slots=True)

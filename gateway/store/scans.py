@@ -18,8 +18,6 @@ from gateway.store.positions import COLUMN_BYTES, KEPT_BYTES, lower_bound, place
 
 ROW_COLUMNS = "r.partition, r.sort, r.full_key, r.modified_at, r.expires_at_ms, r.size_bytes, r.kinds, r.body"
 ROW_WIDTH = 8
-SLOTS = 256
-_SPREADS = 1 << 32
 _FIRST_CHUNK, _LARGEST_CHUNK, _CHUNK_BYTES = 64, 1024, 2_000_000
 _ABOVE_TIES = HIGHEST * (COLUMN_BYTES - KEPT_BYTES + 1)
 
@@ -203,11 +201,10 @@ class Walk:
             if lower < upper:
                 yield from self._partition(partitions[whole], KeyRange(lower, upper), reverse)
 
-    def segment(self, number: int, total: int, after: Position | None) -> Iterator[Found]:
-        """One of `total` parts by hash of the partition, ordered by slot and columns; visits about 1/total of the rows
-        (1/256 at the least). `after`: the position in the source of the last row seen."""
+    def segment(self, lowest: int, highest: int, after: Position | None) -> Iterator[Found]:
+        """Everything with lowest <= spread < highest, ordered by slot and columns: so much of the source is visited as the
+        slots hold that this touches. `after`: the position in the source of the last row seen."""
         alias = self._alias
-        lowest, highest = number * _SPREADS // total, (number + 1) * _SPREADS // total
         slot, partition, sort = lowest >> 24, LOWEST, LOWEST
         if after is not None:
             place = place_of(after)
