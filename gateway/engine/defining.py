@@ -22,7 +22,7 @@ from gateway.model.commands import (
 from gateway.model.errors import IndexMissing, StaleTable, TableBusy, TableExists, TableMissing
 from gateway.model.keys import KeySchema
 from gateway.model.tables import Index, State, Table, azure_name_for
-from gateway.store import entries, rows
+from gateway.store import entries, refills, rows
 from gateway.store.databases import Session
 from gateway.store.store import Store
 
@@ -133,6 +133,7 @@ class Definer:
             if table.state_at(now_ms) is not State.ACTIVE:
                 raise TableBusy(table.name, table.state_at(now_ms).value)
             busy_until_ms = now_ms + self._delay_ms
+            altered_from = table.rules
             for new in command.add_indexes:
                 index = self._index(session, new, table.key_schema, command.dialect, busy_until_ms, filled=False)
                 self._catalog.insert_index(session, table.id, index)
@@ -153,6 +154,8 @@ class Definer:
                 state=State.UPDATING,
                 busy_until_ms=busy_until_ms,
             )
+            if command.rules is not None and command.rules.expiry not in (None, altered_from.expiry):
+                refills.begin(session, table.id)
             self._catalog.update(session, table)
             altered = self._catalog.by_id(session, table.id)
             assert altered is not None

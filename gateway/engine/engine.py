@@ -78,10 +78,11 @@ class Engine:
         Returns the seconds until it wants to be called again; 0 when there is more to do at once.
         """
         now_ms = self._now() // 1_000_000
-        more = indexing.backfill(self._store, now_ms)
+        more = indexing.backfill(self._store)
+        more = expiring.refill(self._store) or more
         defining.remove_gone(self._store, now_ms)
         if time.monotonic() >= self._next_sweep:
-            groups = expiring.expired_writes(self._store, now_ms)
+            groups = expiring.sweep(self._store, now_ms)
             if groups:
                 self._write(groups)
                 more = True
@@ -96,7 +97,7 @@ class Engine:
             self._next_token_sweep = time.monotonic() + _TOKEN_SWEEP_S
             with self._store.write() as session:
                 tokens.forget_expired(session, now_ms)
-        return 0.0 if more else min(0.25, self._options.sweep_period_s)
+        return 0.0 if more else min(0.25, max(0.01, self._options.sweep_period_s))
 
     def ping(self) -> None:
         """Raise unless the database answers a read."""

@@ -1,32 +1,78 @@
-"""The expiry sweep: rows whose time is over become ordinary deletes, by the actor "expiry"."""
+"""Expiry: rows whose time is over become ordinary deletes, by the actor "expiry"; a new rule gives rows new times.
+
+When a row expires is `Table.expires_at_ms` (model); the column `expires_at_ms` only makes due rows quick to find. It may be
+out of date for a while after a rule changed, so the sweep asks the rule again before it deletes.
+"""
 
 from __future__ import annotations
 
+from gateway.engine import walking
 from gateway.model.commands import WriteGroup
 from gateway.model.keys import Key
 from gateway.model.predicates import RevisionIs
+from gateway.model.rows import Row
+from gateway.model.tables import Table
 from gateway.model.writes import Remove, Write
-from gateway.store import rows
+from gateway.store import refills, rows
 from gateway.store.store import Store
 
 EXPIRY_ACTOR = "expiry"
 SWEEP_ROWS = 256
 
 
-def expired_writes(store: Store, now_ms: int) -> list[WriteGroup]:
+def sweep(store: Store, now_ms: int) -> list[WriteGroup]:
     """Deletes of some rows that have expired. Each holds only if its row was not written since it was found."""
     with store.read() as session:
         found = rows.expired(session, now_ms, SWEEP_ROWS)
         tables = {
-            table.id: table
-            for table_id in {table_id for table_id, _ in found}
-            if (table := store.catalog.by_id(session, table_id)) is not None
+            table_id: store.catalog.by_id(session, table_id) for table_id in {table_id for table_id, _ in found}
         }
     groups = []
+    outdated: list[tuple[int, Row]] = []
     for table_id, row in found:
-        table = tables.get(table_id)
-        if table is not None:
-            key = Key(table.key_schema.decode(row.position).values, row.position)
-            condition = RevisionIs(row.modified_at)
-            groups.append(WriteGroup((Write(table, key, Remove(), condition, actor=EXPIRY_ACTOR),)))
+        table = tables[table_id]
+        if table is None:
+            outdated.append((table_id, row))  # dropped; its rows wait to be purged
+            row.expires_at_ms = None
+        elif (expires_at_ms := table.expires_at_ms(row)) is None or expires_at_ms > now_ms:
+            outdated.append((table_id, row))
+            row.expires_at_ms = expires_at_ms
+        else:
+            groups.append(WriteGroup((_removal(table, row),)))
+    if outdated:
+        with store.write() as session:
+            rows.set_expiry(session, outdated)
     return groups
+
+
+def _removal(table: Table, row: Row) -> Write:
+    key = Key(table.key_schema.decode(row.position).values, row.position)
+    return Write(table, key, Remove(), RevisionIs(row.modified_at), actor=EXPIRY_ACTOR)
+
+
+def refill(store: Store) -> bool:
+    """Give one batch of rows of a table whose rule changed their new times. Whether there may be more to do.
+
+    Touches neither `modified_at` nor streams.
+    """
+    with store.read() as session:
+        waiting = refills.first(session)
+    if waiting is None:
+        return False
+    with store.write() as session:
+        table_id, mark = waiting
+        table = store.catalog.lock(session, table_id)
+        batch = None if table is None else walking.next_batch(session, table, mark)
+        if table is None or batch is None:
+            refills.finish(session, table_id)
+            return True
+        found, new_mark = batch
+        changed = []
+        for row in found:
+            expires_at_ms = table.expires_at_ms(row)
+            if expires_at_ms != row.expires_at_ms:
+                row.expires_at_ms = expires_at_ms
+                changed.append((table_id, row))
+        rows.set_expiry(session, changed)
+        refills.save_progress(session, table_id, new_mark)
+    return True

@@ -115,14 +115,16 @@ def expired(session: Session, now_ms: int, limit: int) -> list[tuple[int, Row]]:
     return [(columns[ROW_WIDTH], row_of(columns[:ROW_WIDTH])) for columns in rows]
 
 
-def set_expiry(session: Session, table_id: int, rows: Iterable[Row]) -> None:
-    """Store only when rows expire; `modified_at` stays."""
-    for row in rows:
-        place = place_of(row.position)
-        session.execute(
-            "UPDATE rows SET expires_at_ms = ? WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?",
-            (row.expires_at_ms, table_id, place.partition, place.sort, place.slot),
-        )
+def set_expiry(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
+    """Store only when rows expire, (table id, row), if they are still what they were; `modified_at` stays."""
+    session.execute_many(
+        "UPDATE rows SET expires_at_ms = ?"
+        " WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ? AND modified_at = ?",
+        [
+            (row.expires_at_ms, table_id, *place_of(row.position)[:3], row.modified_at)
+            for table_id, row in rows
+        ],
+    )
 
 
 def count(session: Session, table_id: int) -> tuple[int, int]:

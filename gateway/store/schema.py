@@ -132,6 +132,14 @@ purges = Table(
     PrimaryKeyConstraint("kind", "id"),
 )
 
+# Tables whose expiry rule changed, and how far their rows have been given new times.
+refills = Table(
+    "refills",
+    metadata,
+    Column("table_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("mark", LargeBinary),
+)
+
 # What a dialect keeps for an account as a whole (Azure's service properties), as its own JSON.
 namespace_properties = Table(
     "namespace_properties",

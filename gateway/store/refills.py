@@ -1,0 +1,29 @@
+"""Tables whose expiry rule changed and whose rows have not all been given their new times yet."""
+
+from __future__ import annotations
+
+from gateway.store.databases import Session
+
+
+def begin(session: Session, table_id: int) -> None:
+    """Ask for a table to be gone through, from the start."""
+    session.execute(
+        "INSERT INTO refills (table_id, mark) VALUES (?, NULL) ON CONFLICT (table_id) DO UPDATE SET mark = NULL",
+        (table_id,),
+    )
+
+
+def first(session: Session) -> tuple[int, bytes | None] | None:
+    """(table id, how far it has come) of one table that waits."""
+    waiting = session.query("SELECT table_id, mark FROM refills ORDER BY table_id LIMIT 1")
+    return (waiting[0][0], waiting[0][1]) if waiting else None
+
+
+def save_progress(session: Session, table_id: int, mark: bytes) -> None:
+    """Remember how far a table has come."""
+    session.execute("UPDATE refills SET mark = ? WHERE table_id = ?", (mark, table_id))
+
+
+def finish(session: Session, table_id: int) -> None:
+    """The table is through."""
+    session.execute("DELETE FROM refills WHERE table_id = ?", (table_id,))
