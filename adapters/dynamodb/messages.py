@@ -62,6 +62,7 @@ _TEXTS: dict[str, str] = {
     "values-key": 'ExpressionAttributeValues contains invalid key: Syntax error; key: "{key}"',
     "values-value": "ExpressionAttributeValues contains invalid value: {text} for key {key}",
     "names-value": "ExpressionAttributeNames contains invalid value: {text} for key {key}",
+    "expression-empty": "Invalid {name}: The expression can not be empty;",
     "start-key": "The provided starting key is invalid: {text}",
     "return-values": "ReturnValues can only be ALL_OLD or NONE",
     "duplicate-attribute": _INVALID + "Duplicate value in attribute name: {name}",

@@ -172,13 +172,6 @@ def _segments(data: Input, style: str) -> None:
 
 def _select(operation: str, data: Input, style: str) -> None:
     """Select against the projection (rule 20). Whether an index projects what is wanted needs the table."""
-    if style == CLASSIC:
-        return  # the classic service asks the table first; see `select_after_table`
-    select_after_table(operation, data, style)
-
-
-def select_after_table(operation: str, data: Input, style: str) -> None:
-    """The rules of Select that need no table. In classic style the handler calls this once it has its table."""
     select = data.get("Select")
     if select is None:
         return
@@ -239,6 +232,8 @@ def batch_get(data: Input, style: str, good: bool) -> None:
         _parameters("BatchGetItem", request, style, ("ProjectionExpression",), ("AttributesToGet",))
         _attributes_to_get(request)
         _placeholders("BatchGetItem", request, style, good)
+        if request.get("ProjectionExpression") == "":  # told before the keys are looked at
+            raise messages.refused("BatchGetItem", "expression-empty", style, name="ProjectionExpression")
         _distinct_keys(request["Keys"], style, good)
 
 

@@ -47,7 +47,16 @@ def check(operation: str, body: Any, style: str) -> dict[str, Any]:
 @cache
 def _checker(operation: str, style: str) -> Checker:
     request = _requests(style)[operation]
-    return Checker(operation, request, quick(request.shape), _RULES.get(operation))
+    return Checker(operation, request, quick(_strict(request)), _RULES.get(operation))
+
+
+def _strict(request: Request) -> Structure:
+    """The request's shape, with what is told alone (`Request.named`) among the constraints."""
+    shape = request.shape
+    if not request.named:
+        return shape
+    name = Text(pattern=_NAME_PATTERN, minimum=3, maximum=255, instead=_TABLE_ARN)
+    return _structure(shape.java, {**shape.members, request.named: name}, {*shape.required, request.named})
 
 
 # Parts
