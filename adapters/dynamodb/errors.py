@@ -348,6 +348,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.SessionMissing: _internal,
     model.Throttled: _throttled,
     model.Busy: _unavailable,
+    model.DatabaseFailed: _internal,
     model.Unknowable: _internal,
     model.PositionExpired: _trimmed,
     model.TokenReused: _token_reused,

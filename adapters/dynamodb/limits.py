@@ -1,0 +1,94 @@
+"""DynamoDB's numbers, each with its unit. They stand here and nowhere else.
+
+Sources: the developer guide's quotas page, botocore 1.44.5 service-2.json, protocols/dynamodb.md (rules in brackets).
+"""
+
+from __future__ import annotations
+
+# Requests
+
+REQUEST_BYTES = 16 * 1024 * 1024  # body, also measured after decompression [6]
+RESPONSE_BYTES = 16 * 1024 * 1024  # items of one BatchGetItem [29]
+PAGE_BYTES = 1024 * 1024  # billed bytes looked at by one Query or Scan [27]
+COMPRESSED_RESPONSE_FROM_BYTES = 4096  # smaller answers stay plain [7]
+
+# Values
+
+ITEM_BYTES = 409_600  # names and values, on every write surface [25]
+NESTING_LEVELS = 32  # an attribute value stands at level 0, so 31 maps around a scalar pass [6]
+ATTRIBUTE_NAME_BYTES = 65_535  # [24]
+KEY_NAME_CHARACTERS = 255  # key attributes of tables and indexes [24]
+PROJECTED_NAME_CHARACTERS = 255  # names in NonKeyAttributes [24]
+PARTITION_KEY_BYTES = 2048  # [24]
+SORT_KEY_BYTES = 1024  # [24]
+NUMBER_DIGITS = 38  # significant [21]
+NUMBER_MAX_EXPONENT = 125  # of the leading digit [21]
+NUMBER_MIN_EXPONENT = -130
+UPDATE_WRITING_ACTION_BYTES = 19  # charged per SET or ADD when an update is measured [26]
+UPDATE_CLEARING_ACTION_BYTES = 2  # per REMOVE or DELETE [26]
+UPDATE_BASE_BYTES = 3  # [26]
+
+# Expressions [13]
+
+EXPRESSION_BYTES = 4096
+EXPRESSION_OPERATORS = 300
+EXPRESSION_IN_OPERANDS = 100
+
+# Batches and transactions [29, 34]
+
+BATCH_GET_KEYS = 100
+BATCH_WRITE_REQUESTS = 25
+TRANSACTION_ACTIONS = 100
+TRANSACTION_BYTES = 4 * 1024 * 1024
+TRANSACTION_TOKEN_CHARACTERS = 36
+TRANSACTION_TOKEN_LIFETIME_MS = 10 * 60 * 1000
+
+# Scans [28]
+
+SCAN_SEGMENTS = 1_000_000
+
+# Tables and indexes [37, 40]
+
+TABLE_NAME_MIN_CHARACTERS = 3
+TABLE_NAME_CHARACTERS = 255
+TABLE_ARN_CHARACTERS = 1024
+LIST_TABLES_NAMES = 100
+LOCAL_INDEXES = 5
+GLOBAL_INDEXES = 20
+PROJECTED_NAMES_PER_TABLE = 100  # NonKeyAttributes over all indexes
+INDEX_KEY_ATTRIBUTES_PER_ROLE = 4  # HASH and RANGE parts of a global index (November 2025)
+ONLINE_INDEX_CHANGES = 1  # indexes made or dropped by one UpdateTable
+THROUGHPUT_UNITS = 1_000_000_000_000  # a ProvisionedThroughput above is "out of bounds"
+COLLECTION_BYTES = 10 * 1024**3  # items of one partition value in a table with a local index
+
+# Account limits as DescribeLimits shows them
+
+ACCOUNT_READ_UNITS = 80_000
+ACCOUNT_WRITE_UNITS = 80_000
+TABLE_READ_UNITS = 40_000
+TABLE_WRITE_UNITS = 40_000
+
+# Tags [40]
+
+TAGS = 50
+TAG_KEY_CHARACTERS = 128
+TAG_VALUE_CHARACTERS = 256
+TAG_PAGE = 10  # tags in one ListTagsOfResource answer
+
+# Time to live [39]
+
+TTL_NAME_CHARACTERS = 255
+
+# Capacity units [30, 31]
+
+READ_UNIT_BYTES = 4096
+WRITE_UNIT_BYTES = 1024
+TRANSACTION_FACTOR = 2
+
+# Streams [38]
+
+STREAM_RECORDS = 1000  # in one GetRecords answer
+STREAM_RECORDS_BYTES = 1024 * 1024
+STREAM_ITERATOR_LIFETIME_MS = 15 * 60 * 1000
+STREAM_RETENTION_MS = 24 * 60 * 60 * 1000
+STREAM_SHARDS_PAGE = 100

@@ -1,0 +1,360 @@
+"""The service's texts, as templates by (operation, rule), in two styles.
+
+`2026` is what the service says today; `classic` what it said for its first decade and what dynalite's tests assert. A
+style is an argument of every function here, never a setting of the module. Facts: dynalite (captured from the service),
+paritysuite's captures against the live service, protocols/dynamodb.md rules 9 to 26 and 40.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.dynamodb.errors import (
+    NUMBER_OVERFLOW,
+    NUMBER_TOO_PRECISE,
+    NUMBER_UNDERFLOW,
+    ServiceError,
+    validation,
+)
+
+LATEST = "2026"
+CLASSIC = "classic"
+
+_INVALID = "One or more parameter values were invalid: "
+
+_TEXTS: dict[str, str] = {
+    # Values (rules 21 to 25). In these two of the sets the service writes two spaces.
+    "empty-value": "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes",
+    "several-types": "Supplied AttributeValue has more than one datatypes set, "
+    "must contain exactly one of the supported datatypes",
+    "empty-number": "The parameter cannot be converted to a numeric value",
+    "not-a-number": "The parameter cannot be converted to a numeric value: {text}",
+    "number-overflow": NUMBER_OVERFLOW,
+    "number-underflow": NUMBER_UNDERFLOW,
+    "number-precision": NUMBER_TOO_PRECISE,
+    "null-false": _INVALID + "Null attribute value types must have the value of true",
+    "empty-string-set": _INVALID + "An string set  may not be empty",
+    "empty-number-set": _INVALID + "An number set  may not be empty",
+    "empty-binary-set": _INVALID + "Binary sets should not be empty",
+    "null-in-string-set": _INVALID + "An string set may not have a null string as a member",
+    "null-in-number-set": _INVALID + "An number set may not have a null number as a member",
+    "null-in-binary-set": _INVALID + "Binary sets may not contain null values",
+    "duplicate-strings": _INVALID + "Input collection {members} contains duplicates.",
+    "duplicate-numbers": "Input collection contains duplicates",
+    "duplicate-binaries": _INVALID + "Input collection {members}of type BS contains duplicates.",
+    "nesting": "Nesting Levels have exceeded supported limits: "
+    "Attributes in the item have nested levels beyond supported limit",
+    "item-size": "Item size has exceeded the maximum allowed size",
+    "empty-name": _INVALID + "Empty attribute name",
+    "name-size": _INVALID + "Attribute name is too large, must be less than 65536 bytes",
+    "base64-length": "Base64 encoded length is expected a multiple of 4 bytes but found: {length}",
+    "base64": "Invalid last non-pad Base64 character dectected",
+    # Parameters that do not go together (rules 15 and 20)
+    "mixed-parameters": "Can not use both expression and non-expression parameters in the same request: "
+    "Non-expression parameters: {{{others}}} Expression parameters: {{{expressions}}}",
+    "names-without-expression": "ExpressionAttributeNames can only be specified when using expressions",
+    "values-without-expression": "ExpressionAttributeValues can only be specified when using expressions: {missing}",
+    "names-empty": "ExpressionAttributeNames must not be empty",
+    "values-empty": "ExpressionAttributeValues must not be empty",
+    "names-key": 'ExpressionAttributeNames contains invalid key: Syntax error; key: "{key}"',
+    "values-key": 'ExpressionAttributeValues contains invalid key: Syntax error; key: "{key}"',
+    "values-value": "ExpressionAttributeValues contains invalid value: {text} for key {key}",
+    "names-value": "ExpressionAttributeNames contains invalid value: {text} for key {key}",
+    "expression-empty": "Invalid {name}: The expression can not be empty;",
+    "start-key": "The provided starting key is invalid: {text}",
+    "return-values": "ReturnValues can only be ALL_OLD or NONE",
+    "duplicate-attribute": _INVALID + "Duplicate value in attribute name: {name}",
+    "no-key-condition": "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.",
+    "condition-count": "Conditions can be of length 1 or 2 only",
+    "total-segments-missing": "The TotalSegments parameter is required but was not present in the request "
+    "when Segment parameter is present",
+    "segment-missing": "The Segment parameter is required but was not present in the request "
+    "when parameter TotalSegments is present",
+    "segment-range": "The Segment parameter is zero-based and must be less than parameter TotalSegments: "
+    "Segment: {segment} is not less than TotalSegments: {total}",
+    "select-attributes": "Cannot specify the AttributesToGet when choosing to get {select}",
+    "select-projection": "Cannot specify the ProjectionExpression when choosing to get {select}",
+    "select-nothing": "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES",
+    "select-projected": "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName",
+    # Legacy conditions
+    "value-and-list": _INVALID + "Value and AttributeValueList cannot be used together for Attribute: {name}",
+    "exists-and-operator": _INVALID
+    + "Exists and ComparisonOperator cannot be used together for Attribute: {name}",
+    "operator-without-value": _INVALID
+    + "Value or AttributeValueList must be used with ComparisonOperator: {operator} for Attribute: {name}",
+    "argument-count": _INVALID + "Invalid number of argument(s) for the {operator} ComparisonOperator",
+    "argument-types": _INVALID + "AttributeValues inside AttributeValueList must be of same type",
+    "argument-type": _INVALID + "ComparisonOperator {operator} is not valid for {tag} AttributeValue type",
+    "between-order": "The BETWEEN condition was provided a range where the lower bound is greater than the upper bound",
+    "list-without-operator": _INVALID
+    + "AttributeValueList can only be used with a ComparisonOperator for Attribute: {name}",
+    "exists-without-value": _INVALID + "Value must be provided when Exists is {exists} for Attribute: {name}",
+    "value-when-absent": _INVALID + "Value cannot be used when Exists is false for Attribute: {name}",
+    "operator-without-expected": _INVALID + "ConditionalOperator cannot be used without Filter or Expected",
+    "update-needs-value": _INVALID + "Only DELETE action is allowed when no attribute value is specified",
+    "update-delete-type": _INVALID + "DELETE action with value is not supported for the type {tag}",
+    "update-add-type": _INVALID + "ADD action is not supported for the type {tag}",
+    # Batches and transactions
+    "request-items-required": "The requestItems parameter is required for {name}",
+    "too-many-gets": "Too many items requested for the BatchGetItem call",
+    "too-many-writes": "Too many items requested for the BatchWriteItem call",
+    "duplicate-keys": "Provided list of item keys contains duplicates",
+    "not-one-request": "Supplied AttributeValue has more than one datatypes set, "
+    "must contain exactly one of the supported datatypes",
+    "not-one-action": "TransactItems can only contain one of Check, Put, Update or Delete",
+    "duplicate-items": "Transaction request cannot include multiple operations on one item",
+    # Tables
+    "required": "The parameter '{name}' is required but was not present in the request",
+    "table-name-length": "{name} must be at least 3 characters long and at most 255 characters long",
+    "on-demand-with-units": _INVALID
+    + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST",
+    "provisioned-without-units": _INVALID
+    + "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED",
+    "provisioned-update": _INVALID
+    + "ProvisionedThroughput must be specified when BillingMode is PROVISIONED",
+    "units-bounds": "Given value {value} for {name} is out of bounds",
+    "index-units-bounds": "Given value {value} for {name} is out of bounds for index {index}",
+    "key-undefined": "Invalid KeySchema: Some index key attribute have no definition",
+    "keys-undefined": _INVALID + "Some index key attributes are not defined in AttributeDefinitions. "
+    "Keys: [{keys}], AttributeDefinitions: [{definitions}]",
+    "same-key-twice": "Both the Hash Key and the Range Key element in the KeySchema have the same name",
+    "first-not-hash": "Invalid KeySchema: The first KeySchemaElement is not a HASH key type",
+    "second-not-range": "Invalid KeySchema: The second KeySchemaElement is not a RANGE key type",
+    "hash-after-range": "Invalid KeySchema: HASH key elements must come before all RANGE key elements",
+    "too-many-of-role": _INVALID
+    + "Index KeySchema has more than {limit} {role} key elements for index: {index}",
+    "definitions-unused": _INVALID + "Number of attributes in KeySchema does not exactly match "
+    "number of attributes defined in AttributeDefinitions",
+    "definitions-spare": _INVALID + "Some AttributeDefinitions are not used. "
+    "AttributeDefinitions: [{definitions}], keys used: [{keys}]",
+    "definition-twice": "Cannot define more than one attribute with the same name: {name}",
+    "local-empty": _INVALID + "List of LocalSecondaryIndexes is empty",
+    "global-empty": _INVALID + "List of GlobalSecondaryIndexes is empty",
+    "local-without-range": _INVALID + "Table KeySchema does not have a range key, "
+    "which is required when specifying a LocalSecondaryIndex",
+    "local-index-range": _INVALID + "Index KeySchema does not have a range key for index: {index}",
+    "local-index-hash": _INVALID
+    + "Index KeySchema does not have the same leading hash key as table KeySchema "
+    "for index: {index}. index hash key: {found}, table hash key: {wanted}",
+    "projection-null": _INVALID + "Unknown ProjectionType: null",
+    "projection-names": _INVALID + "ProjectionType is {type}, but NonKeyAttributes is specified",
+    "projection-no-names": _INVALID + "ProjectionType is INCLUDE, but NonKeyAttributes is not specified",
+    "projection-too-many": _INVALID + "Number of attributes to project exceeds the limit of {limit}",
+    "projection-twice": _INVALID + "Duplicate attribute in NonKeyAttributes: {name}",
+    "index-name-twice": _INVALID + "Duplicate index name: {index}",
+    "local-count": _INVALID + "Number of LocalSecondaryIndexes exceeds per-table limit of {limit}",
+    "global-count": _INVALID + "GlobalSecondaryIndex count exceeds the per-table limit of {limit}",
+    "index-units-on-demand": _INVALID + "ProvisionedThroughput should not be specified for index: {index} "
+    "when BillingMode is PAY_PER_REQUEST",
+    "index-units-missing": _INVALID + "ProvisionedThroughput is not specified for index: {index}",
+    "stream-view-missing": _INVALID
+    + "Table is being created with a stream enabled, UpdateViewType should be specified",
+    "stream-view-spare": _INVALID
+    + "Table is being created with a stream disabled, UpdateViewType should not be specified",
+    "on-demand-provisioned": _INVALID
+    + "{name} for OnDemandThroughput cannot be specified when table BillingMode is PROVISIONED.",
+    "on-demand-range": _INVALID
+    + "Requested {name} for OnDemandThroughput for table is outside of valid range",
+    "nothing-to-update": "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
+    "GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required",
+    "index-update-empty": _INVALID
+    + "One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, "
+    "GlobalSecondaryIndexUpdate.Delete must not be null",
+    "index-update-twice": _INVALID
+    + "Only one global secondary index update per index is allowed simultaneously. Index: {index}",
+    "unsupported-member": "{name} is not supported by this gateway",
+    # Tags
+    "arn-missing": "Invalid TableArn",
+    "arn-invalid": "Invalid TableArn: Invalid ResourceArn provided as input {arn}",
+    "tags-missing": "1 validation error detected: Value null at 'tags' failed to satisfy constraint: "
+    "Member must not be null",
+    "tag-keys-missing": "1 validation error detected: Value null at 'tagKeys' failed to satisfy constraint: "
+    "Member must not be null",
+    "tags-none": "Atleast one Tag needs to be provided as Input.",
+    "tag-keys-none": "Atleast one Tag Key needs to be provided as Input.",
+    "tag-reserved": _INVALID + "Tag keys starting with 'aws:' are reserved for system use",
+    "tag-twice": _INVALID + "Duplicate tag key: {key}",
+    "tags-limit": _INVALID + "Number of tags exceeds the limit of {limit}",
+    # Streams
+    "sequence-missing": _INVALID + "SequenceNumber must be provided for ShardIteratorType {type}",
+    "sequence-spare": _INVALID + "SequenceNumber must not be provided for ShardIteratorType {type}",
+}
+
+# Families that today's framework puts "1 validation error detected: " in front of, by operation (rule 11).
+_FRAME = "1 validation error detected: "
+_FRAMED_VALUES = frozenset(
+    {
+        "empty-string-set",
+        "empty-number-set",
+        "empty-binary-set",
+        "duplicate-strings",
+        "duplicate-numbers",
+        "duplicate-binaries",
+        "null-false",
+        "nesting",
+    }
+)
+_FRAMED_EXPRESSIONS = frozenset(
+    {
+        "mixed-parameters",
+        "values-without-expression",
+        "return-values",
+        "syntax",
+        "expression-size",
+        "expression-operators",
+        "redundant-parentheses",
+        "identical-operands",
+        "undefined-name",
+        "undefined-value",
+        "unused-names",
+        "unused-values",
+    }
+)
+_FRAMED: dict[str, frozenset[str]] = {
+    "PutItem": _FRAMED_VALUES | _FRAMED_EXPRESSIONS,
+    "UpdateItem": _FRAMED_VALUES | _FRAMED_EXPRESSIONS,
+    "Query": _FRAMED_EXPRESSIONS,
+}
+
+
+def bare(rule: str, **facts: Any) -> str:
+    """The text of a rule without any frame."""
+    return _TEXTS[rule].format(**facts)
+
+
+def framed(operation: str, rule: str, text: str, style: str) -> str:
+    """A text as this operation shows it. `rule` names the text's family; texts made elsewhere (expressions) use the
+    families of `_FRAMED_EXPRESSIONS`."""
+    if style != CLASSIC and rule in _FRAMED.get(operation, ()) and not text.startswith(_FRAME):
+        return _FRAME + text
+    return text
+
+
+def refused(operation: str, rule: str, style: str, **facts: Any) -> ServiceError:
+    """The ValidationException of a rule that a request breaks."""
+    return validation(framed(operation, rule, bare(rule, **facts), style))
+
+
+# Member constraints (rule 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A member that breaks a constraint of its shape: its path with member names as they are on the wire and in lower
+    camel case (keys of maps are left alone in both), its value, the constraint."""
+
+    path: str
+    camel_path: str
+    value: Any
+    constraint: str
+
+
+# Operations that the framework of 2026 checks: it stops at the first violation and repeats no value. The rest still
+# answers as it always did (paritysuite's captures of June to October 2026).
+_NEW_FRAMEWORK = frozenset({"PutItem", "UpdateItem", "Query", "BatchGetItem"})
+
+MOST_VIOLATIONS = 10
+
+_ENUM = "Member must satisfy enum value set: ["
+# The new framework lists some sets in its own order, and one with a slip of its own (captured, paritysuite).
+_NEW_ENUMS = {
+    "Member must satisfy enum value set: [ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]": "Member must satisfy enum "
+    "value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]"
+}
+
+
+def stops_at_first(operation: str, style: str) -> bool:
+    """Whether only the first violation is reported."""
+    return style != CLASSIC and operation in _NEW_FRAMEWORK
+
+
+def constraints(operation: str, violations: list[Violation], style: str) -> ServiceError:
+    """The ValidationException for violations in the service's order; at most ten are told."""
+    if stops_at_first(operation, style):
+        return validation(_FRAME + _new_text(violations[0]))
+    told = violations[:MOST_VIOLATIONS]
+    count = "1 validation error" if len(told) == 1 else f"{len(told)} validation errors"
+    return validation(f"{count} detected: " + "; ".join(_classic_text(violation) for violation in told))
+
+
+def _classic_text(violation: Violation) -> str:
+    value = "null" if violation.value is None else f"'{echo(violation.value)}'"
+    return f"Value {value} at '{violation.camel_path}' failed to satisfy constraint: {violation.constraint}"
+
+
+def _new_text(violation: Violation) -> str:
+    if violation.constraint.startswith(_ENUM):
+        return f"Failed to satisfy constraint: {_NEW_ENUMS.get(violation.constraint, violation.constraint)}"
+    if violation.value is None:
+        return _classic_text(violation)
+    return f"Value at '{violation.path}' failed to satisfy constraint: {violation.constraint}"
+
+
+# JSON types (SerializationException)
+
+_MODEL = "com.amazonaws.dynamodb.v20120810."
+_NO_CLASS = (
+    "class sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl cannot be cast to class java.lang.Class "
+    "(sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl and java.lang.Class are in module java.base "
+    "of loader 'bootstrap')"
+)
+_STRUCTURE_FOUND = "Start of structure or map found where not expected"
+
+
+def json_type(wanted: str, found: Any, java: str = "", nested: bool = False) -> str:
+    """What the service's deserialiser says about a JSON value where another type is wanted.
+
+    `wanted`: String, Blob, Boolean, Integer, Long, Double, List, Map or structure; `java`: the class of a structure or of
+    a map's values; `nested`: the member stands inside a list or map. Source: dynalite validations/index.js.
+    """
+    if wanted in _SCALARS:
+        return _scalar_type(wanted, found)
+    if isinstance(found, dict):
+        return _STRUCTURE_FOUND
+    if not isinstance(found, list):
+        if nested:
+            return "Unexpected value type in payload" if wanted == "structure" else _NO_CLASS
+        return "Unexpected field type"
+    if wanted == "structure":
+        return f"Unrecognized collection type class {_MODEL}{java}"
+    member = java if "." in java else _MODEL + java
+    return f"Unrecognized collection type java.util.Map<java.lang.String, {member}>"
+
+
+_SCALARS = frozenset({"String", "Blob", "Boolean", "Short", "Integer", "Long", "Double"})
+
+
+def _scalar_type(wanted: str, found: Any) -> str:
+    if isinstance(found, dict):
+        return _STRUCTURE_FOUND
+    if isinstance(found, list):
+        return f"Unrecognized collection type class java.{'nio.ByteBuffer' if wanted == 'Blob' else 'lang.' + wanted}"
+    if wanted == "Blob":
+        return "only base-64-encoded strings are convertible to bytes"
+    if isinstance(found, str):
+        return (
+            "Unexpected token received from parser"
+            if wanted == "Boolean"
+            else f"STRING_VALUE cannot be converted to {wanted}"
+        )
+    if isinstance(found, bool):
+        return f"{'TRUE' if found else 'FALSE'}_VALUE cannot be converted to {wanted}"
+    kind = "NUMBER" if isinstance(found, int) or found.is_integer() else "DECIMAL"
+    return f"{kind}_VALUE cannot be converted to {wanted}"
+
+
+def echo(data: Any) -> str:
+    """A request value as constraint texts repeat it."""
+    if isinstance(data, str):
+        return data
+    if data is None:
+        return "null"
+    if isinstance(data, bool):
+        return "true" if data else "false"
+    if isinstance(data, list):
+        return "[" + ", ".join(map(echo, data)) + "]"
+    if isinstance(data, dict):
+        return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+    return str(data)

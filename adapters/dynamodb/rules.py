@@ -1,0 +1,514 @@
+"""What the members of item requests mean together, as far as no table is needed to tell, in the service's order.
+
+Knows which parameters exclude each other, what legacy conditions may hold, and where in the order attribute values are
+looked at. Knows no grammar: expressions are parsed by whoever handles the request.
+
+Each rule gets (input, style, good). `good`: the attribute values of maps were checked by the quick engine already; then only
+those that it does not look at one by one are left. Order and texts: dynalite validations/*.js, protocols/dynamodb.md.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from adapters.dynamodb import limits, messages, values
+from adapters.dynamodb.errors import ServiceError, validation
+from adapters.dynamodb.messages import CLASSIC
+from adapters.dynamodb.values import ValueRefused
+
+Input = dict[str, Any]
+
+
+# Writes of one item
+
+
+def put_item(data: Input, style: str, good: bool) -> None:
+    """PutItem."""
+    _parameters("PutItem", data, style, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
+    if not good:
+        with_frame("PutItem", style, lambda: data.__setitem__("Item", values.item_of(data["Item"])))
+    _plain_return_values("PutItem", data, style)
+    if data["Item"].size_bytes > limits.ITEM_BYTES:
+        raise messages.refused("PutItem", "item-size", style)
+    _finish_conditional("PutItem", data, style, good)
+
+
+def delete_item(data: Input, style: str, good: bool) -> None:
+    """DeleteItem."""
+    _parameters("DeleteItem", data, style, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
+    _key("DeleteItem", data, style, good)
+    _plain_return_values("DeleteItem", data, style)
+    _finish_conditional("DeleteItem", data, style, good)
+
+
+def update_item(data: Input, style: str, good: bool) -> None:
+    """UpdateItem."""
+    _parameters(
+        "UpdateItem",
+        data,
+        style,
+        ("UpdateExpression", "ConditionExpression"),
+        ("AttributeUpdates", "Expected", "ConditionalOperator"),
+    )
+    _key("UpdateItem", data, style, good)
+    updates = data.get("AttributeUpdates")
+    if updates:
+        with_frame("UpdateItem", style, lambda: _attribute_updates(updates, style))
+    _finish_conditional("UpdateItem", data, style, good)
+
+
+def _finish_conditional(operation: str, data: Input, style: str, good: bool) -> None:
+    if "Expected" in data:
+        expected = data["Expected"]
+        with_frame(operation, style, lambda: _expected(expected, style))
+    if style != CLASSIC and "ConditionalOperator" in data and not data.get("Expected"):
+        raise validation(messages.bare("operator-without-expected"))
+    _placeholders(operation, data, style, good)
+
+
+def _plain_return_values(operation: str, data: Input, style: str) -> None:
+    if data.get("ReturnValues", "NONE") not in ("NONE", "ALL_OLD"):
+        raise messages.refused(operation, "return-values", style)
+
+
+def _key(operation: str, data: Input, style: str, good: bool) -> None:
+    if not good:
+        with_frame(operation, style, lambda: values.measure_members(data["Key"]))
+
+
+def _attribute_updates(updates: Input, style: str) -> None:
+    for name, update in updates.items():
+        values.check_name(name)
+        value, action = update.get("Value"), update.get("Action")
+        if value is not None:
+            values.measure(value, 0)
+            [tag] = value
+            if action == "DELETE" and tag not in ("SS", "NS", "BS"):
+                raise _refused("update-delete-type", tag=tag)
+            if action == "ADD" and tag not in ("L", "SS", "NS", "BS", "N"):
+                raise _refused("update-add-type", tag=tag)
+        elif action != "DELETE":
+            raise _refused("update-needs-value")
+        if action not in (None, "PUT", "ADD", "DELETE"):
+            raise _bad_action(name, action, style)
+
+
+def _bad_action(name: str, action: str, style: str) -> ServiceError:
+    path = f"ttributeUpdates.{name}.member."
+    violation = messages.Violation(
+        "A" + path + "Action",
+        "a" + path + "action",
+        action,
+        "Member must satisfy enum value set: [ADD, PUT, DELETE]",
+    )
+    return messages.constraints("UpdateItem", [violation], style)
+
+
+# Reads
+
+
+def get_item(data: Input, style: str, good: bool) -> None:
+    """GetItem."""
+    _parameters("GetItem", data, style, ("ProjectionExpression",), ("AttributesToGet",))
+    _key("GetItem", data, style, good)
+    _attributes_to_get(data)
+    _placeholders("GetItem", data, style, good)
+
+
+def query(data: Input, style: str, good: bool) -> None:
+    """Query."""
+    legacy: tuple[str, ...] = ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions")
+    if "KeyConditions" in data and "KeyConditionExpression" not in data:
+        legacy = legacy[:3]  # KeyConditions go with the other expressions
+    expressions = ("ProjectionExpression", "FilterExpression", "KeyConditionExpression")
+    _parameters("Query", data, style, expressions, legacy)
+    with_frame("Query", style, lambda: _conditions(data.get("QueryFilter"), style))
+    _attributes_to_get(data)
+    _start_key("Query", data, style, good)
+    if "KeyConditions" not in data and "KeyConditionExpression" not in data:
+        raise messages.refused("Query", "no-key-condition", style)
+    _select("Query", data, style)
+    _conditional_operator(data, "QueryFilter", style)
+    _placeholders("Query", data, style, good)
+    if "KeyConditionExpression" not in data:
+        with_frame("Query", style, lambda: _conditions(data["KeyConditions"], style))
+        if len(data["KeyConditions"]) not in (1, 2) and (style == CLASSIC or not data["KeyConditions"]):
+            raise messages.refused("Query", "condition-count", style)
+
+
+def scan(data: Input, style: str, good: bool) -> None:
+    """Scan."""
+    legacy = ("AttributesToGet", "ScanFilter", "ConditionalOperator")
+    _parameters("Scan", data, style, ("ProjectionExpression", "FilterExpression"), legacy)
+    _attributes_to_get(data)
+    with_frame("Scan", style, lambda: _conditions(data.get("ScanFilter"), style))
+    _start_key("Scan", data, style, good)
+    _segments(data, style)
+    _select("Scan", data, style)
+    _conditional_operator(data, "ScanFilter", style)
+    _placeholders("Scan", data, style, good)
+
+
+def _conditional_operator(data: Input, partner: str, style: str) -> None:
+    if style != CLASSIC and "ConditionalOperator" in data and not data.get(partner):
+        raise validation(messages.bare("operator-without-expected"))
+
+
+def _segments(data: Input, style: str) -> None:
+    segment, total = data.get("Segment"), data.get("TotalSegments")
+    if total is None:
+        # The classic service let segment 0 pass (dynalite); today's does not (paritysuite).
+        if segment or (segment == 0 and style != CLASSIC):
+            raise messages.refused("Scan", "total-segments-missing", style)
+    elif segment is None:
+        raise messages.refused("Scan", "segment-missing", style)
+    elif segment >= total:
+        raise messages.refused("Scan", "segment-range", style, segment=segment, total=total)
+
+
+def _select(operation: str, data: Input, style: str) -> None:
+    """Select against the projection (rule 20). Whether an index projects what is wanted needs the table."""
+    select = data.get("Select")
+    if select is None:
+        return
+    if select != "SPECIFIC_ATTRIBUTES":
+        wanted = "only the Count" if select == "COUNT" else select
+        if "AttributesToGet" in data:
+            raise messages.refused(operation, "select-attributes", style, select=wanted)
+        if "ProjectionExpression" in data:
+            raise messages.refused(operation, "select-projection", style, select=wanted)
+    elif "AttributesToGet" not in data and "ProjectionExpression" not in data:
+        raise messages.refused(operation, "select-nothing", style)
+    if select == "ALL_PROJECTED_ATTRIBUTES" and "IndexName" not in data:
+        raise messages.refused(operation, "select-projected", style)
+
+
+def _attributes_to_get(data: Input) -> None:
+    names = data.get("AttributesToGet")
+    if names is None:
+        return
+    seen = set()
+    for name in names:
+        values.check_name(name)
+        if name in seen:
+            raise _refused("duplicate-attribute", name=name)
+        seen.add(name)
+
+
+_UNFRAMED_START_KEY = re.compile(
+    "contains duplicates|number set|numeric value|significant digits|number with magnitude"
+)
+
+
+def _start_key(operation: str, data: Input, style: str, good: bool) -> None:
+    key = data.get("ExclusiveStartKey")
+    if key is None or good:
+        return
+    try:
+        values.measure_members(key)
+    except ValueRefused as refusal:
+        text = refusal.message or ""
+        if not _UNFRAMED_START_KEY.search(text):  # some texts stand bare, and nobody knows why
+            text = messages.bare("start-key", text=text)
+        raise validation(text) from None
+
+
+# Batches and transactions
+
+
+def batch_get(data: Input, style: str, good: bool) -> None:
+    """BatchGetItem."""
+    requests = data["RequestItems"]
+    if sum(len(request["Keys"]) for request in requests.values()) > limits.BATCH_GET_KEYS:
+        if style == CLASSIC:
+            raise messages.refused("BatchGetItem", "too-many-gets", style)
+        table = max(requests, key=lambda name: len(requests[name]["Keys"]))
+        raise _too_long(f"RequestItems.{table}.member.Keys", limits.BATCH_GET_KEYS)
+    for request in requests.values():
+        _parameters("BatchGetItem", request, style, ("ProjectionExpression",), ("AttributesToGet",))
+        _attributes_to_get(request)
+        _placeholders("BatchGetItem", request, style, good)
+        if request.get("ProjectionExpression") == "":  # told before the keys are looked at
+            raise messages.refused("BatchGetItem", "expression-empty", style, name="ProjectionExpression")
+        _distinct_keys(request["Keys"], style, good)
+
+
+def _distinct_keys(keys: list[Input], style: str, good: bool) -> None:
+    seen = set()
+    for key in keys:
+        if not good:
+            values.measure_members(key)
+        # In canonical form equal keys have equal texts.
+        print_of = frozenset(
+            (name, *next(iter(member.items()))) for name, member in key.items() if _scalar(member)
+        )
+        if len(print_of) == len(key) and print_of in seen:
+            raise messages.refused("BatchGetItem", "duplicate-keys", style)
+        seen.add(print_of)
+
+
+def _scalar(member: Input) -> bool:
+    return not isinstance(next(iter(member.values())), (list, dict))
+
+
+def batch_write(data: Input, style: str, good: bool) -> None:
+    """BatchWriteItem. Whether two requests name one item takes the key schema."""
+    requests = data["RequestItems"]
+    if not requests:
+        raise messages.refused("BatchWriteItem", "request-items-required", style, name="BatchWriteItem")
+    total = sum(map(len, requests.values()))
+    if total > limits.BATCH_WRITE_REQUESTS:
+        if style == CLASSIC:
+            raise messages.refused("BatchWriteItem", "too-many-writes", style)
+        raise messages.constraints("BatchWriteItem", [_too_many_writes(requests)], style)
+    for writes in requests.values():
+        if any(len(write) != 1 for write in writes):
+            raise messages.refused("BatchWriteItem", "not-one-request", style)
+        for write in writes:
+            put = write.get("PutRequest")
+            if put is not None:
+                item = put["Item"] = values.item_of(put["Item"])
+                if item.size_bytes > limits.ITEM_BYTES:
+                    raise messages.refused("BatchWriteItem", "item-size", style)
+            elif not good:
+                values.measure_members(write["DeleteRequest"]["Key"])
+
+
+def _too_many_writes(requests: Input) -> messages.Violation:
+    constraint = (
+        f"Map value must satisfy constraint: [Member must have length less than or equal to "
+        f"{limits.BATCH_WRITE_REQUESTS}, Member must have length greater than or equal to 1]"
+    )
+    table = max(requests, key=lambda name: len(requests[name]))
+    return messages.Violation(
+        "RequestItems", "requestItems", f"{{{table}=[{len(requests[table])} requests]}}", constraint
+    )
+
+
+def transact_get(data: Input, style: str, good: bool) -> None:
+    """TransactGetItems."""
+    for action in data["TransactItems"]:
+        get = action["Get"]
+        _parameters("TransactGetItems", get, style, ("ProjectionExpression",), ())
+        _key("TransactGetItems", get, style, good)
+        _placeholders("TransactGetItems", get, style, good)
+
+
+_EXPRESSIONS_OF = {
+    "ConditionCheck": ("ConditionExpression",),
+    "Put": ("ConditionExpression",),
+    "Delete": ("ConditionExpression",),
+    "Update": ("UpdateExpression", "ConditionExpression"),
+}
+
+
+def transact_write(data: Input, style: str, good: bool) -> None:
+    """TransactWriteItems."""
+    for action in data["TransactItems"]:
+        if len(action) != 1:
+            raise messages.refused("TransactWriteItems", "not-one-action", style)
+    for action in data["TransactItems"]:
+        [(kind, write)] = action.items()
+        _parameters("TransactWriteItems", write, style, _EXPRESSIONS_OF[kind], ())
+        if kind == "Put":
+            item = write["Item"] = values.item_of(write["Item"])
+            if item.size_bytes > limits.ITEM_BYTES:
+                raise messages.refused("TransactWriteItems", "item-size", style)
+        else:
+            _key("TransactWriteItems", write, style, good)
+        _placeholders("TransactWriteItems", write, style, good)
+
+
+# Expressions and their placeholders
+
+_NAME_PLACEHOLDER = re.compile("#[0-9a-zA-Z_]+")
+_VALUE_PLACEHOLDER = re.compile(":[0-9a-zA-Z_]+")
+
+
+def _parameters(
+    operation: str, data: Input, style: str, expressions: tuple[str, ...], legacy: tuple[str, ...]
+) -> None:
+    """Expressions do not mix with legacy parameters, and placeholders want an expression (rule 15)."""
+    given = [name for name in expressions if name in data]
+    if given:
+        others = [name for name in legacy if name in data and (style != CLASSIC or _counts(operation, name))]
+        if others:
+            raise messages.refused(
+                operation, "mixed-parameters", style, others=", ".join(others), expressions=", ".join(given)
+            )
+    elif "ExpressionAttributeNames" in data:
+        raise messages.refused(operation, "names-without-expression", style)
+    if "ExpressionAttributeValues" in data:
+        users = [name for name in expressions if name != "ProjectionExpression"]
+        if users and not any(name in data for name in users):
+            missing = " and ".join(users) + (" are null" if len(users) > 1 else " is null")
+            raise messages.refused(operation, "values-without-expression", style, missing=missing)
+
+
+def _counts(operation: str, name: str) -> bool:
+    """The classic service overlooked ConditionalOperator beside expressions of writes (dynalite)."""
+    return name != "ConditionalOperator" or operation in ("Query", "Scan")
+
+
+def _placeholders(operation: str, data: Input, style: str, good: bool) -> None:
+    """The maps of placeholders by themselves; undefined and unused ones are found by who parses the expressions."""
+    names = data.get("ExpressionAttributeNames")
+    if names is not None:
+        if not names:
+            raise messages.refused(operation, "names-empty", style)
+        for key, name in names.items():
+            if _NAME_PLACEHOLDER.fullmatch(key) is None:
+                raise messages.refused(operation, "names-key", style, key=key)
+            if not name or len(name) > limits.ATTRIBUTE_NAME_BYTES // 4:
+                _check_named(operation, key, name, style)
+    wire = data.get("ExpressionAttributeValues")
+    if wire is None:
+        return
+    if not wire:
+        raise messages.refused(operation, "values-empty", style)
+    for key in wire:
+        if _VALUE_PLACEHOLDER.fullmatch(key) is None:
+            raise messages.refused(operation, "values-key", style, key=key)
+    if not good:
+        for key, member in wire.items():
+            _check_placeholder_value(operation, key, member, style)
+
+
+def _check_named(operation: str, key: str, name: str, style: str) -> None:
+    try:
+        values.check_name(name)
+    except ValueRefused as refusal:
+        raise messages.refused(operation, "names-value", style, text=refusal.message, key=key) from None
+
+
+def _check_placeholder_value(operation: str, key: str, member: Any, style: str) -> None:
+    try:
+        values.measure(member, 0)
+    except ValueRefused as refusal:
+        text = refusal.message or ""
+        if refusal.rule != "nesting":  # this one stands without the name of its placeholder (paritysuite)
+            text = messages.bare("values-value", text=text, key=key)
+        raise validation(messages.framed(operation, refusal.rule, text, style)) from None
+
+
+# Legacy conditions
+
+_ARGUMENTS: dict[str, Callable[[int], bool]] = {
+    **dict.fromkeys(
+        ("EQ", "NE", "LE", "LT", "GE", "GT", "CONTAINS", "NOT_CONTAINS", "BEGINS_WITH"),
+        lambda count: count == 1,
+    ),
+    "NULL": lambda count: count == 0,
+    "NOT_NULL": lambda count: count == 0,
+    "IN": lambda count: count >= 1,
+    "BETWEEN": lambda count: count == 2,
+}
+_SCALARS = frozenset({"S", "N", "B"})
+_TYPES = {
+    **dict.fromkeys(("LE", "LT", "GE", "GT", "IN", "BETWEEN"), _SCALARS),
+    "BEGINS_WITH": frozenset({"S", "B"}),
+}
+# Documents, BOOL and NULL came in 2014; the classic service took them for EQ and NE in Expected only.
+_CLASSIC_TYPES = {
+    **_TYPES,
+    **dict.fromkeys(("EQ", "NE"), _SCALARS | {"SS", "NS", "BS"}),
+    **dict.fromkeys(("CONTAINS", "NOT_CONTAINS"), _SCALARS),
+}
+_LATEST_TYPES = {
+    **_TYPES,
+    **dict.fromkeys(("CONTAINS", "NOT_CONTAINS"), _SCALARS | {"BOOL", "NULL"}),
+}
+
+
+def _conditions(conditions: Input | None, style: str) -> None:
+    """KeyConditions, QueryFilter and ScanFilter."""
+    if not conditions:
+        return
+    for name, condition in conditions.items():
+        values.check_name(name)
+        operator = condition["ComparisonOperator"]
+        arguments = condition.get("AttributeValueList", [])
+        for argument in arguments:
+            values.measure(argument, 0)
+        _arguments(operator, arguments, _CLASSIC_TYPES if style == CLASSIC else _LATEST_TYPES)
+
+
+def _arguments(operator: str, arguments: list[Input], types: dict[str, frozenset[str]]) -> None:
+    if not _ARGUMENTS[operator](len(arguments)):
+        raise _refused("argument-count", operator=operator)
+    tags = [next(iter(argument)) for argument in arguments]
+    if len(set(tags)) > 1:
+        raise _refused("argument-types")
+    allowed = types.get(operator)
+    if allowed is not None:
+        for tag in tags:
+            if tag not in allowed:
+                raise _refused("argument-type", operator=operator, tag=tag)
+    if operator == "BETWEEN" and _sortable(arguments[0]) > _sortable(arguments[1]):
+        raise _refused("between-order")
+
+
+def _sortable(scalar: Input) -> Any:
+    [(tag, data)] = scalar.items()
+    return Decimal(data) if tag == "N" else b64decode(data) if tag == "B" else data
+
+
+def _expected(expected: Input, style: str) -> None:
+    for name, condition in expected.items():
+        values.check_name(name)
+        given = condition.get("Value")
+        arguments = condition.get("AttributeValueList")
+        if arguments is not None and given is not None:
+            raise _refused("value-and-list", name=name)
+        for argument in [given] if given is not None else arguments or []:
+            values.measure(argument, 0)
+        if "ComparisonOperator" in condition:
+            _expected_comparison(name, condition, style)
+        elif arguments is not None:
+            raise _refused("list-without-operator", name=name)
+        else:
+            exists = condition.get("Exists")
+            if exists is not False and given is None:
+                shown = "null" if exists is None else "true"
+                raise _refused("exists-without-value", exists=shown, name=name)
+            if exists is False and given is not None:
+                raise _refused("value-when-absent", name=name)
+
+
+def _expected_comparison(name: str, condition: Input, style: str) -> None:
+    operator = condition["ComparisonOperator"]
+    given = condition.get("Value")
+    arguments = condition.get("AttributeValueList")
+    if "Exists" in condition:
+        raise _refused("exists-and-operator", name=name)
+    if operator not in ("NULL", "NOT_NULL") and arguments is None and given is None:
+        raise _refused("operator-without-value", operator=operator, name=name)
+    _arguments(
+        operator,
+        [given] if given is not None else arguments or [],
+        _TYPES if style == CLASSIC else _LATEST_TYPES,
+    )
+
+
+# Raising
+
+
+def with_frame(operation: str, style: str, look: Callable[[], object]) -> None:
+    """Look at values; a refused one is told as this operation tells it."""
+    try:
+        look()
+    except ValueRefused as refusal:
+        raise validation(messages.framed(operation, refusal.rule, refusal.message or "", style)) from None
+
+
+def _refused(rule: str, **facts: Any) -> ServiceError:
+    return validation(messages.bare(rule, **facts))
+
+
+def _too_long(path: str, limit: int) -> ServiceError:
+    text = f"Member must have length less than or equal to {limit}"
+    return messages.constraints("BatchGetItem", [messages.Violation(path, path, "", text)], messages.LATEST)

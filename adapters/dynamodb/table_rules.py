@@ -1,0 +1,345 @@
+"""What the members of table, tag and stream requests mean together, as far as no table is needed to tell.
+
+Knows key schemas, index definitions, throughput and tags as a request spells them, and the order in which the service
+looks at them (dynalite validations/createTable.js and updateTable.js; paritysuite for what came later). What depends on
+the table as it is - missing indexes, unchanged throughput - is the handler's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+from adapters.dynamodb import limits, messages
+from adapters.dynamodb.errors import ServiceError
+from adapters.dynamodb.messages import CLASSIC
+
+Input = dict[str, Any]
+
+
+def create_table(data: Input, style: str, good: bool) -> None:
+    """CreateTable."""
+    _refuse_members(data, ("VectorIndexes", "GlobalTableSourceArn"))
+    _throughput(data, style)
+    definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
+    _table_keys(data, definitions, style)
+    names: set[str] = set()
+    if "LocalSecondaryIndexes" in data:
+        _local_indexes(data, definitions, names, style)
+    if "GlobalSecondaryIndexes" in data:
+        _global_indexes(data, definitions, names, style)
+    if style == CLASSIC:
+        return
+    _definitions(data, definitions)
+    _projected_total(data)
+    _stream(data)
+    _on_demand(data)
+    if "Tags" in data:
+        _tags(data["Tags"])
+
+
+def update_table(data: Input, style: str, good: bool) -> None:
+    """UpdateTable."""
+    _refuse_members(data, ("VectorIndexUpdates", "ReplicaUpdates", "GlobalTableWitnessUpdates"))
+    changes = [name for name in data if name not in ("TableName", "AttributeDefinitions")]
+    if not changes or (len(changes) == 1 and data[changes[0]] == []):
+        raise _refused("nothing-to-update")
+    if data.get("BillingMode") == "PROVISIONED" and "ProvisionedThroughput" not in data:
+        raise _refused("provisioned-update")
+    if data.get("BillingMode") == "PAY_PER_REQUEST" and "ProvisionedThroughput" in data and style != CLASSIC:
+        raise _refused("on-demand-with-units")
+    _units_bounds(data.get("ProvisionedThroughput"))
+    seen: set[str] = set()
+    for update in data.get("GlobalSecondaryIndexUpdates", ()):
+        _index_update(update, data, seen, style)
+
+
+def _index_update(update: Input, data: Input, seen: set[str], style: str) -> None:
+    if not update:
+        raise _refused("index-update-empty")
+    change = update.get("Update") or update.get("Create") or update.get("Delete") or {}
+    name = change["IndexName"]
+    if name in seen:
+        raise _refused("index-update-twice", index=name)
+    seen.add(name)
+    if "Create" in update and style != CLASSIC:
+        definitions = [definition["AttributeName"] for definition in data.get("AttributeDefinitions", ())]
+        _index_keys(update["Create"], definitions, multiple=True)
+        _projection(update["Create"], style)
+
+
+def _throughput(data: Input, style: str) -> None:
+    units = data.get("ProvisionedThroughput")
+    if data.get("BillingMode") == "PAY_PER_REQUEST":
+        if units is not None:
+            raise _refused("on-demand-with-units")
+        return
+    if units is None:
+        raise _refused("provisioned-without-units")
+    _units_bounds(units)
+
+
+def _units_bounds(units: Input | None) -> None:
+    for name in ("ReadCapacityUnits", "WriteCapacityUnits"):
+        if units is not None and units[name] > limits.THROUGHPUT_UNITS:
+            raise _refused("units-bounds", value=units[name], name=name)
+
+
+# Keys
+
+
+def _table_keys(data: Input, definitions: list[str], style: str) -> None:
+    schema = data["KeySchema"]
+    keys = [element["AttributeName"] for element in schema]
+    if len(keys) > len(definitions):
+        raise _refused("key-undefined")
+    _check_defined(keys, definitions)
+    _two_keys(schema)
+    if (
+        "LocalSecondaryIndexes" not in data
+        and "GlobalSecondaryIndexes" not in data
+        and len(keys) != len(definitions)
+    ):
+        raise _refused("definitions-unused")
+
+
+def _check_defined(keys: list[str], definitions: list[str]) -> None:
+    if any(key not in definitions for key in keys):
+        raise _refused("keys-undefined", keys=", ".join(keys), definitions=", ".join(definitions))
+
+
+def _two_keys(schema: list[Input]) -> None:
+    """A schema of one or two elements: HASH, then RANGE."""
+    if len(schema) > 1 and schema[0]["AttributeName"] == schema[1]["AttributeName"]:
+        raise _refused("same-key-twice")
+    if schema[0]["KeyType"] != "HASH":
+        raise _refused("first-not-hash")
+    if len(schema) > 1 and schema[1]["KeyType"] != "RANGE":
+        raise _refused("second-not-range")
+
+
+def _index_keys(index: Input, definitions: list[str], multiple: bool) -> None:
+    """The schema of an index; that of a global one may have up to four HASH and then up to four RANGE elements."""
+    schema = index["KeySchema"]
+    keys = [element["AttributeName"] for element in schema]
+    _check_defined(keys, definitions)
+    if len(schema) <= 2 and not (multiple and len(schema) == 2 and schema[1]["KeyType"] == "HASH"):
+        _two_keys(schema)
+        return
+    roles = [element["KeyType"] for element in schema]
+    if roles[0] != "HASH":
+        raise _refused("first-not-hash")
+    if roles != sorted(roles):  # HASH sorts before RANGE
+        raise _refused("hash-after-range")
+    for role, count in Counter(roles).items():
+        if count > limits.INDEX_KEY_ATTRIBUTES_PER_ROLE:
+            limit = limits.INDEX_KEY_ATTRIBUTES_PER_ROLE
+            raise _refused("too-many-of-role", limit=limit, role=role, index=index["IndexName"])
+    if len(set(keys)) != len(keys):
+        raise _refused("same-key-twice")
+
+
+def _definitions(data: Input, definitions: list[str]) -> None:
+    """Every definition once, and every one of use to some key."""
+    for name, count in Counter(definitions).items():
+        if count > 1:
+            raise _refused("definition-twice", name=name)
+    used = [element["AttributeName"] for element in data["KeySchema"]]
+    for index in (*data.get("LocalSecondaryIndexes", ()), *data.get("GlobalSecondaryIndexes", ())):
+        used += [element["AttributeName"] for element in index["KeySchema"]]
+    if set(definitions) != set(used):
+        keys = ", ".join(dict.fromkeys(used))
+        raise _refused("definitions-spare", definitions=", ".join(definitions), keys=keys)
+
+
+# Indexes
+
+
+def _local_indexes(data: Input, definitions: list[str], names: set[str], style: str) -> None:
+    indexes = data["LocalSecondaryIndexes"]
+    if not indexes:
+        raise _refused("local-empty")
+    if len(data["KeySchema"]) != 2:
+        raise _refused("local-without-range")
+    wanted = data["KeySchema"][0]["AttributeName"]
+    for index in indexes:
+        name, schema = index["IndexName"], index["KeySchema"]
+        _index_keys(index, definitions, multiple=False)
+        if len(schema) != 2:
+            raise _refused("local-index-range", index=name)
+        found = schema[0]["AttributeName"]
+        if found != wanted:
+            raise _refused("local-index-hash", index=name, found=found, wanted=wanted)
+        _projection(index, style)
+        _new_name(name, names)
+    if len(indexes) > limits.LOCAL_INDEXES:
+        raise _refused("local-count", limit=limits.LOCAL_INDEXES)
+
+
+def _global_indexes(data: Input, definitions: list[str], names: set[str], style: str) -> None:
+    indexes = data["GlobalSecondaryIndexes"]
+    if not indexes:
+        raise _refused("global-empty")
+    on_demand = data.get("BillingMode") == "PAY_PER_REQUEST"
+    for index in indexes:
+        name = index["IndexName"]
+        _index_keys(index, definitions, multiple=style != CLASSIC)
+        _projection(index, style)
+        if on_demand and "ProvisionedThroughput" in index:
+            raise _refused("index-units-on-demand", index=name)
+        if style != CLASSIC and not on_demand:
+            if "ProvisionedThroughput" not in index:
+                raise _refused("index-units-missing", index=name)
+            _units_bounds_of_index(name, index["ProvisionedThroughput"])
+        _new_name(name, names)
+    if len(indexes) > limits.GLOBAL_INDEXES:
+        raise _refused("global-count", limit=limits.GLOBAL_INDEXES)
+
+
+def _units_bounds_of_index(index: str, units: Input) -> None:
+    for name in ("ReadCapacityUnits", "WriteCapacityUnits"):
+        if units[name] > limits.THROUGHPUT_UNITS:
+            raise _refused("index-units-bounds", value=units[name], name=name, index=index)
+
+
+def _new_name(name: str, names: set[str]) -> None:
+    if name in names:
+        raise _refused("index-name-twice", index=name)
+    names.add(name)
+
+
+def _projection(index: Input, style: str) -> None:
+    projection = index["Projection"]
+    kind, names = projection.get("ProjectionType"), projection.get("NonKeyAttributes")
+    if kind is None:
+        raise _refused("projection-null")
+    if names is not None and kind != "INCLUDE":
+        raise _refused("projection-names", type=kind)
+    if style != CLASSIC and kind == "INCLUDE":
+        if names is None:
+            raise _refused("projection-no-names")
+        if len(set(names)) != len(names):
+            twice = next(name for name, count in Counter(names).items() if count > 1)
+            raise _refused("projection-twice", name=twice)
+
+
+def _projected_total(data: Input) -> None:
+    total = 0
+    for index in (*data.get("LocalSecondaryIndexes", ()), *data.get("GlobalSecondaryIndexes", ())):
+        total += len(index["Projection"].get("NonKeyAttributes", ()))
+    if total > limits.PROJECTED_NAMES_PER_TABLE:
+        raise _refused("projection-too-many", limit=limits.PROJECTED_NAMES_PER_TABLE)
+
+
+# Other settings
+
+
+def _stream(data: Input) -> None:
+    stream = data.get("StreamSpecification")
+    if stream is None:
+        return
+    if stream["StreamEnabled"] and "StreamViewType" not in stream:
+        raise _refused("stream-view-missing")
+    if not stream["StreamEnabled"] and "StreamViewType" in stream:
+        raise _refused("stream-view-spare")
+
+
+def _on_demand(data: Input) -> None:
+    limits_of = data.get("OnDemandThroughput")
+    if limits_of is None:
+        return
+    for name, value in limits_of.items():
+        if data.get("BillingMode") != "PAY_PER_REQUEST":
+            raise _refused("on-demand-provisioned", name=name)
+        if value < 1 and value != -1:  # -1 lifts the limit
+            raise _refused("on-demand-range", name=name)
+
+
+def _refuse_members(data: Input, names: tuple[str, ...]) -> None:
+    """Members of features that this gateway does not have: said, never dropped."""
+    for name in names:
+        if data.get(name):
+            raise _refused("unsupported-member", name=name)
+
+
+# Tags
+
+_ANY_ARN = re.compile(r".+:.+:.+:.+:.+:.+/.+")
+_TABLE_ARN = re.compile(r"arn:aws[a-z-]*:dynamodb:.+:\d+:table/[^/]{2}[^/]+")
+_RESERVED = "aws:"
+
+
+def tag_resource(data: Input, style: str, good: bool) -> None:
+    """TagResource."""
+    arn = _resource("TagResource", data)
+    if "Tags" not in data:
+        raise _refused("tags-missing")
+    _table_arn(arn)
+    if not data["Tags"]:
+        raise _refused("tags-none")
+    _tags(data["Tags"])
+
+
+def untag_resource(data: Input, style: str, good: bool) -> None:
+    """UntagResource."""
+    arn = _resource("UntagResource", data)
+    if "TagKeys" not in data:
+        raise _refused("tag-keys-missing")
+    _table_arn(arn)
+    if not data["TagKeys"]:
+        raise _refused("tag-keys-none")
+
+
+def list_tags(data: Input, style: str, good: bool) -> None:
+    """ListTagsOfResource."""
+    _table_arn(_resource("ListTagsOfResource", data))
+
+
+def _resource(operation: str, data: Input) -> str:
+    """The ARN, if it looks like one at all; what does not, nobody was ever allowed to touch."""
+    arn = data.get("ResourceArn")
+    if arn is None:
+        raise _refused("arn-missing")
+    if _ANY_ARN.fullmatch(arn) is None:
+        text = (
+            "User: arn:aws:iam::000000000000:root is not authorized to perform: "
+            f"dynamodb:{operation} on resource: {arn or '*'}"
+        )
+        raise ServiceError("AccessDeniedException", text)
+    return str(arn)
+
+
+def _table_arn(arn: str) -> None:
+    if _TABLE_ARN.fullmatch(arn) is None:
+        raise _refused("arn-invalid", arn=arn)
+
+
+def _tags(tags: list[Input]) -> None:
+    if len(tags) > limits.TAGS:
+        raise _refused("tags-limit", limit=limits.TAGS)
+    seen = set()
+    for tag in tags:
+        key = tag["Key"]
+        if key.startswith(_RESERVED):
+            raise _refused("tag-reserved")
+        if key in seen:
+            raise _refused("tag-twice", key=key)
+        seen.add(key)
+
+
+# Streams
+
+
+def get_shard_iterator(data: Input, style: str, good: bool) -> None:
+    """GetShardIterator: a sequence number goes with the two types that want one."""
+    kind = data["ShardIteratorType"]
+    wants = kind in ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER")
+    if wants and "SequenceNumber" not in data:
+        raise _refused("sequence-missing", type=kind)
+    if not wants and "SequenceNumber" in data:
+        raise _refused("sequence-spare", type=kind)
+
+
+def _refused(rule: str, **facts: Any) -> ServiceError:
+    return messages.refused("*", rule, messages.LATEST, **facts)

@@ -1,0 +1,478 @@
+"""Wire AttributeValue <-> the gateway's Value, total in both directions, and items as canonical body bytes.
+
+Knows what a DynamoDB value may be (protocols/dynamodb.md rules 21 to 25) and how each of the other dialects' kinds looks
+to a DynamoDB client. Knows nothing of requests: which text wraps a refused value is the asker's business.
+
+One function, `measure`, does all the checking: it walks a decoded JSON value once, puts it into canonical form in place
+(plain numbers, sorted sets) and returns its billed size. What it leaves behind is what bodies.py calls a body.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from base64 import b64decode
+from binascii import a2b_base64
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from adapters.dynamodb import limits, messages
+from adapters.dynamodb.errors import ServiceError, serialization
+from gateway.model import bodies
+from gateway.model.rows import Contents, Row
+from gateway.model.values import Kind, Value, decimal_fits, decimal_text, equal
+
+# Wire -> canonical
+
+
+class ValueRefused(ServiceError):
+    """A value that DynamoDB does not take. `rule` names what it broke (messages.py); the text stands bare."""
+
+    def __init__(self, rule: str, **facts: Any) -> None:
+        super().__init__("ValidationException", messages.bare(rule, **facts))
+        self.rule = rule
+
+
+class Item(dict[str, Any]):
+    """A wire item that has passed: canonical, with its contents. Its body is written when somebody asks for it."""
+
+    __slots__ = ("contents", "size_bytes")
+
+    contents: Contents
+    size_bytes: int
+
+
+def item_of(wire: Mapping[str, Any]) -> Item:
+    """Check an item in one pass. Changes `wire` into canonical form. Does not mind the item size limit.
+
+    Raises ValueRefused, or ServiceError SerializationException for a wrong JSON type.
+    """
+    if type(wire) is Item:
+        return wire
+    size = measure_members(wire)
+    item = Item(wire)
+    item.size_bytes = size
+    item.contents = Contents(orjson.dumps(wire), None, size)
+    return item
+
+
+def contents_of(wire: Mapping[str, Any]) -> Contents:
+    """The contents of an item as PutItem gives it, within the item size limit. Raises as `item_of` does."""
+    item = item_of(wire)
+    if item.size_bytes > limits.ITEM_BYTES:
+        raise ValueRefused("item-size")
+    return item.contents
+
+
+def value_of(wire: Any) -> Value:
+    """The value of a wire AttributeValue, fully checked. Raises as `item_of` does."""
+    if type(wire) is dict and len(wire) == 1:
+        data = wire.get("S")
+        if type(data) is str:
+            return Value(Kind.TEXT, data)
+    measure(wire, 0)
+    return bodies.untagged(wire)
+
+
+def values_of(wire: Mapping[str, Any]) -> dict[str, Value]:
+    """Name -> value of a wire Key or item."""
+    return {name: value_of(member) for name, member in wire.items()}
+
+
+def measure_members(wire: Mapping[str, Any]) -> int:
+    """Check named attribute values (an item, a key), canonicalise them in place, and return their billed bytes."""
+    size = 0
+    for name, member in wire.items():
+        size += len(name) if name.isascii() else _utf8_bytes(name)
+        if not name or len(name) > _LONG_NAME:
+            check_name(name)
+        try:
+            ((tag, data),) = member.items()
+            size += _MEASURES[tag](data, member, 0)
+        except (AttributeError, ValueError, KeyError):
+            size += _measure_odd(member, 0)
+    return size
+
+
+def measure(member: Any, level: int) -> int:
+    """Check one attribute value standing `level` documents deep; canonicalise it in place; return its billed bytes."""
+    try:
+        ((tag, data),) = member.items()
+        return _MEASURES[tag](data, member, level)
+    except (AttributeError, ValueError, KeyError):
+        return _measure_odd(member, level)
+
+
+def _measure_odd(member: Any, level: int) -> int:
+    """An attribute value that is no object with one known tag: mostly an error, but null and unknown members are absent.
+
+    Errors in the data of several tags come before the error that there are several.
+    """
+    if member is None:
+        raise ValueRefused("empty-value")
+    if type(member) is not dict:
+        raise serialization(messages.json_type("structure", member, java="AttributeValue", nested=True))
+    for tag in [tag for tag, data in member.items() if data is None or tag not in _MEASURES]:
+        del member[tag]
+    if not member:
+        raise ValueRefused("empty-value")
+    size = 0
+    for tag in [tag for tag in CHECK_ORDER if tag in member]:
+        size = _MEASURES[tag](member[tag], member, level)
+    if len(member) > 1:
+        raise ValueRefused("several-types")
+    return size
+
+
+CHECK_ORDER = ("S", "B", "N", "BOOL", "NULL", "BS", "NS", "SS", "L", "M")
+_LONG_NAME = limits.ATTRIBUTE_NAME_BYTES // 4
+
+
+def check_name(name: str) -> None:
+    if not name:
+        raise ValueRefused("empty-name")
+    if _utf8_bytes(name) > limits.ATTRIBUTE_NAME_BYTES:
+        raise ValueRefused("name-size")
+
+
+def _utf8_bytes(text: str) -> int:
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:  # a lone surrogate: JSON can spell it, UTF-8 cannot
+        raise serialization() from None
+
+
+def _measure_text(data: Any, member: dict[str, Any], level: int) -> int:
+    if type(data) is not str:
+        raise serialization(messages.json_type("String", data))
+    if level >= limits.NESTING_LEVELS:
+        raise ValueRefused("nesting")
+    return len(data) if data.isascii() else _utf8_bytes(data)
+
+
+def _measure_number(data: Any, member: dict[str, Any], level: int) -> int:
+    if type(data) is not str:
+        raise serialization(messages.json_type("String", data))
+    if level >= limits.NESTING_LEVELS:
+        raise ValueRefused("nesting")
+    if len(data) > limits.NUMBER_DIGITS or _CANONICAL.fullmatch(data) is None:
+        member["N"] = data = canonical_number(data)
+    return number_size_bytes(data)
+
+
+def _measure_binary(data: Any, member: dict[str, Any], level: int) -> int:
+    if level >= limits.NESTING_LEVELS:
+        raise ValueRefused("nesting")
+    return binary_bytes(data)
+
+
+def _measure_boolean(data: Any, member: dict[str, Any], level: int) -> int:
+    if type(data) is not bool:
+        member["BOOL"] = boolean_of(data)
+    if level >= limits.NESTING_LEVELS:
+        raise ValueRefused("nesting")
+    return 1
+
+
+def _measure_null(data: Any, member: dict[str, Any], level: int) -> int:
+    if data is not True:
+        if not boolean_of(data):
+            raise ValueRefused("null-false")
+        member["NULL"] = True
+    if level >= limits.NESTING_LEVELS:
+        raise ValueRefused("nesting")
+    return 1
+
+
+def _measure_list(data: Any, member: dict[str, Any], level: int) -> int:
+    if type(data) is not list:
+        raise serialization(messages.json_type("List", data))
+    if level >= limits.NESTING_LEVELS:
+        raise ValueRefused("nesting")
+    size = 3 + len(data)
+    for element in data:
+        size += measure(element, level + 1)
+    return size
+
+
+def _measure_map(data: Any, member: dict[str, Any], level: int) -> int:
+    if type(data) is not dict:
+        raise serialization(messages.json_type("Map", data, java="AttributeValue"))
+    if level >= limits.NESTING_LEVELS:
+        raise ValueRefused("nesting")
+    size = 3 + len(data)
+    for name, element in data.items():
+        size += len(name) if name.isascii() else _utf8_bytes(name)
+        if not name or len(name) > _LONG_NAME:
+            check_name(name)
+        size += measure(element, level + 1)
+    return size
+
+
+def _members(data: Any, empty: str) -> list[Any]:
+    if type(data) is not list:
+        raise serialization(messages.json_type("List", data))
+    if not data:
+        raise ValueRefused(empty)
+    return data
+
+
+def _measure_text_set(data: Any, member: dict[str, Any], level: int) -> int:
+    size = 0
+    for element in _members(data, "empty-string-set"):
+        if type(element) is not str:
+            if element is None:
+                raise ValueRefused("null-in-string-set")
+            raise serialization(messages.json_type("String", element))
+        size += len(element) if element.isascii() else _utf8_bytes(element)
+    if level >= limits.NESTING_LEVELS:
+        raise ValueRefused("nesting")
+    if len(set(data)) != len(data):
+        raise ValueRefused("duplicate-strings", members=messages.echo(data))
+    data.sort()
+    return size
+
+
+def _measure_number_set(data: Any, member: dict[str, Any], level: int) -> int:
+    canonical = []
+    for element in _members(data, "empty-number-set"):
+        if type(element) is not str:
+            if element is None:
+                raise ValueRefused("null-in-number-set")
+            raise serialization(messages.json_type("String", element))
+        canonical.append(canonical_number(element))
+    if level >= limits.NESTING_LEVELS:
+        raise ValueRefused("nesting")
+    if len(set(canonical)) != len(canonical):
+        raise ValueRefused("duplicate-numbers")
+    canonical.sort(key=Decimal)
+    member["NS"] = canonical
+    return sum(map(number_size_bytes, canonical))
+
+
+def _measure_binary_set(data: Any, member: dict[str, Any], level: int) -> int:
+    size = 0
+    for element in _members(data, "empty-binary-set"):
+        if element is None:
+            raise ValueRefused("null-in-binary-set")
+        size += binary_bytes(element)
+    if level >= limits.NESTING_LEVELS:
+        raise ValueRefused("nesting")
+    if len(set(data)) != len(data):
+        raise ValueRefused("duplicate-binaries", members=messages.echo(data))
+    data.sort(key=b64decode)
+    return size
+
+
+_MEASURES = {
+    "S": _measure_text,
+    "N": _measure_number,
+    "B": _measure_binary,
+    "BOOL": _measure_boolean,
+    "NULL": _measure_null,
+    "L": _measure_list,
+    "M": _measure_map,
+    "SS": _measure_text_set,
+    "NS": _measure_number_set,
+    "BS": _measure_binary_set,
+}
+
+TYPE_TAGS = frozenset(_MEASURES)
+
+
+# Scalars
+
+# At most 38 characters of this need no second look: 38 digits at most, and a magnitude far from both ends.
+_CANONICAL = re.compile(r"0|-?[1-9][0-9]*|-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9]")
+_NUMBER = re.compile(r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]+))?")
+_ENDLESS = 10**9  # stands for any exponent of more than nine digits
+
+
+def canonical_number(text: str) -> str:
+    """The plain-digit text of a number: no exponent, no superfluous zeros or signs. Raises ValueRefused (rule 21)."""
+    if len(text) <= limits.NUMBER_DIGITS and _CANONICAL.fullmatch(text) is not None:
+        return text
+    if not text:
+        raise ValueRefused("empty-number")
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise ValueRefused("not-a-number", text=text)
+    sign, whole, fraction, only_fraction, power = match.groups()
+    whole = whole or ""
+    fraction = fraction or only_fraction or ""
+    digits = (whole + fraction).lstrip("0")
+    if not digits:
+        return "0"
+    exponent = _exponent(power) - len(fraction)
+    leading = len(digits) - 1 + exponent
+    if leading > limits.NUMBER_MAX_EXPONENT:
+        raise ValueRefused("number-overflow")
+    if leading < limits.NUMBER_MIN_EXPONENT:
+        raise ValueRefused("number-underflow")
+    stripped = digits.rstrip("0")
+    exponent += len(digits) - len(stripped)
+    if len(stripped) > limits.NUMBER_DIGITS:
+        raise ValueRefused("number-precision")
+    return ("-" if sign == "-" else "") + _plain(stripped, exponent)
+
+
+def _exponent(power: str | None) -> int:
+    if power is None:
+        return 0
+    digits = power.lstrip("+-").lstrip("0")
+    if len(digits) > 9:
+        return -_ENDLESS if power[0] == "-" else _ENDLESS
+    return int(power)
+
+
+def _plain(digits: str, exponent: int) -> str:
+    if exponent >= 0:
+        return digits + "0" * exponent
+    point = len(digits) + exponent
+    if point > 0:
+        return digits[:point] + "." + digits[point:]
+    return "0." + "0" * -point + digits
+
+
+def number_size_bytes(text: str) -> int:
+    """Billed size of a canonical number; the same arithmetic as gateway.model.values.number_size_bytes, on text."""
+    if text == "0":
+        return 1
+    size = 1
+    if text[0] == "-":
+        text = text[1:]
+        size = 2
+    whole, _, fraction = text.partition(".")
+    if not fraction:
+        return size + (len(whole.rstrip("0")) + 1) // 2
+    if whole == "0":
+        return size + (len(fraction.lstrip("0")) + 1) // 2
+    return size + (len(whole) + 1) // 2 + (len(fraction) + 1) // 2
+
+
+_LAST_BEFORE_TWO_PADS = frozenset("AQgw")
+_LAST_BEFORE_ONE_PAD = frozenset("AEIMQUYcgkosw048")
+
+
+def binary_bytes(text: Any) -> int:
+    """How many bytes a base64 text stands for. Raises SerializationException: padding and unused bits must be right."""
+    if type(text) is not str:
+        raise serialization(messages.json_type("Blob", text))
+    length = len(text)
+    if length % 4:
+        raise serialization(messages.bare("base64-length", length=length))
+    try:
+        a2b_base64(text, strict_mode=True)
+    except ValueError:
+        raise serialization(messages.bare("base64")) from None
+    if not text or text[-1] != "=":
+        return length // 4 * 3
+    pads, alphabet = (2, _LAST_BEFORE_TWO_PADS) if text[-2] == "=" else (1, _LAST_BEFORE_ONE_PAD)
+    if text[-1 - pads] not in alphabet:
+        raise serialization(messages.bare("base64"))
+    return length // 4 * 3 - pads
+
+
+def boolean_of(data: Any) -> bool:
+    """A JSON value where a Boolean is wanted: some texts convert, numbers do not (dynalite validations/index.js)."""
+    if type(data) is bool:
+        return data
+    if type(data) is str:
+        if data.upper() in ("TRUE", "1", "YES"):
+            return True
+        if data.upper() in ("FALSE", "0", "NO"):
+            return False
+    raise serialization(messages.json_type("Boolean", data))
+
+
+# How DynamoDB sees the other dialects' kinds
+
+_TICKS_PER_DAY = 864_000_000_000
+_TICKS_PER_SECOND = 10_000_000
+
+
+def view(value: Value) -> Value:
+    """A stored value as a DynamoDB client sees it: exactly, or as text; never rounded (ARCHITECTURE section 6)."""
+    kind, data = value
+    if kind is Kind.INT32 or kind is Kind.INT64:
+        return Value(Kind.DECIMAL, Decimal(data))
+    if kind is Kind.DOUBLE:
+        return _view_double(data)
+    if kind is Kind.DATETIME:
+        return Value(Kind.TEXT, datetime_text(data))
+    if kind is Kind.GUID:
+        return Value(Kind.TEXT, str(data))
+    return value
+
+
+def _view_double(data: float) -> Value:
+    if math.isfinite(data):
+        number = Decimal(repr(data))
+        if decimal_fits(number):
+            return Value(Kind.DECIMAL, number)
+        return Value(Kind.TEXT, repr(data))
+    if math.isnan(data):
+        return Value(Kind.TEXT, "NaN")
+    return Value(Kind.TEXT, "Infinity" if data > 0 else "-Infinity")
+
+
+def datetime_text(ticks: int) -> str:
+    """ISO 8601 with seven digits and Z of ticks of 100 ns since 0001-01-01."""
+    days, rest = divmod(ticks, _TICKS_PER_DAY)
+    seconds, fraction = divmod(rest, _TICKS_PER_SECOND)
+    day = date.fromordinal(days + 1)
+    return f"{day.isoformat()}T{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:07}Z"
+
+
+def as_kind(value: Value, kind: Kind) -> Value | None:
+    """A DynamoDB value as a key column of another dialect's kind (N for an INT64 column); None where it does not fit."""
+    if value.kind is kind:
+        return value
+    if kind is Kind.INT64 and value.kind is Kind.DECIMAL:
+        number = value.data
+        if number == number.to_integral_value() and -(2**63) <= number < 2**63:
+            return Value(Kind.INT64, int(number))
+    return None
+
+
+def keep_kinds(old: Row | None, new: Contents) -> Contents:
+    """The new contents, with the stored kind of every attribute whose value is just what DynamoDB saw of the old one."""
+    if old is None or old.contents.is_native:
+        return new
+    latest = new.latest
+    kept = {}
+    for name, stored in old.latest.items():
+        seen = view(stored)
+        if seen is not stored and name in latest and equal(latest[name], seen):
+            kept[name] = stored
+    return Contents.of_values({**latest, **kept}) if kept else new
+
+
+# Value -> wire
+
+
+def render_value(value: Value) -> dict[str, Any]:
+    """A value as a wire AttributeValue."""
+    return bodies.tagged(view(value))
+
+
+def render_values(values: Mapping[str, Value]) -> dict[str, Any]:
+    """Attributes as a wire item."""
+    return {name: bodies.tagged(view(value)) for name, value in values.items()}
+
+
+def render_row(row: Row) -> bytes:
+    """A row as the JSON of a wire item: its stored body where that is DynamoDB's own, else through `view`."""
+    contents = row.contents
+    if contents.is_native:
+        return contents.body
+    return orjson.dumps(render_values(contents.latest))
+
+
+def number_text(number: Decimal | int) -> str:
+    """A number as N shows it."""
+    return decimal_text(number)
