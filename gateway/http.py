@@ -143,7 +143,7 @@ class Dialect:
     where the server must: `claims` says whether a request is this dialect's, asked in the order of settings.dialects and
     before the body has come; `operation` names it for metrics, from a closed set; `refuse` words what the server itself
     has to say to it: LimitExceeded (the body is too long), Busy, or any other exception (a bug: the dialect's internal
-    error). A refusal of None leaves the words to the server.
+    error). A refusal of None leaves the words to the server. `hint`: how to point an SDK at `{url}`, printed at the start.
     """
 
     name: str
@@ -152,6 +152,7 @@ class Dialect:
     claims: Callable[[Request], bool] = lambda request: True
     operation: Callable[[Request], str] = lambda request: ""
     refuse: Callable[[Request, Exception], Reply | None] = lambda request, error: None
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,25 @@
 """What is counted, for Prometheus: requests, ticks, consumed capacity.
 
-Everything has a bounded set of labels: dialects, their own operation names, tables. Knows nothing of how it is scraped
-(app.py).
+Everything has a bounded set of labels: dialects, their own operation names, tables. With several workers each counts in a
+file of PROMETHEUS_MULTIPROC_DIR (workers.py sets it), and any of them gives the sums.
 """
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 
-from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+    start_http_server,
+)
+from prometheus_client.multiprocess import MultiProcessCollector
 
 _REQUESTS = Counter(
     "tablegate_requests_total", "Requests answered.", ["dialect", "operation", "status"]
@@ -34,7 +45,7 @@ _CONSUMED_CAPACITY = Counter(
     "Capacity units consumed, by failed conditions too.",
     ["dialect", "table", "index", "kind"],
 )
-CONNECTIONS = Gauge("tablegate_connections", "Open client connections.")
+CONNECTIONS = Gauge("tablegate_connections", "Open client connections.", multiprocess_mode="livesum")
 
 
 @lru_cache(maxsize=4096)
@@ -67,4 +78,17 @@ def ticked(requests: int, seconds: float) -> None:
 
 def exposition() -> tuple[bytes, str]:
     """Everything counted, in Prometheus' text form, and its content type."""
-    return generate_latest(REGISTRY), CONTENT_TYPE_LATEST
+    return generate_latest(_registry()), CONTENT_TYPE_LATEST
+
+
+def serve(host: str, port: int) -> None:
+    """Give the exposition on a port of its own, from a thread."""
+    start_http_server(port, host, _registry())
+
+
+def _registry() -> CollectorRegistry:
+    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+        return REGISTRY
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return registry

@@ -149,3 +149,15 @@ namespace_properties = Table(
     Column("document", Text, nullable=False),
     PrimaryKeyConstraint("namespace", "name"),
 )
+
+# Access keys. The secrets are sealed (gateway/seal.py).
+credentials = Table(
+    "credentials",
+    metadata,
+    Column("scheme", Name, nullable=False),
+    Column("access_id", Name, nullable=False),
+    Column("place", Text, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("changed_at_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("scheme", "access_id"),
+)
