@@ -9,8 +9,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
 
+import flask
 from flask import Blueprint
+from werkzeug.datastructures import Headers as FlaskHeaders
 
 from gateway.credentials import Credentials
 from gateway.engine.engine import Engine
@@ -22,10 +26,10 @@ Headers = tuple[tuple[str, str], ...]
 
 def new_request_id() -> str:
     """52 characters of A-Z and 0-9, as the AWS services give; unique enough to find a line in a log."""
-    return "".join(_ALPHABET[byte & 31] for byte in secrets.token_bytes(52))
+    return secrets.token_bytes(52).translate(_LETTERS).decode()
 
 
-_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567" * 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +88,71 @@ def split_target(target: str) -> tuple[str, str]:
     return path, query
 
 
+def request_of(environ: dict[str, Any], body: bytes) -> Request:
+    """The request of a WSGI call. Our server brings it along; of others its parts are put together, the target from where
+    werkzeug, gunicorn and uWSGI keep it raw (else from the decoded path, which cannot tell %2F from /)."""
+    known = environ.get(WSGI_REQUEST)
+    if isinstance(known, Request):
+        return known
+    target = environ.get("RAW_URI") or environ.get("REQUEST_URI")
+    if not target:
+        path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+        query = environ.get("QUERY_STRING", "")
+        target = quote(path.encode("latin-1"), safe="/~!$&'()*+,;=:@") + (f"?{query}" if query else "")
+    headers = [
+        (name.removeprefix("HTTP_").replace("_", "-").lower(), value)
+        for name, value in environ.items()
+        if name.startswith("HTTP_") or (name in ("CONTENT_TYPE", "CONTENT_LENGTH") and value)
+    ]
+    return Request(
+        method=environ["REQUEST_METHOD"],
+        target=target,
+        headers=tuple(headers),
+        body=body,
+        client=environ.get("REMOTE_ADDR", ""),
+        secure=environ.get("wsgi.url_scheme") == "https",
+    )
+
+
+WSGI_REQUEST = "tablegate.request"
+
+
+def current_request() -> Request:
+    """The request that Flask is handling."""
+    environ = flask.request.environ
+    return request_of(environ, b"" if WSGI_REQUEST in environ else flask.request.get_data())
+
+
+def flask_response(reply: Reply) -> flask.Response:
+    """A reply for Flask to give; no header is added that the dialect did not ask for."""
+    response = flask.Response(reply.body, reply.status)
+    response.headers = FlaskHeaders(list(reply.headers))
+    return response
+
+
 Handler = Callable[[Request], Exchange]
 """Begins to handle a request. Called again with the same request when a table turned out to be stale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What an adapter's `blueprint.create(house)` gives: its Flask blueprint, which owns every route, and `enter`, the way
-    past Flask for its hot wire operations: a handler if the request is one of them, else None."""
+    """What an adapter's `blueprint.create(house)` gives.
+
+    `blueprint`: its Flask blueprint, which owns every route. `enter`: the way past Flask for its hot wire operations, a
+    handler if the request is one of them, else None. The rest lets several dialects share a port, and speak for themselves
+    where the server must: `claims` says whether a request is this dialect's, asked in the order of settings.dialects and
+    before the body has come; `operation` names it for metrics, from a closed set; `refuse` words what the server itself
+    has to say to it: LimitExceeded (the body is too long), Busy, or any other exception (a bug: the dialect's internal
+    error). A refusal of None leaves the words to the server. `hint`: how to point an SDK at `{url}`, printed at the start.
+    """
 
     name: str
     blueprint: Blueprint
     enter: Callable[[Request], Handler | None]
+    claims: Callable[[Request], bool] = lambda request: True
+    operation: Callable[[Request], str] = lambda request: ""
+    refuse: Callable[[Request, Exception], Reply | None] = lambda request, error: None
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)

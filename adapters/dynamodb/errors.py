@@ -13,9 +13,10 @@ from typing import Any
 import orjson
 
 from gateway.model import errors as model
+from gateway.model.values import Kind
 
 
-class ServiceError(Exception):
+class ServiceError(model.GatewayError):
     """An error reply. `code` is the short name that SDKs show; `extra` are further members of the body, by wire name.
 
     A value in `extra` may be an `orjson.Fragment` of JSON that is already encoded (an Item, for one).
@@ -149,7 +150,6 @@ CONTROL_PLANE = frozenset(
 """Operations that name the table which is not there; the data plane does not (protocols/dynamodb.md rule 20)."""
 
 _TABLE_NOT_FOUND_TYPED = frozenset({"DescribeContinuousBackups", "UpdateContinuousBackups"})
-_ITEM_OPERATIONS = frozenset({"PutItem", "BatchWriteItem"})
 _STATES = {"creating": "created", "updating": "updated", "deleting": "deleted"}
 
 NUMBER_TOO_PRECISE = "Attempting to store more than 38 significant digits in a Number"
@@ -219,16 +219,31 @@ def _group_refused(error: model.GroupRefused, operation: str) -> ServiceError:
     )
 
 
+_INVALID = "One or more parameter values were invalid: "
+_NOT_VALID = "One or more parameter values are not valid. "
+_EMPTY = "The AttributeValue for a key attribute cannot contain an empty {kind} value. "
+_BAD_KEYS = {
+    "schema": "The provided key element does not match the schema",
+    "missing": _INVALID + "Missing the key {name} in the item",
+    "kind": _INVALID + "Type mismatch for key {name} expected: {expected} actual: {actual}",
+    "empty": _NOT_VALID + _EMPTY + "Key: {name}",
+    "index-kind": _INVALID + "Type mismatch for Index Key {name} Expected: {expected} Actual: {actual} IndexName: {index}",
+    "index-empty": _NOT_VALID
+    + "A value specified for a secondary index key is not supported. "
+    + _EMPTY
+    + "IndexName: {index}, IndexKey: {name}",
+}
+
+
 def _bad_key(error: model.BadKey, operation: str) -> ServiceError:
-    """Of an Item the text names the column; of a Key it does not."""
-    if operation not in _ITEM_OPERATIONS:
-        return validation("The provided key element does not match the schema")
-    column = error.facts["column"]
-    head = "One or more parameter values were invalid: "
-    if error.rule == "missing":
-        return validation(f"{head}Missing the key {column.name} in the item")
-    expected, actual = type_name(column.kind), type_name(error.facts["actual"].kind)
-    return validation(f"{head}Type mismatch for key {column.name} expected: {expected} actual: {actual}")
+    """`schema` is about a Key parameter, the rest about items (protocols/dynamodb.md rules 23 and 36)."""
+    facts: dict[str, Any] = {"index": error.facts.get("index", "")}
+    column, actual = error.facts.get("column"), error.facts.get("actual")
+    if column is not None:
+        facts |= {"name": column.name, "expected": type_name(column.kind)}
+    if actual is not None:
+        facts |= {"actual": type_name(actual.kind), "kind": "binary" if actual.kind is Kind.BYTES else "string"}
+    return validation(_BAD_KEYS[error.rule].format(**facts))
 
 
 def _key_too_long(error: model.KeyTooLong, operation: str) -> ServiceError:

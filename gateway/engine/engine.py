@@ -1,37 +1,163 @@
-"""The one door for adapters: commands in, outcomes out; transaction boundaries, retry and the clock."""
+"""The one door for adapters: commands in, outcomes out. Transaction boundaries, retries, the clock and background work."""
 
 from __future__ import annotations
 
+import logging
+import random
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from gateway.model.commands import Command, Exchange
-from gateway.model.errors import Busy, GatewayError, StaleTable
-from gateway.model.tables import Table
+from gateway.engine import defining, expiring, indexing, reading
+from gateway.engine.defining import Definer
+from gateway.engine.writing import Batch
+from gateway.model.commands import Command, Exchange, Get, Read, ReadAll, WriteGroup
+from gateway.model.errors import Busy, DatabaseFailed, GatewayError, StaleTable, Unknowable
+from gateway.model.tables import IndexView, Table
+from gateway.store import purges, tokens
+from gateway.store.databases import CommitLost, Retry
+from gateway.store.store import Store
+
+log = logging.getLogger(__name__)
+
+PURGE_ROWS = 1_000
+_ATTEMPTS = 12
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.5
+_TOKEN_SWEEP_S = 60.0
+
+
+class EngineOptions(NamedTuple):
+    """`control_plane_delay_ms`: how long tables stay creating, updating, deleting. `sweep_period_s`: between looks for
+    expired rows."""
+
+    control_plane_delay_ms: int = 0
+    sweep_period_s: float = 60.0
 
 
 class Engine:
-    """Runs commands against one store. Safe to call from several threads."""
+    """Runs commands against one store. Safe to call from several threads. `now` gives nanoseconds since 1970."""
 
-    def __init__(self, store: Any, now: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self, store: Store, options: EngineOptions = EngineOptions(), now: Callable[[], int] = time.time_ns
+    ) -> None:
         self._store = store
+        self._options = options
         self._now = now
+        self._definer = Definer(store, options.control_plane_delay_ms)
+        self._next_sweep = self._next_token_sweep = 0.0
 
-    def run(self, commands: list[Command]) -> list[Any]:
-        """For each command its outcome, or the GatewayError it met. One call is one write transaction at most."""
-        raise NotImplementedError
+    def register_view(self, dialect: str, view: IndexView) -> None:
+        """Tell how a dialect reads the key columns of the indexes that it makes. Before the first command."""
+        self._store.catalog.views[dialect] = view
 
     def cached_table(self, namespace: str, name: str) -> Table | None:
         """A table's descriptor without any I/O, or None: then ask with FindTable."""
-        raise NotImplementedError
+        return self._store.catalog.cache.get(namespace, name)
+
+    def run(self, commands: list[Command]) -> list[Any]:
+        """For each command its outcome, or the GatewayError it met. All writes of the list are one transaction, all its
+        reads one snapshot, taken after the writes."""
+        outcomes: list[Any] = [None] * len(commands)
+        writes = [at for at, command in enumerate(commands) if isinstance(command, WriteGroup)]
+        reads = [at for at, command in enumerate(commands) if isinstance(command, (Get, Read, ReadAll))]
+        if len(writes) + len(reads) < len(commands):
+            for at, command in enumerate(commands):
+                if not isinstance(command, (WriteGroup, Get, Read, ReadAll)):
+                    outcomes[at] = self._define(command)
+        if writes:
+            for at, answer in zip(writes, self._write([commands[at] for at in writes]), strict=True):  # type: ignore[misc]
+                outcomes[at] = answer
+        if reads:
+            for at, answer in zip(reads, self._read([commands[at] for at in reads]), strict=True):  # type: ignore[misc]
+                outcomes[at] = answer
+        return outcomes
 
     def chores(self) -> float:
-        """Do a bounded piece of background work (backfill, expiry, purging). Returns seconds until it wants to be called."""
-        raise NotImplementedError
+        """Do a bounded piece of background work: fill indexes, delete expired rows, purge what was dropped.
+
+        Returns the seconds until it wants to be called again; 0 when there is more to do at once.
+        """
+        now_ms = self._now() // 1_000_000
+        more = indexing.backfill(self._store, now_ms)
+        defining.remove_gone(self._store, now_ms)
+        if time.monotonic() >= self._next_sweep:
+            groups = expiring.expired_writes(self._store, now_ms)
+            if groups:
+                self._write(groups)
+                more = True
+            else:
+                self._next_sweep = time.monotonic() + self._options.sweep_period_s
+        with self._store.read() as session:
+            waiting = session.query("SELECT 1 FROM purges LIMIT 1")
+        if waiting:
+            with self._store.write() as session:
+                more = purges.purge(session, PURGE_ROWS) or more
+        if time.monotonic() >= self._next_token_sweep:
+            self._next_token_sweep = time.monotonic() + _TOKEN_SWEEP_S
+            with self._store.write() as session:
+                tokens.forget_expired(session, now_ms)
+        return 0.0 if more else min(0.25, self._options.sweep_period_s)
+
+    def ping(self) -> None:
+        """Raise unless the database answers a read."""
+        with self._store.read() as session:
+            session.query("SELECT 1")
 
     def close(self) -> None:
         """Give back connections."""
+        self._store.close()
+
+    def _define(self, command: Any) -> Any:
+        return self._insist(lambda: self._definer.run(command, self._now() // 1_000_000))
+
+    def _read(self, commands: list[reading.Reading]) -> list[Any]:
+        answer = self._insist(lambda: reading.read(self._store, commands, self._now() // 1_000_000))
+        return [answer] * len(commands) if isinstance(answer, GatewayError) else answer  # type: ignore[return-value]
+
+    def _write(self, groups: list[WriteGroup]) -> list[Any]:
+        answer = self._insist(lambda: self._write_once(groups))
+        if isinstance(answer, DatabaseFailed) and len(groups) > 1:
+            # Only the culprit may fail, so look for it by halves.
+            half = len(groups) // 2
+            return self._write(groups[:half]) + self._write(groups[half:])
+        return [answer] * len(groups) if isinstance(answer, GatewayError) else answer  # type: ignore[return-value]
+
+    def _write_once(self, groups: list[WriteGroup]) -> list[Any]:
+        batch = Batch(self._store, groups, self._now() // 100)
+        try:
+            batch.run()
+        except CommitLost as lost:
+            # Never guess: ask what became of the transaction. Applied: the answers in hand are true. Not: once more.
+            committed = self._ask(lost.transaction_id)
+            if committed is None:
+                raise Unknowable("the connection was lost at COMMIT") from lost
+            if not committed:
+                raise Retry("the connection was lost at COMMIT, which did not happen") from lost
+        return batch.answers
+
+    def _ask(self, transaction_id: str | None) -> bool | None:
+        for pause in (0.05, 0.2, 0.5, 1.0, 1.0):
+            committed = self._store.database.committed(transaction_id)
+            if committed is not None:
+                return committed
+            time.sleep(pause)
+        return None
+
+    def _insist(self, work: Callable[[], Any]) -> Any:
+        """Do something that may fail for a passing reason; again with jitter; what it gave, or the GatewayError."""
+        pause = _FIRST_PAUSE_S
+        for attempt in range(_ATTEMPTS):
+            try:
+                return work()
+            except Retry as reason:
+                log.info("attempt %d will be repeated: %s", attempt + 1, reason)
+                time.sleep(pause * random.uniform(0.5, 1.5))
+                pause = min(pause * 2, _LONGEST_PAUSE_S)
+            except GatewayError as error:
+                if isinstance(error, (DatabaseFailed, Unknowable)):
+                    log.error("the database failed: %r", error)
+                return error
+        return Busy("the database did not yield in time")
 
 
 def drive(engine: Engine, begin: Callable[[], Exchange]) -> Any:

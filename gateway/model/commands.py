@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.model.keys import KeySchema, Position
+from gateway.model.keys import SPREADS, KeySchema, Position, spread_of
 from gateway.model.predicates import ALWAYS, Predicate, View
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
@@ -37,28 +37,44 @@ class ReadAll:
 
 @dataclass(frozen=True, slots=True)
 class PageLimits:
-    """Where a page stops: rows looked at, rows returned, billed bytes looked at, time. A page holds at least one row."""
+    """Where a page stops: rows looked at, rows returned, billed bytes looked at, time. A page holds at least one row.
+
+    `peek`: whether the page looks at one row more, so that it can say whether and where there is more to read.
+    """
 
     scanned: int | None = None
     returned: int | None = None
     size_bytes: int | None = None
     seconds: float | None = None
+    peek: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One of `total` parts of a table, by hash of the partition."""
+    """One of `total` parts of a table, by hash of the partition: spreads with lowest <= spread < highest."""
 
     number: int
     total: int
 
+    @property
+    def lowest(self) -> int:
+        return self.number * SPREADS // self.total
+
+    @property
+    def highest(self) -> int:
+        return (self.number + 1) * SPREADS // self.total
+
+    def holds(self, position: Position) -> bool:
+        """Whether a row at this position belongs to the segment."""
+        return self.lowest <= spread_of(position.partition) < self.highest
+
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read a page of a table or one of its indexes, in key order. Outcome: Page.
+    """Read a page of a table or one of its indexes, in key order. Outcome: Page; IndexMissing, TableBusy.
 
-    `range` is over entry positions if there is an index. With a `segment`, `after` (a row's position) resumes, and the
-    range is not looked at.
+    `range` is over entry positions if there is an index. With a `segment`, `after` (a row's or entry's position) resumes,
+    and the range is not looked at. Rows read through an index hold what it projects, or everything if `whole_rows`.
     """
 
     table: Table
@@ -70,12 +86,13 @@ class Read:
     view: View | None = None
     segment: Segment | None = None
     after: Position | None = None
+    whole_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page: the rows that passed the filter; how many rows and billed bytes were looked at; `last`: the last row looked
-    at, if a limit stopped the page; `next`: the first row not looked at, None when the range is exhausted."""
+    at, if a limit stopped the page; `next`: the first row not looked at, if the limits said to peek and there is one."""
 
     rows: list[Row]
     scanned: int

@@ -26,6 +26,9 @@ _NEGATIVE, _ZERO, _POSITIVE = 0x40, 0x80, 0xC0
 _EXPONENT_BIAS = 0x8000
 _COMPLEMENT = bytes(255 - byte for byte in range(256))
 
+SPREADS = 1 << 32
+"""How many values `spread_of` can take."""
+
 KEY_KINDS = frozenset({Kind.TEXT, Kind.BYTES, Kind.DECIMAL, Kind.INT64})
 
 

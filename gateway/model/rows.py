@@ -75,6 +75,18 @@ class Contents:
         made._cells = dict(cells)
         return made
 
+    def only(self, names: frozenset[str]) -> Contents:
+        """The same contents without the attributes that are not named."""
+        cut = {name: value for name, value in self.latest.items() if name in names}
+        if len(cut) == len(self.latest):
+            return self
+        made = Contents.of_values(cut)
+        if self.kinds is not None:
+            stamps = orjson.loads(self.kinds).get("cells", {})
+            kept = {name: versions for name, versions in stamps.items() if name in names}
+            made.kinds = orjson.dumps({"cells": kept}) if kept else made.kinds
+        return made
+
     @property
     def body(self) -> bytes:
         """Canonical JSON of the latest values."""

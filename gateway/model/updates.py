@@ -8,10 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import assert_never
 
-from gateway.model.predicates import Path, View
-from gateway.model.rows import Contents, Row
-from gateway.model.values import Value
+from gateway.model.documents import Documents
+from gateway.model.errors import BadOperand, BadPath, NumberOutOfRange
+from gateway.model.predicates import Path, View, value_at
+from gateway.model.rows import FOREIGN_KINDS, TICKS_PER_MS, Cell, Contents, Row
+from gateway.model.values import (
+    DECIMAL_MAX_EXPONENT,
+    DECIMAL_MIN_EXPONENT,
+    NUMBERS,
+    SETS,
+    Kind,
+    Value,
+    add_exactly,
+    number_of,
+)
 
 # Operands of SetTo
 
@@ -40,7 +53,8 @@ class CurrentOr:
 
 @dataclass(frozen=True, slots=True)
 class Plus:
-    """Exact sum of two numbers; BadOperand for other kinds, NumberOutOfRange beyond 38 digits or the kind's range."""
+    """Exact sum of two numbers, in the stored kind of an operand where it fits, else a DECIMAL. BadOperand for other
+    kinds, NumberOutOfRange beyond what a DECIMAL holds."""
 
     left: Operand
     right: Operand
@@ -85,7 +99,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Add to a number, or unite with a set; creates either. BadOperand if the kinds do not fit."""
+    """Add to a number, unite with a set, or append to a list; creates each. BadOperand if the kinds do not fit."""
 
     path: Path
     value: Value
@@ -128,7 +142,8 @@ class DeleteCells:
 
 @dataclass(frozen=True, slots=True)
 class Increment:
-    """Add to the newest version and keep the result as a new one; a missing cell counts as zero."""
+    """Add to the newest version and keep the result as a new one; a missing cell counts as zero. BadOperand if it is no
+    integer, NumberOutOfRange if the result does not fit its kind."""
 
     name: str
     delta: Value
@@ -140,7 +155,8 @@ Action = SetTo | Remove | Add | Subtract | PutCell | DeleteCell | DeleteCells | 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What an edit needs to know besides the row."""
+    """What an edit needs to know besides the row. `now_ms`: the stamp of cells that are given none; `stamped`: cells keep
+    their stamps, newest first, up to `max_versions`; `view`: how the asking dialect sees stored values."""
 
     key_values: Mapping[str, Value]
     now_ms: int
@@ -152,6 +168,225 @@ class Situation:
 def edit(old: Row | None, actions: tuple[Action, ...], situation: Situation) -> Contents:
     """The contents of a row after the actions. With no row there is only its key before them.
 
-    Attributes that no action names keep value, kind and stamps. Raises BadPath, BadOperand, NumberOutOfRange.
+    Attributes that no action names keep value, kind and stamps; so does one that is set to just what the dialect saw of
+    it. Raises BadPath (rules `operand-missing`, `path`), BadOperand (`operand`), NumberOutOfRange (`overflow`,
+    `underflow`, `precision`).
     """
-    raise NotImplementedError  # next commit: expressions
+    draft = _Draft.of(old, situation)
+    before = dict(situation.key_values) if old is None else old.latest
+    resolved = [
+        _resolve(action.operand, before, situation.view) if isinstance(action, SetTo) else None
+        for action in actions
+    ]
+    documents = Documents(before)
+    for action, value in zip(actions, resolved, strict=True):
+        match action:
+            case SetTo(path):
+                assert value is not None
+                documents.put(path, value)
+            case Remove(path):
+                documents.remove(path)
+            case Add(path, value):
+                documents.put(path, _sum_of(documents.old_at(path), value, situation.view))
+            case Subtract(path, value):
+                documents.subtract(path, value)
+            case PutCell(name, value, stamp_ms):
+                draft.put(name, value, stamp_ms)
+            case DeleteCell(name, stamp_ms):
+                draft.drop_version(name, stamp_ms)
+            case DeleteCells(name):
+                draft.drop(name)
+            case Increment(name, delta, stamp_ms):
+                draft.put(name, _incremented(draft.newest(name), delta, situation.view), stamp_ms)
+            case _:
+                assert_never(action)
+    for name, result in documents.results():
+        if result is None:
+            draft.drop(name)
+        else:
+            draft.put(name, result, None)
+    return draft.contents()
+
+
+def names_of(actions: tuple[Action, ...]) -> tuple[str, ...]:
+    """The top-level attributes that actions write, in order, repeats included."""
+    return tuple(
+        str(action.path[0]) if isinstance(action, (SetTo, Remove, Add, Subtract)) else action.name
+        for action in actions
+    )
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The row being written: latest values by name and, where the row keeps stamps, the versions of each attribute."""
+
+    latest: dict[str, Value]
+    cells: dict[str, tuple[Cell, ...]] | None
+    default_stamp_ms: int
+    situation: Situation
+
+    @classmethod
+    def of(cls, old: Row | None, situation: Situation) -> _Draft:
+        if old is None:
+            latest = dict(situation.key_values)
+            return cls(latest, {} if situation.stamped else None, situation.now_ms, situation)
+        has_stamps = old.contents.kinds is not None and old.contents.kinds != FOREIGN_KINDS
+        cells = None
+        if situation.stamped or has_stamps:
+            keys = situation.key_values
+            cells = {name: versions for name, versions in old.cells.items() if name not in keys}
+        return cls(dict(old.latest), cells, old.modified_at // TICKS_PER_MS, situation)
+
+    def newest(self, name: str) -> Value | None:
+        return self.latest.get(name)
+
+    def put(self, name: str, value: Value, stamp_ms: int | None) -> None:
+        """Add a version. The same stamp again replaces; what is over `max_versions` falls away, oldest first."""
+        stored = self.latest.get(name)
+        if stored is not None:
+            value = _in_stored_kind(value, stored, self.situation.view)
+        if self.cells is None or name in self.situation.key_values:
+            self.latest[name] = value
+            return
+        stamp_ms = self.situation.now_ms if stamp_ms is None else stamp_ms
+        versions = [cell for cell in self.cells.get(name, ()) if cell.stamp_ms != stamp_ms]
+        versions.append(Cell(value, stamp_ms))
+        versions.sort(key=lambda cell: -cell.stamp_ms)
+        self._keep(name, tuple(versions[: max(self.situation.max_versions, 1)]))
+
+    def drop(self, name: str) -> None:
+        """Take an attribute away with all its versions."""
+        self.latest.pop(name, None)
+        if self.cells is not None:
+            self.cells.pop(name, None)
+
+    def drop_version(self, name: str, stamp_ms: int) -> None:
+        """Take away the version of that stamp; a cell stored without a stamp has the time of its row's write."""
+        if self.cells is not None:
+            self._keep(name, tuple(cell for cell in self.cells.get(name, ()) if cell.stamp_ms != stamp_ms))
+        elif stamp_ms == self.default_stamp_ms:
+            self.latest.pop(name, None)
+
+    def _keep(self, name: str, versions: tuple[Cell, ...]) -> None:
+        assert self.cells is not None
+        if versions:
+            self.cells[name] = versions
+            self.latest[name] = versions[0].value
+        else:
+            self.drop(name)
+
+    def contents(self) -> Contents:
+        for name, value in self.situation.key_values.items():
+            self.latest.setdefault(name, value)
+        if self.cells is None:
+            return Contents.of_values(self.latest)
+        keys = {name: self.latest[name] for name in self.situation.key_values}
+        return Contents.of_cells(keys, self.cells)
+
+
+def _in_stored_kind(value: Value, stored: Value, view: View | None) -> Value:
+    """The stored value, if the new one is just what the dialect saw of it: writing back what was read changes nothing."""
+    if view is None or stored.kind is value.kind:
+        return value
+    seen = view(stored)
+    return stored if seen is not stored and seen == value else value
+
+
+# Operands
+
+
+def _resolve(operand: Operand, before: Mapping[str, Value], view: View | None) -> Value:
+    match operand:
+        case Literal(value):
+            return value
+        case Current(path):
+            found = value_at(before, path)
+            if found is None:
+                raise BadPath("operand-missing", path=path)
+            return found
+        case CurrentOr(path, fallback):
+            found = value_at(before, path)
+            return _resolve(fallback, before, view) if found is None else found
+        case Plus(left, right):
+            return _added(_resolve(left, before, view), _resolve(right, before, view), view)
+        case Minus(left, right):
+            return _added(_resolve(left, before, view), _resolve(right, before, view), view, minus=True)
+        case Concatenate(left, right):
+            first, second = _resolve(left, before, view), _resolve(right, before, view)
+            if first.kind is not Kind.LIST or second.kind is not Kind.LIST:
+                raise BadOperand("operand", actual=second if first.kind is Kind.LIST else first)
+            return Value(Kind.LIST, first.data + second.data)
+    assert_never(operand)
+
+
+def _sum_of(current: Value | None, value: Value, view: View | None) -> Value:
+    """What `Add` makes of a value that is there, or not."""
+    if current is None:
+        return value
+    if value.kind in NUMBERS:
+        return _added(current, value, view)
+    if current.kind is value.kind and value.kind in SETS:
+        return Value(value.kind, current.data | value.data)
+    if current.kind is value.kind is Kind.LIST:
+        return Value(Kind.LIST, current.data + value.data)
+    raise BadOperand("operand", actual=current)
+
+
+def _added(left: Value, right: Value, view: View | None, minus: bool = False) -> Value:
+    """The exact sum or difference, in the first stored kind among the operands that holds it, else a DECIMAL."""
+    mine, other = _decimal_of(left, view), _decimal_of(right, view)
+    total = add_exactly(mine, -other if minus else other)
+    if total is None:
+        raise NumberOutOfRange(_range_rule(mine, -other if minus else other))
+    for kind in (left.kind, right.kind):
+        if kind is not Kind.DECIMAL:
+            fitting = _in_kind(total, kind)
+            if fitting is not None:
+                return fitting
+    return Value(Kind.DECIMAL, total)
+
+
+def _incremented(current: Value | None, delta: Value, view: View | None) -> Value:
+    """What `Increment` makes: an integer of the kind that is stored, or of the delta's where nothing is."""
+    if current is None:
+        return delta
+    seen = current if view is None else view(current)
+    if seen.kind is not delta.kind:
+        raise BadOperand("operand", actual=current)
+    total = Decimal(seen.data) + delta.data
+    fitting = _in_kind(total, current.kind if current.kind in NUMBERS else delta.kind)
+    if fitting is None:
+        raise NumberOutOfRange("overflow")
+    return fitting
+
+
+def _decimal_of(value: Value, view: View | None) -> Decimal:
+    seen = value if view is None else view(value)
+    number = number_of(seen)
+    if number is None:
+        raise BadOperand("operand", actual=value)
+    return Decimal(number)
+
+
+def _range_rule(left: Decimal, right: Decimal) -> str:
+    """Which limit a sum broke that no DECIMAL holds."""
+    total = float(left) + float(right)
+    if abs(total) >= 10.0 ** (DECIMAL_MAX_EXPONENT + 1):
+        return "overflow"
+    return "underflow" if abs(total) < 10.0**DECIMAL_MIN_EXPONENT else "precision"
+
+
+_INTEGER_BITS = {Kind.INT32: 31, Kind.INT64: 63}
+
+
+def _in_kind(number: Decimal, kind: Kind) -> Value | None:
+    """The number as a value of that kind, None where the kind does not hold it exactly."""
+    if kind in _INTEGER_BITS:
+        bound = 1 << _INTEGER_BITS[kind]
+        if number != number.to_integral_value() or not -bound <= number < bound:
+            return None
+        return Value(kind, int(number))
+    if kind is Kind.DOUBLE:
+        nearest = float(number)
+        return Value(kind, nearest) if Decimal(repr(nearest)) == number else None
+    return Value(Kind.DECIMAL, number)

@@ -1,0 +1,105 @@
+"""Batches: BatchGetItem and BatchWriteItem. Many requests in one call, each by itself: no request waits for another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from adapters.dynamodb import capacity, keys, limits
+from adapters.dynamodb.calls import Call, find_table
+from adapters.dynamodb.clauses import read_clauses
+from adapters.dynamodb.errors import validation
+from adapters.dynamodb.items import delete_write, put_write
+from adapters.dynamodb.values import item_of
+from gateway.model.commands import Exchange, Get, Outcome, WriteGroup
+from gateway.model.errors import Busy, GatewayError, Throttled
+from gateway.model.rows import Row
+from gateway.model.tables import Table
+from gateway.model.writes import Write
+
+_DUPLICATES = "Provided list of item keys contains duplicates"
+
+
+def batch_get_item(call: Call) -> Exchange:
+    """BatchGetItem: past 16 MB of items the rest comes back as UnprocessedKeys, with the table's own options."""
+    requests: dict[str, dict[str, Any]] = call.input["RequestItems"]
+    clauses = {name: read_clauses(call, request) for name, request in requests.items()}
+    tables: dict[str, Table] = {}
+    gets: list[Get] = []
+    owners: list[tuple[str, int]] = []
+    for name, request in requests.items():
+        table = tables[name] = yield from find_table(call, name)
+        positions = [keys.key_of(table, key).position for key in request["Keys"]]
+        if len(set(positions)) < len(positions):
+            raise validation(_DUPLICATES)
+        gets += [Get(table, position) for position in positions]
+        owners += [(name, at) for at in range(len(positions))]
+    rows = yield list(gets)
+    responses: dict[str, list[Any]] = {name: [] for name in requests}
+    unprocessed: dict[str, dict[str, Any]] = {}
+    sizes: dict[str, list[int | None]] = {name: [] for name in requests}
+    room = limits.RESPONSE_BYTES
+    for (name, at), row in zip(owners, rows, strict=True):
+        if _is_passing(row) or (isinstance(row, Row) and row.size_bytes > room):
+            request = requests[name]
+            options = {option: value for option, value in request.items() if option != "Keys"}
+            unprocessed.setdefault(name, {**options, "Keys": []})["Keys"].append(request["Keys"][at])
+            continue
+        if isinstance(row, GatewayError):
+            raise row
+        sizes[name].append(None if row is None else row.size_bytes)
+        if row is not None:
+            room -= row.size_bytes
+            responses[name].append(orjson.Fragment(clauses[name].cut(row)))
+    answer = {"Responses": responses, "UnprocessedKeys": unprocessed}
+    return capacity.with_batch_read_blocks(call, answer, [(tables[name], sizes[name], requests[name]) for name in requests])
+
+
+def batch_write_item(call: Call) -> Exchange:
+    """BatchWriteItem: puts and deletes, each a group of its own; those refused for a passing reason come back."""
+    requests: dict[str, list[dict[str, Any]]] = call.input["RequestItems"]
+    writes: list[Write] = []
+    owners: list[tuple[str, dict[str, Any]]] = []
+    for name, members in requests.items():
+        for member in members:
+            if "PutRequest" in member:
+                member["PutRequest"]["Item"] = item_of(member["PutRequest"]["Item"])
+    for name, members in requests.items():
+        table = yield from find_table(call, name)
+        made = list(_writes(table, members))
+        if len({write.key.position for write in made}) < len(made):
+            raise validation(_DUPLICATES)
+        writes += made
+        owners += [(name, member) for member in members]
+    answers = yield [WriteGroup((write,)) for write in writes]
+    unprocessed: dict[str, list[dict[str, Any]]] = {}
+    done: list[tuple[Write, Outcome]] = []
+    for (name, member), write, answer in zip(owners, writes, answers, strict=True):
+        if _is_passing(answer):
+            unprocessed.setdefault(name, []).append(member)
+        elif isinstance(answer, GatewayError):
+            raise answer
+        else:
+            done.append((write, answer[0]))
+    if not done:
+        raise next(answer for answer in answers)
+    return capacity.with_batch_write_blocks(call, {"UnprocessedItems": unprocessed}, done)
+
+
+def _writes(table: Table, members: list[dict[str, Any]]) -> Iterator[Write]:
+    for member in members:
+        if "PutRequest" in member:
+            yield put_write(table, member["PutRequest"]["Item"], None)
+        else:
+            yield delete_write(table, member["DeleteRequest"]["Key"], None)
+
+
+def _is_passing(answer: Any) -> bool:
+    """Whether a member was refused for a reason that another try may overcome."""
+    return isinstance(answer, (Busy, Throttled))
+
+
+OPERATIONS = {"BatchGetItem": (batch_get_item, True), "BatchWriteItem": (batch_write_item, True)}
+"""Operation -> (handler, whether the server enters it in front of Flask)."""

@@ -1,0 +1,191 @@
+"""Single items: GetItem, PutItem, UpdateItem, DeleteItem.
+
+Each handler is parse, one command, render. Input errors that need no table come first, as with the service: expressions
+are parsed before the table is looked up, keys are checked against its schema after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from adapters.dynamodb import capacity, keys, limits, messages
+from adapters.dynamodb.calls import Call, find_table
+from adapters.dynamodb.clauses import Clauses, read_clauses, write_clauses
+from adapters.dynamodb.errors import condition_failed, validation
+from adapters.dynamodb.expressions import touched
+from adapters.dynamodb.values import Item, item_of, keep_kinds, render_row, render_values, view
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange, Get, Outcome, WriteGroup
+from gateway.model.errors import ConditionFailed
+from gateway.model.keys import Key
+from gateway.model.rows import Contents, Row
+from gateway.model.tables import Table
+from gateway.model.updates import Action, Add, Remove as RemovePath, SetTo, Subtract
+from gateway.model.values import Kind, Value, size_bytes
+from gateway.model.writes import Edit, Keep, Remove, Replace, RowRule, Write
+
+
+def get_item(call: Call) -> Exchange:
+    """GetItem."""
+    clauses = read_clauses(call)
+    table = yield from find_table(call, call.input["TableName"])
+    key = keys.key_of(table, call.input["Key"])
+    row = yield from one(Get(table, key.position))
+    consumed = capacity.read_block(call, table, [None if row is None else row.size_bytes])
+    if row is None:
+        return capacity.with_block({}, consumed)
+    item = clauses.cut(row)
+    if not consumed:
+        return b'{"Item":' + item + b"}"
+    return capacity.with_block({"Item": orjson.Fragment(item)}, consumed)
+
+
+def put_item(call: Call) -> Exchange:
+    """PutItem."""
+    item = item_of(call.input["Item"])
+    clauses = write_clauses(call)
+    table = yield from find_table(call, call.input["TableName"])
+    write = put_write(table, item, clauses, wants_old=_wants_old(call, table))
+    return (yield from _written(call, write, clauses))
+
+
+def delete_item(call: Call) -> Exchange:
+    """DeleteItem."""
+    clauses = write_clauses(call)
+    table = yield from find_table(call, call.input["TableName"])
+    write = delete_write(table, call.input["Key"], clauses, wants_old=_wants_old(call, table))
+    return (yield from _written(call, write, clauses))
+
+
+def update_item(call: Call) -> Exchange:
+    """UpdateItem."""
+    clauses = write_clauses(call)
+    table = yield from find_table(call, call.input["TableName"])
+    write = update_write(table, call.input["Key"], clauses)
+    return (yield from _written(call, write, clauses))
+
+
+# Writes, also as parts of batches and transactions
+
+
+def put_write(table: Table, item: Item, clauses: Clauses | None, wants_old: bool = True) -> Write:
+    """The write that puts an item."""
+    key = keys.item_key(table, item)
+    if item.size_bytes > limits.ITEM_BYTES:
+        raise validation(messages.bare("item-size"))
+    condition = {} if clauses is None else {"condition": clauses.condition(table)}
+    return Write(table, key, Replace(item.contents), view=view, rule=_keep_kinds, wants_old=wants_old, **condition)
+
+
+def delete_write(table: Table, wire_key: Mapping[str, Any], clauses: Clauses | None, wants_old: bool = True) -> Write:
+    """The write that deletes an item."""
+    condition = {} if clauses is None else {"condition": clauses.condition(table)}
+    return Write(table, keys.key_of(table, wire_key), Remove(), view=view, wants_old=wants_old, **condition)
+
+
+def update_write(table: Table, wire_key: Mapping[str, Any], clauses: Clauses) -> Write:
+    """The write that updates an item."""
+    key = keys.key_of(table, wire_key)
+    change = Edit(clauses.actions(table), clauses.may_create)
+    return Write(table, key, change, clauses.condition(table), view, _update_rule(table, key, change.actions))
+
+
+def check_write(table: Table, wire_key: Mapping[str, Any], clauses: Clauses) -> Write:
+    """The condition check of a transaction."""
+    return Write(table, keys.key_of(table, wire_key), Keep(), clauses.condition(table), view)
+
+
+def _keep_kinds(old: Row | None, new: Contents) -> Contents:
+    return new if old is None or old.contents.is_native else keep_kinds(old, new)
+
+
+def _update_rule(table: Table, key: Key, actions: tuple[Action, ...]) -> RowRule:
+    """What an updated item must obey: its size (rule 26 counts the actions too), its depth, its index keys."""
+
+    def rule(old: Row | None, new: Contents) -> Contents:
+        names = table.key_schema.names
+        key_bytes = sum(len(name.encode()) + size_bytes(new.latest[name]) for name in names)
+        writing = sum(isinstance(action, (SetTo, Add)) for action in actions)
+        clearing = sum(isinstance(action, (RemovePath, Subtract)) for action in actions)
+        measured = (
+            new.size_bytes
+            - key_bytes
+            + limits.UPDATE_BASE_BYTES
+            + limits.UPDATE_WRITING_ACTION_BYTES * writing
+            + limits.UPDATE_CLEARING_ACTION_BYTES * clearing
+        )
+        if max(new.size_bytes, measured) > limits.ITEM_BYTES:
+            raise validation(messages.bare("update-size"))
+        if any(len(action.path) > 1 or isinstance(action, SetTo) for action in actions if hasattr(action, "path")):
+            for value in new.latest.values():
+                if value.kind in (Kind.MAP, Kind.LIST) and _depth(value) > limits.NESTING_LEVELS:
+                    raise validation(messages.bare("nesting"))
+        keys.check_index_keys(table, new.latest)
+        return new
+
+    return rule
+
+
+def _depth(value: Value) -> int:
+    """Levels of a value: 1 for a scalar, one more for each document around it. Stops counting just past the limit."""
+    level, values = 0, [value]
+    while values and level <= limits.NESTING_LEVELS:
+        level += 1
+        values = [
+            member
+            for holder in values
+            if holder.kind in (Kind.MAP, Kind.LIST)
+            for member in (holder.data.values() if holder.kind is Kind.MAP else holder.data)
+        ]
+    return level
+
+
+# Answers
+
+
+def _wants_old(call: Call, table: Table) -> bool:
+    given = call.input
+    return (
+        given.get("ReturnValues", "NONE") != "NONE"
+        or given.get("ReturnConsumedCapacity", "NONE") != "NONE"
+        or given.get("ReturnItemCollectionMetrics", "NONE") != "NONE"
+        or bool(table.indexes)
+    )
+
+
+def _written(call: Call, write: Write, clauses: Clauses) -> Exchange:
+    """Write one item and answer by ReturnValues."""
+    try:
+        [outcome] = yield from one(WriteGroup((write,)))
+    except ConditionFailed as failure:
+        capacity.meter_failed(call, write.table, failure.row)
+        wanted = call.input.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and failure.row is not None
+        raise condition_failed(render_row(failure.row) if wanted else None) from None
+    answer = _returned(call, write, outcome)
+    return capacity.with_write_blocks(call, answer, write, outcome)
+
+
+def _returned(call: Call, write: Write, outcome: Outcome) -> dict[str, Any]:
+    mode = call.input.get("ReturnValues", "NONE")
+    if mode == "NONE":
+        return {}
+    row = outcome.new if mode.endswith("_NEW") else outcome.old
+    if row is None:
+        return {}
+    if mode.startswith("ALL"):
+        return {"Attributes": orjson.Fragment(render_row(row))}
+    assert isinstance(write.change, Edit)
+    attributes = touched(write.change.actions, row.latest)
+    return {"Attributes": render_values(attributes)} if attributes else {}
+
+
+OPERATIONS = {
+    "GetItem": (get_item, True),
+    "PutItem": (put_item, True),
+    "UpdateItem": (update_item, True),
+    "DeleteItem": (delete_item, True),
+}
+"""Operation -> (handler, whether the server enters it in front of Flask)."""

@@ -1,0 +1,151 @@
+"""Transactions: TransactWriteItems and TransactGetItems. One group, or one reading of one moment.
+
+Which mistakes refuse the request and which become a reason of its cancellation: protocols/dynamodb.md rules 34 to 36.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import orjson
+
+from adapters.dynamodb import capacity, keys, limits
+from adapters.dynamodb.calls import Call, find_table
+from adapters.dynamodb.clauses import read_clauses, write_clauses
+from adapters.dynamodb.errors import ServiceError, cancelled, condition_failed, from_gateway, validation
+from adapters.dynamodb.items import check_write, delete_write, put_write, update_write
+from adapters.dynamodb.values import item_of, render_row
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange, Get, ReadAll, Replayed, Token, WriteGroup
+from gateway.model.errors import BadKey, ConditionFailed, GatewayError, GroupRefused, TokenReused
+from gateway.model.rows import Row
+from gateway.model.tables import Table
+from gateway.model.writes import Write
+
+_TWICE = "Transaction request cannot include multiple operations on one item"
+_REASON_RULES = frozenset({"schema", "missing", "kind", "index-kind"})
+"""Rules of BadKey that cancel the transaction; all others refuse the request (rule 36)."""
+
+
+def transact_write_items(call: Call) -> Exchange:
+    """TransactWriteItems: all actions or none. A token seen before is answered without effect."""
+    actions = [next(iter(member.items())) for member in call.input["TransactItems"]]
+    parsed = []
+    for name, action in actions:
+        if name == "Put":
+            action["Item"] = item_of(action["Item"])
+        parsed.append(write_clauses(call, action))
+    tables = []
+    for _, action in actions:
+        table = yield from find_table(call, action["TableName"])
+        tables.append(table)
+    writes: list[Write] = []
+    reasons: list[ServiceError | None] = []
+    for (name, action), clauses, table in zip(actions, parsed, tables, strict=True):
+        try:
+            writes.append(_write(name, table, action, clauses))
+            reasons.append(None)
+        except BadKey as error:
+            if error.rule not in _REASON_RULES:
+                raise
+            reasons.append(from_gateway(error, call.operation))
+    if any(reasons):
+        raise cancelled(_only_first_invalid(reasons))
+    if len({(write.table.id, write.key.position) for write in writes}) < len(writes):
+        raise validation(_TWICE)
+    try:
+        outcomes = yield from one(WriteGroup(tuple(writes), _token(call)))
+    except TokenReused:
+        raise
+    except GroupRefused as refused:
+        raise _cancelled(call, actions, writes, refused.reasons) from None
+    except (ConditionFailed, ServiceError, GatewayError) as error:
+        if len(writes) > 1 or not _is_reason(error):
+            raise
+        raise _cancelled(call, actions, writes, [error]) from None
+    if isinstance(outcomes, Replayed):
+        return capacity.with_replay_blocks(call, {}, writes, outcomes)
+    return capacity.with_transaction_write_blocks(call, {}, writes, outcomes)
+
+
+def transact_get_items(call: Call) -> Exchange:
+    """TransactGetItems: items as they were at one moment."""
+    members = [member["Get"] for member in call.input["TransactItems"]]
+    clauses = [read_clauses(call, member) for member in members]
+    gets: list[Get] = []
+    reasons: list[ServiceError | None] = []
+    for member in members:
+        table = yield from find_table(call, member["TableName"])
+        try:
+            gets.append(Get(table, keys.key_of(table, member["Key"]).position))
+            reasons.append(None)
+        except BadKey as error:
+            if error.rule not in _REASON_RULES:
+                raise
+            reasons.append(from_gateway(error, call.operation))
+    if any(reasons):
+        raise cancelled(_only_first_invalid(reasons))
+    if len({(get.table.id, get.position) for get in gets}) < len(gets):
+        raise validation(_TWICE)
+    rows: list[Row | None] = yield from one(ReadAll(tuple(gets)))
+    responses = [
+        {} if row is None else {"Item": orjson.Fragment(clause.cut(row))}
+        for row, clause in zip(rows, clauses, strict=True)
+    ]
+    return capacity.with_transaction_read_blocks(call, {"Responses": responses}, gets, rows)
+
+
+def _write(name: str, table: Table, action: dict[str, Any], clauses: Any) -> Write:
+    match name:
+        case "Put":
+            return put_write(table, action["Item"], clauses)
+        case "Delete":
+            return delete_write(table, action["Key"], clauses)
+        case "Update":
+            return update_write(table, action["Key"], clauses)
+    return check_write(table, action["Key"], clauses)
+
+
+def _token(call: Call) -> Token | None:
+    name = call.input.get("ClientRequestToken")
+    if name is None:
+        return None
+    body = orjson.dumps(call.input["TransactItems"], option=orjson.OPT_SORT_KEYS)
+    scope = f"dynamodb/{call.caller.account}/{call.caller.region}"
+    return Token(scope, name, hashlib.sha256(body).digest(), limits.TRANSACTION_TOKEN_LIFETIME_MS)
+
+
+def _is_reason(error: GatewayError) -> bool:
+    """Whether what a single action met is about the action, and not about the request as a whole."""
+    service_error = from_gateway(error, "TransactWriteItems")
+    return isinstance(error, ConditionFailed) or service_error.code == "ValidationException"
+
+
+def _cancelled(
+    call: Call, actions: list[tuple[str, dict[str, Any]]], writes: list[Write], reasons: list[GatewayError | None]
+) -> ServiceError:
+    listed: list[ServiceError | None] = []
+    for (_, action), write, reason in zip(actions, writes, reasons, strict=True):
+        if isinstance(reason, ConditionFailed):
+            capacity.meter_failed(call, write.table, reason.row)
+            wanted = action.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and reason.row is not None
+            listed.append(condition_failed(render_row(reason.row) if wanted else None))
+        else:
+            listed.append(None if reason is None else from_gateway(reason, "UpdateItem"))
+    return cancelled(_only_first_invalid(listed))
+
+
+def _only_first_invalid(reasons: list[ServiceError | None]) -> list[ServiceError | None]:
+    """Where an action is invalid no condition has been looked at, and only the first invalid one is reported (rule 35)."""
+    for at, reason in enumerate(reasons):
+        if reason is not None and reason.code == "ValidationException":
+            return [reason if place == at else None for place in range(len(reasons))]
+    return reasons
+
+
+OPERATIONS = {
+    "TransactWriteItems": (transact_write_items, True),
+    "TransactGetItems": (transact_get_items, True),
+}
+"""Operation -> (handler, whether the server enters it in front of Flask)."""

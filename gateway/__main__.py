@@ -1,0 +1,302 @@
+"""The command line: serve, migrate, healthcheck, sweep, tables, credentials.
+
+Turns flags into Settings, and what can go wrong before the first request into one clear line. What commands do is elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import ipaddress
+import os
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gateway.credentials import Credential, Scheme
+from gateway.database_urls import without_password
+from gateway.settings import SETTINGS, BadSetting, Settings, load
+
+Command = Callable[..., None]
+
+
+def with_settings(every: bool) -> Callable[[Command], Command]:
+    """Give a command a flag for every setting, or for those that all commands have, and call it with Settings."""
+
+    def decorate(command: Command) -> Command:
+        def call(config: Path | None, **given: Any) -> None:
+            flags = {name: given.pop(name) for name in names}
+            command(_load(flags, config), **given)
+
+        call.__name__, call.__doc__ = command.__name__, command.__doc__
+        call.__click_params__ = list(getattr(command, "__click_params__", []))
+        names = [name for name, field in SETTINGS.items() if every or field.metadata["everywhere"]]
+        wrapped: Any = call
+        for name in reversed(names):
+            wrapped = _option(name)(wrapped)
+        config_option = click.option(
+            "--config", type=click.Path(path_type=Path), help="TOML file of settings. [env: TABLEGATE_CONFIG]"
+        )
+        return config_option(wrapped)  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def _option(name: str) -> Callable[[Any], Any]:
+    field = SETTINGS[name]
+    flag = "--" + name.replace("_", "-")
+    default = field.default
+    if isinstance(default, bool):
+        return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=field.metadata["meaning"])
+    shown = ",".join(default) if isinstance(default, tuple) else default
+    help_text = field.metadata["meaning"] + (f" [default: {shown}]" if shown not in (None, "") else "")
+    choices = field.metadata["choices"]
+    return click.option(
+        flag, name, type=click.Choice(choices) if choices else str, default=None, help=help_text,
+        metavar=None if choices else name.rpartition("_")[2].upper(),
+    )  # fmt: skip
+
+
+def _load(flags: dict[str, Any], config: Path | None) -> Settings:
+    try:
+        return load(flags, os.environ, config)
+    except BadSetting as error:
+        raise click.ClickException(str(error)) from None
+
+
+@click.group(context_settings={"max_content_width": 110, "help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tablegate")
+def main() -> None:
+    """One server that speaks the DynamoDB, Azure Table and Table Store APIs over SQLite or PostgreSQL.
+
+    Every flag may be given as TABLEGATE_<NAME> in the environment, or in a TOML file named by --config.
+    """
+
+
+@main.command()
+@with_settings(every=True)
+def serve(settings: Settings) -> None:
+    """Serve until told to stop."""
+    if settings.workers > 1:
+        # Read by the metrics library when it is imported.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="tablegate-metrics-")
+    from gateway import serving
+
+    with _said_clearly():
+        serving.serve(settings)
+
+
+@main.command()
+@with_settings(every=False)
+def migrate(settings: Settings) -> None:
+    """Bring the database to this release's schema."""
+    from gateway.app import connect
+    from gateway.store.migrating import migrate as run
+
+    with _said_clearly():
+        database = connect(settings)
+        done = run(database)
+        database.close()
+    shown = without_password(settings.database)
+    click.echo(f"{shown}: {'ran ' + ', '.join(done) if done else 'up to date'}")
+
+
+@main.command()
+@click.option("--url", help="The server's address, if not the one that the settings say.")
+@with_settings(every=True)
+def healthcheck(settings: Settings, url: str | None) -> None:
+    """Exit with 0 if a server is there and its database answers."""
+    import ssl
+
+    scheme = "https" if settings.is_secure else "http"
+    host = settings.host
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(host).is_unspecified:
+            host = "127.0.0.1"
+    address = f"{url or f'{scheme}://{bracketed(host)}:{settings.port}'}/readyz"
+    # Whether the server is there is asked, not who it is: its certificate may be for another name.
+    context = ssl._create_unverified_context()
+    try:
+        with urllib.request.urlopen(address, timeout=5, context=context) as reply:
+            click.echo(reply.read().decode().strip())
+    except OSError as error:
+        raise click.ClickException(f"{address}: {error}") from None
+
+
+@main.command()
+@with_settings(every=False)
+def sweep(settings: Settings) -> None:
+    """Do all background work that is due now: expired rows, new indexes, dropped tables."""
+    with _opened(settings) as opened:
+        rounds = 0
+        while opened.engine.chores() == 0:
+            rounds += 1
+        click.echo(f"nothing more to do after {rounds} rounds")
+
+
+@main.command()
+@with_settings(every=False)
+def tables(settings: Settings) -> None:
+    """List each table: its name, key columns, and how each dialect calls it."""
+    with _opened(settings) as opened:
+        with opened.store.read() as session:
+            found = opened.store.catalog.all(session)
+        for table in sorted(found, key=lambda item: (item.namespace, item.name)):
+            keys = ", ".join(f"{column.name} {column.kind.name}" for column in table.key_schema.columns)
+            click.echo(
+                f"{table.namespace}\t{table.name}\t{keys}\tazure: {table.azure_name}\t{table.state.value}"
+            )
+
+
+@main.group()
+def credentials() -> None:
+    """Access keys, stored sealed in the database. A running server takes changes up within seconds."""
+
+
+@credentials.command("add")
+@click.argument("access_id")
+@click.option(
+    "--scheme", type=click.Choice([item.value for item in Scheme]), default="aws", show_default=True
+)
+@click.option(
+    "--secret", "secrets", multiple=True, help="The secret, or an Azure key (twice). Made if not given."
+)
+@click.option("--place", default="", help="AWS account (12 digits) or Table Store instance it belongs to.")
+@click.option("--session-token", default="", help="Token that must come with it (temporary AWS credentials).")
+@with_settings(every=False)
+def credentials_add(
+    settings: Settings, access_id: str, scheme: str, secrets: tuple[str, ...], place: str, session_token: str
+) -> None:
+    """Store a new credential and print it; Azure accounts have two keys."""
+    from gateway.vault import new_secret
+
+    kind = Scheme(scheme)
+    wanted = 2 if kind is Scheme.AZURE else 1
+    given = [*secrets, *(new_secret(kind) for _ in range(wanted - len(secrets)))]
+    credential = Credential(kind, access_id, tuple(given), place, session_token)
+    with _opened(settings) as opened:
+        opened.vault.add(credential)
+    _print(credential, shown=True)
+
+
+@credentials.command("list")
+@with_settings(every=False)
+def credentials_list(settings: Settings) -> None:
+    """List credentials, without their secrets."""
+    with _opened(settings) as opened:
+        for credential in opened.vault.load():
+            _print(credential, shown=False)
+
+
+@credentials.command("rotate")
+@click.argument("access_id")
+@click.option(
+    "--scheme", type=click.Choice([item.value for item in Scheme]), default="aws", show_default=True
+)
+@click.option(
+    "--key", type=click.IntRange(1, 2), default=1, show_default=True, help="Which of Azure's two keys."
+)
+@click.option("--secret", help="The new secret. Made if not given.")
+@with_settings(every=False)
+def credentials_rotate(settings: Settings, access_id: str, scheme: str, key: int, secret: str | None) -> None:
+    """Give a credential a new secret and print it; the old one is refused from then on."""
+    from gateway.vault import BadCredential, new_secret
+
+    kind = Scheme(scheme)
+    with _opened(settings) as opened:
+        found = [item for item in opened.vault.load() if (item.scheme, item.access_id) == (kind, access_id)]
+        if not found:
+            raise BadCredential(f"no {scheme} credential {access_id} is stored")
+        kept = list(found[0].secrets)
+        if key > len(kept):
+            raise BadCredential("only Azure accounts have a second key")
+        kept[key - 1] = secret or new_secret(kind)
+        changed = dataclasses.replace(found[0], secrets=tuple(kept))
+        opened.vault.replace(changed)
+    _print(changed, shown=True)
+
+
+@credentials.command("remove")
+@click.argument("access_id")
+@click.option(
+    "--scheme", type=click.Choice([item.value for item in Scheme]), default="aws", show_default=True
+)
+@with_settings(every=False)
+def credentials_remove(settings: Settings, access_id: str, scheme: str) -> None:
+    """Forget a credential."""
+    with _opened(settings) as opened:
+        opened.vault.remove(Scheme(scheme), access_id)
+    click.echo(f"removed {scheme} {access_id}")
+
+
+def _print(credential: Credential, shown: bool) -> None:
+    parts = [credential.scheme.value, credential.access_id]
+    if credential.place:
+        parts.append(f"place={credential.place}")
+    if shown:
+        parts += [f"secret={secret}" for secret in credential.secrets]
+    if credential.session_token:
+        parts.append(f"session_token={credential.session_token if shown else '...'}")
+    click.echo("\t".join(parts))
+
+
+def bracketed(host: str) -> str:
+    """A host as a URL has it."""
+    return f"[{host}]" if ":" in host else host
+
+
+@contextlib.contextmanager
+def _opened(settings: Settings) -> Iterator[Any]:
+    """The store of a database, migrated."""
+    from gateway.app import connect, open_store
+    from gateway.store.migrating import migrate as run
+
+    if settings.memory:
+        raise click.ClickException("a database in memory is its server's alone; name one with --database")
+    with _said_clearly():
+        database = connect(settings)
+        run(database)
+        opened = open_store(settings, database)
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+@contextlib.contextmanager
+def _said_clearly() -> Iterator[None]:
+    """What an operator can mend is one line, not a traceback."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from gateway.file_lock import AlreadyHeld
+    from gateway.model.errors import GatewayError
+    from gateway.seal import WrongKey
+    from gateway.serving import Refused
+    from gateway.store.migrating import NewerDatabase
+    from gateway.vault import BadCredential
+
+    try:
+        yield
+    except (BadSetting, BadCredential, WrongKey, Refused) as error:
+        raise click.ClickException(str(error)) from None
+    except AlreadyHeld as error:
+        raise click.ClickException(
+            f"another server (pid {error.pid or 'unknown'}) has this database"
+        ) from None
+    except NewerDatabase as error:
+        raise click.ClickException(
+            f"the database is of a later release of tablegate (its schema is {error.revision}): use that one"
+        ) from None
+    except SQLAlchemyError as error:
+        raise click.ClickException(f"the database: {getattr(error, 'orig', None) or error}") from None
+    except GatewayError as error:
+        raise click.ClickException(f"the database: {error!r}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main(prog_name="tablegate"))

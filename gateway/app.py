@@ -1,0 +1,200 @@
+"""The wiring: settings -> store, engine, credentials -> dialects -> one WSGI application.
+
+Shows how everything is put together and does nothing else. Each dialect is a Flask application of its blueprint; one in
+front of them answers the gateway's own paths and asks the dialects, in the order of the settings, whose a request is.
+(Routes alone could not tell: `POST /PutRow` is a Table Store operation, or, in Azure's host style, an entity for a table.)
+"""
+
+from __future__ import annotations
+
+import importlib
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import flask
+
+from gateway import logs, metrics
+from gateway.credentials import Credentials
+from gateway.engine.engine import Engine, EngineOptions
+from gateway.http import Dialect, House, Reply, Request, flask_response, request_of
+from gateway.model.errors import Busy, GatewayError, LimitExceeded
+from gateway.seal import find_key
+from gateway.settings import BadSetting, Settings
+from gateway.store.databases import Database, open_database
+from gateway.store.store import Store
+from gateway.vault import Vault
+
+OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A database in use: what the command line and the server need of it."""
+
+    store: Store
+    engine: Engine
+    vault: Vault
+
+    def close(self) -> None:
+        """Give back connections."""
+        self.engine.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Mounted:
+    """The dialects of an application, in the order in which they are asked."""
+
+    house: House
+    dialects: tuple[Dialect, ...]
+
+    def dialect_of(self, request: Request) -> Dialect | None:
+        """The dialect that a request speaks; None: it is for the gateway itself, or for nobody."""
+        if request.method in ("GET", "HEAD") and request.path in OWN_PATHS:
+            return None
+        for dialect in self.dialects:
+            if dialect.claims(request):
+                return dialect
+        return None
+
+    def refuse(self, request: Request, error: Exception) -> Reply:
+        """What the gateway itself has to say to a request, in its dialect's words where it has any."""
+        try:
+            dialect = self.dialect_of(request)
+            reply = dialect.refuse(request, error) if dialect is not None else None
+        except Exception as second:
+            logs.error("a dialect could not word a refusal", second, request_id=request.id)
+            reply = None
+        return reply or _plain_refusal(error)
+
+
+def connect(settings: Settings) -> Database:
+    """The database of these settings, not yet looked at."""
+    url = settings.database
+    if settings.memory:
+        # SQLite's memdb shares one database in memory between the connections of this process that know its name.
+        url = f"sqlite:///file:/tablegate-{secrets.token_hex(16)}?vfs=memdb&uri=true"
+    database = open_database(url, settings.synchronous, pooled=not settings.prepared_statements)
+    if settings.memory:
+        database.engine.raw_connection().detach()  # it would be gone with its last connection
+    return database
+
+
+def open_store(settings: Settings, database: Database) -> Opened:
+    """The store and the engine on a database that has been migrated."""
+    store = Store(database)
+    options = EngineOptions(
+        control_plane_delay_ms=round(settings.control_plane_delay * 1000),
+        sweep_period_s=settings.sweep_period,
+    )
+    return Opened(store, Engine(store, options), Vault(store, lambda: find_key(settings)))
+
+
+def create_app(settings: Settings, opened: Opened | None = None) -> flask.Flask:
+    """The gateway as an ordinary WSGI application, on a database that has been migrated."""
+    opened = opened or open_store(settings, connect(settings))
+    credentials = Credentials(settings, opened.vault.load())
+    house = House(opened.engine, credentials, settings, lambda: time.time_ns() // 1_000_000)
+    return mount(Mounted(house, tuple(_dialect(name, house) for name in settings.dialects)))
+
+
+def mounted(app: flask.Flask) -> Mounted:
+    """What create_app mounted."""
+    found: Mounted = app.extensions["tablegate"]
+    return found
+
+
+def mount(dialects: Mounted) -> flask.Flask:
+    """One WSGI application of several dialects."""
+    app = flask.Flask("tablegate", static_folder=None)
+    app.extensions["tablegate"] = dialects
+    _add_own_paths(app, dialects.house)
+    app.wsgi_app = _Dispatch(app.wsgi_app, dialects)  # type: ignore[method-assign]
+    return app
+
+
+def _dialect(name: str, house: House) -> Dialect:
+    """A dialect is a folder of adapters/ with a blueprint.py; nothing here knows more of it."""
+    try:
+        module = importlib.import_module(f"adapters.{name}.blueprint")
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"adapters.{name}.blueprint".startswith(error.name):
+            raise
+        raise BadSetting(f"dialects: there is no adapter {name}") from None
+    dialect: Dialect = module.create(house)
+    return dialect
+
+
+class _Dispatch:
+    """Hands a request to its dialect's Flask application."""
+
+    def __init__(self, own: Callable[..., Iterable[bytes]], dialects: Mounted) -> None:
+        self._own = own
+        self._mounted = dialects
+        self._apps = {dialect.name: _flask_of(dialect, dialects) for dialect in dialects.dialects}
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        dialect = self._mounted.dialect_of(request_of(environ, b""))
+        application = self._own if dialect is None else self._apps[dialect.name].wsgi_app
+        return application(environ, start_response)
+
+
+def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
+    app = flask.Flask(f"tablegate.{dialect.name}", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = dialects.house.settings.max_body_bytes
+    # A dialect's raw paths are its own business: no redirect from `//` to `/`.
+    app.url_map.merge_slashes = False
+    app.register_blueprint(dialect.blueprint)
+
+    @app.errorhandler(500)
+    def internal(error: Exception) -> flask.Response:
+        cause = getattr(error, "original_exception", None) or error
+        request = request_of(flask.request.environ, b"")
+        logs.error("a request failed", cause, request_id=request.id, dialect=dialect.name)
+        return flask_response(dialects.refuse(request, cause))
+
+    return app
+
+
+def _add_own_paths(app: flask.Flask, house: House) -> None:
+    """Health and metrics. /healthz: the process answers; /readyz: the database does too, on a read connection."""
+
+    @app.get("/healthz")
+    def healthz() -> flask.Response:
+        return flask_response(_text(200, "ok"))
+
+    @app.get("/readyz")
+    def readyz() -> flask.Response:
+        try:
+            house.engine.ping()
+        except Exception as error:
+            logs.error("not ready", None, reason=repr(error))
+            return flask_response(_text(503, "the database does not answer"))
+        return flask_response(_text(200, "ready"))
+
+    if house.settings.metrics_port is None:
+
+        @app.get("/metrics")
+        def exposition() -> flask.Response:
+            body, content_type = metrics.exposition()
+            return flask_response(Reply(200, (("Content-Type", content_type),), body))
+
+    @app.errorhandler(404)
+    def missing(error: Exception) -> flask.Response:
+        return flask_response(_text(404, "there is nothing here"))
+
+
+def _text(status: int, text: str) -> Reply:
+    return Reply(status, (("Content-Type", "text/plain; charset=utf-8"),), f"{text}\n".encode())
+
+
+def _plain_refusal(error: Exception) -> Reply:
+    match error:
+        case LimitExceeded():
+            return _text(413, f"the {error.what} is longer than {error.limit} bytes")
+        case Busy():
+            return _text(503, "try again")
+        case GatewayError() | _:
+            return _text(500, "internal error")

@@ -1,0 +1,53 @@
+"""Background work on a thread of its own: the engine's chores (backfill, expiry, purging), and news of credentials.
+
+Knows when to call; what is done is the engine's.
+"""
+
+from __future__ import annotations
+
+import threading
+from time import monotonic
+
+from gateway import logs
+from gateway.credentials import Credentials
+from gateway.engine.engine import Engine
+from gateway.vault import Vault
+
+_CREDENTIALS_S = 2.0
+_AFTER_FAILURE_S = 1.0
+# Between two pieces of long work, so that requests get in between.
+_BREATH_S = 0.001
+
+
+class Chores(threading.Thread):
+    """Works from `start()` to `stop()`; a failure is logged and tried again."""
+
+    def __init__(self, engine: Engine, vault: Vault, credentials: Credentials) -> None:
+        super().__init__(name="chores", daemon=True)
+        self._engine = engine
+        self._vault = vault
+        self._credentials = credentials
+        self._stopping = threading.Event()
+        self._next_look = monotonic() + _CREDENTIALS_S
+
+    def run(self) -> None:
+        pause = 0.0
+        while not self._stopping.wait(max(pause, _BREATH_S)):
+            try:
+                pause = min(self._engine.chores(), _CREDENTIALS_S)
+                self._look_at_credentials()
+            except Exception as error:
+                logs.error("background work failed", error)
+                pause = _AFTER_FAILURE_S
+
+    def stop(self) -> None:
+        """End after the piece of work in hand."""
+        self._stopping.set()
+        self.join()
+
+    def _look_at_credentials(self) -> None:
+        if monotonic() >= self._next_look:
+            self._next_look = monotonic() + _CREDENTIALS_S
+            changed = self._vault.changes()
+            if changed is not None:
+                self._credentials.replace(changed)

@@ -1,0 +1,365 @@
+"""One client connection: bytes -> requests -> replies, one request at a time and in order.
+
+Knows HTTP/1.1 on a connection: pipelining, chunked bodies, 100-continue, limits of size and time, back-pressure, closing so
+that the last reply arrives. The grammar is httptools'. Knows nothing of what requests mean: `Reception` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from functools import lru_cache
+from time import monotonic
+from typing import Protocol, cast
+
+import httptools
+
+from gateway import framing
+from gateway.http import Reply, Request
+from gateway.model.errors import Busy, LimitExceeded
+from gateway.settings import Settings
+
+# A client may send this many requests ahead before its connection is no longer read.
+_PIPELINE_LIMIT = 16
+# For how long what a refused client goes on sending is thrown away: closing at once could lose it the reply.
+_LINGER_S = 3.0
+_WRITE_SEPARATELY_BYTES = 64 << 10
+NEVER = float("inf")
+
+
+class Reception(Protocol):
+    """What a connection hands its requests to; one for all connections of a process."""
+
+    settings: Settings
+    is_stopping: bool
+    buffered_bytes: int
+
+    def enter(self, connection: Connection) -> bool:
+        """A new connection; False if there are too many."""
+
+    def leave(self, connection: Connection) -> None:
+        """It is gone."""
+
+    def handle(self, request: Request, answer: Callable[[Reply], None]) -> None:
+        """Have a request handled; `answer` is called once, in the event loop."""
+
+    def refuse(self, request: Request, error: Exception) -> Reply:
+        """Word a refusal of the server's as the request's dialect has it."""
+
+
+class Phase(Enum):
+    """What a connection's deadline is about."""
+
+    IDLE = "idle"
+    HEAD = "head"
+    BODY = "body"
+    WORKING = "working"
+    LINGERING = "lingering"
+
+
+class _Exchange:
+    """A request in line, or what it is refused with; and how its reply is to be framed."""
+
+    __slots__ = ("http_10", "keep_alive", "refusal", "request")
+
+    def __init__(self, request: Request, keep_alive: bool, http_10: bool, refusal: Reply | None) -> None:
+        self.request = request
+        self.keep_alive = keep_alive
+        self.http_10 = http_10
+        self.refusal = refusal
+
+
+class Connection(asyncio.Protocol):
+    """See the file's docstring. `deadline` (monotonic seconds) is looked at by the reception's sweep, once a second."""
+
+    def __init__(self, reception: Reception) -> None:
+        self._reception = reception
+        self._settings = reception.settings
+        self._parser = httptools.HttpRequestParser(self)
+        self._in_line: deque[_Exchange] = deque()
+        self._current: _Exchange | None = None
+        self._is_blocked = self._is_paused = self._is_last_read = self._heard = False
+        self._client = ""
+        self._is_secure = False
+        self.phase = Phase.IDLE
+        self.deadline = NEVER
+        self._forget_message()
+
+    # asyncio's calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        self._client = peer[0] if isinstance(peer, tuple) else ""
+        self._is_secure = transport.get_extra_info("sslcontext") is not None
+        self._rest()
+        if not self._reception.enter(self):
+            request = Request("GET", "/", (), b"", self._client, self._is_secure)
+            self._stand_in_line(_Exchange(request, False, False, framing.plain(503, "too many connections")))
+            self._next()
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_last_read:
+            return
+        self._heard = False
+        try:
+            self._feed(data)
+        except httptools.HttpParserError as error:
+            if not self._is_last_read:
+                self._refuse(framing.plain(400, f"not HTTP/1.1: {error}"))
+        if not self._heard:
+            # The parser is keeping a header line that does not end; it would do so forever.
+            self._quiet_bytes += len(data)
+            if self._quiet_bytes > self._settings.max_header_bytes:
+                self._refuse(framing.plain(431, "a header is too long"))
+        if self._refusal is not None:
+            self._stand_in_line(self._refusal)
+        self._next()
+
+    def eof_received(self) -> bool:
+        """A client that only stopped sending still gets its replies."""
+        self._is_last_read = True
+        return self._current is not None or bool(self._in_line)
+
+    def pause_writing(self) -> None:
+        self._is_blocked = True
+        if self._current is None and self.phase is not Phase.LINGERING:
+            self._expect(Phase.WORKING, self._settings.write_seconds)
+
+    def resume_writing(self) -> None:
+        self._is_blocked = False
+        self._next()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._is_last_read = True
+        self._drop_body()
+        for waiting in self._in_line:
+            self._reception.buffered_bytes -= len(waiting.request.body)
+        self._in_line.clear()
+        self._reception.leave(self)
+
+    # httptools' calls. After a refusal they go on for the rest of what was read, and are not listened to.
+
+    def on_message_begin(self) -> None:
+        self._heard = True
+        if self._refusal is None and not self._is_last_read:
+            self._forget_message()
+            self._has_message = True
+            if self.phase is not Phase.WORKING:
+                self._expect(Phase.HEAD, self._settings.header_seconds)
+
+    def on_url(self, part: bytes) -> None:
+        self._heard = True
+        self._target += part
+        if len(self._target) > self._settings.max_request_line_bytes:
+            self._refuse(framing.plain(414, "the request line is too long"))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._heard = True
+        self._quiet_bytes = 0
+        self._header_bytes += len(name) + len(value) + 4
+        if self._header_bytes > self._settings.max_header_bytes:
+            self._refuse(framing.plain(431, "the headers are too large"))
+        elif not self._is_head_complete:  # what comes behind a chunked body is counted and dropped
+            self._headers.append((_header_name(name), value.decode("latin-1")))
+
+    def on_headers_complete(self) -> None:
+        self._heard = self._is_head_complete = True
+        if self._refusal is not None:
+            return
+        length = expectation = ""
+        has_host = self._parser.get_http_version() != "1.1"
+        for name, value in self._headers:
+            if name == "content-length":
+                length = value
+            elif name == "expect":
+                expectation = value.lower()
+            elif name == "host":
+                has_host = True
+        if not has_host:
+            self._refuse(framing.plain(400, "a Host header is required"))  # RFC 9112, 3.2
+            return
+        self._check_body(int(length or 0))
+        self._owes_continue = expectation == "100-continue"
+        if self.phase is not Phase.WORKING:
+            self._expect(Phase.BODY, self._settings.body_seconds)
+
+    def on_body(self, part: bytes) -> None:
+        self._heard = True
+        self._quiet_bytes = 0
+        if self._refusal is None:
+            self._body.append(part)
+            self._body_bytes += len(part)
+            self._reception.buffered_bytes += len(part)
+            self._check_body(self._body_bytes)
+
+    def on_message_complete(self) -> None:
+        self._heard = True
+        if self._refusal is None and not self._is_last_read:
+            body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+            http_10 = self._parser.get_http_version() == "1.0"
+            keep_alive = self._parser.should_keep_alive()
+            self._stand_in_line(_Exchange(self._message(body), keep_alive, http_10, None))
+            self._forget_message()
+
+    # Reading
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # Java's client offers h2c on every plain connection; a server may go on in HTTP/1.1 (RFC 9110, 7.8).
+            [offset] = upgrade.args
+            if offset < len(data) and not self._is_last_read:
+                self._feed(data[offset:])
+
+    def _message(self, body: bytes) -> Request:
+        method = self._parser.get_method().decode() if self._is_head_complete else "GET"
+        target = self._target.decode("latin-1")
+        return Request(method, target, tuple(self._headers), body, self._client, self._is_secure)
+
+    def _forget_message(self) -> None:
+        """Ready for the next; the bytes of a body that stands in line are its exchange's from here."""
+        self._target = b""
+        self._headers: list[tuple[str, str]] = []
+        self._header_bytes = self._quiet_bytes = self._body_bytes = 0
+        self._body: list[bytes] = []
+        self._is_head_complete = self._has_message = self._owes_continue = False
+        self._refusal: _Exchange | None = None
+
+    def _check_body(self, size_bytes: int) -> None:
+        if size_bytes > self._settings.max_body_bytes:
+            error: Exception = LimitExceeded("body", self._settings.max_body_bytes, size_bytes)
+        elif (
+            size_bytes - self._body_bytes + self._reception.buffered_bytes > self._settings.max_buffered_bytes
+        ):
+            error = Busy("too many request bodies in memory")
+        else:
+            return
+        self._refuse(self._reception.refuse(self._message(b""), error))
+
+    def _refuse(self, reply: Reply) -> None:
+        """Answer this message so, then nothing more of this connection."""
+        if self._refusal is None:
+            self._drop_body()
+            self._refusal = _Exchange(self._message(b""), keep_alive=False, http_10=False, refusal=reply)
+
+    def _drop_body(self) -> None:
+        self._reception.buffered_bytes -= self._body_bytes
+        self._body_bytes = 0
+        self._body = []
+
+    def _stand_in_line(self, exchange: _Exchange) -> None:
+        self._in_line.append(exchange)
+        if not exchange.keep_alive:
+            self._is_last_read = True
+        elif len(self._in_line) >= _PIPELINE_LIMIT and not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    # Answering
+
+    def _next(self) -> None:
+        """Begin with the next request, if nothing is in the way."""
+        if self._current is not None or self._is_blocked or self._transport.is_closing():
+            return
+        if not self._in_line:
+            if self._owes_continue:
+                self._owes_continue = False
+                self._transport.write(framing.CONTINUE)
+            if self._is_paused:
+                self._is_paused = False
+                self._transport.resume_reading()
+            if self.phase is Phase.WORKING:
+                self._rest()
+            return
+        self._current = self._in_line.popleft()
+        self.phase = Phase.WORKING
+        self.deadline = NEVER
+        if self._current.refusal is not None:
+            self.answer(self._current.refusal)
+        else:
+            self._reception.handle(self._current.request, self.answer)
+
+    def answer(self, reply: Reply) -> None:
+        """Send the reply to the request in hand, in one piece, and go on to the next."""
+        current = self._current
+        if current is None:
+            return
+        self._current = None
+        self._reception.buffered_bytes -= len(current.request.body)
+        if self._transport.is_closing():
+            return
+        keep_alive = current.keep_alive and not (self._reception.is_stopping and not self._in_line)
+        try:
+            head, body = framing.encode(reply, current.request.method, keep_alive, current.http_10)
+        except ValueError as error:
+            refusal = self._reception.refuse(current.request, error)
+            head, body = framing.encode(refusal, current.request.method, keep_alive, current.http_10)
+        if len(body) < _WRITE_SEPARATELY_BYTES:
+            self._transport.write(head + body)
+        else:
+            self._transport.writelines((head, body))
+        if not keep_alive:
+            self._finish(linger=current.refusal is not None)
+        else:
+            self._next()
+
+    def _rest(self) -> None:
+        """Nothing in hand: idle, or in the middle of a message that came behind the last one."""
+        if self._is_last_read:
+            self._finish(linger=False)
+        elif not self._has_message:
+            self._expect(Phase.IDLE, self._settings.idle_seconds)
+        elif self._is_head_complete:
+            self._expect(Phase.BODY, self._settings.body_seconds)
+        else:
+            self._expect(Phase.HEAD, self._settings.header_seconds)
+
+    def _expect(self, phase: Phase, seconds: float) -> None:
+        self.phase = phase
+        self.deadline = monotonic() + seconds
+
+    def _finish(self, linger: bool) -> None:
+        self._is_last_read = True
+        if linger:
+            if self._transport.can_write_eof():
+                self._transport.write_eof()
+            self._expect(Phase.LINGERING, _LINGER_S)
+        else:
+            self._expect(Phase.LINGERING, self._settings.write_seconds)
+            self._transport.close()
+
+    # The reception's calls
+
+    def overdue(self) -> None:
+        """The deadline has passed."""
+        if self.phase in (Phase.HEAD, Phase.BODY) and not self._is_blocked:
+            self._refuse(framing.plain(408, "the request took too long to arrive"))
+            assert self._refusal is not None
+            self._stand_in_line(self._refusal)
+            self._next()
+        elif self.phase is Phase.IDLE:
+            self._transport.close()
+        else:
+            self._transport.abort()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether closing now would cost nobody a reply."""
+        return self.phase is Phase.IDLE
+
+    def close(self) -> None:
+        """Close politely; an idle connection at once."""
+        self._finish(linger=False)
+
+    def abort(self) -> None:
+        """Close whatever is in hand."""
+        self._transport.abort()
+
+
+@lru_cache(maxsize=512)
+def _header_name(name: bytes) -> str:
+    return name.decode("latin-1").lower()

@@ -1,0 +1,85 @@
+"""Who may come in: access id -> Credential, as a snapshot in memory that signatures are checked against.
+
+Knows the three kinds of keys and which namespace a caller's tables live in. Knows neither how a signature is computed (each
+dialect's auth.py) nor how credentials are kept (store/credentials.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache
+
+from gateway.settings import Settings
+
+
+class Scheme(Enum):
+    """Which family of keys a credential belongs to; each has its own access ids."""
+
+    AWS = "aws"
+    AZURE = "azure"
+    TABLESTORE = "tablestore"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """One key, or Azure's account with its two.
+
+    `secrets`: each is accepted; as text, in Azure's case base64. `place`: the account of 12 digits (AWS) or the instance
+    (Table Store) that it belongs to, "" for any; for Azure the account's name is the access id. `session_token`: must be
+    presented too, if there is one.
+    """
+
+    scheme: Scheme
+    access_id: str
+    secrets: tuple[str, ...] = field(repr=False)
+    place: str = ""
+    session_token: str = field(default="", repr=False)
+
+
+DEV_AZURE_ACCOUNT = "devstoreaccount1"
+# Published by Microsoft as the key of every storage emulator; UseDevelopmentStorage=true signs with it.
+# https://learn.microsoft.com/azure/storage/common/storage-use-azurite#well-known-storage-account-and-key
+_DEV_AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="  # gitleaks:allow
+
+DEV_CREDENTIALS = (
+    Credential(Scheme.AWS, "tablegate", ("tablegate",)),
+    Credential(Scheme.AZURE, DEV_AZURE_ACCOUNT, (_DEV_AZURE_KEY,)),
+    Credential(Scheme.TABLESTORE, "tablegate", ("tablegate",)),
+)
+
+SHARED_NAMESPACE = "shared"
+
+
+class Credentials:
+    """The credentials in force. Look-ups are from memory; `replace` swaps all of them at once, from any thread."""
+
+    __slots__ = ("_known", "_shared", "is_dev")
+
+    def __init__(self, settings: Settings, stored: Iterable[Credential] = ()) -> None:
+        self.is_dev = settings.auth == "dev"
+        """Whether keys that are not stored are taken too: AWS any at all, unverified; the others the well-known ones."""
+        self._shared = settings.namespaces == "shared"
+        self._known: dict[tuple[Scheme, str], Credential] = {}
+        self.replace(stored)
+
+    def replace(self, stored: Iterable[Credential]) -> None:
+        """Take these from now on, and with auth `dev` the well-known ones besides."""
+        known = {(item.scheme, item.access_id): item for item in (DEV_CREDENTIALS if self.is_dev else ())}
+        known.update(((item.scheme, item.access_id), item) for item in stored)
+        self._known = known
+
+    def find(self, scheme: Scheme, access_id: str) -> Credential | None:
+        """The credential of that id; None if nobody knows it."""
+        return self._known.get((scheme, access_id))
+
+    def namespace(self, *place: str) -> str:
+        """Where the tables of a caller live: one namespace for all, or one for each place - an AWS account and region, an
+        Azure account, a Table Store instance."""
+        return SHARED_NAMESPACE if self._shared else _joined(place)
+
+
+@lru_cache(maxsize=1024)
+def _joined(place: tuple[str, ...]) -> str:
+    return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in place)

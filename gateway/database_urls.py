@@ -1,0 +1,150 @@
+"""How people write the address of a database, and the one form that the store takes.
+
+Knows spellings: libpq's, SQLAlchemy's, a file that holds the address, a plain path. Opens no database.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+MEMORY = "sqlite://"
+"""A SQLite database that nobody else sees and nothing outlives."""
+
+_POSTGRESQL = "postgresql+psycopg"
+_KEYWORD_FORM = re.compile(r"\s*[a-z_]+\s*=")
+_SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):")
+
+
+class BadDatabaseURL(ValueError):
+    """An address that names no database the gateway knows. The text says what was wrong, without any password."""
+
+
+def normalise(text: str) -> str:
+    """`sqlite:////absolute/path`, `sqlite://` (memory) or `postgresql+psycopg://...`, from any usual form:
+
+    postgres://, postgresql://, postgresql+DRIVER://, libpq's several hosts, sockets and `host=... dbname=...`;
+    sqlite:///path, a plain path, `:memory:`; and `file:PATH`, the name of a file that holds one of these.
+    """
+    text = text.strip()
+    if not text:
+        raise BadDatabaseURL("the database URL is empty")
+    if _KEYWORD_FORM.match(text):
+        return _from_keywords(text)
+    found = _SCHEME.match(text)
+    scheme = found[1].lower().partition("+")[0] if found else ""
+    match scheme:
+        case "file":
+            return _from_file(text)
+        case "postgres" | "postgresql":
+            return _from_url(text)
+        case "sqlite":
+            return _sqlite(text[len("sqlite") :].partition(":")[2])
+        case "" if text == ":memory:":
+            return MEMORY
+        case "":
+            return _sqlite("///" + text)
+    raise BadDatabaseURL(f"no database is known by {scheme}: - use sqlite:///PATH or postgresql://...")
+
+
+def sqlite_path(url: str) -> Path | None:
+    """The file of a normalised SQLite URL; None if it is in memory or not SQLite at all."""
+    if not url.startswith("sqlite:///"):
+        return None
+    return Path(url.removeprefix("sqlite:///").partition("?")[0])
+
+
+def without_password(url: str) -> str:
+    """A normalised URL as it may be shown in a log."""
+    shown = re.sub(r"(://[^:/?#@]*):[^@/?#]*@", r"\1:***@", url)
+    return re.sub(r"([?&](?:password|sslpassword)=)[^&]*", r"\1***", shown)
+
+
+def _sqlite(rest: str) -> str:
+    path, _, options = rest.removeprefix("//").partition("?")
+    path = path.removeprefix("/") if rest.startswith("///") else path
+    if path in ("", ":memory:"):
+        return MEMORY
+    return f"sqlite:///{Path(path).expanduser().absolute()}" + (f"?{options}" if options else "")
+
+
+def _from_file(text: str) -> str:
+    path = Path(text.partition(":")[2].removeprefix("//"))
+    try:
+        content = path.read_text().strip()
+    except OSError as error:
+        raise BadDatabaseURL(f"cannot read the database URL from {path}: {error.strerror}") from None
+    if content.lower().startswith("file:"):
+        raise BadDatabaseURL(f"{path} names another file; it must hold the database URL itself")
+    return normalise(content)
+
+
+def _from_keywords(text: str) -> str:
+    """libpq's `host=... dbname='...'`; the driver knows how it is quoted."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        parameters = {name: str(value) for name, value in conninfo_to_dict(text).items() if value is not None}
+    except ProgrammingError as error:
+        raise BadDatabaseURL(f"not a PostgreSQL connection string: {error}") from None
+    user, password = parameters.pop("user", ""), parameters.pop("password", "")
+    database = parameters.pop("dbname", "")
+    hosts = _paired(parameters.pop("host", "").split(","), parameters.pop("port", "").split(","))
+    return _assemble(user, password, hosts, database, list(parameters.items()))
+
+
+def _from_url(text: str) -> str:
+    """SQLAlchemy takes one host before the path, others and sockets as `host` options; libpq is freer."""
+    parts = urlsplit(text)
+    login, _, places = parts.netloc.rpartition("@")
+    user, _, password = login.partition(":")
+    hosts = []
+    for place in places.split(","):
+        found = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::(\d*))?", place)
+        if found is None:
+            raise BadDatabaseURL(f"not a host and port: {place}")
+        hosts.append((unquote(found[1]).strip("[]"), found[2] or ""))
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    named = {name: value for name, value in options if name in ("user", "password", "dbname", "port")}
+    if hosts == [("", "")]:
+        hosts = _paired([value for name, value in options if name == "host"], [named.get("port", "")])
+        options = [(name, value) for name, value in options if name not in ("host", "port")]
+    return _assemble(
+        unquote(user) or named.get("user", ""),
+        unquote(password) or named.get("password", ""),
+        hosts,
+        unquote(parts.path.removeprefix("/")) or named.get("dbname", ""),
+        [(name, value) for name, value in options if name not in ("user", "password", "dbname")],
+    )
+
+
+def _paired(hosts: list[str], ports: list[str]) -> list[tuple[str, str]]:
+    """Each host with its port; a single port is for all, as libpq has it. A host may bring its own (`name:port`)."""
+    if len(ports) <= 1:
+        ports = (ports or [""]) * max(len(hosts), 1)
+    paired = []
+    for host, port in zip(hosts or [""], ports, strict=False):
+        own = re.fullmatch(r"([^:/]+):(\d+)", host)
+        paired.append((own[1], own[2]) if own else (host, port))
+    return paired
+
+
+def _assemble(
+    user: str, password: str, hosts: list[tuple[str, str]], database: str, options: list[tuple[str, str]]
+) -> str:
+    login = quote(user, safe="") + (":" + quote(password, safe="") if password else "")
+    place = ""
+    if len(hosts) == 1 and not hosts[0][0].startswith("/"):
+        [(host, port)] = hosts
+        place = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
+    else:
+        # libpq takes lists, and SQLAlchemy hands options on to it as they are.
+        options = [("host", ",".join(host for host, _ in hosts)), *options]
+        ports = [port for _, port in hosts]
+        if any(ports):
+            options.insert(1, ("port", ",".join(port or "5432" for port in ports)))
+    query = urlencode(options, quote_via=quote, safe="/,:")
+    at = f"{login}@" if login else ""
+    return f"{_POSTGRESQL}://{at}{place}/{quote(database, safe='')}" + (f"?{query}" if query else "")

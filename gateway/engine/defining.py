@@ -1,0 +1,212 @@
+"""The control plane: create, alter, drop, find, list and count tables.
+
+A change of a table updates its row, and so its version, in a transaction of its own; whoever wrote with the old descriptor
+finds out under the lock and parses again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+from gateway.model.commands import (
+    AlterTable,
+    CountRows,
+    CreateTable,
+    DropTable,
+    FindTable,
+    ListTables,
+    NewIndex,
+    TableStatistics,
+)
+from gateway.model.errors import IndexMissing, StaleTable, TableBusy, TableExists, TableMissing
+from gateway.model.keys import KeySchema
+from gateway.model.tables import Index, State, Table, azure_name_for
+from gateway.store import entries, rows
+from gateway.store.databases import Session
+from gateway.store.store import Store
+
+Definition = CreateTable | AlterTable | DropTable | FindTable | ListTables | CountRows
+
+
+class Definer:
+    """Runs control-plane commands. `delay_ms`: how long tables stay creating, updating and deleting (0: not at all)."""
+
+    def __init__(self, store: Store, delay_ms: int = 0) -> None:
+        self._store = store
+        self._catalog = store.catalog
+        self._delay_ms = delay_ms
+        self._counted: dict[int, tuple[float, TableStatistics]] = {}
+
+    def run(self, command: Definition, now_ms: int) -> Table | list[Table] | TableStatistics:
+        """The outcome of one command. Raises TableMissing, TableExists, TableBusy, IndexMissing, StaleTable."""
+        match command:
+            case FindTable():
+                return self._find(command, now_ms)
+            case ListTables(namespace, after, limit, by_azure_name):
+                with self._store.read() as session:
+                    tables = self._catalog.page(session, namespace, after, limit, by_azure_name)
+                return [table for table in tables if not _is_gone(table, now_ms)]
+            case CreateTable():
+                return self._create(command, now_ms)
+            case AlterTable():
+                return self._alter(command, now_ms)
+            case DropTable(table):
+                return self._drop(table, now_ms)
+            case CountRows(table):
+                return self._count(table)
+
+    def _find(self, command: FindTable, now_ms: int) -> Table:
+        with self._store.read() as session:
+            table = self._catalog.find(session, command.namespace, command.name, command.by_azure_name)
+        if table is None or _is_gone(table, now_ms):
+            raise TableMissing(command.name)
+        self._catalog.cache.keep(table)
+        return table
+
+    def _create(self, command: CreateTable, now_ms: int) -> Table:
+        busy_until_ms = now_ms + self._delay_ms
+        with self._store.write() as session:
+            self._refuse_existing(session, command, now_ms)
+            taken = self._catalog.azure_name_taken(session, command.namespace)
+            if command.ignoring_case and taken(command.name.lower()):
+                raise TableExists(command.name)
+            table = Table(
+                id=self._catalog.next_id(session),
+                namespace=command.namespace,
+                name=command.name,
+                azure_name=azure_name_for(command.name, taken),
+                key_schema=command.key_schema,
+                indexes=(),
+                rules=command.rules,
+                properties=dict(command.properties),
+                state=State.CREATING,
+                busy_until_ms=busy_until_ms,
+                version=1,
+                created_at_ms=now_ms,
+            )
+            indexes = tuple(
+                self._index(session, new, command.key_schema, command.dialect, busy_until_ms)
+                for new in command.indexes
+            )
+            table = dataclasses.replace(table, indexes=indexes)
+            if not self._catalog.insert(session, table):
+                raise TableExists(command.name)
+        self._catalog.cache.keep(table)
+        return table
+
+    def _refuse_existing(self, session: Session, command: CreateTable, now_ms: int) -> None:
+        existing = self._catalog.find(session, command.namespace, command.name)
+        if existing is None:
+            return
+        if _is_gone(existing, now_ms):
+            self._catalog.remove(session, existing)
+        elif existing.state_at(now_ms) is State.DELETING:
+            raise TableBusy(existing.name, State.DELETING.value)
+        else:
+            raise TableExists(existing.name)
+
+    def _index(
+        self, session: Session, new: NewIndex, table_keys: KeySchema, dialect: str, busy_until_ms: int, filled: bool = True
+    ) -> Index:
+        return Index(
+            id=self._catalog.next_id(session),
+            name=new.name,
+            key_schema=new.key_schema,
+            projection=new.projection,
+            table_keys=table_keys.names,
+            included=new.included,
+            local=new.local,
+            filled=filled,
+            busy_until_ms=busy_until_ms,
+            properties=dict(new.properties),
+            dialect=dialect,
+            view=self._catalog.views.get(dialect),
+        )
+
+    def _alter(self, command: AlterTable, now_ms: int) -> Table:
+        with self._store.write() as session:
+            table = self._catalog.lock(session, command.table.id)
+            if table is None or table.version != command.table.version:
+                self._catalog.cache.forget(command.table.id)
+                raise StaleTable()
+            if table.state_at(now_ms) is not State.ACTIVE:
+                raise TableBusy(table.name, table.state_at(now_ms).value)
+            busy_until_ms = now_ms + self._delay_ms
+            for new in command.add_indexes:
+                index = self._index(session, new, table.key_schema, command.dialect, busy_until_ms, filled=False)
+                self._catalog.insert_index(session, table.id, index)
+            for name in command.drop_indexes:
+                dropped = table.index(name)
+                if dropped is None:
+                    raise IndexMissing(table.name, name)
+                self._catalog.remove_index(session, dropped.id)
+            for name, properties in command.index_properties.items():
+                changed = table.index(name)
+                if changed is None:
+                    raise IndexMissing(table.name, name)
+                self._catalog.update_index(session, dataclasses.replace(changed, properties=dict(properties)))
+            table = dataclasses.replace(
+                table,
+                rules=table.rules if command.rules is None else command.rules,
+                properties={**table.properties, **(command.properties or {})},
+                state=State.UPDATING,
+                busy_until_ms=busy_until_ms,
+            )
+            self._catalog.update(session, table)
+            altered = self._catalog.by_id(session, table.id)
+            assert altered is not None
+        self._catalog.cache.keep(altered)
+        return altered
+
+    def _drop(self, table: Table, now_ms: int) -> Table:
+        with self._store.write() as session:
+            current = self._catalog.lock(session, table.id)
+            if current is None or _is_gone(current, now_ms):
+                raise TableMissing(table.name)
+            state = current.state_at(now_ms)
+            if state is not State.ACTIVE:
+                raise TableBusy(current.name, state.value)
+            if self._delay_ms:
+                current = dataclasses.replace(
+                    current, state=State.DELETING, busy_until_ms=now_ms + self._delay_ms, version=current.version + 1
+                )
+                self._catalog.update(session, current)
+            else:
+                self._catalog.remove(session, current)
+        self._catalog.cache.forget(current.id)
+        return current
+
+    def _count(self, table: Table) -> TableStatistics:
+        """Counting is a scan, so a count is kept for a hundred times as long as it took: small tables are always exact."""
+        kept = self._counted.get(table.id)
+        if kept is not None and time.monotonic() < kept[0]:
+            return kept[1]
+        began = time.monotonic()
+        with self._store.read() as session:
+            number, size = rows.count(session, table.id)
+            statistics = TableStatistics(
+                number, size, {index.name: entries.count(session, index.id) for index in table.indexes}
+            )
+        took = time.monotonic() - began
+        if took > 0.01:
+            if len(self._counted) > 1_000:
+                self._counted.clear()
+            self._counted[table.id] = (time.monotonic() + 100 * took, statistics)
+        return statistics
+
+
+def _is_gone(table: Table, now_ms: int) -> bool:
+    """Whether the time that a deleted table stays visible is over. Chores remove it for good."""
+    return table.state is State.DELETING and now_ms >= table.busy_until_ms
+
+
+def remove_gone(store: Store, now_ms: int) -> None:
+    """Free the names of tables whose deletion is over."""
+    condition = "state = ? AND busy_until_ms <= ?"
+    with store.read() as session:
+        gone = store.catalog.all(session, condition, (State.DELETING.value, now_ms))
+    if gone:
+        with store.write() as session:
+            for table in store.catalog.all(session, condition, (State.DELETING.value, now_ms)):
+                store.catalog.remove(session, table)

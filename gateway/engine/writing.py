@@ -1,0 +1,193 @@
+"""The write path. Everything that changes a row goes through `Batch`, and nothing else in the project saves one.
+
+A list of groups becomes one transaction (ARCHITECTURE section 4): tables, tokens, claims, old rows, the pure `apply` on each
+group in order of arrival, save, commit. Locks are taken in one order everywhere: tables, tokens, rows by key, counters.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import orjson
+
+from gateway.engine import indexing
+from gateway.model.commands import Outcome, Replayed, WriteGroup
+from gateway.model.errors import DatabaseFailed, GatewayError, GroupRefused, StaleTable, TableBusy, TokenReused
+from gateway.model.keys import AUTO_INCREMENT, Key
+from gateway.model.rows import Row
+from gateway.model.tables import State, Table
+from gateway.model.values import Kind, Value
+from gateway.model.writes import Write, apply
+from gateway.store import entries, rows, tokens
+from gateway.store.databases import Session
+from gateway.store.rows import RowKey
+from gateway.store.store import Store
+
+log = logging.getLogger(__name__)
+
+Answer = list[Outcome] | Replayed | GatewayError
+
+
+class Batch:
+    """One attempt to write a list of groups. `answers` stand as soon as the transaction is about to commit."""
+
+    def __init__(self, store: Store, groups: Sequence[WriteGroup], now: int) -> None:
+        self._store = store
+        self._groups = groups
+        self._now = now
+        self._now_ms = now // 10_000
+        self.answers: list[Answer] = []
+
+    def run(self) -> None:
+        """Write everything in one transaction. Raises Retry, CommitLost, Busy, DatabaseFailed."""
+        answers: list[Answer | None] = [None] * len(self._groups)
+        with self._store.write() as session:
+            self._check_tables(session, answers)
+            remembered = self._take_tokens(session, answers)
+            live = [at for at, answer in enumerate(answers) if answer is None]
+            writes = {at: self._with_keys(session, self._groups[at]) for at in live}
+            keys = sorted({_key_of(write) for group in writes.values() for write in group})
+            rows.claim(session, keys)
+            before = rows.fetch_many(session, keys)
+            view: dict[RowKey, Row | None] = dict(before)
+            for at in live:
+                answers[at] = self._judge(session, self._groups[at], writes[at], view, remembered)
+            self._save(session, keys, before, view, writes)
+            self.answers = [answer for answer in answers if answer is not None]
+
+    def _check_tables(self, session: Session, answers: list[Answer | None]) -> None:
+        tables = {write.table.id: write.table for group in self._groups for write in group.writes}
+        stale = self._store.catalog.check(session, tables.values(), lock=True)
+        for table_id in stale:
+            self._store.catalog.cache.forget(table_id)
+        for at, group in enumerate(self._groups):
+            for write in group.writes:
+                state = write.table.state_at(self._now_ms)
+                if write.table.id in stale:
+                    answers[at] = StaleTable()
+                elif state is State.CREATING or state is State.DELETING:
+                    answers[at] = answers[at] or TableBusy(write.table.name, state.value)
+
+    def _take_tokens(self, session: Session, answers: list[Answer | None]) -> dict[tuple[str, str], tuple[bytes, str]]:
+        """Answer replays; what is remembered of each token in use, to which groups of this list add."""
+        named = sorted({(group.token.scope, group.token.name) for group in self._groups if group.token})
+        remembered = {}
+        for key in named:
+            known = tokens.take(session, *key, self._now_ms)
+            if known is not None:
+                remembered[key] = known
+        for at, group in enumerate(self._groups):
+            if group.token is not None and answers[at] is None:
+                answers[at] = _replay(group, remembered)
+        return remembered
+
+    def _with_keys(self, session: Session, group: WriteGroup) -> list[Write]:
+        """The writes of a group, auto-increment columns drawn."""
+        return [
+            write if AUTO_INCREMENT not in write.key.values else self._drawn(session, write) for write in group.writes
+        ]
+
+    def _drawn(self, session: Session, write: Write) -> Write:
+        raise NotImplementedError("auto-increment comes with Table Store")
+
+    def _judge(
+        self,
+        session: Session,
+        group: WriteGroup,
+        writes: list[Write],
+        view: dict[RowKey, Row | None],
+        remembered: dict[tuple[str, str], tuple[bytes, str]],
+    ) -> Answer:
+        """Apply a group to the view, whole or not at all."""
+        if group.token is not None:
+            replay = _replay(group, remembered)
+            if replay is not None:
+                return replay
+        staged: dict[RowKey, Row | None] = {}
+        outcomes: list[Outcome] = []
+        reasons: list[GatewayError | None] = []
+        for write in writes:
+            key = _key_of(write)
+            old = staged[key] if key in staged else view.get(key)
+            try:
+                new = apply(write, old, self._now)
+            except GatewayError as error:
+                reasons.append(error)
+                continue
+            except Exception:
+                log.exception("a write could not be applied")
+                reasons.append(DatabaseFailed("internal error"))
+                continue
+            reasons.append(None)
+            outcomes.append(Outcome(old, new))
+            staged[key] = new
+        if len(outcomes) < len(writes):
+            return reasons[0] if len(reasons) == 1 and reasons[0] is not None else GroupRefused(reasons)
+        view.update(staged)
+        if group.token is not None:
+            answer = orjson.dumps([_sizes(outcome) for outcome in outcomes]).decode()
+            key_of_token = group.token.scope, group.token.name
+            expires_at_ms = self._now_ms + group.token.lifetime_ms
+            tokens.remember(session, key_of_token, group.token.digest, answer, expires_at_ms)
+            remembered[key_of_token] = group.token.digest, answer
+        return outcomes
+
+    def _save(
+        self,
+        session: Session,
+        keys: list[RowKey],
+        before: dict[RowKey, Row],
+        after: dict[RowKey, Row | None],
+        writes: dict[int, list[Write]],
+    ) -> None:
+        tables: dict[int, Table] = {write.table.id: write.table for group in writes.values() for write in group}
+        saved: list[tuple[int, Row]] = []
+        removed: list[RowKey] = []
+        changed: dict[int, list[tuple[Row | None, Row | None]]] = {}
+        for key in keys:
+            old, new = before.get(key), after.get(key)
+            if new is None:
+                # Without an old row there may be a claim to give back (PostgreSQL).
+                if old is not None or session.is_postgresql:
+                    removed.append(key)
+            elif new is not old:
+                saved.append((key[0], new))
+            if new is not old and tables[key[0]].indexes:
+                changed.setdefault(key[0], []).append((old, new))
+        rows.save_many(session, saved)
+        rows.remove_many(session, removed)
+        for table_id, pairs in changed.items():
+            gone, added = indexing.differences(tables[table_id], pairs)
+            entries.remove_many(session, gone)
+            entries.add_many(session, added)
+
+
+def _key_of(write: Write) -> RowKey:
+    return write.table.id, write.key.position
+
+
+def _sizes(outcome: Outcome) -> tuple[int | None, int | None]:
+    old, new = outcome.old, outcome.new
+    return None if old is None else old.size_bytes, None if new is None else new.size_bytes
+
+
+def _replay(group: WriteGroup, remembered: dict[tuple[str, str], tuple[bytes, str]]) -> Replayed | TokenReused | None:
+    assert group.token is not None
+    known = remembered.get((group.token.scope, group.token.name))
+    if known is None:
+        return None
+    digest, answer = known
+    if digest != group.token.digest:
+        return TokenReused()
+    return Replayed(tuple((old, new) for old, new in orjson.loads(answer)))
+
+
+def drawn_key(write: Write, number: int) -> Key:
+    """The key of a write with its auto-increment column set to a number."""
+    values = tuple(
+        Value(Kind.INT64, number) if value is AUTO_INCREMENT else value  # type: ignore[comparison-overlap]
+        for value in write.key.values
+    )
+    return Key(values, write.table.key_schema.position(values))
+

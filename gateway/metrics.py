@@ -1,0 +1,94 @@
+"""What is counted, for Prometheus: requests, ticks, consumed capacity.
+
+Everything has a bounded set of labels: dialects, their own operation names, tables. With several workers each counts in a
+file of PROMETHEUS_MULTIPROC_DIR (workers.py sets it), and any of them gives the sums.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+    start_http_server,
+)
+from prometheus_client.multiprocess import MultiProcessCollector
+
+_REQUESTS = Counter(
+    "tablegate_requests_total", "Requests answered.", ["dialect", "operation", "status"]
+)  # fmt: skip
+_REQUEST_SECONDS = Histogram(
+    "tablegate_request_seconds",
+    "From the last byte of a request to its reply.",
+    ["dialect", "operation"],
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+_TICK_REQUESTS = Histogram(
+    "tablegate_tick_requests",
+    "Requests that went to the database together.",
+    buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
+)
+_TICK_SECONDS = Histogram(
+    "tablegate_tick_seconds",
+    "What one call of the database took.",
+    buckets=(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5),
+)
+_CONSUMED_CAPACITY = Counter(
+    "tablegate_consumed_capacity_total",
+    "Capacity units consumed, by failed conditions too.",
+    ["dialect", "table", "index", "kind"],
+)
+CONNECTIONS = Gauge("tablegate_connections", "Open client connections.", multiprocess_mode="livesum")
+
+
+@lru_cache(maxsize=4096)
+def _capacity(dialect: str, table: str, index: str, kind: str) -> Counter:
+    return _CONSUMED_CAPACITY.labels(dialect, table, index, kind)
+
+
+def consumed(dialect: str, table: str, index: str, kind: str, units: float) -> None:
+    """Capacity units of a table (index "") or one of its indexes; kind is `read` or `write`."""
+    _capacity(dialect, table, index, kind).inc(units)
+
+
+@lru_cache(maxsize=1024)
+def _answers(dialect: str, operation: str, status: int) -> tuple[Counter, Histogram]:
+    return _REQUESTS.labels(dialect, operation, status), _REQUEST_SECONDS.labels(dialect, operation)
+
+
+def answered(dialect: str, operation: str, status: int, seconds: float) -> None:
+    """A request was answered."""
+    requests, duration = _answers(dialect, operation, status)
+    requests.inc()
+    duration.observe(seconds)
+
+
+def ticked(requests: int, seconds: float) -> None:
+    """A tick's commands were run."""
+    _TICK_REQUESTS.observe(requests)
+    _TICK_SECONDS.observe(seconds)
+
+
+def exposition() -> tuple[bytes, str]:
+    """Everything counted, in Prometheus' text form, and its content type."""
+    return generate_latest(_registry()), CONTENT_TYPE_LATEST
+
+
+def serve(host: str, port: int) -> None:
+    """Give the exposition on a port of its own, from a thread."""
+    start_http_server(port, host, _registry())
+
+
+def _registry() -> CollectorRegistry:
+    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+        return REGISTRY
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return registry

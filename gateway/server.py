@@ -1,0 +1,218 @@
+"""The server process: sockets, the event loop, and the way of a request through it.
+
+A request that its dialect `enter`s goes into the tick (tick.py); any other goes to the WSGI application on a small pool of
+threads. Everything that touches connections happens in the event loop's thread.
+
+Knows no HTTP grammar (connection.py), no dialect and no SQL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import socket
+import ssl
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+
+import flask
+
+from gateway import logs, metrics, wsgi
+from gateway.app import Mounted, mounted
+from gateway.connection import Connection
+from gateway.http import Dialect, Reply, Request
+from gateway.settings import Settings
+from gateway.tick import Ticker, TickLimits
+
+_WSGI_THREADS = 8
+_SWEEP_S = 1.0
+_BACKLOG = 1024
+
+
+class Server:
+    """One event loop's share of the gateway. Made and used in the loop's thread."""
+
+    def __init__(self, app: flask.Flask, lane: str) -> None:
+        self._mounted: Mounted = mounted(app)
+        self.settings: Settings = self._mounted.house.settings
+        self.is_stopping = False
+        self.buffered_bytes = 0
+        self._app = app
+        self._loop = asyncio.get_running_loop()
+        self._connections: set[Connection] = set()
+        self._threads = ThreadPoolExecutor(_WSGI_THREADS, "wsgi")
+        limits = TickLimits(self.settings.tick_requests, self.settings.tick_bytes)
+        self._ticker = Ticker(self._mounted.house.engine, limits, lane, self.refuse)
+        self._listeners: list[asyncio.Server] = []
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._all_gone = asyncio.Event()
+
+    async def listen(self, sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
+        """Answer whoever calls on these sockets, which are bound."""
+        for each in sockets:
+            listener = await self._loop.create_server(
+                lambda: Connection(self), sock=each, ssl=tls, backlog=_BACKLOG,
+                ssl_handshake_timeout=self.settings.header_seconds if tls else None,
+            )  # fmt: skip
+            self._listeners.append(listener)
+        self._sweep()
+
+    async def stop(self) -> None:
+        """Listen no more, answer what was accepted, close; after `stop_seconds` whatever is in hand."""
+        self.is_stopping = True
+        for listener in self._listeners:
+            listener.close()
+        await asyncio.sleep(0)  # what has arrived is read first
+        for connection in list(self._connections):
+            if connection.is_idle:
+                connection.close()
+        if self._connections:
+            try:
+                await asyncio.wait_for(self._all_gone.wait(), self.settings.stop_seconds)
+            except TimeoutError:
+                logs.error("stopped with requests in hand", connections=len(self._connections))
+                for connection in list(self._connections):
+                    connection.abort()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._ticker.close()
+
+    # What connections call (connection.Reception)
+
+    def enter(self, connection: Connection) -> bool:
+        """A new connection. When all places are taken the longest idle one goes; if none is idle, this one."""
+        self._connections.add(connection)
+        metrics.CONNECTIONS.set(len(self._connections))
+        if len(self._connections) <= self.settings.max_connections:
+            return True
+        idle = [known for known in self._connections if known.is_idle and known is not connection]
+        if not idle:
+            return False
+        min(idle, key=lambda known: known.deadline).close()
+        return True
+
+    def leave(self, connection: Connection) -> None:
+        """It is gone."""
+        self._connections.discard(connection)
+        metrics.CONNECTIONS.set(len(self._connections))
+        if self.is_stopping and not self._connections:
+            self._all_gone.set()
+
+    def handle(self, request: Request, answer: Callable[[Reply], None]) -> None:
+        """Have a request handled; `answer` is called once, in a later turn of the loop."""
+        dialect = self._mounted.dialect_of(request)
+        handling = _Handling(self, request, dialect, answer)
+        try:
+            handler = dialect.enter(request) if dialect is not None else None
+        except Exception as error:
+            self._loop.call_soon(handling.answer, self.refuse(request, error))
+            return
+        if handler is not None:
+            self._ticker.submit(request, handler, handling.answer)
+        else:
+            self._threads.submit(self._call_app, request, handling.answer)
+
+    def refuse(self, request: Request, error: Exception) -> Reply:
+        """What the server itself has to say to a request. A line for what should not have happened."""
+        reply = self._mounted.refuse(request, error)
+        if reply.status >= 500:
+            logs.error(
+                "a request failed", error, request_id=request.id, method=request.method, path=request.path
+            )
+        return reply
+
+    def _call_app(self, request: Request, answer: Callable[[Reply], None]) -> None:
+        try:
+            reply = wsgi.call(self._app, request)
+        except Exception as error:
+            reply = self.refuse(request, error)
+        self._loop.call_soon_threadsafe(answer, reply)
+
+    def _sweep(self) -> None:
+        """Look for connections whose time is over."""
+        now = monotonic()
+        for connection in [known for known in self._connections if known.deadline < now]:
+            connection.overdue()
+        self._sweeper = self._loop.call_later(_SWEEP_S, self._sweep)
+
+
+class _Handling:
+    """A request in hand: what is noted when its reply is there."""
+
+    __slots__ = ("_answer", "_began", "_dialect", "_request", "_server")
+
+    def __init__(
+        self, server: Server, request: Request, dialect: Dialect | None, answer: Callable[[Reply], None]
+    ) -> None:
+        self._server = server
+        self._request = request
+        self._dialect = dialect
+        self._answer = answer
+        self._began = monotonic()
+
+    def answer(self, reply: Reply) -> None:
+        """Send the reply, then count it and write down what is worth a line."""
+        self._answer(reply)
+        seconds = monotonic() - self._began
+        request, settings = self._request, self._server.settings
+        name = self._dialect.name if self._dialect is not None else "gateway"
+        operation = self._dialect.operation(request) if self._dialect is not None else request.path
+        metrics.answered(
+            name, operation if self._dialect or reply.status < 400 else "", reply.status, seconds
+        )
+        if settings.access_log or seconds * 1000 >= settings.slow_request_ms:
+            logs.info(
+                "request" if seconds * 1000 < settings.slow_request_ms else "slow request",
+                request_id=request.id, client=request.client, method=request.method, target=request.target,
+                dialect=name, operation=operation, status=reply.status, bytes_in=len(request.body),
+                bytes_out=len(reply.body), ms=round(seconds * 1000, 2),
+            )  # fmt: skip
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises OSError."""
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(_BACKLOG)
+        made.setblocking(False)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def run(
+    app: flask.Flask,
+    sockets: list[socket.socket],
+    tls: ssl.SSLContext | None,
+    lane: str,
+    ready: Callable[[], None],
+) -> None:
+    """Serve until SIGTERM or SIGINT. `ready` is called when requests are being answered."""
+
+    async def main() -> None:
+        told = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, told.set)
+        server = Server(app, lane)
+        await server.listen(sockets, tls)
+        ready()
+        # What has been made by now stays; looking through it again at each collection would only cost.
+        gc.collect()
+        gc.freeze()
+        await told.wait()
+        await server.stop()
+
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main())
+    else:
+        uvloop.run(main())

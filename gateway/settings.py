@@ -1,0 +1,271 @@
+"""Everything that can be set, read once: flags > environment (`TABLEGATE_*`) > a TOML file > the default.
+
+Each setting is one field of `Settings`: its default, its meaning and its choices stand here and nowhere else, and the
+command line makes its flags from them. Numbers that belong to a dialect (item sizes, batch sizes) are no settings; they are
+in that dialect's limits.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tomllib
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gateway.database_urls import BadDatabaseURL, normalise, sqlite_path
+
+ENVIRONMENT_PREFIX = "TABLEGATE_"
+
+
+class BadSetting(ValueError):
+    """A setting that is unknown, of the wrong form, or at odds with another one. The text names it."""
+
+
+def setting(default: Any, meaning: str, choices: tuple[str, ...] = (), everywhere: bool = False) -> Any:
+    """A field of Settings. `serve` has a flag for each; `everywhere`: all other commands have it too."""
+    metadata = {"meaning": meaning, "choices": choices, "everywhere": everywhere}
+    return dataclasses.field(default=default, metadata=metadata, repr=default != "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What was set. Frozen: to change a setting is to start anew."""
+
+    # Where to listen
+    host: str = setting("127.0.0.1", "Address to listen on.")
+    port: int = setting(8000, "Port to listen on; 0 takes a free one.")
+    azure_port: int | None = setting(
+        None, "Listen on this port too (10002 is where UseDevelopmentStorage=true looks)."
+    )
+    metrics_port: int | None = setting(None, "Serve /metrics on this port only, instead of on the main one.")
+    insecure: bool = setting(False, "Listen on other than loopback addresses though auth is dev.")
+    tls_cert: Path | None = setting(None, "Certificate chain (PEM); needs --tls-key.")
+    tls_key: Path | None = setting(None, "Private key of the certificate (PEM).")
+    tls_self_signed: bool = setting(False, "Serve TLS with a certificate made at the start.")
+
+    # The database
+    database: str = setting(
+        "sqlite:///tablegate.sqlite",
+        "Database URL (sqlite:///PATH, postgresql://..., file:PATH that holds one).",
+        everywhere=True,
+    )
+    memory: bool = setting(False, "Keep everything in memory; nothing is left at the end.")
+    synchronous: str = setting(
+        "full",
+        "SQLite: full survives a power cut, normal only a crash of the process.",
+        ("full", "normal"),
+        everywhere=True,
+    )
+    prepared_statements: bool = setting(
+        True,
+        "PostgreSQL: use prepared statements; switch off for an old PgBouncer in transaction mode.",
+        everywhere=True,
+    )
+    secret_key: str = setting(
+        "",
+        "Key that seals stored credentials; without it a key file beside a SQLite database is used.",
+        everywhere=True,
+    )
+    secret_key_file: Path | None = setting(None, "File that holds the secret key.", everywhere=True)
+
+    # Who may come in
+    auth: str = setting("dev", "dev takes any AWS access key; strict only stored ones.", ("dev", "strict"))
+    credentials_file: Path | None = setting(
+        None, "TOML or JSON file of credentials, stored at the first start on an empty database."
+    )
+    jwt_keys_file: Path | None = setting(
+        None, "JWKS file with the keys of trusted token issuers (Azure OAuth)."
+    )
+    jwt_issuer: str = setting(
+        "", "The only issuer whose bearer tokens are taken; empty: any that the keys verify."
+    )
+    jwt_audience: str = setting("https://storage.azure.com", "Audience that bearer tokens must name.")
+
+    # What clients see
+    dialects: tuple[str, ...] = setting(
+        ("dynamodb", "tablestore", "azuretable"), "Adapters to mount, by folder name, separated by commas."
+    )
+    namespaces: str = setting(
+        "shared", "shared: one set of tables for all; separate: by account and region, or instance.",
+        ("shared", "separate"),
+    )  # fmt: skip
+    message_style: str = setting(
+        "2026",
+        "DynamoDB: error texts of today, or those that older suites compare with.",
+        ("2026", "classic"),
+    )
+    throughput: str = setting("off", "Whether provisioned throughput throttles.", ("off", "enforce"))
+    control_plane_delay: float = setting(0.0, "Seconds that tables stay CREATING, UPDATING and DELETING.")
+    table_deletion_delay: float = setting(0.0, "Azure: seconds for which a deleted table's name is not free.")
+    sweep_period: float = setting(60.0, "Seconds between two sweeps for expired rows.")
+    azure_default_version: str = setting("2019-02-02", "Azure: x-ms-version of requests that name none.")
+    url_segment_limit: int = setting(
+        0, "Azure: longest URL path segment in characters (260 in 2009); 0: none."
+    )
+
+    # The server process
+    workers: int = setting(1, "Server processes (PostgreSQL only).")
+    lane: str = setting(
+        "auto", "Where the database is called: in the event loop, on one thread, or reads in it and writes on one.",
+        ("auto", "inline", "thread", "split"),
+    )  # fmt: skip
+    tick_requests: int = setting(256, "Most requests that go to the database together.")
+    tick_bytes: int = setting(4 << 20, "Most bytes of request bodies that go to the database together.")
+    max_connections: int = setting(1000, "Open connections; more are answered 503.")
+    max_request_line_bytes: int = setting(16 << 10, "Longest request line.")
+    max_header_bytes: int = setting(16 << 10, "Most bytes of headers in a request.")
+    max_body_bytes: int = setting(20 << 20, "Longest request body as it is sent.")
+    max_buffered_bytes: int = setting(256 << 20, "Most bytes of request bodies held at a time.")
+    header_seconds: float = setting(15.0, "Time for the head of a request to arrive.")
+    body_seconds: float = setting(60.0, "Time for the body of a request to arrive.")
+    idle_seconds: float = setting(120.0, "Time after which an idle connection is closed.")
+    write_seconds: float = setting(60.0, "Time for a client to take its reply.")
+    stop_seconds: float = setting(8.0, "Time for requests in hand when the server is told to stop.")
+
+    # What is written down
+    access_log: bool = setting(False, "Log every request.")
+    slow_request_ms: int = setting(1000, "Log requests that took this long.")
+    log_level: str = setting(
+        "info", "Least severity that is logged.", ("debug", "info", "warning", "error"), everywhere=True,
+    )  # fmt: skip
+
+    @property
+    def database_path(self) -> Path | None:
+        """The SQLite file, if there is one."""
+        return sqlite_path(self.database)
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether clients are served over TLS."""
+        return self.tls_self_signed or self.tls_cert is not None
+
+
+SETTINGS: Mapping[str, dataclasses.Field[Any]] = {item.name: item for item in dataclasses.fields(Settings)}
+_TYPES = typing.get_type_hints(Settings)
+
+
+def load(
+    flags: Mapping[str, Any], environment: Mapping[str, str], file: Path | None = None
+) -> Settings:  # fmt: skip
+    """Settings from the three sources; a flag that is None was not given. Raises BadSetting.
+
+    The file is `file`, else TABLEGATE_CONFIG, else none.
+    """
+    values: dict[str, Any] = {}
+    config = file or (Path(environment["TABLEGATE_CONFIG"]) if environment.get("TABLEGATE_CONFIG") else None)
+    if config is not None:
+        values |= {name: _convert(name, value, f"{config}: ") for name, value in _read_file(config).items()}
+    for name in SETTINGS:
+        text = environment.get(ENVIRONMENT_PREFIX + name.upper())
+        if text:
+            values[name] = _convert(name, text, ENVIRONMENT_PREFIX)
+    values |= {name: _convert(name, value, "--") for name, value in flags.items() if value is not None}
+    return _checked(values)
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise BadSetting(f"cannot read {path}: {error.strerror}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BadSetting(f"{path} is not TOML: {error}") from None
+
+
+def _checked(values: dict[str, Any]) -> Settings:
+    """What no single setting can know: how they go together."""
+    if values.get("memory"):
+        values["database"] = "sqlite://"
+    try:
+        settings = Settings(**values)
+        settings = dataclasses.replace(settings, database=normalise(settings.database))
+    except BadDatabaseURL as error:
+        raise BadSetting(f"database: {error}") from None
+    settings = dataclasses.replace(settings, memory=settings.database == "sqlite://")
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        raise BadSetting("tls_cert and tls_key must be given together")
+    if settings.tls_cert is not None and settings.tls_self_signed:
+        raise BadSetting("tls_self_signed makes a certificate; tls_cert brings one: give one of them")
+    if settings.workers > 1 and settings.database.startswith("sqlite"):
+        raise BadSetting("workers: SQLite takes one server process; more need PostgreSQL")
+    if settings.secret_key_file is not None:
+        if settings.secret_key:
+            raise BadSetting("secret_key and secret_key_file are two ways to say one thing: give one of them")
+        try:
+            key = settings.secret_key_file.read_text().strip()
+        except OSError as error:
+            raise BadSetting(f"cannot read {settings.secret_key_file}: {error.strerror}") from None
+        settings = dataclasses.replace(settings, secret_key=key)
+    return settings
+
+
+def _convert(name: str, value: Any, source: str) -> Any:
+    """A value from a flag, the environment (always text) or the file, as the field's type has it."""
+    field = SETTINGS.get(name)
+    if field is None:
+        raise BadSetting(f"{source}{name}: there is no such setting")
+    try:
+        made = _READERS[_plain_type(name)](value)
+    except (ValueError, TypeError, KeyError):
+        raise BadSetting(f"{source}{name}: {value!r} is not {_NAMES[_plain_type(name)]}") from None
+    choices = field.metadata["choices"]
+    if choices and made not in choices:
+        raise BadSetting(f"{source}{name}: {value!r} is none of {', '.join(choices)}")
+    if isinstance(made, int | float) and made < 0:
+        raise BadSetting(f"{source}{name}: must not be negative")
+    return made
+
+
+def _plain_type(name: str) -> type:
+    """The type of a field, without `| None` and type arguments."""
+    declared = _TYPES[name]
+    if isinstance(declared, types.UnionType):
+        declared = typing.get_args(declared)[0]
+    plain: type = typing.get_origin(declared) or declared
+    return plain
+
+
+def _read_bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    return {
+        "1": True,
+        "true": True,
+        "yes": True,
+        "on": True,
+        "0": False,
+        "false": False,
+        "no": False,
+        "off": False,
+    }[str(value).lower()]
+
+
+def _read_names(value: Any) -> tuple[str, ...]:
+    names = value.split(",") if isinstance(value, str) else value
+    return tuple(name.strip() for name in names if name.strip())
+
+
+def _read_int(value: Any) -> int:
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise TypeError(value)
+    return int(value)
+
+
+def _read_float(value: Any) -> float:
+    if isinstance(value, bool) or not math.isfinite(float(value)):
+        raise ValueError(value)
+    return float(value)
+
+
+_READERS: Mapping[type, Callable[[Any], Any]] = {
+    str: str, int: _read_int, float: _read_float, bool: _read_bool, tuple: _read_names,
+    Path: lambda value: Path(value).expanduser(),
+}  # fmt: skip
+_NAMES: Mapping[type, str] = {
+    str: "a text", int: "a whole number", float: "a number", bool: "yes or no", Path: "a path", tuple: "a list of names",
+}  # fmt: skip

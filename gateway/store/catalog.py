@@ -1,0 +1,312 @@
+"""The catalogue: tables and indexes as rows of SQL, and the cache of their descriptors.
+
+The cache is per process. Whoever acts on a cached descriptor checks its version inside the transaction (`check`): a table
+that another process changed or dropped is then parsed again (ARCHITECTURE section 4, step 1).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.tables import (
+    ExpiryRule,
+    Index,
+    IndexView,
+    Projection,
+    Rules,
+    State,
+    StreamRule,
+    Table,
+)
+from gateway.model.values import Kind
+from gateway.store.databases import Session
+
+_TABLE_COLUMNS = (
+    "id, namespace, name, azure_name, key_schema, rules, properties, state, busy_until_ms, version, created_at_ms"
+)
+
+
+class Cache:
+    """Descriptors by (namespace, name). Bounded: past `capacity` it starts anew."""
+
+    def __init__(self, capacity: int = 10_000) -> None:
+        self._capacity = capacity
+        self._tables: dict[tuple[str, str], Table] = {}
+        self._by_id: dict[int, Table] = {}
+        self._lock = threading.Lock()
+
+    def get(self, namespace: str, name: str) -> Table | None:
+        return self._tables.get((namespace, name))
+
+    def keep(self, table: Table) -> None:
+        with self._lock:
+            if len(self._tables) >= self._capacity:
+                self._tables.clear()
+                self._by_id.clear()
+            self._tables[table.namespace, table.name] = table
+            self._by_id[table.id] = table
+
+    def forget(self, table_id: int) -> None:
+        with self._lock:
+            table = self._by_id.pop(table_id, None)
+            if table is not None and self._tables.get((table.namespace, table.name)) is table:
+                del self._tables[table.namespace, table.name]
+
+
+class Catalog:
+    """Reads and writes descriptors. `views`: dialect -> how it reads the key columns of its indexes."""
+
+    def __init__(self) -> None:
+        self.cache = Cache()
+        self.views: dict[str, IndexView] = {}
+
+    # Reading
+
+    def find(self, session: Session, namespace: str, name: str, by_azure_name: bool = False) -> Table | None:
+        """The table of that name; an Azure name is compared without case."""
+        column, wanted = ("azure_name_lower", name.lower()) if by_azure_name else ("name", name)
+        tables = self._load(session, f"namespace = ? AND {column} = ?", (namespace, wanted))
+        return tables[0] if tables else None
+
+    def by_id(self, session: Session, table_id: int) -> Table | None:
+        """The table of that id."""
+        tables = self._load(session, "id = ?", (table_id,))
+        return tables[0] if tables else None
+
+    def all(self, session: Session, where: str = "1 = 1", parameters: Sequence[Any] = ()) -> list[Table]:
+        """All tables, for chores and the command line."""
+        return self._load(session, where, parameters)
+
+    def page(
+        self, session: Session, namespace: str, after: str, limit: int | None, by_azure_name: bool = False
+    ) -> list[Table]:
+        """Tables of a namespace in name order, after a name."""
+        column, above = ("azure_name_lower", after.lower()) if by_azure_name else ("name", after)
+        tail = f" ORDER BY {column}" + (" LIMIT ?" if limit is not None else "")
+        parameters: list[Any] = [namespace, above]
+        if limit is not None:
+            parameters.append(limit)
+        return self._load(session, f"namespace = ? AND {column} > ?{tail}", parameters)
+
+    def _load(self, session: Session, where: str, parameters: Sequence[Any]) -> list[Table]:
+        found = session.query(f"SELECT {_TABLE_COLUMNS} FROM tables WHERE {where}", parameters)
+        tables = []
+        for columns in found:
+            indexes = session.query(
+                "SELECT id, name, definition, properties, filled, busy_until_ms FROM indexes WHERE table_id = ? ORDER BY id",
+                (columns[0],),
+            )
+            tables.append(self._table(columns, indexes))
+        return tables
+
+    def check(self, session: Session, tables: Iterable[Table], lock: bool) -> set[int]:
+        """Ids of those tables whose descriptor is out of date. With `lock` none of them can change until the end."""
+        expected = {table.id: table.version for table in tables}
+        ids = sorted(expected)
+        suffix = " ORDER BY id FOR SHARE" if lock and session.is_postgresql else ""
+        if len(ids) == 1:
+            found = session.query(f"SELECT id, version FROM tables WHERE id = ?{suffix}", ids)
+        else:
+            marks = ", ".join("?" * len(ids))
+            found = session.query(f"SELECT id, version FROM tables WHERE id IN ({marks}){suffix}", ids)
+        current = dict(found)
+        return {table_id for table_id, version in expected.items() if current.get(table_id) != version}
+
+    # Writing
+
+    def next_id(self, session: Session) -> int:
+        """An id that was never given before, to a table or an index."""
+        return self.next_number(session, "ids", 1)
+
+    def next_number(self, session: Session, name: str, step: int) -> int:
+        """Advance a counter; the number it stands at then. The counter's row stays locked until the transaction ends."""
+        [(value,)] = session.query(
+            "INSERT INTO counters (name, value) VALUES (?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET value = counters.value + excluded.value RETURNING value",
+            (name, step),
+        )
+        return int(value)
+
+    def lock(self, session: Session, table_id: int) -> Table | None:
+        """The table as it is now, locked against everybody else until the transaction ends."""
+        if session.is_postgresql:
+            session.query("SELECT id FROM tables WHERE id = ? FOR UPDATE", (table_id,))
+        return self.by_id(session, table_id)
+
+    def azure_name_taken(self, session: Session, namespace: str) -> Callable[[str], bool]:
+        """Whether a lower-case Azure name is in use."""
+        return lambda lower: bool(
+            session.query(
+                "SELECT 1 FROM tables WHERE namespace = ? AND azure_name_lower = ?", (namespace, lower)
+            )
+        )
+
+    def insert(self, session: Session, table: Table) -> bool:
+        """Store a new table and its indexes; False if its name was taken in the meantime."""
+        inserted = session.execute(
+            f"INSERT INTO tables ({_TABLE_COLUMNS}, azure_name_lower) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT DO NOTHING",
+            (
+                table.id,
+                table.namespace,
+                table.name,
+                table.azure_name,
+                _key_schema_json(table.key_schema),
+                _rules_json(table.rules),
+                _json(table.properties),
+                table.state.value,
+                table.busy_until_ms,
+                table.version,
+                table.created_at_ms,
+                table.azure_name.lower(),
+            ),
+        )
+        if inserted == 1:
+            for index in table.indexes:
+                self.insert_index(session, table.id, index)
+        return inserted == 1
+
+    def update(self, session: Session, table: Table) -> None:
+        """Store a table's rules, properties and state; its version grows by one."""
+        session.execute(
+            "UPDATE tables SET rules = ?, properties = ?, state = ?, busy_until_ms = ?, version = version + 1 WHERE id = ?",
+            (_rules_json(table.rules), _json(table.properties), table.state.value, table.busy_until_ms, table.id),
+        )
+
+    def insert_index(self, session: Session, table_id: int, index: Index) -> None:
+        """Store a new index."""
+        session.execute(
+            "INSERT INTO indexes (id, table_id, name, definition, properties, filled, busy_until_ms)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                index.id,
+                table_id,
+                index.name,
+                _definition_json(index),
+                _json(index.properties),
+                int(index.filled),
+                index.busy_until_ms,
+            ),
+        )
+
+    def update_index(self, session: Session, index: Index) -> None:
+        """Store an index's properties, and whether it is filled."""
+        session.execute(
+            "UPDATE indexes SET properties = ?, filled = ?, busy_until_ms = ? WHERE id = ?",
+            (_json(index.properties), int(index.filled), index.busy_until_ms, index.id),
+        )
+
+    def remove_index(self, session: Session, index_id: int) -> None:
+        """Forget an index; its entries are purged later."""
+        session.execute("DELETE FROM indexes WHERE id = ?", (index_id,))
+        session.execute("INSERT INTO purges (kind, id) VALUES ('index', ?)", (index_id,))
+
+    def remove(self, session: Session, table: Table) -> None:
+        """Forget a table, in constant time; its rows and entries are purged later. Its id is never used again."""
+        for index in table.indexes:
+            self.remove_index(session, index.id)
+        session.execute("DELETE FROM tables WHERE id = ?", (table.id,))
+        session.execute("INSERT INTO purges (kind, id) VALUES ('table', ?)", (table.id,))
+
+    def filled_up_to(self, session: Session, index_id: int) -> bytes | None:
+        """How far the filling of an index has come: an opaque mark of `save_progress`."""
+        rows = session.query("SELECT filled_up_to FROM indexes WHERE id = ?", (index_id,))
+        return rows[0][0] if rows else None
+
+    def save_progress(self, session: Session, index_id: int, mark: bytes) -> None:
+        """Remember how far the filling of an index has come."""
+        session.execute("UPDATE indexes SET filled_up_to = ? WHERE id = ?", (mark, index_id))
+
+    # Rows of SQL <-> descriptors
+
+    def _table(self, columns: tuple[Any, ...], indexes: list[tuple[Any, ...]]) -> Table:
+        (table_id, namespace, name, azure_name, schema, rules, properties, state, busy, version, created) = columns
+        key_schema = _key_schema(orjson.loads(schema))
+        return Table(
+            id=table_id,
+            namespace=namespace,
+            name=name,
+            azure_name=azure_name,
+            key_schema=key_schema,
+            indexes=tuple(self._index(row, key_schema.names) for row in indexes),
+            rules=_rules(orjson.loads(rules)),
+            properties=orjson.loads(properties),
+            state=State(state),
+            busy_until_ms=busy,
+            version=version,
+            created_at_ms=created,
+        )
+
+    def _index(self, columns: tuple[Any, ...], table_keys: tuple[str, ...]) -> Index:
+        index_id, name, definition, properties, filled, busy_until_ms = columns
+        stored = orjson.loads(definition)
+        return Index(
+            id=index_id,
+            name=name,
+            key_schema=_key_schema(stored["key_schema"]),
+            projection=Projection(stored["projection"]),
+            table_keys=table_keys,
+            included=tuple(stored["included"]),
+            local=stored["local"],
+            filled=bool(filled),
+            busy_until_ms=busy_until_ms,
+            properties=orjson.loads(properties),
+            dialect=stored["dialect"],
+            view=self.views.get(stored["dialect"]),
+        )
+
+
+def _json(document: Any) -> str:
+    return orjson.dumps(document).decode()
+
+
+def _columns_document(columns: tuple[KeyColumn, ...]) -> list[list[Any]]:
+    return [[column.name, column.kind.value, column.auto_increment] for column in columns]
+
+
+def _key_schema_document(schema: KeySchema) -> list[Any]:
+    return [_columns_document(schema.partition), _columns_document(schema.sort)]
+
+
+def _key_schema_json(schema: KeySchema) -> str:
+    return _json(_key_schema_document(schema))
+
+
+def _key_schema(document: list[Any]) -> KeySchema:
+    partition, sort = (
+        tuple(KeyColumn(name, Kind(kind), auto) for name, kind, auto in columns) for columns in document
+    )
+    return KeySchema(partition, sort)
+
+
+def _definition_json(index: Index) -> str:
+    return _json(
+        {
+            "key_schema": _key_schema_document(index.key_schema),
+            "projection": index.projection.value,
+            "included": index.included,
+            "local": index.local,
+            "dialect": index.dialect,
+        }
+    )
+
+
+def _rules_json(rules: Rules) -> str:
+    return _json(dataclasses.asdict(rules))
+
+
+def _rules(document: Mapping[str, Any]) -> Rules:
+    expiry, stream = document["expiry"], document["stream"]
+    return Rules(
+        **{
+            **document,
+            "expiry": None if expiry is None else ExpiryRule(**expiry),
+            "stream": None if stream is None else StreamRule(**stream),
+        }
+    )

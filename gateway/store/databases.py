@@ -1,0 +1,347 @@
+"""All that differs between SQLite and PostgreSQL: connections, transactions, set-wise statements, which errors mean what.
+
+Statements are written once, with `?` for parameters. SQLAlchemy keeps the pool, the schema and the migrations; the data
+path runs on raw DBAPI connections held per thread, because opening a SQLAlchemy transaction for every operation costs 4 to
+10 times the driver (ARCHITECTURE section 5).
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import sqlalchemy
+from sqlalchemy import event
+
+from gateway.model.errors import Busy, DatabaseFailed, GatewayError, Unknowable
+
+log = logging.getLogger(__name__)
+
+Row = tuple[Any, ...]
+
+SQLITE_PAGE_BYTES = 16_384
+LOCK_TIMEOUT_MS = 500
+STATEMENT_TIMEOUT_MS = 30_000
+IDLE_TRANSACTION_TIMEOUT_MS = 5_000
+
+
+class CommitLost(Exception):
+    """The connection broke while COMMIT was under way. `transaction_id`: to ask PostgreSQL what became of it."""
+
+    def __init__(self, transaction_id: str | None) -> None:
+        super().__init__(transaction_id)
+        self.transaction_id = transaction_id
+
+
+class Retry(Exception):
+    """The transaction failed before COMMIT was sent, for a reason that may pass: deadlock, time-out, lost connection."""
+
+
+class Session:
+    """One connection inside a transaction. Statements have `?` parameters."""
+
+    is_postgresql = False
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """All rows of a statement."""
+        found: list[Row] = self._connection.execute(statement, parameters).fetchall()
+        return found
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
+        """Run a statement; the number of rows it touched."""
+        count: int = self._connection.execute(statement, parameters).rowcount
+        return count
+
+    def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> None:
+        """Run a statement once for each set of parameters."""
+        self._connection.executemany(statement, parameters)
+
+
+class PostgresSession(Session):
+    """A psycopg connection. Results come in binary form: bytea without hex."""
+
+    is_postgresql = True
+
+    def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        cursor = self._connection.cursor(binary=True)
+        return cursor.execute(_percent(statement), parameters).fetchall()  # type: ignore[no-any-return]
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
+        return self._connection.execute(_percent(statement), parameters).rowcount  # type: ignore[no-any-return]
+
+    def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> None:
+        self._connection.cursor().executemany(_percent(statement), parameters)
+
+
+_percent_forms: dict[str, str] = {}
+
+
+def _percent(statement: str) -> str:
+    known = _percent_forms.get(statement)
+    if known is None:
+        known = _percent_forms[statement] = statement.replace("%", "%%").replace("?", "%s")
+    return known
+
+
+class Database:
+    """Base of the two databases.
+
+    `read()` gives a session in a read-only transaction with one snapshot, on a connection that never waits for a writer;
+    `write()` one in a write transaction that commits at the end of the block and rolls back on any exception.
+    `shared`: other processes may write too, so that what was read before may be out of date.
+    """
+
+    shared = False
+
+    def __init__(self, engine: sqlalchemy.Engine) -> None:
+        self.engine = engine
+        self._local = threading.local()
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        raise NotImplementedError
+        yield
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        raise NotImplementedError
+        yield
+
+    def committed(self, transaction_id: str | None) -> bool | None:
+        """What became of a transaction whose COMMIT was cut off: True, False, or None if nobody can say."""
+        return None
+
+    def close(self) -> None:
+        """Give back every connection."""
+        self.engine.dispose()
+
+
+class SQLite(Database):
+    """One file in write-ahead mode: one writer at a time, any number of readers, each with its own snapshot."""
+
+    def __init__(self, url: str, synchronous: str = "full") -> None:
+        engine = sqlalchemy.create_engine(
+            url,
+            connect_args={"check_same_thread": False, "isolation_level": None, "cached_statements": 512, "timeout": 5},
+            poolclass=sqlalchemy.pool.QueuePool,
+            max_overflow=-1,
+        )
+        super().__init__(engine)
+        self._synchronous = synchronous
+        event.listen(engine, "connect", self._set_up)
+        self._writer: Any = None
+        self._write_lock = threading.Lock()
+
+    def _set_up(self, connection: sqlite3.Connection, _: object) -> None:
+        connection.execute(f"PRAGMA page_size = {SQLITE_PAGE_BYTES}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        # Large enough that a checkpoint is rare, small enough that recovery is quick.
+        connection.execute("PRAGMA wal_autocheckpoint = 2000")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+        connection.execute("PRAGMA cache_size = -32768")
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        pooled = getattr(self._local, "reader", None)
+        if pooled is None:
+            pooled = self._local.reader = self.engine.raw_connection()
+        connection = pooled.driver_connection
+        try:
+            connection.execute("BEGIN")
+            try:
+                yield Session(connection)
+            finally:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            self._local.reader = None
+            pooled.invalidate()
+            raise _sqlite_error(error) from error
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        with self._write_lock:
+            if self._writer is None:
+                self._writer = self.engine.raw_connection()
+            connection = self._writer.driver_connection
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield Session(connection)
+                    connection.execute("COMMIT")
+                except BaseException:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                raise _sqlite_error(error) from error
+
+    def close(self) -> None:
+        with self._write_lock:
+            if self._writer is not None:
+                try:
+                    self._writer.driver_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                except sqlite3.Error:
+                    log.warning("no checkpoint at the end", exc_info=True)
+                self._writer.close()
+                self._writer = None
+        super().close()
+
+
+def _sqlite_error(error: sqlite3.Error) -> Exception:
+    code = getattr(error, "sqlite_errorname", "") or ""
+    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return Retry(str(error))
+    if code.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_NOMEM")):
+        return Busy(str(error))
+    return DatabaseFailed(str(error))
+
+
+class PostgreSQL(Database):
+    """A server that other gateways may share. Sessions have time-outs, so that a stopped lock holder freezes nobody.
+
+    `pooled`: behind a pooler in transaction mode (PgBouncer), where sessions are not ours: time-outs are then set in each
+    transaction, and statements are not prepared.
+    """
+
+    shared = True
+
+    def __init__(self, url: str, pooled: bool = False, schema: str | None = None) -> None:
+        timeouts = {
+            "lock_timeout": LOCK_TIMEOUT_MS,
+            "statement_timeout": STATEMENT_TIMEOUT_MS,
+            "idle_in_transaction_session_timeout": IDLE_TRANSACTION_TIMEOUT_MS,
+            # Every statement of the data path is a look-up by key; without statistics the planner may think otherwise.
+            "enable_hashjoin": "off",
+            "enable_mergejoin": "off",
+            "enable_seqscan": "off",
+            "jit": "off",
+        }
+        arguments: dict[str, Any] = {
+            "autocommit": True,
+            "prepare_threshold": None if pooled else 2,
+            "keepalives": 1,
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 20_000,
+            "connect_timeout": 5,
+        }
+        self._begin_settings = ""
+        if schema:
+            timeouts["search_path"] = schema
+        if pooled:
+            self._begin_settings = "".join(f"; SET LOCAL {name} = '{value}'" for name, value in timeouts.items())
+        else:
+            arguments["options"] = " ".join(f"-c {name}={value}" for name, value in timeouts.items())
+        engine = sqlalchemy.create_engine(
+            url, connect_args=arguments, pool_size=32, max_overflow=-1, pool_reset_on_return=None
+        )
+        super().__init__(engine)
+
+    def _connection(self, purpose: str) -> Any:
+        pooled = getattr(self._local, purpose, None)
+        if pooled is None or pooled.driver_connection is None or pooled.driver_connection.closed:
+            try:
+                pooled = self.engine.raw_connection()
+            except sqlalchemy.exc.DBAPIError as error:
+                raise Busy(str(error.orig)) from error
+            setattr(self._local, purpose, pooled)
+        return pooled.driver_connection
+
+    def _drop(self, purpose: str) -> None:
+        pooled = getattr(self._local, purpose, None)
+        setattr(self._local, purpose, None)
+        if pooled is not None:
+            pooled.invalidate()
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        try:
+            connection = self._connection("reader")
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" + self._begin_settings)
+            try:
+                yield PostgresSession(connection)
+            finally:
+                if not connection.closed:
+                    connection.execute("ROLLBACK")
+        except psycopg.Error as error:
+            self._drop("reader")
+            raise _postgresql_error(error) from error
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        committing = False
+        transaction_id = None
+        try:
+            connection = self._connection("writer")
+            connection.execute("BEGIN" + self._begin_settings)
+            session = PostgresSession(connection)
+            try:
+                [(transaction_id,)] = session.query("SELECT pg_current_xact_id()::text")
+                yield session
+                committing = True
+                connection.execute("COMMIT")
+            except BaseException:
+                if not connection.closed and not committing:
+                    connection.execute("ROLLBACK")
+                raise
+        except psycopg.Error as error:
+            self._drop("writer")
+            if committing and not isinstance(error, _DEFINITE):
+                raise CommitLost(transaction_id) from error
+            raise _postgresql_error(error) from error
+
+    def committed(self, transaction_id: str | None) -> bool | None:
+        if transaction_id is None:
+            return None
+        try:
+            connection = self._connection("reader")
+            [(status,)] = connection.execute(
+                "SELECT pg_xact_status(%s::text::xid8)", (transaction_id,)
+            ).fetchall()
+        except (psycopg.Error, GatewayError):
+            self._drop("reader")
+            return None
+        return {"committed": True, "aborted": False}.get(status)
+
+
+# The server itself said that the transaction is not committed.
+_DEFINITE = (psycopg.errors.IntegrityError, psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
+
+_RETRYABLE = (
+    psycopg.errors.SerializationFailure,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.QueryCanceled,
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+)
+
+_FULL = (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory, psycopg.errors.TooManyConnections)
+
+
+def _postgresql_error(error: psycopg.Error) -> Exception:
+    if isinstance(error, _FULL):
+        return Busy(str(error))
+    if isinstance(error, _RETRYABLE):
+        return Retry(str(error))
+    return DatabaseFailed(str(error))
+
+
+def open_database(url: str, synchronous: str = "full", pooled: bool = False, schema: str | None = None) -> Database:
+    """The database at a SQLAlchemy URL (`sqlite:///...` or `postgresql+psycopg://...`)."""
+    if url.startswith("sqlite"):
+        return SQLite(url, synchronous)
+    return PostgreSQL(url, pooled, schema)
+
+
+__all__ = ["Busy", "CommitLost", "Database", "PostgreSQL", "Retry", "SQLite", "Session", "Unknowable", "open_database"]

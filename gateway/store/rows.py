@@ -1,0 +1,160 @@
+"""Rows as SQL: claim, fetch, save, remove.
+
+Knows columns and sets of keys; knows nothing of why a row changes. On PostgreSQL sets go over as arrays, sorted by key,
+so that two writers lock in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gateway.model.keys import Position
+from gateway.model.rows import Row
+from gateway.store.databases import Session
+from gateway.store.positions import Place, place_of
+from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH, row_of
+
+RowKey = tuple[int, Position]
+"""(table id, position)."""
+
+_GET = f"SELECT {ROW_COLUMNS} FROM rows r WHERE r.table_id = ? AND r.partition = ? AND r.sort = ? AND r.slot = ?"
+
+# LIMIT 1 keeps the planner from turning the look-ups into a join by scan.
+_GET_MANY = f"""
+SELECT {ROW_COLUMNS}, k.ordinal
+FROM unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[]) WITH ORDINALITY AS k(table_id, partition, sort, slot, ordinal)
+CROSS JOIN LATERAL (
+    SELECT * FROM rows s
+    WHERE s.table_id = k.table_id AND s.partition = k.partition AND s.sort = k.sort AND s.slot = k.slot LIMIT 1
+) r WHERE r.body IS NOT NULL"""
+
+# WHERE false: rows that are there are locked and left as they are; what is not there is claimed with an empty row.
+_CLAIM = """
+INSERT INTO rows (table_id, partition, sort, slot, modified_at, size_bytes)
+SELECT k.table_id, k.partition, k.sort, k.slot, 0, 0
+FROM unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[]) AS k(table_id, partition, sort, slot)
+ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET size_bytes = 0 WHERE false"""
+
+_SAVE = """
+INSERT INTO rows (table_id, partition, sort, slot, modified_at, expires_at_ms, size_bytes, kinds, body, full_key)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET modified_at = excluded.modified_at,
+    expires_at_ms = excluded.expires_at_ms, size_bytes = excluded.size_bytes, kinds = excluded.kinds,
+    body = excluded.body, full_key = excluded.full_key"""
+
+_SAVE_MANY = """
+UPDATE rows r SET modified_at = k.modified_at, expires_at_ms = k.expires_at_ms, size_bytes = k.size_bytes,
+    kinds = k.kinds, body = k.body, full_key = k.full_key
+FROM unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::bigint[], ?::bigint[], ?::int[], ?::bytea[], ?::bytea[],
+    ?::bytea[]) AS k(table_id, partition, sort, slot, modified_at, expires_at_ms, size_bytes, kinds, body, full_key)
+WHERE r.table_id = k.table_id AND r.partition = k.partition AND r.sort = k.sort AND r.slot = k.slot"""
+
+_REMOVE = "DELETE FROM rows WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
+
+_REMOVE_MANY = """
+DELETE FROM rows r USING unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[]) AS k(table_id, partition, sort, slot)
+WHERE r.table_id = k.table_id AND r.partition = k.partition AND r.sort = k.sort AND r.slot = k.slot"""
+
+
+def claim(session: Session, keys: Sequence[RowKey]) -> None:
+    """Lock these keys until the transaction ends, whether or not they have rows. `keys` sorted, without repeats.
+
+    On SQLite the write transaction is the lock.
+    """
+    if session.is_postgresql and keys:
+        session.execute(_CLAIM, _arrays(keys))
+
+
+def fetch_many(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, Row]:
+    """The rows that are there, by key."""
+    found = {}
+    if session.is_postgresql and len(keys) > 1:
+        for columns in session.query(_GET_MANY, _arrays(keys)):
+            found[keys[columns[ROW_WIDTH] - 1]] = row_of(columns[:ROW_WIDTH])
+        return found
+    for table_id, position in keys:
+        place = place_of(position)
+        rows = session.query(_GET, (table_id, place.partition, place.sort, place.slot))
+        if rows and rows[0][ROW_WIDTH - 1] is not None:
+            found[table_id, position] = row_of(rows[0])
+    return found
+
+
+def save_many(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
+    """Store rows over what is there: (table id, row). On PostgreSQL their keys have been claimed."""
+    values = [_columns(table_id, row) for table_id, row in rows]
+    if not values:
+        return
+    if session.is_postgresql and len(values) > 1:
+        session.execute(_SAVE_MANY, [list(column) for column in zip(*values, strict=True)])
+    elif len(values) == 1:
+        session.execute(_SAVE, values[0])
+    else:
+        session.execute_many(_SAVE, values)
+
+
+def remove_many(session: Session, keys: Sequence[RowKey]) -> None:
+    """Delete rows, and claims that came to nothing."""
+    if not keys:
+        return
+    if session.is_postgresql and len(keys) > 1:
+        session.execute(_REMOVE_MANY, _arrays(keys))
+        return
+    for table_id, position in keys:
+        place = place_of(position)
+        session.execute(_REMOVE, (table_id, place.partition, place.sort, place.slot))
+
+
+def expired(session: Session, now_ms: int, limit: int) -> list[tuple[int, Row]]:
+    """Some rows whose time is over: (table id, row), oldest first."""
+    rows = session.query(
+        f"SELECT {ROW_COLUMNS}, r.table_id FROM rows r WHERE r.expires_at_ms IS NOT NULL AND r.expires_at_ms <= ?"
+        " ORDER BY r.expires_at_ms LIMIT ?",
+        (now_ms, limit),
+    )
+    return [(columns[ROW_WIDTH], row_of(columns[:ROW_WIDTH])) for columns in rows]
+
+
+def set_expiry(session: Session, table_id: int, rows: Iterable[Row]) -> None:
+    """Store only when rows expire; `modified_at` stays."""
+    for row in rows:
+        place = place_of(row.position)
+        session.execute(
+            "UPDATE rows SET expires_at_ms = ? WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?",
+            (row.expires_at_ms, table_id, place.partition, place.sort, place.slot),
+        )
+
+
+def count(session: Session, table_id: int) -> tuple[int, int]:
+    """(rows, billed bytes) of a table."""
+    [(number, size)] = session.query(
+        "SELECT count(*), COALESCE(sum(size_bytes), 0) FROM rows WHERE table_id = ?", (table_id,)
+    )
+    return number, int(size)
+
+
+def _columns(table_id: int, row: Row) -> tuple[object, ...]:
+    place: Place = place_of(row.position)
+    contents = row.contents
+    return (
+        table_id,
+        place.partition,
+        place.sort,
+        place.slot,
+        row.modified_at,
+        row.expires_at_ms,
+        contents.size_bytes,
+        contents.kinds,
+        contents.body,
+        place.full_key,
+    )
+
+
+def _arrays(keys: Sequence[RowKey]) -> list[list[object]]:
+    places = [(table_id, place_of(position)) for table_id, position in keys]
+    return [
+        [table_id for table_id, _ in places],
+        [place.partition for _, place in places],
+        [place.sort for _, place in places],
+        [place.slot for _, place in places],
+    ]

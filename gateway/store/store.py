@@ -1,0 +1,33 @@
+"""The store: one database, its catalogue, and what became of commits that were cut off."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from gateway.store.catalog import Catalog
+from gateway.store.databases import Database, Session
+
+
+class Store:
+    """`read()` and `write()` give sessions; the functions of rows, entries, tokens and changes take them."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.catalog = Catalog()
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may change what this one has cached."""
+        return self.database.shared
+
+    def read(self) -> AbstractContextManager[Session]:
+        """A read-only snapshot."""
+        return self.database.read()
+
+    def write(self) -> AbstractContextManager[Session]:
+        """A write transaction: commits at the end of the block, rolls back on any exception."""
+        return self.database.write()
+
+    def close(self) -> None:
+        """Give back every connection."""
+        self.database.close()

@@ -1,0 +1,37 @@
+"""Idempotency tokens as SQL: what a request with a token was, and what a replay must answer."""
+
+from __future__ import annotations
+
+from gateway.store.databases import Session
+
+
+def take(session: Session, scope: str, name: str, now_ms: int) -> tuple[bytes, str] | None:
+    """(digest, answer) of a token that is still remembered; None otherwise.
+
+    Either way nobody else can use the token until the transaction ends.
+    """
+    if session.is_postgresql:
+        session.execute(
+            "INSERT INTO tokens (scope, name, digest, answer, expires_at_ms) VALUES (?, ?, '', '', 0)"
+            " ON CONFLICT (scope, name) DO UPDATE SET answer = '' WHERE false",
+            (scope, name),
+        )
+    rows = session.query("SELECT digest, answer, expires_at_ms FROM tokens WHERE scope = ? AND name = ?", (scope, name))
+    if not rows or rows[0][2] <= now_ms:
+        return None
+    return bytes(rows[0][0]), rows[0][1]
+
+
+def remember(session: Session, key: tuple[str, str], digest: bytes, answer: str, expires_at_ms: int) -> None:
+    """Keep a token's answer."""
+    session.execute(
+        "INSERT INTO tokens (scope, name, digest, answer, expires_at_ms) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (scope, name) DO UPDATE SET digest = excluded.digest, answer = excluded.answer,"
+        " expires_at_ms = excluded.expires_at_ms",
+        (*key, digest, answer, expires_at_ms),
+    )
+
+
+def forget_expired(session: Session, now_ms: int) -> None:
+    """Drop what need not be remembered any longer, and claims that came to nothing."""
+    session.execute("DELETE FROM tokens WHERE expires_at_ms <= ?", (now_ms,))

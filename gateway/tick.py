@@ -1,0 +1,227 @@
+"""The tick: what is ready in the same turn of the event loop goes to the database as one list.
+
+A request is an exchange (model/commands.py): a generator that yields commands, is sent their outcomes and returns its reply.
+All that are ready are begun, their commands go to `engine.run` together, each is sent its own outcomes; those that yield
+again join the next tick. So one transaction and one fsync serve everybody who came while the last one was under way - which
+is the whole concurrency model of a server process.
+
+Where the engine is called is a lane: in the event loop (`inline`), or on the one database thread (`thread`). With `split`,
+lists that only read take the first and the others the second. The engine owes the tick one thing: what `run` raises, rather
+than answers in its list, it raises before anything was committed; then each request is run again alone, so that the one that
+is at fault fails alone.
+
+Knows neither HTTP nor SQL nor dialects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from gateway import metrics
+from gateway.engine.engine import Engine
+from gateway.http import Handler, Reply, Request
+from gateway.model.commands import Command, CountRows, Exchange, FindTable, Get, ListTables, Read, ReadAll
+from gateway.model.errors import Busy, GatewayError, StaleTable
+
+_READS = frozenset((Get, Read, ReadAll, FindTable, ListTables, CountRows))
+# A request whose tables change under it this many times in a row is told to come back.
+_MOST_RESTARTS = 8
+
+Answer = Callable[[Reply], None]
+Refuse = Callable[[Request, Exception], Reply]
+
+
+@dataclass(frozen=True, slots=True)
+class TickLimits:
+    """A tick takes at most so many requests and so many bytes of their bodies, but always one."""
+
+    requests: int
+    bytes: int
+
+
+class Visit:
+    """A request on its way through ticks."""
+
+    __slots__ = ("answer", "begin", "commands", "exchange", "request", "restarts")
+
+    def __init__(self, request: Request, begin: Handler, answer: Answer) -> None:
+        self.request = request
+        self.begin = begin
+        self.answer = answer
+        self.exchange: Exchange | None = None
+        self.commands: list[Command] = []
+        self.restarts = 0
+
+
+class Ticker:
+    """Takes requests in one event loop and answers them there. All methods are for that loop's thread."""
+
+    def __init__(self, engine: Engine, limits: TickLimits, lane: str, refuse: Refuse) -> None:
+        """`lane`: inline, thread or split. `refuse` words the reply to an exchange that raised."""
+        self._loop = asyncio.get_running_loop()
+        self._refuse = refuse
+        self._arrived: deque[Visit] = deque()
+        self._is_turn_due = False
+        inline = _Lane(engine, limits, self)
+        self._thread = ThreadPoolExecutor(1, "database") if lane != "inline" else None
+        threaded = _Lane(engine, limits, self, self._thread) if self._thread else inline
+        self._write_lane = threaded
+        self._read_lane = threaded if lane == "thread" else inline
+        self._lanes = (inline,) if threaded is inline else (inline, threaded)
+
+    def submit(self, request: Request, begin: Handler, answer: Answer) -> None:
+        """Have a request handled. `answer` is called once, in a later turn of the loop."""
+        self._arrived.append(Visit(request, begin, answer))
+        self.wake()
+
+    def wake(self) -> None:
+        """There is something to do in the next turn."""
+        if not self._is_turn_due:
+            self._is_turn_due = True
+            self._loop.call_soon(self._turn)
+
+    def close(self) -> None:
+        """Let the database thread end. Nothing may be under way."""
+        if self._thread is not None:
+            self._thread.shutdown()
+
+    def _turn(self) -> None:
+        self._is_turn_due = False
+        arrived, self._arrived = self._arrived, deque()
+        for visit in arrived:
+            self._begin(visit)
+        for lane in self._lanes:
+            lane.flush()
+
+    def _begin(self, visit: Visit) -> None:
+        try:
+            visit.exchange = visit.begin(visit.request)
+            visit.commands = next(visit.exchange)
+        except StopIteration as end:
+            visit.answer(end.value)
+        except Exception as error:
+            visit.answer(self._refuse(visit.request, error))
+        else:
+            self._enqueue(visit)
+
+    def _enqueue(self, visit: Visit) -> None:
+        if self._read_lane is not self._write_lane and all(type(item) in _READS for item in visit.commands):
+            self._read_lane.waiting.append(visit)
+        else:
+            self._write_lane.waiting.append(visit)
+
+    def deliver(self, visits: list[Visit], outcomes: list[Any]) -> None:
+        """Send each visit its outcomes; they are in order, as many for each as it has commands."""
+        start = 0
+        for visit in visits:
+            end = start + len(visit.commands)
+            own = outcomes[start:end]
+            start = end
+            if any(type(outcome) is StaleTable for outcome in own):
+                self._restart(visit)
+            else:
+                self._advance(visit, own)
+
+    def _advance(self, visit: Visit, outcomes: list[Any] | Exception) -> None:
+        assert visit.exchange is not None
+        try:
+            if isinstance(outcomes, Exception):
+                visit.commands = visit.exchange.throw(outcomes)
+            else:
+                visit.commands = visit.exchange.send(outcomes)
+        except StopIteration as end:
+            visit.answer(end.value)
+        except Exception as error:
+            visit.answer(self._refuse(visit.request, error))
+        else:
+            self._enqueue(visit)
+            self.wake()
+
+    def _restart(self, visit: Visit) -> None:
+        assert visit.exchange is not None
+        visit.exchange.close()
+        visit.restarts += 1
+        if visit.restarts < _MOST_RESTARTS:
+            self._arrived.append(visit)
+            self.wake()
+        else:
+            visit.answer(self._refuse(visit.request, Busy("tables keep changing")))
+
+    def fail(self, visit: Visit, error: Exception) -> None:
+        """The engine raised for this visit alone: its handler may put that into its dialect's words."""
+        self._advance(visit, [error] * len(visit.commands) if isinstance(error, GatewayError) else error)
+
+
+class _Lane:
+    """Visits that wait for the database, and the one call of it that is under way."""
+
+    def __init__(
+        self, engine: Engine, limits: TickLimits, ticker: Ticker, thread: ThreadPoolExecutor | None = None
+    ) -> None:
+        self.waiting: deque[Visit] = deque()
+        self._engine = engine
+        self._limits = limits
+        self._ticker = ticker
+        self._thread = thread
+        self._loop = asyncio.get_running_loop()
+        self._is_running = False
+
+    def flush(self) -> None:
+        """Run a tick, unless one is under way: then what waits goes with the next."""
+        if not self.waiting or self._is_running:
+            return
+        visits = self._take()
+        if self._thread is None:
+            if self.waiting:
+                self._ticker.wake()
+            self._settle(visits, self._run(visits))
+            return
+        self._is_running = True
+        self._thread.submit(self._run_on_thread, visits)
+
+    def _take(self) -> list[Visit]:
+        visits: list[Visit] = []
+        left_bytes = self._limits.bytes
+        while self.waiting and len(visits) < self._limits.requests:
+            left_bytes -= len(self.waiting[0].request.body)
+            if left_bytes < 0 and visits:
+                break
+            visits.append(self.waiting.popleft())
+        return visits
+
+    def _run_on_thread(self, visits: list[Visit]) -> None:
+        answer = self._run(visits)
+        self._loop.call_soon_threadsafe(self._settle_from_thread, visits, answer)
+
+    def _settle_from_thread(self, visits: list[Visit], answer: list[list[Any] | Exception]) -> None:
+        self._is_running = False
+        self.flush()  # the database first: it works while replies are made
+        self._settle(visits, answer)
+
+    def _run(self, visits: list[Visit]) -> list[list[Any] | Exception]:
+        """One list of outcomes for all visits; or, if that could not be, for each its own or the error it met."""
+        began = perf_counter()
+        try:
+            return [self._engine.run([command for visit in visits for command in visit.commands])]
+        except Exception as error:
+            if len(visits) == 1:
+                return [error]
+            return [answer for visit in visits for answer in self._run([visit])]
+        finally:
+            metrics.ticked(len(visits), perf_counter() - began)
+
+    def _settle(self, visits: list[Visit], answers: list[list[Any] | Exception]) -> None:
+        if len(answers) == 1 and not isinstance(answers[0], Exception):
+            self._ticker.deliver(visits, answers[0])
+            return
+        for visit, answer in zip(visits, answers, strict=True):
+            if isinstance(answer, Exception):
+                self._ticker.fail(visit, answer)
+            else:
+                self._ticker.deliver([visit], answer)

@@ -1,0 +1,184 @@
+"""Keeping credentials: sealed rows of the database <-> Credential, and the file of the first start.
+
+Knows the forms of keys of each scheme. How signatures use them is the dialects'.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+import secrets
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from gateway.credentials import Credential, Scheme
+from gateway.seal import Seal
+from gateway.store import credentials as rows
+from gateway.store.credentials import StoredCredential
+from gateway.store.store import Store
+
+_ACCESS_ID = re.compile(r"[\x21-\x7e]{1,128}")
+# Storage accounts are named so: https://learn.microsoft.com/azure/storage/common/storage-account-overview
+_AZURE_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
+_AWS_ACCOUNT = re.compile(r"\d{12}")
+_KEY_BYTES = 64
+
+
+class BadCredential(ValueError):
+    """A credential that the scheme's clients could not use, or that is there already, or is not there."""
+
+
+class Vault:
+    """The credentials of one database. `key` gives the sealing key, and is asked only when there is something to seal."""
+
+    def __init__(self, store: Store, key: Callable[[], str]) -> None:
+        self._store = store
+        self._key = key
+        self._known_seal: Seal | None = None
+        self._seen: list[StoredCredential] | None = None
+
+    def load(self) -> list[Credential]:
+        """All credentials. Raises WrongKey."""
+        self._seen = self._rows()
+        return [self._open(row) for row in self._seen]
+
+    def changes(self) -> list[Credential] | None:
+        """All credentials if they are not what they were when they were last loaded, else None."""
+        if self._rows() == self._seen:
+            return None
+        return self.load()
+
+    def add(self, credential: Credential) -> None:
+        """Keep a new credential. Raises BadCredential."""
+        checked(credential)
+        with self._store.write() as session:
+            if any(_is(row, credential) for row in rows.all_of(session)):
+                raise BadCredential(f"{credential.scheme.value} {credential.access_id} is stored already")
+            rows.save(session, self._sealed(credential))
+
+    def replace(self, credential: Credential) -> None:
+        """Keep a credential instead of the one of its id. Raises BadCredential."""
+        checked(credential)
+        with self._store.write() as session:
+            rows.save(session, self._sealed(credential))
+
+    def remove(self, scheme: Scheme, access_id: str) -> None:
+        """Forget a credential. Raises BadCredential."""
+        with self._store.write() as session:
+            if not rows.remove(session, scheme.value, access_id):
+                raise BadCredential(f"no {scheme.value} credential {access_id} is stored")
+
+    def add_first(self, path: Path) -> int:
+        """Store the credentials of a file if there are none yet; how many were stored. Raises BadCredential."""
+        credentials = read_file(path)
+        if self._rows():
+            return 0
+        with self._store.write() as session:
+            for credential in credentials:
+                rows.save(session, self._sealed(credential))
+        return len(credentials)
+
+    def _rows(self) -> list[StoredCredential]:
+        with self._store.read() as session:
+            return rows.all_of(session)
+
+    @property
+    def _seal(self) -> Seal:
+        if self._known_seal is None:
+            self._known_seal = Seal(self._key())
+        return self._known_seal
+
+    def _sealed(self, credential: Credential) -> StoredCredential:
+        plain = orjson.dumps({"secrets": credential.secrets, "session_token": credential.session_token})
+        sealed = self._seal.seal(plain, f"{credential.scheme.value}/{credential.access_id}")
+        return StoredCredential(
+            credential.scheme.value,
+            credential.access_id,
+            credential.place,
+            sealed,
+            time.time_ns() // 1_000_000,
+        )
+
+    def _open(self, row: StoredCredential) -> Credential:
+        plain = orjson.loads(self._seal.open(bytes(row.sealed), f"{row.scheme}/{row.access_id}"))
+        return Credential(
+            Scheme(row.scheme), row.access_id, tuple(plain["secrets"]), row.place, plain["session_token"]
+        )
+
+
+def checked(credential: Credential) -> Credential:
+    """The credential, if clients of its scheme could use it. Raises BadCredential."""
+    if not _ACCESS_ID.fullmatch(credential.access_id):
+        raise BadCredential("an access id is 1 to 128 visible ASCII characters")
+    if not credential.secrets or not all(credential.secrets):
+        raise BadCredential(f"{credential.access_id}: the secret is empty")
+    match credential.scheme:
+        case Scheme.AZURE:
+            if not _AZURE_ACCOUNT.fullmatch(credential.access_id):
+                raise BadCredential("an Azure account is 3 to 24 lower-case letters and digits")
+            if len(credential.secrets) != 2:
+                raise BadCredential("an Azure account has two keys")
+            for key in credential.secrets:
+                try:
+                    base64.b64decode(key, validate=True)
+                except binascii.Error:
+                    raise BadCredential(f"{credential.access_id}: an Azure key is base64") from None
+        case Scheme.AWS:
+            if credential.place and not _AWS_ACCOUNT.fullmatch(credential.place):
+                raise BadCredential("an AWS account is 12 digits")
+        case Scheme.TABLESTORE:
+            pass
+    return credential
+
+
+def new_secret(scheme: Scheme) -> str:
+    """A secret of the form that the scheme's own service gives out."""
+    if scheme is Scheme.AZURE:
+        return base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode()
+    return base64.b64encode(secrets.token_bytes(30)).decode()
+
+
+def read_file(path: Path) -> list[Credential]:
+    """Credentials of a TOML (`[[credentials]]`) or JSON (`{"credentials": [...]}`, or the list alone) file.
+
+    Each has `scheme` (aws, azure, tablestore), `access_id`, `secret` or `secrets`, and, if wanted, `place` and
+    `session_token`. Raises BadCredential.
+    """
+    try:
+        text = path.read_text()
+        document: Any = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        listed = document["credentials"] if isinstance(document, dict) else document
+        return [_from_document(entry) for entry in listed]
+    except OSError as error:
+        raise BadCredential(f"cannot read {path}: {error.strerror}") from None
+    except BadCredential as error:
+        raise BadCredential(f"{path}: {error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadCredential(f"{path}: {error.__class__.__name__}: {error}") from None
+
+
+def _from_document(entry: dict[str, Any]) -> Credential:
+    unknown = entry.keys() - {"scheme", "access_id", "secret", "secrets", "place", "session_token"}
+    if unknown:
+        raise BadCredential(f"a credential has no {', '.join(sorted(unknown))}")
+    scheme = Scheme(entry["scheme"])
+    given = list(entry["secrets"]) if "secrets" in entry else [entry["secret"]]
+    if scheme is Scheme.AZURE and len(given) == 1:
+        given.append(new_secret(scheme))
+    return checked(
+        Credential(
+            scheme, str(entry["access_id"]), tuple(map(str, given)), str(entry.get("place", "")),
+            str(entry.get("session_token", "")),
+        )
+    )  # fmt: skip
+
+
+def _is(row: StoredCredential, credential: Credential) -> bool:
+    return row.scheme == credential.scheme.value and row.access_id == credential.access_id

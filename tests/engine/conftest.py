@@ -1,0 +1,123 @@
+"""An engine on each database, with a clock that tests turn by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from gateway.engine.engine import Engine, EngineOptions
+from gateway.model.commands import CreateTable, NewIndex, Outcome, Page, PageLimits, Read, WriteGroup
+from gateway.model.keys import Key, KeyColumn, KeySchema
+from gateway.model.predicates import ALWAYS, Predicate
+from gateway.model.ranges import EVERYTHING
+from gateway.model.rows import Contents, Row
+from gateway.model.tables import Projection, Rules, Table
+from gateway.model.values import Kind, Value, decimal, text
+from gateway.model.writes import Edit, Remove, Replace, Write
+from gateway.store.databases import Database
+from gateway.store.store import Store
+
+
+class Clock:
+    """Nanoseconds since 1970; goes on by itself only by a microsecond a look, so that nothing is simultaneous."""
+
+    def __init__(self) -> None:
+        self.ns = 1_700_000_000_000_000_000
+
+    def __call__(self) -> int:
+        self.ns += 1_000
+        return self.ns
+
+    def advance(self, seconds: float) -> None:
+        self.ns += int(seconds * 1e9)
+
+    @property
+    def ms(self) -> int:
+        return self.ns // 1_000_000
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def engine(database: Database, clock: Clock) -> Iterator[Engine]:
+    made = Engine(Store(database), EngineOptions(sweep_period_s=0), clock)
+    made.register_view("test", lambda value: value)
+    yield made
+    made.close()
+
+
+def column(name: str, kind: Kind = Kind.TEXT) -> KeyColumn:
+    return KeyColumn(name, kind)
+
+
+PAIR = KeySchema((column("p"),), (column("s", Kind.DECIMAL),))
+
+
+@dataclass
+class Client:
+    """The few things that tests say often, on one table."""
+
+    engine: Engine
+    table: Table
+
+    def key(self, p: str, s: int = 0) -> Key:
+        return self.table.key_schema.key({"p": text(p), "s": decimal(s)})
+
+    def contents(self, p: str, s: int = 0, **more: Value) -> Contents:
+        return Contents.of_values({"p": text(p), "s": decimal(s), **more})
+
+    def put(self, p: str, s: int = 0, condition: Predicate = ALWAYS, **more: Value) -> Write:
+        return Write(self.table, self.key(p, s), Replace(self.contents(p, s, **more)), condition)
+
+    def edit(self, p: str, s: int, *actions: object, condition: Predicate = ALWAYS) -> Write:
+        return Write(self.table, self.key(p, s), Edit(actions), condition)  # type: ignore[arg-type]
+
+    def remove(self, p: str, s: int = 0, condition: Predicate = ALWAYS) -> Write:
+        return Write(self.table, self.key(p, s), Remove(), condition)
+
+    def write(self, *writes: Write) -> list[Outcome]:
+        """Each write a group of its own, in one list; fails with the first error."""
+        answers = self.engine.run([WriteGroup((write,)) for write in writes])
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return [answer[0] for answer in answers]
+
+    def page(self, bounds: object = EVERYTHING, **options: object) -> Page:
+        limits = options.pop("limits", PageLimits())
+        [answer] = self.engine.run([Read(self.table, bounds, limits, **options)])  # type: ignore[arg-type]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def rows(self, **options: object) -> list[Row]:
+        return self.page(**options).rows
+
+
+def make_table(
+    engine: Engine, name: str = "things", schema: KeySchema = PAIR, indexes: tuple[NewIndex, ...] = (), rules: Rules = Rules()
+) -> Table:
+    [table] = engine.run([CreateTable("test", "", name, schema, indexes, rules)])
+    assert isinstance(table, Table), table
+    return table
+
+
+def by_color(projection: Projection = Projection.ALL) -> NewIndex:
+    return NewIndex("by_color", KeySchema((column("color"),), (column("s", Kind.DECIMAL),)), projection)
+
+
+@pytest.fixture
+def things(engine: Engine) -> Client:
+    """A table with key (p TEXT, s DECIMAL)."""
+    return Client(engine, make_table(engine))
+
+
+def do_chores(engine: Engine) -> None:
+    """Everything that waits to be done in the background."""
+    while engine.chores() == 0.0:
+        pass
