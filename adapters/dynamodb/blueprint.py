@@ -50,7 +50,7 @@ def operations() -> dict[str, Operation]:
         if importlib.util.find_spec(path) is not None:
             module = importlib.import_module(path)
             prefix = _STREAMS_TARGET if name == "streams" else _TARGET
-            found |= {prefix + wire_name: row for wire_name, row in module.OPERATIONS.items()}
+            found |= {prefix + wire_name: Operation(*row) for wire_name, row in module.OPERATIONS.items()}
     return found
 
 

@@ -9,11 +9,10 @@ import re
 
 from adapters.dynamodb import limits
 from adapters.dynamodb.calls import Caller
-from adapters.dynamodb.errors import ServiceError, validation
+from adapters.dynamodb.errors import validation
 from adapters.dynamodb.messages import CLASSIC
 
 _TABLE_ARN = re.compile(r"arn:aws[a-z-]*:dynamodb:[^:/]+:[0-9]+:table/([A-Za-z0-9_.-]+)")
-_ANY_ARN = re.compile(r"[^:]+:[^:]+:[^:]+:[^:]+:[^:]+:[^/]+/.+")
 _INVALID = "One or more parameter values were invalid: "
 
 
@@ -54,8 +53,8 @@ def bare_name(name: str) -> str:
 def table_of_arn(arn: str, style: str) -> str:
     """The table that the ResourceArn of a tag or policy operation names.
 
-    Raises ValidationException for anything but a table's ARN (rule 40; texts of 2026 measured by ack-api-quirks in
-    October 2026, the classic one by dynalite, which asserts AccessDenied for what is no ARN: `authorised` raises that).
+    Raises ValidationException for anything but a table's ARN (rule 40; the texts of 2026 were measured by ack-api-quirks in
+    October 2026, the classic one by dynalite).
     """
     match = _TABLE_ARN.fullmatch(arn)
     if match and limits.TABLE_NAME_MIN_CHARACTERS <= len(match[1]) <= limits.TABLE_NAME_CHARACTERS:
@@ -68,11 +67,3 @@ def table_of_arn(arn: str, style: str) -> str:
         text = f"Invalid resource arn provided, only table or stream is accepted. Provided resource arn: {arn}"
         raise validation(_INVALID + text)
     raise validation(f"Invalid TableArn: Invalid ResourceArn provided as input {arn}")
-
-
-def authorised(caller: Caller, operation: str, arn: str, style: str) -> None:
-    """Refuse what is no ARN at all, in the classic style: nobody may touch it. The service of today finds it invalid."""
-    if style == CLASSIC and not _ANY_ARN.fullmatch(arn):
-        user = f"arn:aws:iam::{caller.account}:user/{caller.access_id}"
-        text = f"User: {user} is not authorized to perform: dynamodb:{operation} on resource: {arn or '*'}"
-        raise ServiceError("AccessDeniedException", text)
