@@ -7,8 +7,9 @@ lets a GatewayError pass; the blueprint turns both into this dialect's error rep
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gateway.engine.engine import one
 from gateway.http import House
@@ -27,12 +28,23 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call whose request has passed shapes.check: known members only, of the right JSON types, null members dropped."""
+    """A call whose request has passed shapes.check: known members only, of the right JSON types, null members dropped.
+
+    `host`: what the client called this server.
+    """
 
     operation: str
     input: dict[str, Any]
     caller: Caller
     house: House
+    host: str = ""
+
+
+class Operation(NamedTuple):
+    """A row of an OPERATIONS table. `hot`: quick enough for the server's tick; others go through Flask, on their own."""
+
+    handler: Callable[[Call], Exchange]
+    hot: bool = True
 
 
 def find_table(call: Call, name: str) -> Exchange:

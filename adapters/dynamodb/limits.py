@@ -92,3 +92,16 @@ STREAM_RECORDS_BYTES = 1024 * 1024
 STREAM_ITERATOR_LIFETIME_MS = 15 * 60 * 1000
 STREAM_RETENTION_MS = 24 * 60 * 60 * 1000
 STREAM_SHARDS_PAGE = 100
+
+# Wire and signatures [5, 7, 8]
+
+PREFLIGHT_SECONDS = 172_800
+GZIP_MEMBERS = 128  # our own: members of one gzip body, so that a body of empty ones takes no time
+CLOCK_SKEW_MS = 15 * 60 * 1000
+PRESIGNED_SECONDS = 7 * 24 * 60 * 60  # the longest X-Amz-Expires
+
+# Warm throughput of an on-demand table that nobody warmed (developer guide, "Understanding DynamoDB warm throughput")
+
+ON_DEMAND_WARM_READ_UNITS = 12_000
+ON_DEMAND_WARM_WRITE_UNITS = 4_000
+TIME_TO_LIVE_CHANGE_MS = 60 * 60 * 1000  # two changes of a table's time to live are this far apart [39]

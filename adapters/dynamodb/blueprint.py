@@ -1,0 +1,171 @@
+"""DynamoDB's one endpoint: which handler a request belongs to, and what becomes of it on the way there and back.
+
+The order of checks is the service's (protocols/dynamodb.md rule 5): size, method and content type, JSON, target, signature,
+then shapes.check, then the handler. One path serves both entries: the server's tick drives `Front.handle` itself, Flask's
+route drives it to its end.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+from typing import Any
+
+import flask
+import orjson
+
+from adapters.dynamodb import auth, shapes, wire
+from adapters.dynamodb.calls import Call, Operation
+from adapters.dynamodb.errors import ServiceError, from_gateway, internal, render, serialization
+from gateway.engine.engine import drive
+from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response, split_target
+from gateway.model.commands import Exchange
+from gateway.model.errors import GatewayError, LimitExceeded
+
+log = logging.getLogger(__name__)
+
+_MODULES = (
+    "tables",
+    "tags",
+    "time_to_live",
+    "account",
+    "features",
+    "items",
+    "queries",
+    "batches",
+    "transactions",
+    "streams",
+)
+_TARGET = "DynamoDB_20120810."
+_STREAMS_TARGET = "DynamoDBStreams_20120810."
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+
+
+def operations() -> dict[str, Operation]:
+    """Every operation by its target, from the OPERATIONS of the modules that are there."""
+    found: dict[str, Operation] = {}
+    for name in _MODULES:
+        path = f"adapters.dynamodb.{name}"
+        if importlib.util.find_spec(path) is not None:
+            module = importlib.import_module(path)
+            prefix = _STREAMS_TARGET if name == "streams" else _TARGET
+            found |= {prefix + wire_name: Operation(*row) for wire_name, row in module.OPERATIONS.items()}
+    return found
+
+
+def create(house: House) -> Dialect:
+    """The dialect for an application: its blueprint and its hot entry."""
+    front = Front(house)
+    blueprint = flask.Blueprint("dynamodb", __name__)
+
+    @blueprint.route("/", methods=_METHODS, provide_automatic_options=False)
+    def endpoint() -> flask.Response:
+        return flask_response(front.serve(current_request()))
+
+    return Dialect("dynamodb", blueprint, front.enter, front.claims, front.operation, front.refuse)
+
+
+class Front:
+    """What stands between HTTP and the handlers."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._operations = operations()
+        self._style = house.settings.message_style
+
+    # Which requests are this dialect's
+
+    def claims(self, request: Request) -> bool:
+        """Whether a request is DynamoDB's: at the root, and without the marks of an Azure one (whose account may be in the
+        host name)."""
+        path, query = split_target(request.target)
+        if path not in ("/", ""):
+            return False
+        if request.header("x-amz-target") or request.header("authorization").startswith("AWS4"):
+            return True
+        if any(name.startswith("x-ms-") for name, _ in request.headers):
+            return False
+        return not any(mark in f"&{query}" for mark in ("&comp=", "&restype=", "&sig="))
+
+    def operation(self, request: Request) -> str:
+        """The operation's name, or "" where there is none."""
+        target = request.header("x-amz-target")
+        return target.partition(".")[2] if target in self._operations else ""
+
+    def enter(self, request: Request) -> Handler | None:
+        """The handler of a hot operation, for the server's tick. Everything else goes through Flask."""
+        if request.method != "POST" or request.target != "/":
+            return None
+        row = self._operations.get(request.header("x-amz-target"))
+        return self.handle if row is not None and row.hot else None
+
+    # From request to reply
+
+    def serve(self, request: Request) -> Reply:
+        """Handle a request from beginning to end."""
+        try:
+            return drive(self._house.engine, lambda: self.handle(request))
+        except GatewayError as error:
+            return self._failure(request, error)
+
+    def handle(self, request: Request) -> Exchange:
+        """Handle a request as an exchange with the engine: yields commands, returns a Reply, raises nothing."""
+        plain = wire.plain_answer(request)
+        if plain is not None:
+            return plain
+        try:
+            answer = yield from self._answer(request)
+        except wire.TooLarge:
+            return wire.too_large(request)
+        except Exception as error:
+            return self._failure(request, error)
+        return wire.reply(request, 200, answer)
+
+    def _answer(self, request: Request) -> Exchange:
+        """The body of the answer. Raises TooLarge, ServiceError, GatewayError."""
+        text = wire.body_of(request)
+        body = _json(text) if text else None
+        target = request.header("x-amz-target")
+        row = self._operations.get(target)
+        if row is None:
+            raise ServiceError("UnknownOperationException", None)
+        house = self._house
+        caller = auth.verify(request, house.credentials, house.now_ms())
+        name = target.partition(".")[2]
+        checked = shapes.check(name, body, self._style)
+        call = Call(name, checked, caller, house, request.header("host"))
+        answer = yield from row.handler(call)
+        if isinstance(answer, dict):
+            return orjson.dumps(answer)
+        return b"" if answer is None else answer
+
+    def _failure(self, request: Request, error: Exception) -> Reply:
+        """The reply to a request that failed. What nobody foresaw is logged under the id that the client gets too."""
+        told = from_gateway(error, self.operation(request))
+        if told.status >= 500:
+            unforeseen = not isinstance(error, (ServiceError, GatewayError))
+            log.log(
+                logging.ERROR if unforeseen else logging.WARNING,
+                "%s failed: %s",
+                self.operation(request) or request.method,
+                error,
+                exc_info=error if unforeseen else None,
+                extra={"request_id": request.id},
+            )
+        return wire.reply(request, told.status, render(told))
+
+    def refuse(self, request: Request, error: Exception) -> Reply | None:
+        """What the server itself has to say, in this dialect's words."""
+        if isinstance(error, LimitExceeded):
+            return wire.too_large(request)
+        told = from_gateway(error, "") if isinstance(error, GatewayError) else internal()
+        return wire.reply(request, told.status, render(told))
+
+
+def _json(text: bytes) -> Any:
+    """The JSON value of a body. Nesting bombs, lone surrogates, NaN and bytes that are no UTF-8 are no JSON (orjson)."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise serialization() from None

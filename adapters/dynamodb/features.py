@@ -1,0 +1,84 @@
+"""Features of DynamoDB that this server does not have, described truthfully: off, none, not there.
+
+Terraform, CDK and consoles ask for them whenever they look at a table, and go on when they hear so. Switching one on is an
+unknown operation, so nobody believes a backup exists. Shapes: botocore 1.44.5; what a table that never used a feature
+answers: measured by ack-api-quirks in October 2026 (findings 083, 089, 187), test/alternator/test_backup.py.
+"""
+
+from __future__ import annotations
+
+from adapters.dynamodb.calls import Call, Operation
+from adapters.dynamodb.errors import ServiceError
+from adapters.dynamodb.resources import bare_name, table_of_arn
+from adapters.dynamodb.tables import find_table
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange, FindTable
+from gateway.model.errors import TableMissing
+
+
+def describe_continuous_backups(call: Call) -> Exchange:
+    """DescribeContinuousBackups: none, and no point-in-time recovery."""
+    yield from find_table(call)
+    return {
+        "ContinuousBackupsDescription": {
+            "ContinuousBackupsStatus": "DISABLED",
+            "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "DISABLED"},
+        }
+    }
+
+
+def list_backups(call: Call) -> Exchange:
+    """ListBackups: none."""
+    yield from ()
+    return {"BackupSummaries": []}
+
+
+def describe_contributor_insights(call: Call) -> Exchange:
+    """DescribeContributorInsights: off, for the table and each of its indexes."""
+    table = yield from find_table(call)
+    answer = {"TableName": table.name}
+    index = call.input.get("IndexName")
+    if index is not None:
+        known = table.index(index)
+        if known is None or known.local:
+            text = f"Requested resource not found: Index: {index} not found for table: {table.name}"
+            raise ServiceError("ResourceNotFoundException", text)
+        answer["IndexName"] = index
+    return {**answer, "ContributorInsightsStatus": "DISABLED"}
+
+
+def describe_kinesis_destination(call: Call) -> Exchange:
+    """DescribeKinesisStreamingDestination: none."""
+    table = yield from find_table(call)
+    return {"TableName": table.name, "KinesisDataStreamDestinations": []}
+
+
+def describe_replica_auto_scaling(call: Call) -> Exchange:
+    """DescribeTableReplicaAutoScaling: known of global tables only, and there is none."""
+    yield from ()
+    name = bare_name(call.input["TableName"])
+    raise ServiceError("ResourceNotFoundException", f"Global table with name: '{name}' does not exist.")
+
+
+def get_resource_policy(call: Call) -> Exchange:
+    """GetResourcePolicy: no table has one."""
+    arn = call.input["ResourceArn"]
+    name = table_of_arn(arn, call.house.settings.message_style)
+    try:
+        yield from one(FindTable(call.caller.namespace, name))
+    except TableMissing:
+        text = f"Requested resource not found: ResourceArn: {arn} not found"
+        raise ServiceError("ResourceNotFoundException", text) from None
+    text = f"Resource-based policy not found for the provided ResourceArn: Policy is not found for: {arn}"
+    raise ServiceError("PolicyNotFoundException", text)
+
+
+OPERATIONS = {
+    "DescribeContinuousBackups": Operation(describe_continuous_backups, hot=False),
+    "ListBackups": Operation(list_backups, hot=False),
+    "DescribeContributorInsights": Operation(describe_contributor_insights, hot=False),
+    "DescribeKinesisStreamingDestination": Operation(describe_kinesis_destination, hot=False),
+    "DescribeTableReplicaAutoScaling": Operation(describe_replica_auto_scaling, hot=False),
+    "GetResourcePolicy": Operation(get_resource_policy, hot=False),
+}
+"""Operation -> (handler, whether the server enters it in front of Flask)."""
