@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from typing import Any
 
 from gateway.model.commands import (
     AlterTable,
@@ -15,8 +16,10 @@ from gateway.model.commands import (
     CreateTable,
     DropTable,
     FindTable,
+    GetProperties,
     ListTables,
     NewIndex,
+    PutProperties,
     TableStatistics,
 )
 from gateway.model.errors import IndexMissing, StaleTable, TableBusy, TableExists, TableMissing
@@ -26,7 +29,9 @@ from gateway.store import entries, refills, rows
 from gateway.store.databases import Session
 from gateway.store.store import Store
 
-Definition = CreateTable | AlterTable | DropTable | FindTable | ListTables | CountRows
+Definition = (
+    CreateTable | AlterTable | DropTable | FindTable | ListTables | CountRows | GetProperties | PutProperties
+)
 
 
 class Definer:
@@ -38,7 +43,7 @@ class Definer:
         self._delay_ms = delay_ms
         self._counted: dict[int, tuple[float, TableStatistics]] = {}
 
-    def run(self, command: Definition, now_ms: int) -> Table | list[Table] | TableStatistics:
+    def run(self, command: Definition, now_ms: int) -> Any:
         """The outcome of one command. Raises TableMissing, TableExists, TableBusy, IndexMissing, StaleTable."""
         match command:
             case FindTable():
@@ -51,10 +56,16 @@ class Definer:
                 return self._create(command, now_ms)
             case AlterTable():
                 return self._alter(command, now_ms)
-            case DropTable(table):
-                return self._drop(table, now_ms)
+            case DropTable(table, delay_ms):
+                return self._drop(table, max(delay_ms, self._delay_ms), now_ms)
             case CountRows(table):
                 return self._count(table)
+            case GetProperties(namespace, name):
+                with self._store.read() as session:
+                    return self._catalog.document(session, namespace, name)
+            case PutProperties(namespace, name, document):
+                with self._store.write() as session:
+                    return self._catalog.keep_document(session, namespace, name, document)
 
     def _find(self, command: FindTable, now_ms: int) -> Table:
         with self._store.read() as session:
@@ -162,7 +173,7 @@ class Definer:
         self._catalog.cache.keep(altered)
         return altered
 
-    def _drop(self, table: Table, now_ms: int) -> Table:
+    def _drop(self, table: Table, delay_ms: int, now_ms: int) -> Table:
         with self._store.write() as session:
             current = self._catalog.lock(session, table.id)
             if current is None or _is_gone(current, now_ms):
@@ -170,9 +181,9 @@ class Definer:
             state = current.state_at(now_ms)
             if state is not State.ACTIVE:
                 raise TableBusy(current.name, state.value)
-            if self._delay_ms:
+            if delay_ms:
                 current = dataclasses.replace(
-                    current, state=State.DELETING, busy_until_ms=now_ms + self._delay_ms, version=current.version + 1
+                    current, state=State.DELETING, busy_until_ms=now_ms + delay_ms, version=current.version + 1
                 )
                 self._catalog.update(session, current)
             else:

@@ -54,6 +54,10 @@ class Engine:
         """A table's descriptor without any I/O, or None: then ask with FindTable."""
         return self._store.catalog.cache.get(namespace, name)
 
+    def cached_azure_table(self, namespace: str, azure_name: str) -> Table | None:
+        """The same by Azure name, whose case does not matter."""
+        return self._store.catalog.cache.get_azure(namespace, azure_name)
+
     def run(self, commands: list[Command]) -> list[Any]:
         """For each command its outcome, or the GatewayError it met. All writes of the list are one transaction, all its
         reads one snapshot, taken after the writes."""

@@ -208,9 +208,13 @@ class AlterTable:
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
-    """Drop a table, in constant time. Outcome: Table as it was; TableMissing, TableBusy."""
+    """Drop a table, in constant time. Outcome: Table as it was; TableMissing, TableBusy.
+
+    `delay_ms`: for how long at least its name is not free; meanwhile the table is DELETING.
+    """
 
     table: Table
+    delay_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +233,26 @@ class TableStatistics:
     indexes: Mapping[str, tuple[int, int]]
 
 
+# What a dialect keeps for an account as a whole
+
+
+@dataclass(frozen=True, slots=True)
+class GetProperties:
+    """Read a document that was put under a name in a namespace. Outcome: the document, or None."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutProperties:
+    """Keep a document (plain JSON values) under a name in a namespace. Outcome: None."""
+
+    namespace: str
+    name: str
+    document: Mapping[str, Any]
+
+
 Command = (
     Get
     | ReadAll
@@ -240,6 +264,8 @@ Command = (
     | AlterTable
     | DropTable
     | CountRows
+    | GetProperties
+    | PutProperties
 )
 
 Exchange = Generator[list[Command], list[Any], Any]

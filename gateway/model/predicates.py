@@ -66,7 +66,14 @@ class SizeOf(Node):
     path: Path
 
 
-Operand = Attribute | AnyVersion | Literal | SizeOf
+@dataclass(frozen=True, slots=True)
+class Computed(Node):
+    """What a dialect computes from the row as a whole, pure: Azure's Timestamp, the text of a composite key."""
+
+    of: Callable[[Row], Value | None]
+
+
+Operand = Attribute | AnyVersion | Literal | SizeOf | Computed
 
 
 class Comparison(Enum):

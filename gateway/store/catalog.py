@@ -39,24 +39,33 @@ class Cache:
         self._capacity = capacity
         self._tables: dict[tuple[str, str], Table] = {}
         self._by_id: dict[int, Table] = {}
+        self._by_azure_name: dict[tuple[str, str], Table] = {}
         self._lock = threading.Lock()
 
     def get(self, namespace: str, name: str) -> Table | None:
         return self._tables.get((namespace, name))
+
+    def get_azure(self, namespace: str, azure_name: str) -> Table | None:
+        return self._by_azure_name.get((namespace, azure_name.lower()))
 
     def keep(self, table: Table) -> None:
         with self._lock:
             if len(self._tables) >= self._capacity:
                 self._tables.clear()
                 self._by_id.clear()
+                self._by_azure_name.clear()
             self._tables[table.namespace, table.name] = table
             self._by_id[table.id] = table
+            self._by_azure_name[table.namespace, table.azure_name.lower()] = table
 
     def forget(self, table_id: int) -> None:
         with self._lock:
             table = self._by_id.pop(table_id, None)
             if table is not None and self._tables.get((table.namespace, table.name)) is table:
                 del self._tables[table.namespace, table.name]
+            azure_key = None if table is None else (table.namespace, table.azure_name.lower())
+            if azure_key is not None and self._by_azure_name.get(azure_key) is table:
+                del self._by_azure_name[azure_key]
 
 
 class Catalog:
@@ -222,6 +231,23 @@ class Catalog:
     def save_progress(self, session: Session, index_id: int, mark: bytes) -> None:
         """Remember how far the filling of an index has come."""
         session.execute("UPDATE indexes SET filled_up_to = ? WHERE id = ?", (mark, index_id))
+
+    # Documents of a namespace
+
+    def document(self, session: Session, namespace: str, name: str) -> Any:
+        """The document kept under a name, or None."""
+        found = session.query(
+            "SELECT document FROM namespace_properties WHERE namespace = ? AND name = ?", (namespace, name)
+        )
+        return orjson.loads(found[0][0]) if found else None
+
+    def keep_document(self, session: Session, namespace: str, name: str, document: Mapping[str, Any]) -> None:
+        """Put a document in the place of the one that was there."""
+        session.execute(
+            "INSERT INTO namespace_properties (namespace, name, document) VALUES (?, ?, ?)"
+            " ON CONFLICT (namespace, name) DO UPDATE SET document = excluded.document",
+            (namespace, name, _json(document)),
+        )
 
     # Rows of SQL <-> descriptors
 
