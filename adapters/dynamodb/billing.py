@@ -48,7 +48,9 @@ def of_new_index(given: Units, mode: str, updating: bool = False) -> IndexProper
     name = given["IndexName"]
     units = given.get("ProvisionedThroughput")
     if mode == ON_DEMAND and units:
-        text = f"ProvisionedThroughput should not be specified for index: {name} when BillingMode is {ON_DEMAND}"
+        text = (
+            f"ProvisionedThroughput should not be specified for index: {name} when BillingMode is {ON_DEMAND}"
+        )
         if updating:
             text = (
                 "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified for index: "
@@ -114,9 +116,7 @@ def of_table(table: Table, given: Units, now_ms: int) -> TableProperties:
     return changed
 
 
-def of_indexes(
-    table: Table, mode: str, updates: Iterable[Units], now_ms: int
-) -> dict[str, IndexProperties]:
+def of_indexes(table: Table, mode: str, updates: Iterable[Units], now_ms: int) -> dict[str, IndexProperties]:
     """The properties of global indexes after an UpdateTable: of those that it names, and of all when the mode changes.
 
     `updates`: the Update members of GlobalSecondaryIndexUpdates.
