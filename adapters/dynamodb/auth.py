@@ -160,7 +160,13 @@ def _decoded(text: str) -> str:
     return unquote_to_bytes(text.encode("latin-1", "replace")).decode("latin-1")
 
 
-_QUERY_PARAMETERS = ("X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature", "X-Amz-SignedHeaders", "X-Amz-Date")
+_QUERY_PARAMETERS = (
+    "X-Amz-Algorithm",
+    "X-Amz-Credential",
+    "X-Amz-Signature",
+    "X-Amz-SignedHeaders",
+    "X-Amz-Date",
+)
 
 
 def _claim_of_query(parameters: Mapping[str, str]) -> Claim:

@@ -15,15 +15,25 @@ from typing import Any
 import flask
 import orjson
 
-from adapters.dynamodb import auth, shapes, wire
+from adapters.dynamodb import auth, keys, shapes, wire
 from adapters.dynamodb.calls import Call, Operation
 from adapters.dynamodb.errors import ServiceError, from_gateway, internal, render, serialization
+from adapters.dynamodb.properties import DIALECT
 from gateway.engine.engine import drive
-from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response, split_target
+from gateway.http import (
+    Dialect,
+    Handler,
+    House,
+    Reply,
+    Request,
+    current_request,
+    flask_response,
+    split_target,
+)
 from gateway.model.commands import Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("tablegate")
 
 _MODULES = (
     "tables",
@@ -56,12 +66,17 @@ def operations() -> dict[str, Operation]:
 
 def create(house: House) -> Dialect:
     """The dialect for an application: its blueprint and its hot entry."""
+    house.engine.register_view(DIALECT, keys.index_view)
     front = Front(house)
     blueprint = flask.Blueprint("dynamodb", __name__)
 
     @blueprint.route("/", methods=_METHODS, provide_automatic_options=False)
     def endpoint() -> flask.Response:
         return flask_response(front.serve(current_request()))
+
+    @blueprint.route("/<path:rest>", methods=_METHODS, provide_automatic_options=False)
+    def elsewhere(rest: str) -> flask.Response:
+        return flask_response(wire.not_found(current_request()))
 
     return Dialect("dynamodb", blueprint, front.enter, front.claims, front.operation, front.refuse)
 
@@ -77,13 +92,13 @@ class Front:
     # Which requests are this dialect's
 
     def claims(self, request: Request) -> bool:
-        """Whether a request is DynamoDB's: at the root, and without the marks of an Azure one (whose account may be in the
-        host name)."""
+        """Whether a request is DynamoDB's: by its target or signature, else at the root and without the marks of an Azure
+        one (whose account may be in the host name)."""
         path, query = split_target(request.target)
-        if path not in ("/", ""):
-            return False
         if request.header("x-amz-target") or request.header("authorization").startswith("AWS4"):
             return True
+        if path not in ("/", ""):
+            return False
         if any(name.startswith("x-ms-") for name, _ in request.headers):
             return False
         return not any(mark in f"&{query}" for mark in ("&comp=", "&restype=", "&sig="))
@@ -145,14 +160,9 @@ class Front:
         told = from_gateway(error, self.operation(request))
         if told.status >= 500:
             unforeseen = not isinstance(error, (ServiceError, GatewayError))
-            log.log(
-                logging.ERROR if unforeseen else logging.WARNING,
-                "%s failed: %s",
-                self.operation(request) or request.method,
-                error,
-                exc_info=error if unforeseen else None,
-                extra={"request_id": request.id},
-            )
+            facts = {"dialect": DIALECT, "operation": self.operation(request), "request_id": request.id}
+            level = logging.ERROR if unforeseen else logging.WARNING
+            log.log(level, "a request failed: %r", error, exc_info=unforeseen, extra={"facts": facts})
         return wire.reply(request, told.status, render(told))
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:

@@ -65,9 +65,7 @@ def shown_index_keys(schema: KeySchema) -> tuple[ShownKey, ...]:
     )
 
 
-def describe(
-    table: Table, statistics: TableStatistics | None, caller: Caller, now_ms: int
-) -> dict[str, Any]:
+def describe(table: Table, statistics: TableStatistics | None, caller: Caller, now_ms: int) -> dict[str, Any]:
     """The TableDescription of a table at a moment. Without statistics its counts are zero."""
     counted = statistics or EMPTY
     properties = TableProperties.of(table)

@@ -118,5 +118,3 @@ def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -
                 f"previously defined. Existing schema: Schema:[SchemaElement: key{{{name}:{key.type}:{key.role}}}] "
                 f"New schema: Schema:[SchemaElement: key{{{name}:{types[name]}:{role}}}]"
             )
-
-

@@ -64,6 +64,8 @@ def table_of_arn(arn: str, style: str) -> str:
     if not arn.startswith("arn:"):
         raise validation(f"{_INVALID}ARNs must start with 'arn:': {arn}")
     if "/index/" in arn:
-        text = f"Invalid resource arn provided, only table or stream is accepted. Provided resource arn: {arn}"
+        text = (
+            f"Invalid resource arn provided, only table or stream is accepted. Provided resource arn: {arn}"
+        )
         raise validation(_INVALID + text)
     raise validation(f"Invalid TableArn: Invalid ResourceArn provided as input {arn}")

@@ -66,7 +66,9 @@ def new_tags(given: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         if not 0 < len(key) <= limits.TAG_KEY_CHARACTERS or not _CHARACTERS.fullmatch(key):
             raise validation(f"The Tag Key provided is invalid, Key: {key}")
         if value is None or len(value) > limits.TAG_VALUE_CHARACTERS or not _CHARACTERS.fullmatch(value):
-            raise validation(f"The Tag Value provided is invalid, Value: {'null' if value is None else value}")
+            raise validation(
+                f"The Tag Value provided is invalid, Value: {'null' if value is None else value}"
+            )
         if key in tags:
             raise validation(f"Duplicate Tag Keys provided as input: Duplicate Tag Key found {key}")
         tags[key] = value
