@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import capacity, keys, limits
+from adapters.dynamodb import charges, keys, limits
 from adapters.dynamodb.calls import Call, find_table
-from adapters.dynamodb.clauses import read_clauses
+from adapters.dynamodb.clauses import ReadClauses
 from adapters.dynamodb.errors import validation
 from adapters.dynamodb.items import delete_write, put_write
 from adapters.dynamodb.values import item_of
@@ -25,12 +25,11 @@ _DUPLICATES = "Provided list of item keys contains duplicates"
 def batch_get_item(call: Call) -> Exchange:
     """BatchGetItem: past 16 MB of items the rest comes back as UnprocessedKeys, with the table's own options."""
     requests: dict[str, dict[str, Any]] = call.input["RequestItems"]
-    clauses = {name: read_clauses(call, request) for name, request in requests.items()}
-    tables: dict[str, Table] = {}
+    clauses = {name: ReadClauses(call, request) for name, request in requests.items()}
     gets: list[Get] = []
     owners: list[tuple[str, int]] = []
     for name, request in requests.items():
-        table = tables[name] = yield from find_table(call, name)
+        table = yield from find_table(call, name)
         positions = [keys.key_of(table, key).position for key in request["Keys"]]
         if len(set(positions)) < len(positions):
             raise validation(_DUPLICATES)
@@ -39,7 +38,7 @@ def batch_get_item(call: Call) -> Exchange:
     rows = yield list(gets)
     responses: dict[str, list[Any]] = {name: [] for name in requests}
     unprocessed: dict[str, dict[str, Any]] = {}
-    sizes: dict[str, list[int | None]] = {name: [] for name in requests}
+    read: list[tuple[str, Row | None, bool]] = []
     room = limits.RESPONSE_BYTES
     for (name, at), row in zip(owners, rows, strict=True):
         if _is_passing(row) or (isinstance(row, Row) and row.size_bytes > room):
@@ -49,12 +48,11 @@ def batch_get_item(call: Call) -> Exchange:
             continue
         if isinstance(row, GatewayError):
             raise row
-        sizes[name].append(None if row is None else row.size_bytes)
+        read.append((name, row, bool(requests[name].get("ConsistentRead"))))
         if row is not None:
             room -= row.size_bytes
             responses[name].append(orjson.Fragment(clauses[name].cut(row)))
-    answer = {"Responses": responses, "UnprocessedKeys": unprocessed}
-    return capacity.with_batch_read_blocks(call, answer, [(tables[name], sizes[name], requests[name]) for name in requests])
+    return {"Responses": responses, "UnprocessedKeys": unprocessed, **charges.batch_read(call, read)}
 
 
 def batch_write_item(call: Call) -> Exchange:
@@ -75,17 +73,17 @@ def batch_write_item(call: Call) -> Exchange:
         owners += [(name, member) for member in members]
     answers = yield [WriteGroup((write,)) for write in writes]
     unprocessed: dict[str, list[dict[str, Any]]] = {}
-    done: list[tuple[Write, Outcome]] = []
+    done: list[tuple[str, Write, Outcome]] = []
     for (name, member), write, answer in zip(owners, writes, answers, strict=True):
         if _is_passing(answer):
             unprocessed.setdefault(name, []).append(member)
         elif isinstance(answer, GatewayError):
             raise answer
         else:
-            done.append((write, answer[0]))
+            done.append((name, write, answer[0]))
     if not done:
         raise next(answer for answer in answers)
-    return capacity.with_batch_write_blocks(call, {"UnprocessedItems": unprocessed}, done)
+    return {"UnprocessedItems": unprocessed, **charges.batch_write(call, done)}
 
 
 def _writes(table: Table, members: list[dict[str, Any]]) -> Iterator[Write]:

@@ -12,7 +12,7 @@ from adapters.dynamodb import capacity
 from adapters.dynamodb.calls import Call
 from adapters.dynamodb.capacity import READ, WRITE, Bill, Charge
 from gateway.metrics import consumed
-from gateway.model.commands import Get, Outcome, Page, Read, Replayed
+from gateway.model.commands import Outcome, Page, Read, Replayed
 from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.model.writes import Keep, Write
@@ -30,9 +30,9 @@ def mode_of(call: Call) -> str:
     return call.input.get("ReturnConsumedCapacity", "NONE")
 
 
-def item_read(call: Call, table: Table, row: Row | None) -> Answer:
+def item_read(call: Call, row: Row | None) -> Answer:
     """The blocks of GetItem: empty, or with ConsumedCapacity."""
-    charge = Charge(call.table_label(table), READ)
+    charge = Charge(call.input["TableName"], READ)
     charge.add_item(row, bool(call.input.get("ConsistentRead")))
     charge.tell(meter)
     return _one(charge, mode_of(call))
@@ -40,7 +40,7 @@ def item_read(call: Call, table: Table, row: Row | None) -> Answer:
 
 def page_read(call: Call, read: Read, page: Page) -> Answer:
     """The blocks of Query and Scan."""
-    charge = Charge(call.table_label(read.table), READ)
+    charge = Charge(call.input["TableName"], READ)
     consistent = bool(call.input.get("ConsistentRead"))
     charge.add_page(page, read.index, consistent)
     if read.whole_rows:
@@ -52,7 +52,7 @@ def page_read(call: Call, read: Read, page: Page) -> Answer:
 
 def item_write(call: Call, write: Write, outcome: Outcome) -> Answer:
     """The blocks of PutItem, UpdateItem and DeleteItem."""
-    charge = Charge(call.table_label(write.table), WRITE)
+    charge = Charge(call.input["TableName"], WRITE)
     charge.add_write(write.table, outcome)
     charge.tell(meter)
     blocks = _one(charge, mode_of(call))
@@ -63,7 +63,7 @@ def item_write(call: Call, write: Write, outcome: Outcome) -> Answer:
     return blocks
 
 
-def failed_write(call: Call, table: Table, row: Row | None) -> None:
+def failed_write(table: Table, row: Row | None) -> None:
     """Count a write whose condition was false; nothing of it is told."""
     capacity.tell_failed(meter, table.name, row)
 
@@ -102,7 +102,7 @@ def transaction_replay(call: Call, names: Sequence[str], replayed: Replayed) -> 
     return _many(capacity.replayed(tables), mode_of(call), split=True)
 
 
-def transaction_read(call: Call, names: Sequence[str], gets: Sequence[Get], rows: Sequence[Row | None]) -> Answer:
+def transaction_read(call: Call, names: Sequence[str], rows: Sequence[Row | None]) -> Answer:
     """The blocks of TransactGetItems."""
     bill = Bill(READ)
     for name, row in zip(names, rows, strict=True):

@@ -12,45 +12,130 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import expressions, key_conditions, legacy
+from adapters.dynamodb import legacy
 from adapters.dynamodb.calls import Call
+from adapters.dynamodb.conditions import parse_condition, refuse_filter_on_keys
+from adapters.dynamodb.expressions import FILTER, refuse_paths_into_keys
+from adapters.dynamodb.key_conditions import KeyTest, check_count, key_range, parse_key_condition
 from adapters.dynamodb.placeholders import Placeholders
-from adapters.dynamodb.projections import Projection, project
-from adapters.dynamodb.values import render_row, render_values
+from adapters.dynamodb.projections import Projection, parse_projection, project
+from adapters.dynamodb.update_expressions import creates_item, operand_paths, parse_update, refuse_key_updates
+from adapters.dynamodb.values import render_row, render_values, view
 from gateway.model.keys import KeySchema
 from gateway.model.predicates import ALWAYS, Predicate, paths_of
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
-from gateway.model.tables import Index, Table
+from gateway.model.tables import Table
 from gateway.model.updates import Action
 
 Input = Mapping[str, Any]
 
+_MOST_KEY_PARTS = 8  # attributes of an index key: four of each role (protocols/dynamodb.md rule 37)
+
 
 def _placeholders(call: Call, given: Input) -> Placeholders:
-    names = given.get("ExpressionAttributeNames")
-    values = given.get("ExpressionAttributeValues")
+    names, values = given.get("ExpressionAttributeNames"), given.get("ExpressionAttributeValues")
     return Placeholders(names, values, call.house.settings.message_style, call.operation)
 
 
 class ReadClauses:
-    """The projection, filter and key condition of a read; `given` is the request, or one member of a batch."""
+    """Projection, filter and key condition of a read. `given`: the request, or one member of a batch."""
+
+    __slots__ = ("_filter", "_filter_name", "_key_tests", "projection")
 
     def __init__(self, call: Call, given: Input) -> None:
-        self._given = given
-        self._placeholders = placeholders = _placeholders(call, given)
+        placeholders = _placeholders(call, given)
+        self._key_tests: tuple[KeyTest, ...] | None = None
         text = given.get("KeyConditionExpression")
-        self._key_condition = None if text is None else key_conditions.parse(text, placeholders)
-        text = given.get("FilterExpression")
-        self._filter: Predicate = ALWAYS
         if text is not None:
-            self._filter = expressions.parse_condition(text, placeholders, expressions.FILTER)
-        self.projection = self._projected(given)
+            most = _MOST_KEY_PARTS if "IndexName" in given else 2
+            self._key_tests = parse_key_condition(text, placeholders, most)
+        elif "KeyConditions" in given:
+            self._key_tests = legacy.key_conditions(given["KeyConditions"])
+            check_count(self._key_tests)
+        self._filter, self._filter_name = self._filtered(given, placeholders)
+        self.projection = _projection(given, placeholders)
         placeholders.check_all_used()
 
-    def _projected(self, given: Input) -> Projection | None:
-        text = given.get("ProjectionExpression")
+    @staticmethod
+    def _filtered(given: Input, placeholders: Placeholders) -> tuple[Predicate, str]:
+        text = given.get("FilterExpression")
         if text is not None:
-            return expressions.parse_projection(text, self._placeholders)
-        names = given.get("AttributesToGet")
-        return None if names is None else legacy.projection(names)
+            return parse_condition(text, placeholders, FILTER), "Filter Expression"
+        for name in ("QueryFilter", "ScanFilter"):
+            if given.get(name):
+                return legacy.filter_condition(given[name], given.get("ConditionalOperator")), name
+        return ALWAYS, ""
+
+    def key_range(self, schema: KeySchema) -> KeyRange:
+        """The keys that a Query asks for."""
+        return key_range(self._key_tests or (), schema)
+
+    def filter(self, key_names: tuple[str, ...]) -> Predicate:
+        """The filter; of a Query it must not read these key attributes."""
+        if self._filter is not ALWAYS and key_names:
+            refuse_filter_on_keys(paths_of(self._filter), key_names, self._filter_name)
+        return self._filter
+
+    def cut(self, row: Row) -> bytes:
+        """What the answer shows of a row, as JSON."""
+        if self.projection is None:
+            return render_row(row)
+        return orjson.dumps(render_values(project(_seen(row), self.projection)))
+
+
+class WriteClauses:
+    """Condition and actions of a write. `given`: the request, or one action of a transaction."""
+
+    __slots__ = ("_actions", "_condition", "_is_legacy")
+
+    def __init__(self, call: Call, given: Input) -> None:
+        placeholders = _placeholders(call, given)
+        self._is_legacy = "AttributeUpdates" in given
+        self._actions: tuple[Action, ...] = ()
+        text = given.get("UpdateExpression")
+        if text is not None:
+            self._actions = parse_update(text, placeholders)
+        elif self._is_legacy:
+            self._actions = legacy.attribute_updates(given["AttributeUpdates"])
+        text = given.get("ConditionExpression")
+        self._condition: Predicate = ALWAYS
+        if text is not None:
+            self._condition = parse_condition(text, placeholders)
+        elif given.get("Expected"):
+            self._condition = legacy.expected_condition(given["Expected"], given.get("ConditionalOperator"))
+        placeholders.check_all_used()
+
+    def condition(self, table: Table) -> Predicate:
+        """The condition."""
+        if self._condition is not ALWAYS:
+            refuse_paths_into_keys(paths_of(self._condition), table.key_schema.names, _index_keys(table))
+        return self._condition
+
+    def actions(self, table: Table) -> tuple[Action, ...]:
+        """The actions of an update; they must not write the table's key."""
+        if self._actions:
+            refuse_key_updates(self._actions, table.key_schema.names)
+            refuse_paths_into_keys(operand_paths(self._actions), table.key_schema.names, _index_keys(table))
+        return self._actions
+
+    @property
+    def may_create(self) -> bool:
+        """Whether an update makes an item where there is none."""
+        return creates_item(self._actions)
+
+
+def _projection(given: Input, placeholders: Placeholders) -> Projection | None:
+    text = given.get("ProjectionExpression")
+    if text is not None:
+        return parse_projection(text, placeholders)
+    names = given.get("AttributesToGet")
+    return None if names is None else legacy.attributes_to_get(names)
+
+
+def _index_keys(table: Table) -> list[str]:
+    return [name for index in table.indexes for name in index.key_schema.names]
+
+
+def _seen(row: Row) -> Mapping[str, Any]:
+    return row.latest if row.contents.is_native else {name: view(value) for name, value in row.latest.items()}

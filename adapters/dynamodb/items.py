@@ -11,67 +11,66 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import capacity, keys, limits, messages
+from adapters.dynamodb import charges, keys, legacy, limits, messages
 from adapters.dynamodb.calls import Call, find_table
-from adapters.dynamodb.clauses import Clauses, read_clauses, write_clauses
+from adapters.dynamodb.clauses import ReadClauses, WriteClauses
 from adapters.dynamodb.errors import condition_failed, validation
-from adapters.dynamodb.expressions import touched
+from adapters.dynamodb.projections import touched
 from adapters.dynamodb.values import Item, item_of, keep_kinds, render_row, render_values, view
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Get, Outcome, WriteGroup
-from gateway.model.errors import ConditionFailed
+from gateway.model.errors import BadOperand, ConditionFailed
 from gateway.model.keys import Key
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
-from gateway.model.updates import Action, Add, Remove as RemovePath, SetTo, Subtract
+from gateway.model.updates import Action, Add, SetTo, Subtract
+from gateway.model.updates import Remove as RemovePath
 from gateway.model.values import Kind, Value, size_bytes
 from gateway.model.writes import Edit, Keep, Remove, Replace, RowRule, Write
 
 
 def get_item(call: Call) -> Exchange:
     """GetItem."""
-    clauses = read_clauses(call)
+    clauses = ReadClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     key = keys.key_of(table, call.input["Key"])
     row = yield from one(Get(table, key.position))
-    consumed = capacity.read_block(call, table, [None if row is None else row.size_bytes])
+    blocks = charges.item_read(call, row)
     if row is None:
-        return capacity.with_block({}, consumed)
+        return blocks
     item = clauses.cut(row)
-    if not consumed:
-        return b'{"Item":' + item + b"}"
-    return capacity.with_block({"Item": orjson.Fragment(item)}, consumed)
+    return {"Item": orjson.Fragment(item), **blocks} if blocks else b'{"Item":' + item + b"}"
 
 
 def put_item(call: Call) -> Exchange:
     """PutItem."""
     item = item_of(call.input["Item"])
-    clauses = write_clauses(call)
+    clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     write = put_write(table, item, clauses, wants_old=_wants_old(call, table))
-    return (yield from _written(call, write, clauses))
+    return (yield from _written(call, write))
 
 
 def delete_item(call: Call) -> Exchange:
     """DeleteItem."""
-    clauses = write_clauses(call)
+    clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     write = delete_write(table, call.input["Key"], clauses, wants_old=_wants_old(call, table))
-    return (yield from _written(call, write, clauses))
+    return (yield from _written(call, write))
 
 
 def update_item(call: Call) -> Exchange:
     """UpdateItem."""
-    clauses = write_clauses(call)
+    clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     write = update_write(table, call.input["Key"], clauses)
-    return (yield from _written(call, write, clauses))
+    return (yield from _written(call, write))
 
 
 # Writes, also as parts of batches and transactions
 
 
-def put_write(table: Table, item: Item, clauses: Clauses | None, wants_old: bool = True) -> Write:
+def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old: bool = True) -> Write:
     """The write that puts an item."""
     key = keys.item_key(table, item)
     if item.size_bytes > limits.ITEM_BYTES:
@@ -80,20 +79,20 @@ def put_write(table: Table, item: Item, clauses: Clauses | None, wants_old: bool
     return Write(table, key, Replace(item.contents), view=view, rule=_keep_kinds, wants_old=wants_old, **condition)
 
 
-def delete_write(table: Table, wire_key: Mapping[str, Any], clauses: Clauses | None, wants_old: bool = True) -> Write:
+def delete_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses | None, wants_old: bool = True) -> Write:
     """The write that deletes an item."""
     condition = {} if clauses is None else {"condition": clauses.condition(table)}
     return Write(table, keys.key_of(table, wire_key), Remove(), view=view, wants_old=wants_old, **condition)
 
 
-def update_write(table: Table, wire_key: Mapping[str, Any], clauses: Clauses) -> Write:
+def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
     """The write that updates an item."""
     key = keys.key_of(table, wire_key)
     change = Edit(clauses.actions(table), clauses.may_create)
     return Write(table, key, change, clauses.condition(table), view, _update_rule(table, key, change.actions))
 
 
-def check_write(table: Table, wire_key: Mapping[str, Any], clauses: Clauses) -> Write:
+def check_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
     """The condition check of a transaction."""
     return Write(table, keys.key_of(table, wire_key), Keep(), clauses.condition(table), view)
 
@@ -156,16 +155,19 @@ def _wants_old(call: Call, table: Table) -> bool:
     )
 
 
-def _written(call: Call, write: Write, clauses: Clauses) -> Exchange:
+def _written(call: Call, write: Write) -> Exchange:
     """Write one item and answer by ReturnValues."""
     try:
         [outcome] = yield from one(WriteGroup((write,)))
     except ConditionFailed as failure:
-        capacity.meter_failed(call, write.table, failure.row)
+        charges.failed_write(write.table, failure.row)
         wanted = call.input.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and failure.row is not None
         raise condition_failed(render_row(failure.row) if wanted else None) from None
-    answer = _returned(call, write, outcome)
-    return capacity.with_write_blocks(call, answer, write, outcome)
+    except BadOperand:
+        if "AttributeUpdates" in call.input:
+            raise legacy.update_mismatch() from None
+        raise
+    return {**_returned(call, write, outcome), **charges.item_write(call, write, outcome)}
 
 
 def _returned(call: Call, write: Write, outcome: Outcome) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import capacity, keys, limits
+from adapters.dynamodb import charges, keys, limits
 from adapters.dynamodb.calls import Call, find_table
-from adapters.dynamodb.clauses import ReadClauses, read_clauses
+from adapters.dynamodb.clauses import ReadClauses
 from adapters.dynamodb.errors import validation
 from adapters.dynamodb.values import render_values, view
 from gateway.engine.engine import one
@@ -26,11 +26,11 @@ from gateway.model.tables import Index, Projection, Table
 
 def query(call: Call) -> Exchange:
     """Query: items of one partition, in the order of the sort key."""
-    clauses = read_clauses(call)
+    clauses = ReadClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     index = _index(call, table)
     schema = table.key_schema if index is None else index.key_schema
-    bounds = clauses.key_range(schema, None if index is None else index.name)
+    bounds = clauses.key_range(schema)
     predicate = clauses.filter(schema.names)
     reverse = not call.input.get("ScanIndexForward", True)
     start = call.input.get("ExclusiveStartKey")
@@ -51,7 +51,7 @@ def query(call: Call) -> Exchange:
 
 def scan(call: Call) -> Exchange:
     """Scan: every item, or those of one segment, in a stable order."""
-    clauses = read_clauses(call)
+    clauses = ReadClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     index = _index(call, table)
     predicate = clauses.filter(())
@@ -62,8 +62,10 @@ def scan(call: Call) -> Exchange:
     if total is not None and total > 1:
         segment = Segment(call.input["Segment"], total)
         if after is not None and not segment.holds(after):
-            raise validation("The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey "
-                "with correct Segment. TotalSegments: {} Segment: {}".format(total, segment.number))
+            raise validation(
+                "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey "
+                f"with correct Segment. TotalSegments: {total} Segment: {segment.number}"
+            )
     elif after is not None:
         bounds = bounds.after(after)
     read = Read(
@@ -103,8 +105,8 @@ def _wants_whole_rows(call: Call, index: Index | None, clauses: ReadClauses) -> 
     """Whether items must be fetched from the table beyond what a local index projects."""
     if index is None or index.shown is None:
         return False
-    names = clauses.projected_names
-    beyond = sorted(names - index.shown) if names is not None else []
+    projection = clauses.projection
+    beyond = [] if projection is None else sorted(projection.names - index.shown)
     if beyond and not index.local:
         raise validation(
             "One or more parameter values were invalid: Global secondary index "
@@ -130,7 +132,7 @@ def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:
         answer["Items"] = [orjson.Fragment(clauses.cut(row)) for row in page.rows]
     if page.last is not None:
         answer["LastEvaluatedKey"] = _last_key(read.table, read.index, page.last)
-    return capacity.with_page_block(call, answer, read, page)
+    return {**answer, **charges.page_read(call, read, page)}
 
 
 def _last_key(table: Table, index: Index | None, row: Row) -> dict[str, Any]:

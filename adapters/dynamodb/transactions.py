@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import capacity, keys, limits
+from adapters.dynamodb import charges, keys, limits
 from adapters.dynamodb.calls import Call, find_table
-from adapters.dynamodb.clauses import read_clauses, write_clauses
+from adapters.dynamodb.clauses import ReadClauses, WriteClauses
 from adapters.dynamodb.errors import ServiceError, cancelled, condition_failed, from_gateway, validation
 from adapters.dynamodb.items import check_write, delete_write, put_write, update_write
 from adapters.dynamodb.values import item_of, render_row
@@ -35,7 +35,7 @@ def transact_write_items(call: Call) -> Exchange:
     for name, action in actions:
         if name == "Put":
             action["Item"] = item_of(action["Item"])
-        parsed.append(write_clauses(call, action))
+        parsed.append(WriteClauses(call, action))
     tables = []
     for _, action in actions:
         table = yield from find_table(call, action["TableName"])
@@ -59,20 +59,21 @@ def transact_write_items(call: Call) -> Exchange:
     except TokenReused:
         raise
     except GroupRefused as refused:
-        raise _cancelled(call, actions, writes, refused.reasons) from None
+        raise _cancelled(actions, writes, refused.reasons) from None
     except (ConditionFailed, ServiceError, GatewayError) as error:
         if len(writes) > 1 or not _is_reason(error):
             raise
-        raise _cancelled(call, actions, writes, [error]) from None
+        raise _cancelled(actions, writes, [error]) from None
+    names = [action["TableName"] for _, action in actions]
     if isinstance(outcomes, Replayed):
-        return capacity.with_replay_blocks(call, {}, writes, outcomes)
-    return capacity.with_transaction_write_blocks(call, {}, writes, outcomes)
+        return charges.transaction_replay(call, names, outcomes)
+    return charges.transaction_write(call, list(zip(names, writes, outcomes, strict=True)))
 
 
 def transact_get_items(call: Call) -> Exchange:
     """TransactGetItems: items as they were at one moment."""
     members = [member["Get"] for member in call.input["TransactItems"]]
-    clauses = [read_clauses(call, member) for member in members]
+    clauses = [ReadClauses(call, member) for member in members]
     gets: list[Get] = []
     reasons: list[ServiceError | None] = []
     for member in members:
@@ -93,10 +94,11 @@ def transact_get_items(call: Call) -> Exchange:
         {} if row is None else {"Item": orjson.Fragment(clause.cut(row))}
         for row, clause in zip(rows, clauses, strict=True)
     ]
-    return capacity.with_transaction_read_blocks(call, {"Responses": responses}, gets, rows)
+    names = [member["TableName"] for member in members]
+    return {"Responses": responses, **charges.transaction_read(call, names, rows)}
 
 
-def _write(name: str, table: Table, action: dict[str, Any], clauses: Any) -> Write:
+def _write(name: str, table: Table, action: dict[str, Any], clauses: WriteClauses) -> Write:
     match name:
         case "Put":
             return put_write(table, action["Item"], clauses)
@@ -123,12 +125,12 @@ def _is_reason(error: GatewayError) -> bool:
 
 
 def _cancelled(
-    call: Call, actions: list[tuple[str, dict[str, Any]]], writes: list[Write], reasons: list[GatewayError | None]
+    actions: list[tuple[str, dict[str, Any]]], writes: list[Write], reasons: list[GatewayError | None]
 ) -> ServiceError:
     listed: list[ServiceError | None] = []
     for (_, action), write, reason in zip(actions, writes, reasons, strict=True):
         if isinstance(reason, ConditionFailed):
-            capacity.meter_failed(call, write.table, reason.row)
+            charges.failed_write(write.table, reason.row)
             wanted = action.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and reason.row is not None
             listed.append(condition_failed(render_row(reason.row) if wanted else None))
         else:

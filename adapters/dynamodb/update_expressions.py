@@ -1,0 +1,166 @@
+"""UpdateExpression -> the model's actions.
+
+Knows the four sections, the functions of new values and which operands they take. What an update does to an item is the
+model's (gateway/model/updates.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from adapters.dynamodb.errors import type_name, validation
+from adapters.dynamodb.expression_messages import text_of
+from adapters.dynamodb.expressions import UPDATE, Reader, update_tree
+from adapters.dynamodb.grammar import (
+    ArithmeticNode,
+    CallNode,
+    ChangeNode,
+    OperandNode,
+    PathNode,
+    RemoveNode,
+    SectionNode,
+    SetNode,
+    ValueNode,
+)
+from adapters.dynamodb.placeholders import Placeholders
+from adapters.dynamodb.projections import find_clash, path_text
+from gateway.model import updates
+from gateway.model.predicates import Path
+from gateway.model.values import NULL, Kind
+
+
+def parse_update(text: str, placeholders: Placeholders) -> tuple[updates.Action, ...]:
+    """The actions of an update, in the order of the text. Raises ServiceError."""
+    return _UpdateReader(placeholders).actions(update_tree(text, placeholders))
+
+
+def creates_item(actions: tuple[updates.Action, ...]) -> bool:
+    """Whether an update makes an item where there is none: all do but those that only take things away.
+
+    Sources: test_item.py test_update_item_non_existent, test_update_expression.py
+    test_nested_attribute_remove_from_missing_item.
+    """
+    return not actions or any(
+        not isinstance(action, (updates.Remove, updates.Subtract)) for action in actions
+    )
+
+
+def refuse_key_updates(actions: tuple[updates.Action, ...], key_names: Iterable[str]) -> None:
+    """Raise ServiceError if an action writes a key attribute of the table."""
+    written = set(updates.names_of(actions))
+    for name in key_names:
+        if name in written:
+            raise validation(text_of("key-update", name=name))
+
+
+def operand_paths(actions: tuple[updates.Action, ...]) -> Iterator[Path]:
+    """Every path that an update writes or reads, in order."""
+    for action in actions:
+        if isinstance(action, (updates.SetTo, updates.Remove, updates.Add, updates.Subtract)):
+            yield action.path
+        if isinstance(action, updates.SetTo):
+            yield from _paths_in(action.operand)
+
+
+def _paths_in(operand: updates.Operand) -> Iterator[Path]:
+    match operand:
+        case updates.Current(path):
+            yield path
+        case updates.CurrentOr(path, fallback):
+            yield path
+            yield from _paths_in(fallback)
+        case updates.Plus(left, right) | updates.Minus(left, right) | updates.Concatenate(left, right):
+            yield from _paths_in(left)
+            yield from _paths_in(right)
+
+
+_CHANGE_TYPE_NAMES = {
+    "S": "STRING",
+    "N": "NUMBER",
+    "B": "BINARY",
+    "BOOL": "BOOLEAN",
+    "NULL": "NULL",
+    "L": "LIST",
+    "M": "MAP",
+}
+# The order in which the service looks for what is wrong with an update (dynalite updateItem.js, recorded).
+_PHASES = ("undefined-name", "undefined-value", "depth", "overlap", "conflict", "change-type")
+
+
+class _UpdateReader(Reader):
+    """Makes actions. Reads everything before it says what is wrong, because the service goes over an update in phases:
+    all names, all values, the paths against each other, and only then the operands of functions."""
+
+    def __init__(self, placeholders: Placeholders) -> None:
+        super().__init__(UPDATE, placeholders)
+        self._problems: dict[str, tuple[str, dict[str, object]]] = {}
+
+    def refuse(self, rule: str, **facts: object) -> None:
+        self._problems.setdefault(rule if rule in _PHASES else "function", (rule, facts))
+
+    def actions(self, sections: tuple[SectionNode, ...]) -> tuple[updates.Action, ...]:
+        actions = tuple([self._action(node) for section in sections for node in section.actions])
+        if len(actions) > 1:
+            clash = find_clash(tuple([_path_of_action(action) for action in actions]))
+            if clash is not None:
+                self.refuse(clash.rule, one=path_text(clash.one), two=path_text(clash.two))
+        for phase in (*_PHASES, "function") if self._problems else ():
+            if phase in self._problems:
+                rule, facts = self._problems[phase]
+                raise self._placeholders.error(rule, UPDATE, **facts)
+        return actions
+
+    def _action(self, node: SetNode | RemoveNode | ChangeNode) -> updates.Action:
+        match node:
+            case SetNode(path, operand):
+                return updates.SetTo(self.path(path), self._operand(operand))
+            case RemoveNode(path):
+                return updates.Remove(self.path(path))
+            case ChangeNode(section, path, value_node):
+                target, value = self.path(path), self.value(value_node)
+                name = _CHANGE_TYPE_NAMES.get(type_name(value.kind))
+                if name is not None and not (section == "ADD" and name == "NUMBER"):
+                    self.refuse("change-type", section=section, kind=name)
+                return updates.Add(target, value) if section == "ADD" else updates.Subtract(target, value)
+        assert_never(node)
+
+    def _operand(self, node: OperandNode | ArithmeticNode) -> updates.Operand:
+        match node:
+            case PathNode():
+                return updates.Current(self.path(node))
+            case ValueNode():
+                return updates.Literal(self.value(node))
+            case ArithmeticNode(operator, left, right):
+                first, second = self._operand(left), self._operand(right)
+                self._check_kind(operator, (first, second), Kind.DECIMAL)
+                return updates.Plus(first, second) if operator == "+" else updates.Minus(first, second)
+            case CallNode(function, nodes):
+                # No comprehension and no method between: if_not_exists may be nested 240 deep, one frame each.
+                operands = []
+                for inner in nodes:
+                    operands.append(self._operand(inner))
+                return self._called(node, function, operands)
+        assert_never(node)
+
+    def _called(self, call: CallNode, function: str, operands: list[updates.Operand]) -> updates.Operand:
+        if not self.check_count(call):
+            return updates.Literal(NULL)
+        first, second = operands
+        if function == "list_append":
+            self._check_kind(function, operands, Kind.LIST)
+            return updates.Concatenate(first, second)
+        if not isinstance(first, updates.Current):
+            self.refuse("operand-path", function=function)
+            return second
+        return updates.CurrentOr(first.path, second)
+
+    def _check_kind(self, function: str, operands: Iterable[updates.Operand], wanted: Kind) -> None:
+        for operand in operands:
+            if isinstance(operand, updates.Literal) and operand.value.kind is not wanted:
+                self.refuse("operand-type", function=function, kind=type_name(operand.value.kind))
+
+
+def _path_of_action(action: updates.Action) -> Path:
+    assert isinstance(action, (updates.SetTo, updates.Remove, updates.Add, updates.Subtract))
+    return action.path
