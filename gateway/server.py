@@ -13,8 +13,9 @@ import gc
 import signal
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from time import monotonic
 
 import flask
@@ -187,32 +188,45 @@ def bind(host: str, port: int) -> socket.socket:
     return made
 
 
-def run(
-    app: flask.Flask,
-    sockets: list[socket.socket],
-    tls: ssl.SSLContext | None,
-    lane: str,
-    ready: Callable[[], None],
-) -> None:
-    """Serve until SIGTERM or SIGINT. `ready` is called when requests are being answered."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where and how to listen: bound sockets, TLS or not; `lane` is the ticker's (tick.py)."""
+
+    sockets: list[socket.socket]
+    lane: str
+    tls: ssl.SSLContext | None = None
+
+
+async def serve(app: flask.Flask, place: Place, ready: Callable[[], None], told: asyncio.Event) -> None:
+    """Serve until told to stop. `ready` is called when requests are being answered."""
+    server = Server(app, place.lane)
+    await server.listen(place.sockets, place.tls)
+    ready()
+    await told.wait()
+    await server.stop()
+
+
+def run(app: flask.Flask, place: Place, ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT."""
 
     async def main() -> None:
         told = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, told.set)
-        server = Server(app, lane)
-        await server.listen(sockets, tls)
-        ready()
         # What has been made by now stays; looking through it again at each collection would only cost.
         gc.collect()
         gc.freeze()
-        await told.wait()
-        await server.stop()
+        await serve(app, place, ready, told)
 
+    run_in_loop(main())
+
+
+def run_in_loop(main: Coroutine[None, None, None]) -> None:
+    """asyncio.run on uvloop, where there is one for the platform."""
     try:
         import uvloop
     except ImportError:
-        asyncio.run(main())
+        asyncio.run(main)
     else:
-        uvloop.run(main())
+        uvloop.run(main)

@@ -65,7 +65,7 @@ def _work(
             _tell(settings, dialects, [_url(settings, each) for each in sockets])
 
     try:
-        server.run(app, sockets, tls, _lane(settings), ready)
+        server.run(app, server.Place(sockets, lane_of(settings), tls), ready)
     finally:
         chores.stop()
         opened.close()
@@ -91,7 +91,8 @@ def _version() -> str:
         return "(from its sources)"
 
 
-def _lane(settings: Settings) -> str:
+def lane_of(settings: Settings) -> str:
+    """The lane that `auto` means; measured, see docs/architecture.md section 5."""
     if settings.lane != "auto":
         return settings.lane
     return "inline" if settings.database.startswith("sqlite") else "thread"

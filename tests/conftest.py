@@ -1,0 +1,89 @@
+"""What all tests share: databases, and live servers on them.
+
+`database` is an open, migrated, empty database, once on SQLite and once on PostgreSQL; `database_url` its URL alone. With
+TABLEGATE_TEST_DATABASE_URL (a PostgreSQL URL whose role may create databases) that server takes the place of both.
+`serve` starts servers in this process, `server` is one with default settings.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.store.databases import Database, open_database
+from gateway.store.migrating import migrate
+from tests.databases import PostgresServer, start_postgres
+from tests.running import Running, start
+
+# Tests are about meaning and races, not about this machine's disk (tests that pull the plug say so themselves).
+_MEMORY = Path("/dev/shm")
+if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+
+OWN_URL = os.environ.get("TABLEGATE_TEST_DATABASE_URL", "")
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """A PostgreSQL server, started when the first test asks for it."""
+    with start_postgres(tmp_path_factory.mktemp("postgres"), OWN_URL) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated, empty SQLite file, to be copied."""
+    path = tmp_path_factory.mktemp("sqlite") / "template.sqlite"
+    database = open_database(f"sqlite:///{path}")
+    migrate(database)
+    database.close()
+    return path
+
+
+@pytest.fixture(params=["postgresql"] if OWN_URL else ["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a migrated, empty database of its own for each test."""
+    if request.param == "sqlite":
+        path = tmp_path / "test.sqlite"
+        shutil.copy(request.getfixturevalue("sqlite_template"), path)
+        yield f"sqlite:///{path}"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    with server.new_database() as url:
+        yield url
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """An open, migrated, empty database."""
+    opened = open_database(database_url)
+    yield opened
+    opened.close()
+
+
+Serve = Callable[..., Running]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Start a server in this process: `serve(database_url, auth="strict", ...)`; all are stopped at the end."""
+    running: list[Running] = []
+
+    def begin(database_url: str, **settings: Any) -> Running:
+        running.append(start(database_url, **settings))
+        return running[-1]
+
+    yield begin
+    for each in running:
+        each.stop()
+
+
+@pytest.fixture
+def server(serve: Serve, database_url: str) -> Running:
+    """A live server with default settings on `database_url`."""
+    return serve(database_url)

