@@ -173,7 +173,7 @@ def number_size_bytes(number: Decimal | int) -> int:
     """
     if not number:
         return 1
-    plain = decimal_text(abs(number))
+    plain = decimal_text(number).lstrip("-")  # abs() would round to the context
     whole, _, fraction = plain.partition(".")
     if whole == "0":
         whole = ""

@@ -1,0 +1,114 @@
+"""Any JSON body, for any operation, in both styles, gives a dict or a ServiceError: never another exception."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapters.dynamodb import checking, shapes
+from adapters.dynamodb.errors import ServiceError, render
+from adapters.dynamodb.messages import CLASSIC, LATEST
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+NUMBERS = st.sampled_from(
+    ["0", "-0", "1e3", "1E-130", "9e125", "1e126", ".5", "5.", "", " 1", "NaN", "1" * 39, "1e" + "9" * 30]
+)
+TAGGED = st.deferred(
+    lambda: st.one_of(
+        st.fixed_dictionaries({"S": st.text(max_size=4)}),
+        st.fixed_dictionaries({"N": NUMBERS}),
+        st.fixed_dictionaries(
+            {"B": st.sampled_from(["", "YQ==", "YQ", "????", "YR==", "YWI=", "\ud800aaa"])}
+        ),
+        st.fixed_dictionaries({"SS": st.lists(st.text(max_size=2), max_size=3)}),
+        st.fixed_dictionaries({"NS": st.lists(NUMBERS, max_size=3)}),
+        st.fixed_dictionaries({"BS": st.lists(st.sampled_from(["YQ==", "YWI=", ""]), max_size=3)}),
+        st.fixed_dictionaries({"L": st.lists(TAGGED, max_size=2)}),
+        st.fixed_dictionaries({"M": st.dictionaries(st.text(max_size=2), TAGGED, max_size=2)}),
+        st.dictionaries(st.sampled_from(["S", "N", "BOOL", "NULL", "L", "X"]), JSON, max_size=2),
+        JSON,
+    )
+)
+
+
+def likely(shape: checking.Shape) -> st.SearchStrategy[Any]:
+    """Data that is near enough to a shape to get past the first check."""
+    match shape:
+        case checking.Text():
+            good = (
+                st.sampled_from(shape.enum)
+                if shape.enum
+                else st.sampled_from(["abc", "a-table", "", "x" * 300])
+            )
+            return good | JSON
+        case checking.Number():
+            return st.integers(-1, 3) | JSON
+        case checking.Flag():
+            return st.booleans() | st.sampled_from(["true", "no", "what"]) | JSON
+        case checking.AttributeValue():
+            return TAGGED
+        case checking.Sequence():
+            return st.lists(likely(shape.of), max_size=2) | JSON
+        case checking.Mapping():
+            keys = st.sampled_from(["abc", "def", "#a", ":b", ""]) | st.text(max_size=3)
+            return st.dictionaries(keys, likely(shape.of), max_size=2) | JSON
+        case checking.Structure():
+            members = {name: likely(member) for name, member in shape.members.items()}
+            return st.fixed_dictionaries({}, optional=members) | JSON
+
+
+BODIES = {operation: likely(shapes._requests(LATEST)[operation].shape) for operation in shapes.OPERATIONS}
+
+
+@pytest.mark.parametrize("operation", sorted(shapes.OPERATIONS))
+@pytest.mark.parametrize("style", [LATEST, CLASSIC])
+def test_any_body_is_cleaned_or_refused(operation: str, style: str) -> None:
+    @settings(max_examples=20, deadline=None)
+    @given(BODIES[operation])
+    def run(body: Any) -> None:
+        try:
+            got = shapes.check(operation, copy.deepcopy(body), style)
+        except ServiceError as error:
+            json.loads(render(error))
+        else:
+            assert isinstance(got, dict)
+
+    run()
+
+
+@pytest.mark.parametrize("operation", sorted(shapes.OPERATIONS))
+def test_the_quick_and_the_slow_engine_agree(operation: str) -> None:
+    """What the quick engine lets through, the slow one lets through unchanged."""
+    request = shapes._requests(LATEST)[operation]
+    quick = checking.quick(shapes._strict(request))
+
+    @settings(max_examples=20, deadline=None)
+    @given(BODIES[operation])
+    def run(body: Any) -> None:
+        changed = copy.deepcopy(body)
+        try:
+            good = quick(changed)
+        except (ServiceError, TypeError, AttributeError, ValueError):
+            good = False
+        if good:
+            assert checking.slow(operation, request, body, LATEST).keys() == changed.keys()
+
+    run()
+
+
+def test_deep_nesting_is_refused_in_bounded_depth() -> None:
+    value: dict[str, Any] = {"S": "x"}
+    for _ in range(5_000):
+        value = {"L": [value]}
+    with pytest.raises(ServiceError, match="Nesting Levels"):
+        shapes.check("PutItem", {"TableName": "abc", "Item": {"a": value}}, LATEST)
