@@ -68,7 +68,7 @@ class Service:
 
     def header(self, name: str) -> str | None:
         """A header of the last reply."""
-        return dict((known.lower(), value) for known, value in self.last.headers).get(name)
+        return {known.lower(): value for known, value in self.last.headers}.get(name)
 
     def table(self, name: str = "orders", **more: Any) -> dict[str, Any]:
         """A table on demand with key `pk`, as CreateTable described it."""
