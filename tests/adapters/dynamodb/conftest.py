@@ -51,7 +51,9 @@ class Service:
         self.last = self.front.serve(Request(method, target, pairs, body))
         return self.last
 
-    def call(self, operation: str, given: Any = None, prefix: str = "DynamoDB_20120810", **headers: str) -> Any:
+    def call(
+        self, operation: str, given: Any = None, prefix: str = "DynamoDB_20120810", **headers: str
+    ) -> Any:
         """The decoded answer to an operation, signed in form only (auth is dev)."""
         body = orjson.dumps({} if given is None else given)
         headers = {"content_type": JSON_1_0, "x_amz_target": f"{prefix}.{operation}", **signed(), **headers}
@@ -66,7 +68,7 @@ class Service:
 
     def header(self, name: str) -> str | None:
         """A header of the last reply."""
-        return dict((known.lower(), value) for known, value in self.last.headers).get(name)
+        return {known.lower(): value for known, value in self.last.headers}.get(name)
 
     def table(self, name: str = "orders", **more: Any) -> dict[str, Any]:
         """A table on demand with key `pk`, as CreateTable described it."""
@@ -118,7 +120,8 @@ def sign(
     prepared = made.prepare()
     headers = [("host", host)]
     headers += [
-        (name.lower(), value if isinstance(value, str) else value.decode()) for name, value in prepared.headers.items()
+        (name.lower(), value if isinstance(value, str) else value.decode())
+        for name, value in prepared.headers.items()
     ]
     target = prepared.url.removeprefix(f"http://{host}")
     return Request(request.method, target or "/", tuple(headers), request.body)

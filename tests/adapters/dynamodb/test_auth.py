@@ -56,7 +56,11 @@ def with_header(request: Request, name: str, change: str | None) -> Request:
 def test_a_signed_request_tells_key_account_region_and_namespace():
     request = sign(PLAIN)
     caller = verify(request, credentials(), signed_at(request))
-    assert (caller.access_id, caller.account, caller.region) == ("AKIDEXAMPLE", "000000000000", "eu-central-1")
+    assert (caller.access_id, caller.account, caller.region) == (
+        "AKIDEXAMPLE",
+        "000000000000",
+        "eu-central-1",
+    )
     assert caller.namespace == "shared"
 
 
@@ -128,7 +132,9 @@ def test_headers_may_come_in_another_order_and_unsigned_ones_be_added():
 def test_a_header_may_be_split_in_several():
     request = sign(with_header(PLAIN, "accept-encoding", "gzip,identity"))
     split = with_header(request, "accept-encoding", None)
-    split = replace(split, headers=(*split.headers, ("accept-encoding", "gzip"), ("accept-encoding", "identity")))
+    split = replace(
+        split, headers=(*split.headers, ("accept-encoding", "gzip"), ("accept-encoding", "identity"))
+    )
     verify(split, credentials(), signed_at(request))
 
 
@@ -189,8 +195,7 @@ def test_a_part_without_an_equal_sign_is_named():
     code, text = refused(with_header(PLAIN, "authorization", header), 0)
     assert code == "IncompleteSignatureException"
     assert text == (
-        "'Credential' not a valid key=value pair (missing equal-sign) in Authorization header: "
-        f"'{header}'."
+        f"'Credential' not a valid key=value pair (missing equal-sign) in Authorization header: '{header}'."
     )
 
 
@@ -224,7 +229,9 @@ def test_a_signature_is_good_for_fifteen_minutes_either_way():
 
 def test_the_age_is_looked_at_before_the_scope():
     # test_authorization.py test_expired_signature: everything else is wrong there too.
-    header = "AWS4-HMAC-SHA256 Credential=cassandra/2/3/4/aws4_request SignedHeaders=x-amz-date;host Signature=123"
+    header = (
+        "AWS4-HMAC-SHA256 Credential=cassandra/2/3/4/aws4_request SignedHeaders=x-amz-date;host Signature=123"
+    )
     request = with_header(with_header(PLAIN, "authorization", header), "x-amz-date", "20170101T010101Z")
     assert refused(request, 1_800_000_000_000)[1].startswith("Signature expired")
 
@@ -257,7 +264,11 @@ def test_another_algorithm_is_not_known():
     ("part", "wrong", "text"),
     [
         ("/dynamodb/", "/s3/", "Credential should be scoped to correct service: 'dynamodb'."),
-        ("/aws4_request", "/e", "Credential should be scoped with a valid terminator: 'aws4_request', not 'e'."),
+        (
+            "/aws4_request",
+            "/e",
+            "Credential should be scoped with a valid terminator: 'aws4_request', not 'e'.",
+        ),
         ("/eu-central-1/", "/eu central/", "Credential should be scoped to a valid region, not 'eu'."),
         ("AKIDEXAMPLE/", "AKIDEXAMPLE/x/", "Credential must have exactly 5 slash-delimited elements"),
     ],
@@ -352,9 +363,7 @@ def test_in_dev_any_key_will_do_with_whatever_signature_and_date():
 
 @pytest.mark.parametrize("credential", ["me", "me/x", "//", "me/20200101/no good/dynamodb/aws4_request"])
 def test_in_dev_a_scope_of_no_known_form_is_the_default_region(credential):
-    target = (
-        f"/?X-Amz-Algorithm=a&X-Amz-Credential={credential}&X-Amz-Signature=b&X-Amz-SignedHeaders=c&X-Amz-Date=d"
-    )
+    target = f"/?X-Amz-Algorithm=a&X-Amz-Credential={credential}&X-Amz-Signature=b&X-Amz-SignedHeaders=c&X-Amz-Date=d"
     assert verify(replace(PLAIN, target=target), dev(), 0).region == "us-east-1"
 
 

@@ -52,7 +52,9 @@ def test_another_method_is_not_found(service, method):
     assert service.header("x-amz-crc32") == "3552371480"
 
 
-@pytest.mark.parametrize("content_type", ["", "whatever", "application/x-amz-json-1.1", "application/jsonasdf"])
+@pytest.mark.parametrize(
+    "content_type", ["", "whatever", "application/x-amz-json-1.1", "application/jsonasdf"]
+)
 def test_a_body_of_another_type_is_not_found(service, content_type):
     assert service.send(body=b"hi", content_type=content_type).status == 404
 
@@ -83,7 +85,10 @@ def test_a_health_answer_is_plain_text_whatever_the_host_says(service):
 )
 def test_a_body_that_is_no_json_is_a_serialization_exception(service, content_type, shown):
     reply = service.send(body=b"hi", content_type=content_type)
-    assert (reply.status, reply.body) == (400, b'{"__type":"com.amazon.coral.service#SerializationException"}')
+    assert (reply.status, reply.body) == (
+        400,
+        b'{"__type":"com.amazon.coral.service#SerializationException"}',
+    )
     assert service.header("x-amz-crc32") == "3948637019"
     assert service.header("content-type") == shown
 
@@ -106,10 +111,15 @@ def test_bombs_and_broken_texts_are_serialization_exceptions(service, body):
     assert orjson.loads(service.last.body)["__type"].endswith("#SerializationException")
 
 
-@pytest.mark.parametrize("target", ["", "whatever", "DynamoDB_20120810.ListTable", "DynamoDB_20111205.ListTables", "."])
+@pytest.mark.parametrize(
+    "target", ["", "whatever", "DynamoDB_20120810.ListTable", "DynamoDB_20111205.ListTables", "."]
+)
 def test_an_unknown_target_is_an_unknown_operation(service, target):
     reply = service.send(body=b"{}", content_type="application/json", x_amz_target=target)
-    assert (reply.status, reply.body) == (400, b'{"__type":"com.amazon.coral.service#UnknownOperationException"}')
+    assert (reply.status, reply.body) == (
+        400,
+        b'{"__type":"com.amazon.coral.service#UnknownOperationException"}',
+    )
     assert service.header("x-amz-crc32") == "1368724161"
 
 
@@ -119,7 +129,10 @@ def test_the_target_is_looked_at_before_the_signature(service):
 
 
 def test_the_signature_is_looked_at_before_the_members(service):
-    assert service.error("ListTables", {"Limit": "x"}, authorization="")[0] == "MissingAuthenticationTokenException"
+    assert (
+        service.error("ListTables", {"Limit": "x"}, authorization="")[0]
+        == "MissingAuthenticationTokenException"
+    )
     assert service.error("ListTables", {"Limit": "x"})[0] == "SerializationException"
 
 

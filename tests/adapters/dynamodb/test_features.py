@@ -1,0 +1,89 @@
+"""What Terraform and CDK ask of a table besides: everything has a truthful answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.adapters.dynamodb.test_tables import with_index
+
+
+@pytest.mark.parametrize(
+    ("operation", "answer"),
+    [
+        (
+            "DescribeContinuousBackups",
+            {
+                "ContinuousBackupsDescription": {
+                    "ContinuousBackupsStatus": "DISABLED",
+                    "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "DISABLED"},
+                }
+            },
+        ),
+        ("ListBackups", {"BackupSummaries": []}),
+        ("DescribeContributorInsights", {"TableName": "orders", "ContributorInsightsStatus": "DISABLED"}),
+        (
+            "DescribeKinesisStreamingDestination",
+            {"TableName": "orders", "KinesisDataStreamDestinations": []},
+        ),
+    ],
+)
+def test_a_feature_that_is_not_there_is_off(service, operation, answer):
+    service.table()
+    assert service.call(operation, {"TableName": "orders"}) == answer
+
+
+@pytest.mark.parametrize(
+    ("operation", "code"),
+    [
+        ("DescribeContinuousBackups", "TableNotFoundException"),
+        ("DescribeContributorInsights", "ResourceNotFoundException"),
+        ("DescribeKinesisStreamingDestination", "ResourceNotFoundException"),
+        ("DescribeTableReplicaAutoScaling", "ResourceNotFoundException"),
+    ],
+)
+def test_a_missing_table_is_missed(service, operation, code):
+    assert service.error(operation, {"TableName": "orders"})[0] == code
+
+
+def test_insights_are_asked_of_indexes_too(service):
+    service.table(**with_index())
+    given = {"TableName": "orders", "IndexName": "by-g"}
+    assert service.call("DescribeContributorInsights", given)["IndexName"] == "by-g"
+    given["IndexName"] = "nobody"
+    assert service.error("DescribeContributorInsights", given)[0] == "ResourceNotFoundException"
+
+
+def test_only_global_tables_scale_replicas(service):
+    service.table()
+    assert service.error("DescribeTableReplicaAutoScaling", {"TableName": "orders"}) == (
+        "ResourceNotFoundException",
+        "Global table with name: 'orders' does not exist.",
+    )
+
+
+def test_no_table_has_a_policy(service):
+    arn = service.table()["TableArn"]
+    assert service.error("GetResourcePolicy", {"ResourceArn": arn})[0] == "PolicyNotFoundException"
+    assert service.error("GetResourcePolicy", {"ResourceArn": arn + "x"})[0] == "ResourceNotFoundException"
+    assert service.error("GetResourcePolicy", {"ResourceArn": "orders"})[0] == "ValidationException"
+
+
+def test_the_quotas_are_the_services(service):
+    assert service.call("DescribeLimits") == {
+        "AccountMaxReadCapacityUnits": 80_000,
+        "AccountMaxWriteCapacityUnits": 80_000,
+        "TableMaxReadCapacityUnits": 40_000,
+        "TableMaxWriteCapacityUnits": 40_000,
+    }
+
+
+def test_the_endpoint_is_where_the_client_found_it(service):
+    answer = service.call("DescribeEndpoints", host="127.0.0.1:4711")
+    assert answer == {"Endpoints": [{"Address": "127.0.0.1:4711", "CachePeriodInMinutes": 1440}]}
+
+
+@pytest.mark.parametrize(
+    "operation", ["CreateBackup", "PutResourcePolicy", "UpdateContinuousBackups", "CreateGlobalTable"]
+)
+def test_switching_one_on_is_an_unknown_operation(service, operation):
+    assert service.error(operation, {"TableName": "orders"})[0] == "UnknownOperationException"

@@ -1,0 +1,72 @@
+"""UpdateTimeToLive and DescribeTimeToLive (test/alternator/test_ttl.py; ack-api-quirks 144, 146)."""
+
+from __future__ import annotations
+
+from gateway.model.tables import ExpiryRule
+
+
+def switch(service, enabled: bool, attribute: str = "expires"):
+    given = {
+        "TableName": "orders",
+        "TimeToLiveSpecification": {"Enabled": enabled, "AttributeName": attribute},
+    }
+    return service.call("UpdateTimeToLive", given)
+
+
+def text_of(service, enabled: bool, attribute: str = "expires") -> str:
+    answer = switch(service, enabled, attribute)
+    assert answer["__type"].endswith("#ValidationException")
+    return answer["message"]
+
+
+def described(service):
+    return service.call("DescribeTimeToLive", {"TableName": "orders"})["TimeToLiveDescription"]
+
+
+def test_it_is_off_until_it_is_switched_on_and_off_again(service):
+    service.table()
+    assert described(service) == {"TimeToLiveStatus": "DISABLED"}
+    spec = {"Enabled": True, "AttributeName": "expires"}
+    assert switch(service, True) == {"TimeToLiveSpecification": spec}
+    assert described(service) == {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires"}
+    assert service.house.engine.cached_table("shared", "orders").rules.expiry == ExpiryRule("expires")
+    switch(service, False)
+    assert described(service) == {"TimeToLiveStatus": "DISABLED"}
+
+
+def test_it_is_not_idempotent(service):
+    service.table()
+    assert text_of(service, False) == "TimeToLive is already disabled"
+    switch(service, True)
+    assert text_of(service, True) == "TimeToLive is already enabled"
+
+
+def test_another_attribute_is_told_which_one_it_is(service):
+    service.table()
+    switch(service, True)
+    told = "TimeToLive is active on a different AttributeName: current AttributeName is expires"
+    assert text_of(service, True, "other") == told
+    assert text_of(service, False, "other") == told
+
+
+def test_a_missing_table_is_named(service):
+    for operation in ("UpdateTimeToLive", "DescribeTimeToLive"):
+        given = {"TableName": "orders", "TimeToLiveSpecification": {"Enabled": True, "AttributeName": "a"}}
+        assert service.error(operation, given) == (
+            "ResourceNotFoundException",
+            "Requested resource not found: Table: orders not found",
+        )
+
+
+def test_a_slow_control_plane_wants_an_hour_between_changes(delayed):
+    service = delayed
+    service.table()
+    text = "Cannot describe time to live while table is in CREATING state: Current table state is CREATING"
+    assert service.error("DescribeTimeToLive", {"TableName": "orders"}) == ("ValidationException", text)
+    service.clock.ms += 10_000
+    switch(service, True)
+    service.clock.ms += 3_600_000 - 1
+    assert text_of(service, False) == "Time to live has been modified multiple times within a fixed interval"
+    service.clock.ms += 1
+    switch(service, False)
+    assert service.last.status == 200
