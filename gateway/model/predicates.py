@@ -272,6 +272,9 @@ def _values_of(operand: Operand, row: Row | None, view: View | None) -> tuple[Va
             return () if size is None else (Value(Kind.DECIMAL, Decimal(size)),)
         case AnyVersion(name):
             return () if row is None else _versions_of(row, name, view)
+        case Computed(of):
+            computed = None if row is None else of(row)
+            return () if computed is None else (computed,)
     assert_never(operand)
 
 

@@ -1,0 +1,1 @@
+"""The Azure Table dialect: REST and OData JSON."""

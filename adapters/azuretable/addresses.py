@@ -1,0 +1,204 @@
+"""Where a request goes: URL and Host -> account, primary or secondary, and the resource that is meant.
+
+Works on the raw path, because signatures cover its very bytes and %2F inside a key is not a separator. Knows nothing of
+verbs, queries or tables that exist.
+
+    host style   ACCOUNT.table.SUFFIX /Customers(PartitionKey='a',RowKey='b')     also ACCOUNT-secondary.table.SUFFIX
+    path style   any other host       /ACCOUNT/Customers(...)                     also /ACCOUNT-secondary/...
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import quote, unquote
+
+from adapters.azuretable import limits
+from adapters.azuretable.errors import KEY_COUNT, NAME_LENGTH, ServiceError
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The service itself: properties, statistics."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSet:
+    """/Tables: the set of all tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """/Tables('T'): a table as an entry of that set."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntitySet:
+    """/T or /T(): the entities of a table."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """/T(PartitionKey='p',RowKey='r'): one entity."""
+
+    table: str
+    partition_key: str
+    row_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """/$batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """/T/something: what a client asks for whose account URL ends in a table's name. `inner` is what it meant."""
+
+    table: str
+    inner: TableSet | TableEntry | Batch
+
+
+Resource = Service | TableSet | TableEntry | EntitySet | Entity | Batch | Nested
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A request's destination. `base` is the path in front of resources: "/ACCOUNT", or "" in host style."""
+
+    account: str
+    secondary: bool
+    base: str
+    resource: Resource
+
+
+_HOST = re.compile(r"([a-z0-9]{3,24})(-secondary)?\.table\.[^/]*", re.IGNORECASE)
+# With the secondary of a path-style account, SDKs put its path in front of the primary's: /A-secondary/A/Customers.
+_PATH = re.compile(r"/([a-z0-9]{3,24})(-secondary(?:/\1(?=/|$))?)?(?=/|$)")
+_TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_PREDICATE = re.compile(r"([^()]*)\((.*)\)", re.DOTALL)
+_QUOTED = r"'((?:[^']|'')*)'"
+_BOTH_KEYS = re.compile(
+    rf"\s*(PartitionKey|RowKey)\s*=\s*{_QUOTED}\s*,\s*(PartitionKey|RowKey)\s*=\s*{_QUOTED}\s*"
+)
+_ONE_NAME = re.compile(rf"\s*(?:TableName\s*=\s*)?{_QUOTED}\s*")
+
+
+def is_ours(path: str, host: str) -> bool:
+    """Whether a request belongs to this dialect, by its raw path and Host header."""
+    return _HOST.match(host) is not None or _PATH.match(path) is not None
+
+
+def parse(path: str, host: str) -> Address:
+    """The address of a raw path (no query) and a Host header. Raises ServiceError: InvalidUri, InvalidInput and others."""
+    by_host = _HOST.match(host)
+    if by_host is not None:
+        account, secondary = by_host.group(1).lower(), by_host.group(2) is not None
+        base, rest = "", path
+    else:
+        by_path = _PATH.match(path)
+        if by_path is None:
+            raise ServiceError("InvalidUri")
+        account, secondary = by_path.group(1), by_path.group(2) is not None
+        base, rest = by_path.group(0), path[by_path.end() :]
+    return Address(account, secondary, base, parse_resource(rest.lstrip("/")))
+
+
+def account_of(path: str, host: str) -> str:
+    """The account alone, of whatever path. Raises ServiceError InvalidUri."""
+    found = _HOST.match(host) or _PATH.match(path)
+    if found is None:
+        raise ServiceError("InvalidUri")
+    return found.group(1).lower()
+
+
+@lru_cache(maxsize=4096)
+def parse_resource(raw: str) -> Resource:
+    """The resource of what follows the base: still percent-encoded, without its leading slash. Names are not checked yet."""
+    if not raw:
+        return Service()
+    try:
+        path = unquote(raw, errors="strict")
+    except UnicodeDecodeError:
+        raise ServiceError("InvalidUri", "URI is invalid") from None
+    head, separator, tail = path.partition("/")
+    if separator and "(" not in head:
+        if not tail:
+            return _of_segment(head)
+        inner = _of_segment(tail)
+        if isinstance(inner, TableSet | TableEntry | Batch):
+            return Nested(head, inner)
+    return _of_segment(path)
+
+
+def _of_segment(path: str) -> Resource:
+    if path.lower() == "$batch":
+        return Batch()
+    predicate = _PREDICATE.fullmatch(path)
+    if predicate is None:
+        if path.lower() == "tables":
+            return TableSet()
+        return EntitySet(path)
+    name, inside = predicate.groups()
+    if name.lower() == "tables":
+        return _table_entry(inside)
+    if not inside.strip():
+        return EntitySet(name)
+    keys = _BOTH_KEYS.fullmatch(inside)
+    if keys is None or keys.group(1) == keys.group(3):
+        raise ServiceError("InvalidInput", KEY_COUNT)
+    found = {keys.group(1): keys.group(2), keys.group(3): keys.group(4)}
+    return Entity(name, _unquoted(found["PartitionKey"]), _unquoted(found["RowKey"]))
+
+
+def _table_entry(inside: str) -> Resource:
+    if not inside.strip():
+        return TableSet()
+    named = _ONE_NAME.fullmatch(inside)
+    if named is None:
+        raise ServiceError("InvalidInput", KEY_COUNT)
+    return TableEntry(_unquoted(named.group(1)))
+
+
+def _unquoted(text: str) -> str:
+    return text.replace("''", "'")
+
+
+def signed_path(path: str) -> str:
+    """The part of a raw path that signatures cover: all of it but for the secondary's prefix that SDKs add after signing."""
+    found = _PATH.match(path)
+    if found is None or "/" not in (found.group(2) or ""):
+        return path
+    return path[found.group(0).index("/", 1) :]
+
+
+def check_table_name(name: str) -> None:
+    """Refuse a name that no table can have. Raises ServiceError InvalidResourceName or OutOfRangeInput.
+
+    The Python SDK turns exactly these two codes and texts into ValueError.
+    """
+    if not limits.TABLE_NAME_MIN_CHARACTERS <= len(name) <= limits.TABLE_NAME_MAX_CHARACTERS:
+        raise ServiceError("OutOfRangeInput", NAME_LENGTH)
+    if _TABLE_NAME.fullmatch(name) is None:
+        raise ServiceError("InvalidResourceName")
+
+
+def key_predicate(partition_key: str, row_key: str) -> str:
+    """(PartitionKey='p',RowKey='r'), percent-encoded, as in Location and odata.id."""
+    return f"(PartitionKey='{_quoted(partition_key)}',RowKey='{_quoted(row_key)}')"
+
+
+def _quoted(key: str) -> str:
+    if key.isalnum() and key.isascii():
+        return key
+    return quote(key.replace("'", "''"), safe="'")
+
+
+def longest_segment(path: str) -> int:
+    """Characters of the longest segment of a raw path: what Http.sys measured in 2009."""
+    return max(len(segment) for segment in path.split("/"))

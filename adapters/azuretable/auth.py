@@ -1,0 +1,100 @@
+"""Who is asking: Shared Key, Shared Key Lite, shared access signatures and bearer tokens.
+
+Pure: given the request, the account's keys and the time, it says what the caller may do or why it is refused. Signatures
+cover the path as it was sent. Source: "Authorize with Shared Key" (Table service), rules in protocols/azure-table.md 3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+
+from adapters.azuretable import addresses, bearer, limits, shared_access
+from adapters.azuretable.bearer import Issuer
+from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.shared_access import Grant, Signer
+from gateway.http import Request
+
+_SHARED_KEY = re.compile(r"(SharedKey|SharedKeyLite) ([^:]+):([A-Za-z0-9+/=]+)")
+_FULL = Grant()
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account as credentials know it. `keys` are decoded; both count. `namespace` is where its tables live."""
+
+    name: str
+    keys: tuple[bytes, ...]
+    namespace: str
+
+
+def verify(
+    request: Request, options: Mapping[str, str], account: Account, issuer: Issuer | None, now: float
+) -> Grant:
+    """What the caller may do. `now`: seconds since 1970. Raises ServiceError: 401 and 403 with the code of each failure.
+
+    A grant whose `access` has a `policy_id` still needs that policy (`SharedAccess.under`).
+    """
+    authorization = request.header("authorization")
+    if authorization:
+        scheme = authorization.partition(" ")[0]
+        if scheme.lower() == "bearer":
+            return _by_token(request, authorization[7:].strip(), issuer, now)
+        _check_shared_key(request, options, authorization, account, now)
+        grant = _FULL
+    elif "sig" in options:
+        signer = Signer(account.name, account.keys)
+        access = shared_access.read(options, signer, request.client, request.secure)
+        if access.policy_id is None:
+            access.check_times(now)
+        grant = Grant(access)
+    else:
+        raise bearer.refusal(issuer, "NoAuthenticationInformation")
+    return grant
+
+
+def _by_token(request: Request, token: str, issuer: Issuer | None, now: float) -> Grant:
+    if not request.secure:
+        raise ServiceError("AuthenticationFailed", "Authentication scheme Bearer is not supported over HTTP.")
+    if request.header("x-ms-version") < bearer.FIRST_VERSION:
+        raise ServiceError(
+            "AuthenticationFailed", "Authentication scheme Bearer is not supported in this version."
+        )
+    if issuer is None:
+        raise bearer.refusal(None)
+    issuer.check(token, now)
+    return _FULL
+
+
+def _check_shared_key(
+    request: Request, options: Mapping[str, str], authorization: str, account: Account, now: float
+) -> None:
+    found = _SHARED_KEY.fullmatch(authorization)
+    date = request.header("x-ms-date") or request.header("date")
+    if found is None or found.group(2) != account.name:
+        raise ServiceError("AuthenticationFailed")
+    sent_at = _seconds_of(date)
+    if sent_at is None or abs(now - sent_at) > limits.CLOCK_SKEW_MAX_SECONDS:
+        raise ServiceError("AuthenticationFailed")
+    resource = f"/{account.name}{addresses.signed_path(request.path)}"
+    if "comp" in options:
+        resource += f"?comp={options['comp']}"
+    if found.group(1) == "SharedKeyLite":
+        text = f"{date}\n{resource}"
+    else:
+        content_md5, content_type = request.header("content-md5"), request.header("content-type")
+        text = f"{request.method}\n{content_md5}\n{content_type}\n{date}\n{resource}"
+    if not Signer(account.name, account.keys).made(found.group(3), text):
+        raise ServiceError("AuthenticationFailed")
+
+
+@lru_cache(maxsize=256)
+def _seconds_of(date: str) -> float | None:
+    """Seconds since 1970 of an RFC 1123 date, or None."""
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None

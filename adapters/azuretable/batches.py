@@ -1,0 +1,166 @@
+"""Entity group transactions: a changeset is one group of writes, read by the same code as single writes.
+
+Checks what only a group can break: one table, one partition, each entity once, at most a hundred. Whatever fails, nothing is
+written, and the answer is one part that names the failing change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from adapters.azuretable import addresses, entities, limits, multipart, queries
+from adapters.azuretable.addresses import Batch, Entity, EntitySet, Nested, Resource
+from adapters.azuretable.calls import Answer, Call, find_table, options_of
+from adapters.azuretable.entities import Prepared
+from adapters.azuretable.errors import TOO_MANY_CHANGES, ServiceError, as_json, of_gateway_error
+from adapters.azuretable.methods import method_of
+from adapters.azuretable.multipart import InnerAnswer, InnerRequest
+from adapters.azuretable.payloads import Level, content_type
+from adapters.azuretable.values import UNIX_EPOCH_TICKS, timestamp_text
+from gateway.model.commands import Exchange, WriteGroup
+from gateway.model.errors import GatewayError, GroupRefused
+from gateway.model.tables import Table
+
+_VERBS = frozenset({"POST", "PUT", "MERGE", "PATCH", "DELETE"})
+
+
+class _ChangeFailed(Exception):
+    """A change was refused; the rest of the group with it."""
+
+    def __init__(self, index: int, error: ServiceError) -> None:
+        super().__init__(index, error)
+        self.index = index
+        self.error = error
+
+
+def run(call: Call, resource: Batch) -> Exchange:
+    """POST /$batch"""
+    explicit_version = call.request.header("x-ms-version")
+    if explicit_version and explicit_version < limits.FIRST_VERSION_WITH_BATCHES:
+        raise ServiceError("InvalidHeaderValue")
+    batch = multipart.parse(call.request.header("content-type"), call.request.body, limits.CHANGES_MAX)
+    if batch.is_query:
+        answer = yield from _query(call, batch.requests[0])
+        answers = [(answer, batch.requests[0].content_id)]
+    else:
+        try:
+            answers = yield from _changes(call, batch.requests)
+        except _ChangeFailed as failure:
+            content_id = batch.requests[min(failure.index, len(batch.requests) - 1)].content_id
+            answers = [(_refusal(call, failure.error, failure.index), content_id)]
+    media_type, body = multipart.render(answers, batch.is_query)
+    return Answer(202, [("Content-Type", media_type)], body)
+
+
+def _query(call: Call, request: InnerRequest) -> Exchange:
+    if request.method != "GET":
+        raise ServiceError("InvalidInput")
+    inner, resource = _inner_call(call, request)
+    try:
+        if isinstance(resource, Entity):
+            answer = yield from entities.get(inner, resource)
+        elif isinstance(resource, EntitySet):
+            answer = yield from queries.query(inner, resource)
+        else:
+            raise ServiceError("InvalidInput")
+    except ServiceError as error:
+        return _refusal(call, error, None)
+    except GatewayError as error:
+        return _refusal(call, of_gateway_error(error), None)
+    return _inner_answer(answer)
+
+
+def _changes(call: Call, requests: tuple[InnerRequest, ...]) -> Exchange:
+    if len(requests) > limits.CHANGES_MAX:
+        raise _ChangeFailed(limits.CHANGES_MAX - 1, ServiceError("InvalidInput", TOO_MANY_CHANGES))
+    prepared = yield from _prepare_all(call, requests)
+    if not prepared:
+        return []
+    [outcome] = yield [WriteGroup(tuple(each.write for each in prepared))]
+    if isinstance(outcome, GroupRefused):
+        index, reason = next((at, reason) for at, reason in enumerate(outcome.reasons) if reason is not None)
+        raise _ChangeFailed(index, of_gateway_error(reason))
+    if isinstance(outcome, GatewayError):
+        raise _ChangeFailed(0, of_gateway_error(outcome))
+    return [
+        (_inner_answer(each.answer(result)), request.content_id)
+        for each, result, request in zip(prepared, outcome, requests, strict=True)
+    ]
+
+
+def _prepare_all(call: Call, requests: tuple[InnerRequest, ...]) -> Exchange:
+    """Every change, read and checked against the ones before it."""
+    table: Table | None = None
+    prepared: list[Prepared] = []
+    seen: set[str] = set()
+    for index, request in enumerate(requests):
+        try:
+            inner, resource = _inner_call(call, request)
+            if inner.method not in _VERBS or not isinstance(resource, Entity | EntitySet):
+                raise ServiceError("InvalidInput")
+            if isinstance(resource, EntitySet) is not (inner.method == "POST"):
+                raise ServiceError("InvalidInput")
+            if table is None:
+                table = yield from find_table(inner, resource.table)
+            elif resource.table.lower() != table.azure_name.lower():
+                raise ServiceError("CommandsInBatchActOnDifferentPartitions")
+            each = entities.prepare(inner, resource, table)
+            if prepared and each.keys[0] != prepared[0].keys[0]:
+                raise ServiceError("CommandsInBatchActOnDifferentPartitions")
+            if each.keys[1] in seen:
+                raise ServiceError("InvalidDuplicateRow")
+        except ServiceError as error:
+            if error.status in (401, 403):  # who may not do a part of it may not do it at all
+                raise
+            raise _ChangeFailed(index, error) from None
+        except GatewayError as error:
+            raise _ChangeFailed(index, of_gateway_error(error)) from None
+        seen.add(each.keys[1])
+        prepared.append(each)
+    return prepared
+
+
+def _inner_call(call: Call, request: InnerRequest) -> tuple[Call, Resource]:
+    """An operation of a batch as a call of its own; who asks was settled for the whole of it."""
+    try:
+        uri = urlsplit(request.target)
+    except ValueError:
+        raise ServiceError("InvalidUri", "URI is invalid") from None
+    address = addresses.parse(uri.path or "/", uri.netloc or call.request.header("host"))
+    if address.account != call.address.account or isinstance(address.resource, Nested):
+        raise ServiceError("InvalidInput")
+    made = replace(
+        call.request,
+        method=request.method,
+        target=request.target,
+        headers=request.headers,
+        body=request.body,
+    )
+    inner = replace(
+        call, request=made, address=address, method=method_of(made), options=options_of(uri.query)
+    )
+    return inner, address.resource
+
+
+def _inner_answer(answer: Answer) -> InnerAnswer:
+    headers = [
+        ("X-Content-Type-Options", "nosniff"),
+        ("Cache-Control", "no-cache"),
+        ("DataServiceVersion", "3.0;"),
+        *answer.headers,
+    ]
+    return InnerAnswer(answer.status, headers, answer.body)
+
+
+def _refusal(call: Call, error: ServiceError, index: int | None) -> InnerAnswer:
+    """An error as a part. SDKs read the index of the failing change from the front of its message."""
+    if index is not None:
+        error = ServiceError(error.code, f"{index}:{error.text}")
+    time = timestamp_text(call.house.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
+    headers = [
+        ("X-Content-Type-Options", "nosniff"),
+        ("DataServiceVersion", "3.0;"),
+        ("Content-Type", content_type(Level.MINIMAL)),
+    ]
+    return InnerAnswer(error.status, headers, as_json(error, call.request.id, time))

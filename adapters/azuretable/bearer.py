@@ -1,0 +1,83 @@
+"""Bearer tokens (OAuth 2.0, Microsoft Entra ID): is a JWT signed by a configured issuer, for this service, and in force?
+
+Keys come from a JWKS document given by the settings; nothing is fetched. Who may do what inside the account (roles) is not
+known here: a good token may do everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import jwt
+
+from adapters.azuretable.errors import ServiceError
+
+FIRST_VERSION = "2020-12-06"
+_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"]
+_LEEWAY_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Issuer:
+    """Whose tokens count: signing keys by key id, the `iss` that it writes (None: any), the `aud` that they must have."""
+
+    keys: Mapping[str | None, jwt.PyJWK]
+    name: str | None
+    audience: str
+
+    @classmethod
+    def of_jwks(cls, document: dict[str, Any], name: str | None, audience: str) -> Issuer:
+        """An issuer by its JWKS document. Raises jwt.PyJWTError if it holds no usable key."""
+        key_set = jwt.PyJWKSet.from_dict(document)
+        return cls({key.key_id: key for key in key_set.keys}, name, audience)
+
+    @property
+    def tenant(self) -> str:
+        """The first part of the path of Entra ID's issuers: https://sts.windows.net/TENANT/."""
+        return urlsplit(self.name or "").path.strip("/").partition("/")[0] or "common"
+
+    def check(self, token: str, now: float) -> None:
+        """Raises ServiceError InvalidAuthenticationInfo unless the token is good at `now` (seconds since 1970)."""
+        try:
+            key_id = jwt.get_unverified_header(token).get("kid")
+            key = self.keys.get(key_id)
+            if key is None:
+                raise jwt.InvalidKeyError(key_id)
+            claims = jwt.decode(
+                token,
+                key.key,
+                algorithms=[name for name in _ALGORITHMS if name[:2] == _family(key)],
+                audience=(self.audience.rstrip("/"), self.audience.rstrip("/") + "/"),
+                issuer=self.name,
+                options={
+                    "require": ["exp", "aud"],
+                    "verify_exp": False,
+                    "verify_nbf": False,
+                    "verify_iat": False,
+                },
+            )
+            in_force = now < float(claims["exp"]) + _LEEWAY_SECONDS
+            in_force &= now > float(claims.get("nbf", 0)) - _LEEWAY_SECONDS
+        except (jwt.PyJWTError, ValueError, TypeError, AttributeError):
+            raise refusal(self) from None
+        if not in_force:
+            raise refusal(self)
+
+
+def _family(key: jwt.PyJWK) -> str:
+    """First letters of the algorithms that a key may be used with: never a symmetric one."""
+    name = key.algorithm_name or ""
+    return name[:2] if name[:2] in ("RS", "PS", "ES") else "--"
+
+
+def refusal(issuer: Issuer | None, code: str = "InvalidAuthenticationInfo") -> ServiceError:
+    """401 with the challenge by which SDKs find the tenant and the resource."""
+    tenant = issuer.tenant if issuer is not None else "common"
+    challenge = (
+        f"Bearer authorization_uri=https://login.microsoftonline.com/{tenant}/oauth2/authorize "
+        "resource_id=https://storage.azure.com"
+    )
+    return ServiceError(code, headers=(("WWW-Authenticate", challenge),))

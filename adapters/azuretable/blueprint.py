@@ -1,0 +1,318 @@
+"""The rim: routes, authentication, dispatch from one operation table, and the headers that every reply has.
+
+`handle` is the whole way of a request, the same under Flask and in the server's tick. What operations do is elsewhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from email.utils import formatdate
+from functools import lru_cache
+
+import flask
+
+from adapters.azuretable import (
+    addresses,
+    auth,
+    batches,
+    cors,
+    entities,
+    limits,
+    misaddressed,
+    payloads,
+    queries,
+    service,
+    tables,
+)
+from adapters.azuretable.addresses import (
+    Address,
+    Batch,
+    Entity,
+    EntitySet,
+    Nested,
+    Service,
+    TableEntry,
+    TableSet,
+)
+from adapters.azuretable.auth import Account
+from adapters.azuretable.bearer import Issuer
+from adapters.azuretable.calls import Answer, Call, find_table, options_of
+from adapters.azuretable.errors import ServiceError, as_json, as_xml, of_gateway_error
+from adapters.azuretable.methods import method_of
+from adapters.azuretable.payloads import Level
+from adapters.azuretable.shared_access import Grant
+from adapters.azuretable.values import UNIX_EPOCH_TICKS, timestamp_text
+from gateway.credentials import Credential, Scheme
+from gateway.engine.engine import drive
+from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
+from gateway.model.commands import Exchange
+from gateway.model.errors import Busy, GatewayError, LimitExceeded
+
+Operation = Callable[..., Exchange]
+
+_PLAIN = ""
+OPERATIONS: dict[tuple[type, str, str], Operation] = {
+    # (resource, verb, comp)
+    (TableSet, "GET", _PLAIN): tables.query,
+    (TableSet, "POST", _PLAIN): tables.create,
+    (TableEntry, "GET", _PLAIN): tables.get,
+    (TableEntry, "DELETE", _PLAIN): tables.delete,
+    (EntitySet, "GET", "acl"): tables.get_access_policies,
+    (EntitySet, "HEAD", "acl"): tables.get_access_policies,
+    (EntitySet, "PUT", "acl"): tables.set_access_policies,
+    (EntitySet, "GET", _PLAIN): queries.query,
+    (EntitySet, "POST", _PLAIN): entities.insert,
+    (Entity, "GET", _PLAIN): entities.get,
+    (Entity, "PUT", _PLAIN): entities.update,
+    (Entity, "MERGE", _PLAIN): entities.update,
+    (Entity, "PATCH", _PLAIN): entities.update,
+    (Entity, "DELETE", _PLAIN): entities.update,
+    (Batch, "POST", _PLAIN): batches.run,
+    (Service, "GET", "properties"): service.get_properties,
+    (Service, "PUT", "properties"): service.set_properties,
+    (Service, "GET", "stats"): service.get_statistics,
+}
+_XML_COMPONENTS = frozenset({"acl", "properties", "stats"})
+_READING = frozenset({"GET", "HEAD"})
+_VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", re.ASCII)
+_ODATA_HEADERS = [
+    ("Cache-Control", "no-cache"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("DataServiceVersion", "3.0;"),
+]
+
+
+def create(house: House) -> Dialect:
+    """The dialect, for the application to mount."""
+    blueprint = flask.Blueprint("azuretable", __name__)
+    door = Door(house)
+
+    def reply(**_: str) -> flask.Response:
+        request = current_request()
+        return flask_response(drive(house.engine, lambda: door.handle(request)))
+
+    # One rule for all paths: what is meant is read from the raw target and the Host header (addresses.py).
+    for route in ("/", "/<path:resource>"):
+        blueprint.add_url_rule(route, "reply", reply, methods=sorted(_VERBS), provide_automatic_options=False)
+
+    def enter(request: Request) -> Handler | None:
+        return door.handle if claims(request) else None
+
+    return Dialect("azuretable", blueprint, enter, claims, operation_name, door.refuse)
+
+
+def claims(request: Request) -> bool:
+    """Whether a request is this dialect's."""
+    return addresses.is_ours(request.path, request.header("host"))
+
+
+def operation_name(request: Request) -> str:
+    """A name for metrics."""
+    try:
+        resource = addresses.parse(request.path, request.header("host")).resource
+    except ServiceError:
+        return "unknown"
+    verb = request.method if request.method in _VERBS else "OTHER"
+    return f"{verb} {type(resource).__name__}"
+
+
+_VERBS = frozenset({"GET", "HEAD", "POST", "PUT", "MERGE", "PATCH", "DELETE", "OPTIONS"})
+
+
+class Door:
+    """Answers requests. Holds what was read once from the settings."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        settings = house.settings
+        self._issuer: Issuer | None = None
+        if settings.jwt_keys_file is not None:
+            document = json.loads(settings.jwt_keys_file.read_text())
+            self._issuer = Issuer.of_jwks(document, settings.jwt_issuer or None, settings.jwt_audience)
+
+    def handle(self, request: Request) -> Exchange:
+        """The reply to a request; every refusal is one too."""
+        try:
+            answer = yield from self._answer(request)
+        except ServiceError as error:
+            answer = self._refusal(request, error)
+        except GatewayError as error:
+            answer = self._refusal(request, of_gateway_error(error))
+        headers = self._headers(request, answer)
+        if request.header("origin") and request.method != "OPTIONS":
+            headers += yield from self._cors_headers(request)
+        body = b"" if request.method == "HEAD" else answer.body
+        return Reply(answer.status, headers, body)
+
+    def refuse(self, request: Request, error: Exception) -> Reply | None:
+        """What the server itself has to say, in this dialect's words."""
+        match error:
+            case LimitExceeded():
+                refusal = ServiceError("RequestBodyTooLarge")
+            case Busy():
+                refusal = ServiceError("ServerBusy")
+            case _:
+                refusal = ServiceError("InternalError")
+        answer = self._refusal(request, refusal)
+        return Reply(answer.status, self._headers(request, answer), answer.body)
+
+    # The way of a request
+
+    def _answer(self, request: Request) -> Exchange:
+        host = request.header("host")
+        if request.method == "OPTIONS":
+            account = self._account(addresses.account_of(request.path, host))
+            return (yield from service.preflight(request, account.namespace, account.name))
+        address = addresses.parse(request.path, host)
+        segment_limit = self._house.settings.url_segment_limit
+        if segment_limit and addresses.longest_segment(request.path) > segment_limit:
+            raise ServiceError("InvalidUri", "The request URL is invalid.")
+        _check_version(request.header("x-ms-version"))
+        if len(request.body) > limits.BODY_MAX_BYTES:
+            raise ServiceError("RequestBodyTooLarge")
+        call = yield from self._authenticated(request, address)
+        comp = call.options.get("comp", _PLAIN)
+        resource = address.resource
+        if isinstance(resource, Nested):
+            return (yield from misaddressed.run(call, resource))
+        if address.secondary and call.method not in _READING:
+            raise ServiceError("InsufficientAccountPermissions")
+        if (call.options.get("restype") == "service") is not isinstance(resource, Service):
+            raise ServiceError("InvalidQueryParameterValue")
+        operation = OPERATIONS.get((type(resource), call.method, comp))
+        if operation is None:
+            raise ServiceError("MethodNotAllowed")
+        return (yield from operation(call, resource))
+
+    def _authenticated(self, request: Request, address: Address) -> Exchange:
+        """The call that a request is, once it is known who makes it."""
+        now = self._house.now_ms() / 1000
+        options = options_of(request.query)
+        account = self._account(address.account)
+        grant = auth.verify(request, options, account, self._issuer, now)
+        scheme = "https" if request.secure else "http"
+        call = Call(
+            request=request,
+            address=address,
+            method=method_of(request),
+            options=options,
+            origin=f"{scheme}://{request.header('host')}{address.base}",
+            version=self._version(request, options),
+            namespace=account.namespace,
+            grant=grant,
+            house=self._house,
+        )
+        if grant.access is not None and grant.access.policy_id is not None:
+            assert grant.access.table is not None  # account tokens name no policy
+            table = yield from find_table(call, grant.access.table)
+            access = grant.access.under(tables.policies_of(table), now)
+            call = replace(call, grant=Grant(access))
+        return call
+
+    def _account(self, name: str) -> Account:
+        credentials = self._house.credentials
+        credential = credentials.find(Scheme.AZURE, name)
+        if credential is None:
+            raise ServiceError("AuthenticationFailed")
+        return _account_of(credential, credentials.namespace(name))
+
+    # Replies
+
+    def _version(self, request: Request, options: dict[str, str]) -> str:
+        return (
+            request.header("x-ms-version")
+            or options.get("sv", "")
+            or self._house.settings.azure_default_version
+        )
+
+    def _headers(self, request: Request, answer: Answer) -> list[tuple[str, str]]:
+        version = request.header("x-ms-version")
+        headers = [
+            *answer.headers,
+            ("x-ms-request-id", service_id(request.id)),
+            ("x-ms-version", version if _VERSION.fullmatch(version) else self._version_of_query(request)),
+            ("Server", "Windows-Azure-Table/1.0"),
+            ("Date", _http_date(self._house.now_ms() // 1000)),
+        ]
+        client_id = request.header("x-ms-client-request-id")
+        if _is_echoed(client_id):
+            headers.append(("x-ms-client-request-id", client_id))
+        if not _speaks_xml(request):
+            headers += _ODATA_HEADERS
+        return headers
+
+    def _version_of_query(self, request: Request) -> str:
+        found = re.search(r"(?:^|&)sv=(\d{4}-\d\d-\d\d)(?:&|$)", request.query)
+        return found.group(1) if found else self._house.settings.azure_default_version
+
+    def _refusal(self, request: Request, error: ServiceError) -> Answer:
+        time = timestamp_text(self._house.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
+        headers = [*error.headers, ("x-ms-error-code", error.code)]
+        if _speaks_xml(request) or "xml" in request.header("accept").lower():
+            headers.append(("Content-Type", "application/xml"))
+            return Answer(error.status, headers, as_xml(error, service_id(request.id), time))
+        headers.append(("Content-Type", payloads.content_type(Level.MINIMAL)))
+        return Answer(error.status, headers, as_json(error, service_id(request.id), time))
+
+    def _cors_headers(self, request: Request) -> Exchange:
+        try:
+            account = self._account(addresses.account_of(request.path, request.header("host")))
+            properties = yield from service.load(account.namespace, account.name)
+        except (ServiceError, GatewayError):
+            return []
+        return cors.actual(properties["Cors"], request.header("origin"), request.method)
+
+
+def _is_echoed(client_id: str) -> bool:
+    return (
+        0 < len(client_id) <= limits.CLIENT_REQUEST_ID_MAX_CHARACTERS
+        and client_id.isascii()
+        and client_id.isprintable()
+    )
+
+
+def _check_version(version: str) -> None:
+    if version and not _VERSION.fullmatch(version):
+        raise ServiceError("InvalidHeaderValue")
+
+
+def _speaks_xml(request: Request) -> bool:
+    """Whether the request is for one of the operations whose documents are XML."""
+    query = request.query
+    return "comp=" in query and options_of_safely(query).get("comp", "") in _XML_COMPONENTS
+
+
+def options_of_safely(query: str) -> dict[str, str]:
+    """The options of a query, none of one that cannot be read."""
+    try:
+        return options_of(query)
+    except ServiceError:
+        return {}
+
+
+@lru_cache(maxsize=1024)
+def _account_of(credential: Credential, namespace: str) -> Account:
+    keys = []
+    for secret in credential.secrets:
+        try:
+            keys.append(base64.b64decode(secret, validate=True))
+        except (binascii.Error, ValueError):
+            keys.append(secret.encode())  # an account's key need not be base64 for SDKs that do not decode it
+    return Account(credential.access_id, tuple(keys), namespace)
+
+
+@lru_cache(maxsize=4096)
+def service_id(request_id: str) -> str:
+    """The GUID that stands for a request's id in this dialect."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, request_id))
+
+
+@lru_cache(maxsize=2)
+def _http_date(second: int) -> str:
+    return formatdate(second, usegmt=True)

@@ -1,0 +1,73 @@
+"""One call of an operation: what a handler gets, what it answers, and how it finds its table.
+
+A handler is a generator function `operation(call) -> Exchange`. It parses the request to commands, yields lists of them and
+returns an Answer; it raises ServiceError (errors.py) or lets a GatewayError pass. The blueprint makes both into replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote, unquote_plus
+
+from adapters.azuretable.addresses import Address, check_table_name
+from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.shared_access import Grant
+from gateway.engine.engine import one
+from gateway.http import House, Request
+from gateway.model.commands import Exchange, FindTable
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An authenticated request. `method` is the verb meant (X-HTTP-Method counts), `options` the decoded query,
+    `origin` scheme, host and base of the service as this client addresses it."""
+
+    request: Request
+    address: Address
+    method: str
+    options: Mapping[str, str]
+    origin: str
+    version: str
+    namespace: str
+    grant: Grant
+    house: House
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reply before the headers that all replies have."""
+
+    status: int
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    body: bytes = b""
+
+
+def options_of(query: str) -> dict[str, str]:
+    """The decoded options of a raw query; of a repeated one the first.
+
+    "+" is a blank, as HTML forms and older clients write it, but in `sig`, whose base64 some clients leave unencoded.
+    Raises ServiceError InvalidUri for bytes that are not UTF-8.
+    """
+    options: dict[str, str] = {}
+    if not query:
+        return options
+    try:
+        for part in query.split("&"):
+            name, _, value = part.partition("=")
+            name = unquote(name, errors="strict") if "%" in name else name
+            if name and name not in options:
+                decode = unquote if name == "sig" else unquote_plus
+                options[name] = decode(value, errors="strict")
+    except UnicodeDecodeError:
+        raise ServiceError("InvalidUri", "URI is invalid") from None
+    return options
+
+
+def find_table(call: Call, name: str) -> Exchange:
+    """The descriptor of a table, by the name that Azure knows it by. Raises TableMissing, ServiceError."""
+    table = call.house.engine.cached_azure_table(call.namespace, name)
+    if table is None:
+        check_table_name(name)
+        table = yield from one(FindTable(call.namespace, name, by_azure_name=True))
+    return table

@@ -1,0 +1,247 @@
+"""The XML documents of the service: access policies, service properties, statistics. Bytes <-> plain values.
+
+Knows the elements, their order and their limits. Refuses documents with a DTD, so nothing expands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from adapters.azuretable import limits
+from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.shared_access import Policy
+from adapters.azuretable.values import parse_datetime, timestamp_text
+
+_DECLARATION = b'<?xml version="1.0" encoding="utf-8"?>'
+_CORS_FIELDS = ("AllowedOrigins", "AllowedMethods", "AllowedHeaders", "ExposedHeaders")
+_CORS_METHODS = frozenset(
+    {"DELETE", "GET", "HEAD", "MERGE", "PATCH", "POST", "OPTIONS", "PUT", "TRACE", "CONNECT"}
+)
+
+
+def _parse(body: bytes, root: str) -> Element:
+    if len(body) > limits.XML_MAX_BYTES or b"<!DOCTYPE" in body or b"\x00" in body:
+        raise ServiceError("InvalidXmlDocument")
+    try:
+        element = ElementTree.fromstring(body)
+    except (ElementTree.ParseError, ValueError, LookupError):
+        raise ServiceError("InvalidXmlDocument") from None
+    if element.tag != root:
+        raise ServiceError("InvalidXmlDocument")
+    return element
+
+
+def _bytes(root: Element) -> bytes:
+    return _DECLARATION + ElementTree.tostring(root, encoding="utf-8", short_empty_elements=True)
+
+
+# Access policies
+
+
+def read_policies(body: bytes) -> list[Policy]:
+    """The policies of a SignedIdentifiers document; an empty body has none. Raises ServiceError InvalidXml..."""
+    if not body.strip():
+        return []
+    identifiers = _parse(body, "SignedIdentifiers").findall("SignedIdentifier")
+    if len(identifiers) > limits.POLICIES_MAX:
+        raise ServiceError("InvalidXmlDocument")
+    policies = [_read_policy(element) for element in identifiers]
+    if len({policy.id for policy in policies}) < len(policies):
+        raise ServiceError("InvalidXmlDocument")
+    return policies
+
+
+def _read_policy(element: Element) -> Policy:
+    identifier = element.findtext("Id")
+    if not identifier or len(identifier) > limits.POLICY_ID_MAX_CHARACTERS:
+        raise ServiceError("InvalidXmlDocument")
+    policy = element.find("AccessPolicy")
+    if policy is None:
+        return Policy(identifier)
+    permission = policy.findtext("Permission") or None
+    if permission and (not set(permission) <= set("raud") or len(set(permission)) < len(permission)):
+        raise ServiceError("InvalidXmlNodeValue")
+    return Policy(identifier, _time(policy, "Start"), _time(policy, "Expiry"), permission)
+
+
+def _time(policy: Element, name: str) -> str | None:
+    text = policy.findtext(name)
+    if not text:
+        return None
+    ticks = parse_datetime(text.strip())
+    if ticks is None:
+        raise ServiceError("InvalidXmlNodeValue")
+    return timestamp_text(ticks)
+
+
+def policies_xml(policies: Iterable[Policy]) -> bytes:
+    """The SignedIdentifiers document. An identifier without a policy is one of its own kind: SDKs tell it from others."""
+    root = Element("SignedIdentifiers")
+    for policy in policies:
+        identifier = SubElement(root, "SignedIdentifier")
+        SubElement(identifier, "Id").text = policy.id
+        parts = (("Start", policy.start), ("Expiry", policy.expiry), ("Permission", policy.permission))
+        given = [(name, text) for name, text in parts if text is not None]
+        if given:
+            element = SubElement(identifier, "AccessPolicy")
+            for name, text in given:
+                SubElement(element, name).text = text
+    return _bytes(root)
+
+
+# Service properties
+
+Properties = dict[str, Any]
+"""{"Logging": {Version, Delete, Read, Write, Days}, "HourMetrics": {Version, Enabled, IncludeAPIs, Days}, "MinuteMetrics":
+the same, "Cors": [{AllowedOrigins, AllowedMethods, AllowedHeaders, ExposedHeaders: lists, MaxAgeInSeconds}]}. `Days` None:
+no retention policy; `IncludeAPIs` None where metrics are off."""
+
+DEFAULT_PROPERTIES: Properties = {
+    "Logging": {"Version": "1.0", "Delete": False, "Read": False, "Write": False, "Days": None},
+    "HourMetrics": {"Version": "1.0", "Enabled": False, "IncludeAPIs": None, "Days": None},
+    "MinuteMetrics": {"Version": "1.0", "Enabled": False, "IncludeAPIs": None, "Days": None},
+    "Cors": [],
+}
+
+
+def read_properties(body: bytes) -> Properties:
+    """What a StorageServiceProperties document sets; parts that it leaves out keep their value. Raises ServiceError."""
+    root = _parse(body, "StorageServiceProperties")
+    found: Properties = {}
+    for element in root:
+        if element.tag in found or element.tag not in DEFAULT_PROPERTIES:
+            raise ServiceError("InvalidXmlDocument")
+        match element.tag:
+            case "Logging":
+                found[element.tag] = _read_logging(element)
+            case "Cors":
+                found[element.tag] = _read_cors(element)
+            case _:
+                found[element.tag] = _read_metrics(element)
+    return found
+
+
+def _read_logging(element: Element) -> dict[str, Any]:
+    flags = {name: _flag(element, name) for name in ("Delete", "Read", "Write")}
+    return {"Version": _version(element), **flags, "Days": _days(element)}
+
+
+def _read_metrics(element: Element) -> dict[str, Any]:
+    enabled = _flag(element, "Enabled")
+    include_apis = _flag(element, "IncludeAPIs") if element.find("IncludeAPIs") is not None else None
+    if enabled and include_apis is None:
+        raise ServiceError("InvalidXmlDocument")
+    return {
+        "Version": _version(element),
+        "Enabled": enabled,
+        "IncludeAPIs": include_apis if enabled else None,
+        "Days": _days(element),
+    }
+
+
+def _version(element: Element) -> str:
+    version = element.findtext("Version")
+    if version not in ("1.0", "2.0"):
+        raise ServiceError("InvalidXmlNodeValue" if version else "InvalidXmlDocument")
+    return version
+
+
+def _flag(element: Element, name: str) -> bool:
+    text = element.findtext(name)
+    if text is None:
+        raise ServiceError("InvalidXmlDocument")
+    if text.strip().lower() not in ("true", "false"):
+        raise ServiceError("InvalidXmlNodeValue")
+    return text.strip().lower() == "true"
+
+
+def _days(element: Element) -> int | None:
+    policy = element.find("RetentionPolicy")
+    if policy is None:
+        raise ServiceError("InvalidXmlDocument")
+    if not _flag(policy, "Enabled"):
+        return None
+    days = policy.findtext("Days")
+    if days is None:
+        raise ServiceError("InvalidXmlDocument")
+    return _number(days, range(1, limits.RETENTION_MAX_DAYS + 1))
+
+
+def _number(text: str, allowed: range) -> int:
+    text = text.strip()
+    if not text.isascii() or not text.isdigit() or len(text) > 10 or int(text) not in allowed:
+        raise ServiceError("InvalidXmlNodeValue")
+    return int(text)
+
+
+def _read_cors(element: Element) -> list[dict[str, Any]]:
+    rules = element.findall("CorsRule")
+    if len(rules) > limits.CORS_RULES_MAX:
+        raise ServiceError("InvalidXmlDocument")
+    size = sum(len(text) for rule in rules for text in rule.itertext())
+    if size > limits.CORS_MAX_BYTES:
+        raise ServiceError("InvalidXmlDocument")
+    return [_read_rule(rule) for rule in rules]
+
+
+def _read_rule(rule: Element) -> dict[str, Any]:
+    lists = {name: _list(rule, name) for name in _CORS_FIELDS}
+    if not lists["AllowedOrigins"] or not lists["AllowedMethods"]:
+        raise ServiceError("InvalidXmlDocument")
+    if not set(lists["AllowedMethods"]) <= _CORS_METHODS:
+        raise ServiceError("InvalidXmlNodeValue")
+    for name in ("AllowedHeaders", "ExposedHeaders"):
+        prefixes = sum(1 for header in lists[name] if header.endswith("*") and header != "*")
+        if prefixes > limits.CORS_PREFIX_HEADERS_MAX:
+            raise ServiceError("InvalidXmlNodeValue")
+    age = rule.findtext("MaxAgeInSeconds")
+    if age is None:
+        raise ServiceError("InvalidXmlDocument")
+    return {**lists, "MaxAgeInSeconds": _number(age, range(2**31))}
+
+
+def _list(rule: Element, name: str) -> list[str]:
+    text = rule.findtext(name)
+    if text is None:
+        raise ServiceError("InvalidXmlDocument")
+    entries = [entry.strip() for entry in text.split(",")]
+    entries = [entry for entry in entries if entry]
+    if len(entries) > limits.CORS_LIST_MAX or any(
+        len(it) > limits.CORS_ENTRY_MAX_CHARACTERS for it in entries
+    ):
+        raise ServiceError("InvalidXmlNodeValue")
+    return entries
+
+
+def properties_xml(properties: Properties) -> bytes:
+    """The StorageServiceProperties document."""
+    root = Element("StorageServiceProperties")
+    for part in ("Logging", "HourMetrics", "MinuteMetrics"):
+        element = SubElement(root, part)
+        for name, value in properties[part].items():
+            if name != "Days" and value is not None:
+                SubElement(element, name).text = value if isinstance(value, str) else str(value).lower()
+        days = properties[part]["Days"]
+        policy = SubElement(element, "RetentionPolicy")
+        SubElement(policy, "Enabled").text = str(days is not None).lower()
+        if days is not None:
+            SubElement(policy, "Days").text = str(days)
+    cors = SubElement(root, "Cors")
+    for rule in properties["Cors"]:
+        element = SubElement(cors, "CorsRule")
+        for name in _CORS_FIELDS:
+            SubElement(element, name).text = ",".join(rule[name])
+        SubElement(element, "MaxAgeInSeconds").text = str(rule["MaxAgeInSeconds"])
+    return _bytes(root)
+
+
+def statistics_xml(synchronised_at: str) -> bytes:
+    """The StorageServiceStats document: the secondary is the same store, so it is live and in step."""
+    root = Element("StorageServiceStats")
+    replication = SubElement(root, "GeoReplication")
+    SubElement(replication, "Status").text = "live"
+    SubElement(replication, "LastSyncTime").text = synchronised_at
+    return _bytes(root)

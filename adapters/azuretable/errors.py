@@ -1,0 +1,190 @@
+"""What the service says when it refuses: codes, statuses, texts, and the two forms (JSON and XML) they are sent in.
+
+Knows which refusal a GatewayError becomes. Refuses to know how a request was parsed. Texts: "Table service error codes" and
+"Common REST API error codes" (learn.microsoft.com/rest/api/storageservices), and what the official SDKs compare with.
+"""
+
+from __future__ import annotations
+
+from xml.sax.saxutils import escape
+
+import orjson
+
+from gateway.model.errors import (
+    Busy,
+    ConditionFailed,
+    GatewayError,
+    InvalidInput,
+    LimitExceeded,
+    PartitionHeld,
+    TableBusy,
+    TableExists,
+    TableMissing,
+    Throttled,
+    Unknowable,
+)
+from gateway.model.predicates import Not
+
+# code -> (status, text)
+_CATALOGUE: dict[str, tuple[int, str]] = {
+    "AtomFormatNotSupported": (415, "Atom format is not supported."),
+    "AuthenticationFailed": (
+        403,
+        "Server failed to authenticate the request. Make sure the value of Authorization header is formed "
+        "correctly including the signature.",
+    ),
+    "AuthorizationFailure": (403, "This request is not authorized to perform this operation."),
+    "AuthorizationPermissionMismatch": (
+        403,
+        "This request is not authorized to perform this operation using this permission.",
+    ),
+    "AuthorizationProtocolMismatch": (
+        403,
+        "This request is not authorized to perform this operation using this protocol.",
+    ),
+    "AuthorizationResourceTypeMismatch": (
+        403,
+        "This request is not authorized to perform this operation using this resource type.",
+    ),
+    "AuthorizationServiceMismatch": (
+        403,
+        "This request is not authorized to perform this operation using this service.",
+    ),
+    "AuthorizationSourceIPMismatch": (
+        403,
+        "This request is not authorized to perform this operation using this source IP {ip}.",
+    ),
+    "CommandsInBatchActOnDifferentPartitions": (
+        400,
+        "All commands in a batch must operate on same entity group.",
+    ),
+    "CorsPreflightFailure": (
+        403,
+        "CORS not enabled or no matching rule found for this request.",
+    ),
+    "DuplicatePropertiesSpecified": (400, "A property is specified more than one time."),
+    "EntityAlreadyExists": (409, "The specified entity already exists."),
+    "EntityTooLarge": (400, "The entity is larger than the maximum size permitted."),
+    "InsufficientAccountPermissions": (403, "Write operations are not allowed."),
+    "InternalError": (500, "Server encountered an internal error. Please try again after some time."),
+    "InvalidAuthenticationInfo": (401, "Server failed to authenticate the request."),
+    "InvalidDuplicateRow": (
+        400,
+        "The batch request contains multiple changes with same row key. An entity can appear only once in a "
+        "batch request.",
+    ),
+    "InvalidHeaderValue": (400, "The value for one of the HTTP headers is not in the correct format."),
+    "InvalidInput": (400, "One of the request inputs is not valid."),
+    "InvalidQueryParameterValue": (
+        400,
+        "Value for one of the query parameters specified in the request URI is invalid.",
+    ),
+    "InvalidResourceName": (400, "The specified resource name contains invalid characters."),
+    "InvalidUri": (400, "The requested URI does not represent any resource on the server."),
+    "InvalidValueType": (400, "The value specified is invalid."),
+    "InvalidXmlDocument": (400, "XML specified is not syntactically valid."),
+    "InvalidXmlNodeValue": (400, "The value for one of the XML nodes is not in the correct format."),
+    "JsonFormatNotSupported": (415, "JSON format is not supported."),
+    "MediaTypeNotSupported": (415, "None of the provided media types are supported"),
+    "MethodNotAllowed": (405, "The requested method is not allowed on the specified resource."),
+    "MissingRequiredHeader": (400, "An HTTP header that's mandatory for this request is not specified."),
+    "NoAuthenticationInformation": (
+        401,
+        "Server failed to authenticate the request. Please refer to the information in the www-authenticate header.",
+    ),
+    "NotImplemented": (501, "The requested operation is not implemented on the specified resource."),
+    "OperationTimedOut": (500, "The operation could not be completed within the permitted time."),
+    "OutOfRangeInput": (400, "One of the request inputs is out of range."),
+    "PropertiesNeedValue": (400, "The values are not specified for all properties in the entity."),
+    "PropertyNameInvalid": (400, "The property name is invalid."),
+    "PropertyNameTooLong": (400, "The property name exceeds the maximum allowed length."),
+    "PropertyValueTooLarge": (
+        400,
+        "The property value exceeds the maximum allowed size (64KB). If the property value is a string, it is UTF-16 "
+        "encoded and the maximum number of characters should be 32K or less.",
+    ),
+    "RequestBodyTooLarge": (
+        413,
+        "The request body is too large and exceeds the maximum permissible limit.",
+    ),
+    "ResourceNotFound": (404, "The specified resource does not exist."),
+    "ServerBusy": (503, "The server is currently unable to receive requests. Please retry your request."),
+    "TableAlreadyExists": (409, "The table specified already exists."),
+    "TableBeingDeleted": (409, "The specified table is being deleted. Try operation later."),
+    "TableNotFound": (404, "The table specified does not exist."),
+    "TooManyProperties": (400, "The entity contains more properties than allowed."),
+    "UnsupportedHttpVerb": (405, "The resource doesn't support the specified HTTP verb."),
+    "UpdateConditionNotSatisfied": (
+        412,
+        "The update condition specified in the request was not satisfied.",
+    ),
+    "XMethodIncorrectCount": (400, "More than one X-HTTP-Method is specified."),
+    "XMethodIncorrectValue": (400, "The specified X-HTTP-Method is invalid."),
+    "XMethodNotUsingPost": (
+        400,
+        "The request uses X-HTTP-Method with an HTTP verb other than POST.",
+    ),
+}
+
+NAME_LENGTH = "The specified resource name length is not within the permissible limits."
+KEY_COUNT = (
+    "The number of keys specified in the URI does not match number of key properties for the resource."
+)
+TOO_MANY_CHANGES = "The batch request operation exceeds the maximum 100 changes per change set."
+FILTER_SYNTAX = "A filter expression could not be parsed: {reason} at position {position}."
+
+
+class ServiceError(Exception):
+    """A refusal in the service's words: an error code, its HTTP status and text. `headers` go into the reply."""
+
+    def __init__(self, code: str, text: str | None = None, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        self.code = code
+        self.status, usual = _CATALOGUE[code]
+        self.text = usual if text is None else text
+        self.headers = headers
+        super().__init__(f"{code}: {self.text}")
+
+
+def of_gateway_error(error: GatewayError) -> ServiceError:
+    """The refusal that a fact of the engine becomes."""
+    match error:
+        case ConditionFailed(
+            condition=Not()
+        ):  # the only negated condition we make: "there is no such entity"
+            return ServiceError("EntityAlreadyExists")
+        case ConditionFailed(row=None):
+            return ServiceError("ResourceNotFound")
+        case ConditionFailed():
+            return ServiceError("UpdateConditionNotSatisfied")
+        case TableMissing():
+            return ServiceError("TableNotFound")
+        case TableExists():
+            return ServiceError("TableAlreadyExists")
+        case TableBusy(state="deleting"):
+            return ServiceError("TableBeingDeleted")
+        case LimitExceeded(what=code):  # raised by our own rule (entities.py), which names the code
+            return ServiceError(code)
+        case InvalidInput():
+            return ServiceError("InvalidInput")
+        case TableBusy() | Busy() | PartitionHeld() | Throttled():
+            return ServiceError("ServerBusy")
+        case Unknowable():
+            return ServiceError("OperationTimedOut")
+        case _:
+            return ServiceError("InternalError")
+
+
+def as_json(error: ServiceError, request_id: str, time: str) -> bytes:
+    """The OData form. `time` is a service timestamp."""
+    value = f"{error.text}\nRequestId:{request_id}\nTime:{time}"
+    message = {"lang": "en-US", "value": value}
+    return orjson.dumps({"odata.error": {"code": error.code, "message": message}})
+
+
+def as_xml(error: ServiceError, request_id: str, time: str) -> bytes:
+    """The form of operations that speak XML (access policies, service properties, statistics)."""
+    text = f"{error.text}\nRequestId:{request_id}\nTime:{time}"
+    return (
+        '<?xml version="1.0" encoding="utf-8"?><Error>'
+        f"<Code>{escape(error.code)}</Code><Message>{escape(text)}</Message></Error>"
+    ).encode()

@@ -1,0 +1,44 @@
+"""The Azure Table service's numbers, each with its unit. Nothing else in this dialect writes a limit down.
+
+Source, where none is named: "Understanding the Table service data model" and the pages of protocols/azure-table.md section 13.
+"""
+
+from __future__ import annotations
+
+# Names and keys
+TABLE_NAME_MIN_CHARACTERS = 3
+TABLE_NAME_MAX_CHARACTERS = 63
+PROPERTY_NAME_MAX_CHARACTERS = 255
+KEY_MAX_UNITS = 512  # of UTF-16: 1 KiB
+
+# Entities
+ENTITY_MAX_BYTES = 1 << 20
+PROPERTIES_MAX = 252  # besides PartitionKey, RowKey and Timestamp
+STRING_MAX_UNITS = 32 * 1024  # of UTF-16: 64 KiB
+BINARY_MAX_BYTES = 64 * 1024
+DATETIME_MIN_YEAR = 1601
+
+# Requests
+BODY_MAX_BYTES = 4 << 20
+CHANGES_MAX = 100  # of one changeset
+CLIENT_REQUEST_ID_MAX_CHARACTERS = 1024
+JSON_MAX_DEPTH = 8  # an entity is flat; anything deeper is refused without being walked
+CLOCK_SKEW_MAX_SECONDS = 15 * 60
+FIRST_VERSION_WITH_BATCHES = "2009-04-14"  # "Windows Azure Table", May 2009, section 4.1
+
+# Queries
+PAGE_MAX_ENTITIES = 1000
+PAGE_MAX_SECONDS = 5.0
+FILTER_MAX_CHARACTERS = 32 * 1024
+FILTER_MAX_DEPTH = 100
+
+# Service and access policies
+POLICIES_MAX = 5
+POLICY_ID_MAX_CHARACTERS = 64
+CORS_RULES_MAX = 5
+CORS_LIST_MAX = 64
+CORS_PREFIX_HEADERS_MAX = 2
+CORS_ENTRY_MAX_CHARACTERS = 256
+CORS_MAX_BYTES = 2 * 1024
+RETENTION_MAX_DAYS = 365
+XML_MAX_BYTES = 64 * 1024

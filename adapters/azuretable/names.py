@@ -1,0 +1,81 @@
+"""Attribute names as Azure property names, and back.
+
+Azure takes names that look like identifiers of C#; other dialects do not ask. A name that cannot be spelled here (`my-attr`,
+`1st`), or would be taken for something of the system's (`PartitionKey`, `odata.etag`), is shown with each such character as
+`_xHHHH_`, its code point in hexadecimal, which is what .NET's XmlConvert.EncodeName made of names for XML:
+
+    my-attr -> my_x002D_attr      1st -> _x0031_st      Timestamp -> _x0054_imestamp
+
+Both directions are total and each other's inverse, whoever wrote the name: see tests/adapters/azuretable/test_names.py.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+SYSTEM_NAMES = frozenset({"PartitionKey", "RowKey", "Timestamp"})
+
+_ESCAPE = re.compile(r"_x([0-9A-F]{4}|[0-9A-F]{8})_")
+
+
+@lru_cache(maxsize=8192)
+def spelled(attribute: str) -> str:
+    """The property name under which Azure shows an attribute."""
+    if not _is_plain(attribute):
+        return _escaped(attribute)
+    inner = _unescaped(attribute)
+    if inner != attribute and spelled(inner) == attribute:  # it would be read as another attribute's spelling
+        return _escaped(attribute)
+    return attribute
+
+
+@lru_cache(maxsize=8192)
+def unspelled(name: str) -> str:
+    """The attribute that an Azure property name stands for."""
+    if "_x" not in name:
+        return name
+    attribute = _unescaped(name)
+    return attribute if attribute != name and spelled(attribute) == name else name
+
+
+def _is_plain(attribute: str) -> bool:
+    return is_legal(attribute) and attribute not in SYSTEM_NAMES
+
+
+def is_legal(name: str) -> bool:
+    """Whether a property may be called so: as identifiers of C# are (letters, digits, underscores; no digit first)."""
+    return name.isidentifier()
+
+
+def _escaped(attribute: str) -> str:
+    if not attribute:
+        return "_x_"  # the empty name; no escape has no digits
+    if attribute in SYSTEM_NAMES:
+        return _escape(attribute[0]) + attribute[1:]
+    parts = []
+    for at, character in enumerate(attribute):
+        if character == "_" and _ESCAPE.match(attribute, at):
+            parts.append(_escape("_"))
+        elif character.isidentifier() or (at and ("a" + character).isidentifier()):
+            parts.append(character)
+        else:
+            parts.append(_escape(character))
+    spelling = "".join(parts)
+    return spelling if spelling != attribute else _escape(attribute[0]) + attribute[1:]
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"_x{code:04X}_" if code <= 0xFFFF else f"_x{code:08X}_"
+
+
+def _unescaped(name: str) -> str:
+    if name == "_x_":
+        return ""
+    return _ESCAPE.sub(_character, name)
+
+
+def _character(found: re.Match[str]) -> str:
+    code = int(found.group(1), 16)
+    return chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else found.group(0)

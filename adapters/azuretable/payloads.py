@@ -1,0 +1,310 @@
+"""Entities as JSON: what clients send -> keys and attributes; rows -> members at the metadata level asked for.
+
+Knows OData's shapes (`odata.*`, `X@odata.type`), the tolerance of input, and the limits of one entity. Knows nothing of
+operations or of HTTP beyond the Accept header.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+import orjson
+
+from adapters.azuretable import keys, limits, names, values
+from adapters.azuretable.addresses import key_predicate
+from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.values import SPELLINGS, UNIX_EPOCH_TICKS, timestamp_text, view
+from gateway.model.errors import LimitExceeded
+from gateway.model.keys import KeySchema
+from gateway.model.rows import FOREIGN_KINDS, Cell, Contents, Row
+from gateway.model.tables import Table
+from gateway.model.values import Kind, Value
+
+# Reading
+
+
+class Sent(NamedTuple):
+    """An entity as a client sent it: keys if given, and attributes by their names in the gateway. Nulls are gone.
+
+    `has_typed_keys`: a key was annotated with another type than Edm.String, which only an insert minds.
+    """
+
+    partition_key: str | None
+    row_key: str | None
+    attributes: dict[str, Value]
+    has_typed_keys: bool = False
+
+
+class _Members(list[tuple[str, Any]]):
+    """The members of a JSON object, in order, repeats kept."""
+
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_decoder = json.JSONDecoder(object_pairs_hook=_Members, parse_constant=lambda name: _refuse_constant(name))
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def parse_object(body: bytes) -> _Members:
+    """The members of a JSON object, in order. Raises ServiceError InvalidInput for anything else."""
+    try:
+        text = body.decode("utf-8-sig")
+        document = _decoder.decode(text)
+        if _SURROGATE.search(body):
+            orjson.dumps(_plain(document))  # raises on half a surrogate pair, which no text can hold
+    except (ValueError, RecursionError, TypeError):
+        raise ServiceError("InvalidInput") from None
+    if not isinstance(document, _Members):
+        raise ServiceError("InvalidInput")
+    return document
+
+
+def _plain(document: Any) -> Any:
+    return dict(document) if isinstance(document, _Members) else document
+
+
+def parse_entity(body: bytes) -> Sent:
+    """An entity. Raises ServiceError: InvalidInput, DuplicatePropertiesSpecified, PropertyNameInvalid and the limits."""
+    members = parse_object(body)
+    found = dict(members)
+    if len(found) < len(members):
+        raise ServiceError("DuplicatePropertiesSpecified")
+    attributes: dict[str, Value] = {}
+    for name, wire in members:
+        if "@" in name or name.startswith("odata.") or name in names.SYSTEM_NAMES:
+            continue  # annotations are looked up below; what the server itself tells is taken back silently
+        value = values.read(wire, found.get(name + "@odata.type"))
+        _check_name(name)
+        if value is not None:
+            attributes[names.unspelled(name)] = value
+    if len(attributes) > limits.PROPERTIES_MAX:
+        raise ServiceError("TooManyProperties")
+    annotations = {found.get("PartitionKey@odata.type"), found.get("RowKey@odata.type")}
+    return Sent(
+        _key(found, "PartitionKey"),
+        _key(found, "RowKey"),
+        attributes,
+        not annotations <= {None, "Edm.String"},
+    )
+
+
+def _key(found: Mapping[str, Any], name: str) -> str | None:
+    wire = found.get(name)
+    if wire is None:
+        return None
+    if not isinstance(wire, str):
+        raise ServiceError("InvalidInput")
+    return wire
+
+
+def _check_name(name: str) -> None:
+    if len(name) > limits.PROPERTY_NAME_MAX_CHARACTERS:
+        raise ServiceError("PropertyNameTooLong")
+    if not names.is_legal(name):
+        raise ServiceError("PropertyNameInvalid")
+
+
+# What a write leaves behind
+
+
+def rule(old: Row | None, contents: Contents) -> Contents:
+    """This dialect's say on a row that one of its writes leaves (gateway/model/writes.py RowRule).
+
+    An attribute that equals what Azure had shown of it keeps its stored kind. Raises LimitExceeded, named by error code.
+    """
+    contents = _with_stored_kinds(old, contents)
+    latest = contents.latest
+    if len(latest) > limits.PROPERTIES_MAX:
+        owned = sum(1 for value in latest.values() if value.kind is not Kind.NULL) - 2
+        if owned > limits.PROPERTIES_MAX:
+            raise LimitExceeded("TooManyProperties", limits.PROPERTIES_MAX, owned)
+    if contents.size_bytes > limits.ENTITY_MAX_BYTES // 4:
+        size = entity_size_bytes(latest)
+        if size > limits.ENTITY_MAX_BYTES:
+            raise LimitExceeded("EntityTooLarge", limits.ENTITY_MAX_BYTES, size)
+    return contents
+
+
+def _with_stored_kinds(old: Row | None, contents: Contents) -> Contents:
+    if old is None:
+        return contents
+    before, after = old.latest, contents.latest
+    restored: dict[str, Value] = {}
+    for name, value in after.items():
+        stored = before.get(name)
+        if (
+            stored is not None
+            and stored is not value
+            and stored.kind is not value.kind
+            and view(stored) == value
+        ):
+            restored[name] = stored
+    if not restored:
+        return contents
+    if contents.kinds is None or contents.kinds == FOREIGN_KINDS:  # no stamps to keep
+        return Contents.of_values({**after, **restored})
+    cells = {
+        name: (Cell(restored[name], versions[0].stamp_ms), *versions[1:]) if name in restored else versions
+        for name, versions in contents.cells(0).items()
+    }
+    key_values = {name: value for name, value in after.items() if name not in cells}
+    return Contents.of_cells(key_values, cells)
+
+
+def entity_size_bytes(latest: Mapping[str, Value]) -> int:
+    """Size of an entity as the service counts it: 4 bytes, the keys as UTF-16, 8 + name + value for each property."""
+    size = 4
+    for name, value in latest.items():
+        size += values.size_bytes(value)
+        if name not in names.SYSTEM_NAMES:
+            size += 8 + 2 * values.utf16_units(names.spelled(name))
+        else:
+            size -= 4
+    return size
+
+
+# Writing
+
+
+class Level(Enum):
+    """How much metadata an answer carries."""
+
+    NONE = "nometadata"
+    MINIMAL = "minimalmetadata"
+    FULL = "fullmetadata"
+
+
+_CONTENT_TYPES = {
+    level: f"application/json;odata={level.value};streaming=true;charset=utf-8" for level in Level
+}
+
+
+def content_type(level: Level) -> str:
+    """The Content-Type of an OData answer."""
+    return _CONTENT_TYPES[level]
+
+
+def level_of(accept: str) -> Level:
+    """The metadata level of an Accept header (or $format). Raises ServiceError AtomFormatNotSupported, MediaTypeNotSupported."""
+    lowered = accept.lower()
+    if not accept or "json" in lowered or "*/*" in lowered or "application/*" in lowered:
+        if "odata=nometadata" in lowered or "odata=none" in lowered:
+            return Level.NONE
+        return Level.FULL if "odata=fullmetadata" in lowered or "odata=verbose" in lowered else Level.MINIMAL
+    raise ServiceError("AtomFormatNotSupported" if "xml" in lowered else "MediaTypeNotSupported")
+
+
+def etag(row: Row) -> str:
+    """The ETag of a row: W/"datetime'...'" around its percent-encoded Timestamp."""
+    return f"W/\"datetime'{timestamp(row).replace(':', '%3A')}'\""
+
+
+_ETAG = re.compile(r"W/\"datetime'([^']*)'\"")
+
+
+def revision_of(tag: str) -> int | None:
+    """The revision (Row.modified_at) that a weak ETag names, None for one that no row here can have.
+
+    Raises ServiceError InvalidInput for what is no weak ETag.
+    """
+    if not re.fullmatch(r'W/"[^"]*"', tag):
+        raise ServiceError("InvalidInput", "The etag value is not valid.")
+    found = _ETAG.fullmatch(tag)
+    ticks = values.parse_datetime(found.group(1).replace("%3A", ":").replace("%3a", ":")) if found else None
+    return None if ticks is None else ticks - UNIX_EPOCH_TICKS
+
+
+def timestamp(row: Row) -> str:
+    """When a row was last written."""
+    return timestamp_text(row.modified_at + UNIX_EPOCH_TICKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How entities of one table are shown: `root` is the service's URL, `selected` the properties asked for (None: all)."""
+
+    table: Table
+    root: str
+    account: str
+    level: Level
+    selected: frozenset[str] | None = None
+
+    @property
+    def metadata(self) -> str:
+        """The address of the entity set in the service's metadata."""
+        return f"{self.root}/$metadata#{self.table.azure_name}"
+
+    def one(self, row: Row) -> dict[str, Any]:
+        """An entity as a reply of its own."""
+        if self.level is Level.NONE:
+            return self.member(row)
+        return {"odata.metadata": self.metadata + "/@Element", **self.member(row)}
+
+    def many(self, rows: list[Row]) -> dict[str, Any]:
+        """A page of entities."""
+        head = {} if self.level is Level.NONE else {"odata.metadata": self.metadata}
+        return {**head, "value": [self.member(row) for row in rows]}
+
+    def member(self, row: Row) -> dict[str, Any]:
+        """An entity's members without `odata.metadata`."""
+        latest = row.latest
+        schema = self.table.key_schema
+        partition_key, row_key = shown_keys(schema, latest)
+        shown: dict[str, Any] = {}
+        if self.level is not Level.NONE:
+            if self.level is Level.FULL:
+                link = self.table.azure_name + key_predicate(partition_key, row_key)
+                shown["odata.type"] = f"{self.account}.{self.table.azure_name}"
+                shown["odata.id"] = f"{self.root}/{link}"
+            shown["odata.etag"] = etag(row)
+            if self.level is Level.FULL:
+                shown["odata.editLink"] = link
+        selected = self.selected
+        if selected is None or "PartitionKey" in selected:
+            shown["PartitionKey"] = partition_key
+        if selected is None or "RowKey" in selected:
+            shown["RowKey"] = row_key
+        if selected is None or "Timestamp" in selected:
+            if self.level is Level.FULL:
+                shown["Timestamp@odata.type"] = "Edm.DateTime"
+            shown["Timestamp"] = timestamp(row)
+        self._add_properties(shown, latest, frozenset(schema.names))
+        return shown
+
+    def _add_properties(
+        self, shown: dict[str, Any], latest: Mapping[str, Value], key_names: frozenset[str]
+    ) -> None:
+        selected, annotated = self.selected, self.level is not Level.NONE
+        for name, value in latest.items():
+            if name in key_names:
+                continue
+            spelled = names.spelled(name)
+            if selected is not None and spelled not in selected:
+                continue
+            kind, data = view(value)
+            if kind is Kind.NULL:
+                continue
+            edm, spell = SPELLINGS[kind]
+            wire = spell(data)
+            if annotated and edm is not None and isinstance(wire, str):
+                shown[spelled + "@odata.type"] = edm
+            shown[spelled] = wire
+
+
+def shown_keys(schema: KeySchema, latest: Mapping[str, Value]) -> tuple[str, str]:
+    """(PartitionKey, RowKey) of a row."""
+    if keys.is_own(schema):
+        return latest["PartitionKey"].data, latest["RowKey"].data
+    return keys.texts_of(schema, tuple(latest[name] for name in schema.names))
+
+
+def dumps(document: Any) -> bytes:
+    """JSON bytes. A finite double keeps a fraction or an exponent, so that clients do not read an integer."""
+    return orjson.dumps(document)

@@ -1,0 +1,130 @@
+"""Query Entities: a filter becomes a range of keys and a residue, a page is read, and a token says where the next begins.
+
+Tokens are positions, not rows, so they still work when their row is gone, and they fit into a header.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from adapters.azuretable import filters, limits, payloads
+from adapters.azuretable.addresses import EntitySet
+from adapters.azuretable.calls import Answer, Call, find_table
+from adapters.azuretable.entities import shape_reader
+from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.shared_access import Action, SharedAccess
+from adapters.azuretable.values import view
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange, Page, PageLimits, Read
+from gateway.model.keys import Position
+from gateway.model.predicates import ALWAYS, And, Compare, Comparison, Literal, Or, Predicate
+from gateway.model.ranges import KeyRange, narrow
+from gateway.model.tables import Table
+from gateway.model.values import Kind, Value
+
+_REFUSED_OPTIONS = (
+    "$orderby",
+    "$skip",
+    "$expand",
+    "$inlinecount",
+    "$count",
+    "$skiptoken",
+    "$apply",
+    "$search",
+)
+
+
+def query(call: Call, resource: EntitySet) -> Exchange:
+    """GET /T()"""
+    call.grant.check(Action.QUERY, resource.table)
+    shape_of = shape_reader(call)
+    check_options(call)
+    top = top_of(call)
+    table = yield from find_table(call, resource.table)
+    shape = shape_of(table)
+    page = Page([], 0, 0, None, None)
+    if top:
+        page = yield from one(_read(call, table, top))
+    headers = [("Content-Type", payloads.content_type(shape.level))]
+    if page.next is not None:
+        partition, sort = page.next.position
+        headers.append(("x-ms-continuation-NextPartitionKey", token_of(partition)))
+        headers.append(("x-ms-continuation-NextRowKey", token_of(sort)))
+    return Answer(200, headers, payloads.dumps(shape.many(page.rows)))
+
+
+def _read(call: Call, table: Table, top: int) -> Read:
+    predicate = filters.read(call.options.get("$filter", ""), table.key_schema)
+    if call.grant.access is not None:
+        predicate = _within_grant(predicate, call.grant.access, table)
+    key_range, residue = narrow(predicate, table.key_schema)
+    resume = _resumption(call)
+    if resume is not None:
+        key_range = KeyRange(max(key_range.lower, resume), key_range.upper)
+    page_limits = PageLimits(returned=top, seconds=limits.PAGE_MAX_SECONDS, peek=True)
+    return Read(table, key_range, page_limits, filter=residue, view=view)
+
+
+def _resumption(call: Call) -> Position | None:
+    partition = call.options.get("NextPartitionKey")
+    if not partition:
+        return None
+    row = call.options.get("NextRowKey", "")
+    return Position(bytes_of(partition), bytes_of(row) if row else b"")
+
+
+def check_options(call: Call) -> None:
+    """Refuse the OData options that the service has not. Raises ServiceError NotImplemented."""
+    if any(name in call.options for name in _REFUSED_OPTIONS):
+        raise ServiceError("NotImplemented")
+
+
+def top_of(call: Call) -> int:
+    """How many a page may hold: $top, or the most. Raises ServiceError InvalidInput."""
+    text = call.options.get("$top", "")
+    if not text:
+        return limits.PAGE_MAX_ENTITIES
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) > limits.PAGE_MAX_ENTITIES:
+        raise ServiceError("InvalidInput")
+    return int(text)
+
+
+def token_of(data: bytes) -> str:
+    """A continuation token: version, length, base64url, in characters that headers and queries carry unchanged."""
+    text = base64.urlsafe_b64encode(data).decode().rstrip("=")
+    return f"1!{len(text)}!{text}"
+
+
+def bytes_of(token: str) -> bytes:
+    """What a continuation token holds. Raises ServiceError InvalidInput."""
+    try:
+        version, length, text = token.split("!")
+        if version != "1" or int(length) != len(text):
+            raise ValueError(token)
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        raise ServiceError("InvalidInput") from None
+
+
+def _within_grant(predicate: Predicate, access: SharedAccess, table: Table) -> Predicate:
+    """The predicate, and only inside the key range of a shared access signature. Bounds are inclusive."""
+    parts: list[Predicate] = []
+    for bound, beyond, inside in (
+        (access.lower, Comparison.GT, Comparison.GE),
+        (access.upper, Comparison.LT, Comparison.LE),
+    ):
+        if bound is None:
+            continue
+        partition = _key(table, 0, inside, bound[0])
+        parts.append(partition)
+        if bound[1] is not None:
+            parts.append(Or((_key(table, 0, beyond, bound[0]), _key(table, 1, inside, bound[1]))))
+    if not parts:
+        return predicate
+    return And((*parts, predicate)) if predicate is not ALWAYS else And(tuple(parts))
+
+
+def _key(table: Table, which: int, comparison: Comparison, text: str) -> Predicate:
+    operand = filters.key_operand(table.key_schema, which)
+    return Compare(operand, comparison, Literal(Value(Kind.TEXT, text)))

@@ -1,0 +1,69 @@
+"""The service as a whole: its properties, statistics of the secondary, and CORS preflights."""
+
+from __future__ import annotations
+
+from email.utils import formatdate
+
+from adapters.azuretable import cors, documents
+from adapters.azuretable.addresses import Service
+from adapters.azuretable.calls import Answer, Call
+from adapters.azuretable.documents import DEFAULT_PROPERTIES, Properties
+from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.shared_access import Action
+from gateway.engine.engine import one
+from gateway.http import Request
+from gateway.model.commands import Exchange, GetProperties, PutProperties
+
+_XML = ("Content-Type", "application/xml")
+
+
+def get_properties(call: Call, resource: Service) -> Exchange:
+    """GET /?restype=service&comp=properties"""
+    call.grant.check(Action.READ_SERVICE)
+    properties = yield from load(call.namespace, call.address.account)
+    return Answer(200, [_XML], documents.properties_xml(properties))
+
+
+def set_properties(call: Call, resource: Service) -> Exchange:
+    """PUT /?restype=service&comp=properties"""
+    call.grant.check(Action.WRITE_SERVICE)
+    changed = documents.read_properties(call.request.body)
+    properties = yield from load(call.namespace, call.address.account)
+    name = _store_name(call.address.account)
+    yield from one(PutProperties(call.namespace, name, {**properties, **changed}))
+    return Answer(202)
+
+
+def get_statistics(call: Call, resource: Service) -> Exchange:
+    """GET /?restype=service&comp=stats, of the secondary only"""
+    call.grant.check(Action.READ_SERVICE)
+    if not call.address.secondary:
+        raise ServiceError("InvalidQueryParameterValue")
+    yield from ()
+    synchronised_at = formatdate(call.house.now_ms() // 1000, usegmt=True)
+    return Answer(200, [_XML], documents.statistics_xml(synchronised_at))
+
+
+def load(namespace: str, account: str) -> Exchange:
+    """The properties of an account."""
+    stored: Properties | None = yield from one(GetProperties(namespace, _store_name(account)))
+    return DEFAULT_PROPERTIES if stored is None else {**DEFAULT_PROPERTIES, **stored}
+
+
+def _store_name(account: str) -> str:
+    return f"azuretable/{account}"
+
+
+def preflight(request: Request, namespace: str, account: str) -> Exchange:
+    """OPTIONS of anything. Never authenticated: browsers send no credentials with it."""
+    origin = request.header("origin")
+    method = request.header("access-control-request-method")
+    if not origin or not method:
+        raise ServiceError("MissingRequiredHeader", "A required CORS header is not present.")
+    properties = yield from load(namespace, account)
+    headers = cors.preflight(
+        properties["Cors"], origin, method, request.header("access-control-request-headers")
+    )
+    if headers is None:
+        raise ServiceError("CorsPreflightFailure")
+    return Answer(200, headers)

@@ -1,0 +1,259 @@
+"""Shared access signatures: what a token says, whether it was signed by the account, and what it allows.
+
+Pure. Knows service SAS (one table, perhaps a range of keys), account SAS, and stored access policies as plain values; does
+not know where policies are stored. Source: "Create a service SAS", "Create an account SAS", "Delegate access with SAS".
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.values import TICKS_PER_SECOND, UNIX_EPOCH_TICKS, parse_datetime
+
+Bound = tuple[str, str | None]
+"""(PartitionKey, RowKey or None: the whole partition); bounds are inclusive."""
+
+
+class Action(Enum):
+    """What a request wants: (letters a service SAS needs, letters an account SAS needs all of, resource type there).
+
+    None in place of letters: that kind of token is never enough. Letters separated by "|" are alternatives.
+    """
+
+    QUERY = ("r", "r", "o")
+    INSERT = ("a", "a", "o")
+    UPDATE = ("u", "u", "o")
+    DELETE = ("d", "d", "o")
+    UPSERT = ("au", "au", "o")
+    LIST_TABLES = (None, "l", "c")
+    CREATE_TABLE = (None, "c|w", "c")
+    DELETE_TABLE = (None, "d", "c")
+    READ_SERVICE = (None, "r", "s")
+    WRITE_SERVICE = (None, "w", "s")
+    ACCESS_POLICY = (None, None, "c")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A stored access policy. Times are service timestamps; an empty part is as good as an absent one."""
+
+    id: str
+    start: str | None = None
+    expiry: str | None = None
+    permission: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedAccess:
+    """A token whose signature is good. `table` is lower-case, None for account tokens; times in seconds since 1970."""
+
+    table: str | None
+    permissions: str | None
+    starts: float | None
+    expires: float | None
+    resource_types: str = ""
+    policy_id: str | None = None
+    lower: Bound | None = None
+    upper: Bound | None = None
+
+    def under(self, policies: Iterable[Policy], now: float) -> SharedAccess:
+        """The token with the parts that its stored policy gives. Raises ServiceError AuthenticationFailed."""
+        if self.policy_id is None:
+            return self
+        for policy in policies:
+            if policy.id == self.policy_id:
+                break
+        else:
+            raise ServiceError("AuthenticationFailed")
+        given = (self.permissions, self.starts, self.expires)
+        stored = (policy.permission or None, _time_or_none(policy.start), _time_or_none(policy.expiry))
+        if any(mine is not None and theirs is not None for mine, theirs in zip(given, stored, strict=True)):
+            raise ServiceError("AuthenticationFailed")
+        permissions, starts, expires = (
+            mine if mine is not None else theirs for mine, theirs in zip(given, stored, strict=True)
+        )
+        complete = replace(self, permissions=permissions, starts=starts, expires=expires, policy_id=None)  # type: ignore[arg-type]
+        complete.check_times(now)
+        return complete
+
+    def check_times(self, now: float) -> None:
+        """Raises ServiceError AuthenticationFailed before its start, after its expiry, or without one."""
+        if self.permissions is None or self.expires is None or now >= self.expires:
+            raise ServiceError("AuthenticationFailed")
+        if self.starts is not None and now < self.starts:
+            raise ServiceError("AuthenticationFailed")
+
+    def check(self, action: Action, table: str | None) -> None:
+        """Raises ServiceError: the code says what is missing."""
+        of_table, of_account, resource_type = action.value
+        permissions = self.permissions or ""
+        if self.table is not None:
+            if table is None or table.lower() != self.table or of_table is None:
+                raise ServiceError("AuthorizationFailure")
+            if not _has_letters(permissions, of_table):
+                raise ServiceError("AuthorizationPermissionMismatch")
+            return
+        if of_account is None:
+            raise ServiceError("AuthorizationFailure")
+        if resource_type not in self.resource_types:
+            raise ServiceError("AuthorizationResourceTypeMismatch")
+        if not _has_letters(permissions, of_account):
+            raise ServiceError("AuthorizationPermissionMismatch")
+
+    def covers(self, partition_key: str, row_key: str) -> bool:
+        """Whether an entity is inside the token's range of keys."""
+        key = (partition_key, row_key)
+        if self.lower is not None and key < (self.lower[0], self.lower[1] or ""):
+            return False
+        if self.upper is None:
+            return True
+        partition, row = self.upper
+        return partition_key <= partition if row is None else key <= (partition, row)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What an authenticated caller may do: everything (an account key, a bearer token), or what a token says."""
+
+    access: SharedAccess | None = None
+
+    def check(self, action: Action, table: str | None = None) -> None:
+        """Raises ServiceError where the grant does not reach."""
+        if self.access is not None:
+            self.access.check(action, table)
+
+    def check_key(self, partition_key: str, row_key: str) -> None:
+        """Raises ServiceError AuthorizationFailure for an entity outside the token's range."""
+        if self.access is not None and not self.access.covers(partition_key, row_key):
+            raise ServiceError("AuthorizationFailure")
+
+
+def _has_letters(permissions: str, needed: str) -> bool:
+    return any(all(letter in permissions for letter in choice) for choice in needed.split("|"))
+
+
+# Reading a token
+
+_VERSION_WITH_PREFIX = "2015-04-05"  # from here "/table" in the resource, and sip, spr; and account SAS
+_VERSION_WITH_SCOPE = "2020-12-06"  # from here account SAS sign the encryption scope too
+_VERSION = re.compile(r"\d{4}-\d\d-\d\d")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,7})?)?(Z|[+-]\d\d:\d\d))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """Who may have signed: the account's name and its keys."""
+
+    account: str
+    keys: tuple[bytes, ...]
+
+    def made(self, signature: str, text: str) -> bool:
+        """Whether one of the keys made this signature of the text. Constant time per key."""
+        message = text.encode("utf-8", "surrogatepass")
+        sent = signature.encode("utf-8", "surrogatepass")
+        good = False
+        for key in self.keys:
+            good |= hmac.compare_digest(b64encode(hmac.digest(key, message, "sha256")), sent)
+        return good
+
+
+def read(options: Mapping[str, str], signer: Signer, client: str, secure: bool) -> SharedAccess:
+    """The token in a query. Raises ServiceError: 403 with the code of what is wrong. Times are not looked at yet if a stored
+    policy has a say in them."""
+    version = options.get("sv", "")
+    if not _VERSION.fullmatch(version) or not options.get("sig"):
+        raise ServiceError("AuthenticationFailed")
+    _check_circumstances(options, client, secure)
+    access = (
+        _read_service(options, signer, version)
+        if "tn" in options
+        else _read_account(options, signer, version)
+    )
+    return access
+
+
+def _check_circumstances(options: Mapping[str, str], client: str, secure: bool) -> None:
+    protocol = options.get("spr", "")
+    if protocol not in ("", "https", "https,http", "http,https"):
+        raise ServiceError("AuthenticationFailed")
+    if protocol == "https" and not secure:
+        raise ServiceError("AuthorizationProtocolMismatch")
+    if options.get("sip") and not _is_within(client, options["sip"]):
+        text = f"This request is not authorized to perform this operation using this source IP {client}."
+        raise ServiceError("AuthorizationSourceIPMismatch", text)
+
+
+def _is_within(client: str, allowed: str) -> bool:
+    lowest, _, highest = allowed.partition("-")
+    try:
+        address = ipaddress.ip_address(client)
+        bounds = ipaddress.ip_address(lowest), ipaddress.ip_address(highest or lowest)
+    except ValueError:
+        raise ServiceError("AuthenticationFailed") from None
+    if not address.version == bounds[0].version == bounds[1].version:
+        return False
+    return int(bounds[0]) <= int(address) <= int(bounds[1])
+
+
+def _read_service(options: Mapping[str, str], signer: Signer, version: str) -> SharedAccess:
+    table = options["tn"].lower()
+    sp, st, se, si = (options.get(name, "") for name in ("sp", "st", "se", "si"))
+    spk, srk, epk, erk = (options.get(name) for name in ("spk", "srk", "epk", "erk"))
+    bounds = [text or "" for text in (spk, srk, epk, erk)]
+    if version >= _VERSION_WITH_PREFIX:
+        resource = f"/table/{signer.account}/{table}"
+        lines = [sp, st, se, resource, si, options.get("sip", ""), options.get("spr", ""), version, *bounds]
+    else:
+        lines = [sp, st, se, f"/{signer.account}/{table}", si, version, *bounds]
+    if not signer.made(options["sig"], "\n".join(lines)):
+        raise ServiceError("AuthenticationFailed")
+    if (srk and spk is None) or (erk and epk is None) or not set(sp) <= set("raud"):
+        raise ServiceError("AuthenticationFailed")
+    return SharedAccess(
+        table=table,
+        permissions=sp or None,
+        starts=_time_or_none(st),
+        expires=_time_or_none(se),
+        policy_id=si or None,
+        lower=None if spk is None else (spk, srk),
+        upper=None if epk is None else (epk, erk),
+    )
+
+
+def _read_account(options: Mapping[str, str], signer: Signer, version: str) -> SharedAccess:
+    names = ("sp", "ss", "srt", "st", "se", "sip", "spr")
+    found = [options.get(name, "") for name in names]
+    lines = [signer.account, *found, version]
+    if version >= _VERSION_WITH_SCOPE:
+        lines.append(options.get("ses", ""))
+    if not signer.made(options["sig"], "\n".join(lines) + "\n"):
+        raise ServiceError("AuthenticationFailed")
+    permissions, services, resource_types, starts, expires = found[:5]
+    if version < _VERSION_WITH_PREFIX:
+        raise ServiceError("AuthenticationFailed")
+    if "t" not in services:
+        raise ServiceError("AuthorizationServiceMismatch")
+    return SharedAccess(
+        table=None,
+        permissions=permissions or None,
+        starts=_time_or_none(starts),
+        expires=_time_or_none(expires),
+        resource_types=resource_types,
+    )
+
+
+def _time_or_none(text: str | None) -> float | None:
+    """Seconds since 1970 of a token's time; None if it has none. Raises ServiceError AuthenticationFailed."""
+    if not text:
+        return None
+    ticks = parse_datetime(text) if _TIME.fullmatch(text) else None
+    if ticks is None:
+        raise ServiceError("AuthenticationFailed")
+    return (ticks - UNIX_EPOCH_TICKS) / TICKS_PER_SECOND

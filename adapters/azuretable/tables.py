@@ -1,0 +1,151 @@
+"""Tables: query, create, delete, and their stored access policies."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from adapters.azuretable import documents, filters, keys, limits, payloads
+from adapters.azuretable.addresses import EntitySet, TableEntry, TableSet, check_table_name
+from adapters.azuretable.calls import Answer, Call, find_table
+from adapters.azuretable.entities import preference_of
+from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.payloads import Level
+from adapters.azuretable.queries import bytes_of, check_options, token_of, top_of
+from adapters.azuretable.shared_access import Action, Policy
+from gateway.engine.engine import one
+from gateway.model.commands import AlterTable, CreateTable, DropTable, Exchange, ListTables
+from gateway.model.errors import TableMissing
+from gateway.model.keys import Position
+from gateway.model.predicates import holds
+from gateway.model.rows import Contents, Row
+from gateway.model.tables import State, Table
+from gateway.model.values import text
+
+DIALECT = "azuretable"
+
+
+def query(call: Call, resource: TableSet) -> Exchange:
+    """GET /Tables"""
+    call.grant.check(Action.LIST_TABLES)
+    level = payloads.level_of(call.options.get("$format") or call.request.header("accept"))
+    check_options(call)
+    top = top_of(call)
+    predicate = filters.read(call.options.get("$filter", ""), keys.OWN_SCHEMA)
+    token = call.options.get("NextTableName")
+    after = bytes_of(token).decode("utf-8", "replace") if token else ""
+    found: list[Table] = []
+    more = top > 0
+    while more and len(found) <= top:
+        tables = yield from one(
+            ListTables(call.namespace, after, limits.PAGE_MAX_ENTITIES + 1, by_azure_name=True)
+        )
+        more = len(tables) > limits.PAGE_MAX_ENTITIES
+        found += [table for table in tables if _is_shown(call, table) and holds(predicate, _as_row(table))]
+        after = tables[-1].azure_name if tables else after
+    headers = [("Content-Type", payloads.content_type(level))]
+    if len(found) > top > 0:
+        found = found[:top]
+        headers.append(("x-ms-continuation-NextTableName", token_of(found[-1].azure_name.encode())))
+    members = [_member(call, level, table.azure_name) for table in found]
+    head = {} if level is Level.NONE else {"odata.metadata": f"{call.origin}/$metadata#Tables"}
+    return Answer(200, headers, payloads.dumps({**head, "value": members}))
+
+
+def _is_shown(call: Call, table: Table) -> bool:
+    return table.state_at(call.house.now_ms()) is not State.DELETING
+
+
+def _as_row(table: Table) -> Row:
+    return Row(Position(b"", b""), Contents.of_values({"TableName": text(table.azure_name)}), 0)
+
+
+def _member(call: Call, level: Level, name: str) -> dict[str, Any]:
+    if level is not Level.FULL:
+        return {"TableName": name}
+    return {
+        "odata.type": f"{call.address.account}.Tables",
+        "odata.id": f"{call.origin}/Tables('{name}')",
+        "odata.editLink": f"Tables('{name}')",
+        "TableName": name,
+    }
+
+
+def _one(call: Call, level: Level, name: str) -> bytes:
+    head = {} if level is Level.NONE else {"odata.metadata": f"{call.origin}/$metadata#Tables/@Element"}
+    return payloads.dumps({**head, **_member(call, level, name)})
+
+
+def get(call: Call, resource: TableEntry) -> Exchange:
+    """GET /Tables('T')"""
+    call.grant.check(Action.LIST_TABLES)
+    level = payloads.level_of(call.options.get("$format") or call.request.header("accept"))
+    table = yield from _existing(call, resource.name)
+    return Answer(200, [("Content-Type", payloads.content_type(level))], _one(call, level, table.azure_name))
+
+
+def create(call: Call, resource: TableSet) -> Exchange:
+    """POST /Tables"""
+    call.grant.check(Action.CREATE_TABLE)
+    level = payloads.level_of(call.options.get("$format") or call.request.header("accept"))
+    name = dict(payloads.parse_object(call.request.body)).get("TableName")
+    if name is None:
+        raise ServiceError("PropertiesNeedValue")
+    if not isinstance(name, str):
+        raise ServiceError("InvalidInput")
+    check_table_name(name)
+    if name.lower() == "tables":
+        raise ServiceError("InvalidResourceName")
+    yield from one(CreateTable(DIALECT, call.namespace, name, keys.OWN_SCHEMA, ignoring_case=True))
+    location = f"{call.origin}/Tables('{name}')"
+    headers = [("Location", location)]
+    preference = preference_of(call)
+    if preference is not None:
+        headers.append(("Preference-Applied", preference))
+    if preference == "return-no-content":
+        return Answer(204, [*headers, ("DataServiceId", location)])
+    headers.append(("Content-Type", payloads.content_type(level)))
+    return Answer(201, headers, _one(call, level, name))
+
+
+def delete(call: Call, resource: TableEntry) -> Exchange:
+    """DELETE /Tables('T')"""
+    call.grant.check(Action.DELETE_TABLE)
+    table = yield from _existing(call, resource.name)
+    delay_ms = int(call.house.settings.table_deletion_delay * 1000)
+    yield from one(DropTable(table, delay_ms))
+    return Answer(204)
+
+
+def _existing(call: Call, name: str) -> Exchange:
+    """The table as an entry of the set of tables: a missing one is a missing resource."""
+    try:
+        return (yield from find_table(call, name))
+    except TableMissing:
+        raise ServiceError("ResourceNotFound") from None
+
+
+def get_access_policies(call: Call, resource: EntitySet) -> Exchange:
+    """GET or HEAD of /T?comp=acl"""
+    call.grant.check(Action.ACCESS_POLICY, resource.table)
+    table = yield from find_table(call, resource.table)
+    body = b"" if call.method == "HEAD" else documents.policies_xml(policies_of(table))
+    return Answer(200, [("Content-Type", "application/xml")], body)
+
+
+def set_access_policies(call: Call, resource: EntitySet) -> Exchange:
+    """PUT /T?comp=acl"""
+    call.grant.check(Action.ACCESS_POLICY, resource.table)
+    policies = documents.read_policies(call.request.body)
+    table = yield from find_table(call, resource.table)
+    own = {
+        **table.properties.get(DIALECT, {}),
+        "policies": [dataclasses.asdict(policy) for policy in policies],
+    }
+    yield from one(AlterTable(DIALECT, table, properties={DIALECT: own}))
+    return Answer(204)
+
+
+def policies_of(table: Table) -> list[Policy]:
+    """A table's stored access policies."""
+    return [Policy(**stored) for stored in table.properties.get(DIALECT, {}).get("policies", ())]

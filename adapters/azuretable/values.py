@@ -1,0 +1,293 @@
+"""Values on this wire: JSON with OData types <-> Value, total in both directions.
+
+`read` takes what clients send, with every tolerance of the service. `view` is how Azure sees values of the other dialects:
+exactly, or as text, never rounded. `SPELLINGS` renders a viewed value. Knows nothing of entities.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from adapters.azuretable import limits
+from adapters.azuretable.errors import ServiceError
+from gateway.model import bodies
+from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal_text
+
+TICKS_PER_SECOND = 10_000_000
+TICKS_PER_DAY = 86_400 * TICKS_PER_SECOND
+UNIX_EPOCH_TICKS = (date(1970, 1, 1).toordinal() - 1) * TICKS_PER_DAY
+
+_MIN_TICKS = (date(limits.DATETIME_MIN_YEAR, 1, 1).toordinal() - 1) * TICKS_PER_DAY
+_MAX_TICKS = date.max.toordinal() * TICKS_PER_DAY - 1
+_INT32 = range(-(2**31), 2**31)
+_INT64 = range(-(2**63), 2**63)
+_DATETIME = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,7})\d*)?)?)?(?:([Zz])|([+-])(\d\d):?(\d\d))?",
+    re.ASCII,
+)
+_GUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+_INTEGER = re.compile(r"[+-]?\d{1,30}", re.ASCII)
+_DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NAMED_DOUBLES = {
+    "NaN": math.nan,
+    "Infinity": math.inf,
+    "INF": math.inf,
+    "-Infinity": -math.inf,
+    "-INF": -math.inf,
+}
+
+
+# From the wire
+
+
+def read(wire: Any, edm: str | None) -> Value | None:
+    """The value of a JSON member with its `@odata.type`, or None: null.
+
+    Raises ServiceError InvalidInput, PropertyValueTooLarge.
+    """
+    if wire is None:
+        return None
+    if edm is not None:
+        reader = _READERS.get(edm)
+        if reader is None:
+            raise ServiceError("InvalidInput")
+        return reader(wire)
+    if isinstance(wire, str):
+        return _read_string(wire)
+    if isinstance(wire, bool):
+        return TRUE if wire else FALSE
+    if isinstance(wire, int):
+        return _read_int32(wire)
+    if isinstance(wire, float):
+        return _read_double(wire)
+    raise ServiceError("InvalidInput")  # arrays and objects
+
+
+def _read_string(wire: Any) -> Value:
+    if not isinstance(wire, str):
+        raise ServiceError("InvalidInput")
+    if len(wire) > limits.STRING_MAX_UNITS // 2 and utf16_units(wire) > limits.STRING_MAX_UNITS:
+        raise ServiceError("PropertyValueTooLarge")
+    return Value(Kind.TEXT, wire)
+
+
+def _read_int32(wire: Any) -> Value:
+    return Value(Kind.INT32, _integer(wire, _INT32))
+
+
+def _read_int64(wire: Any) -> Value:
+    return Value(Kind.INT64, _integer(wire, _INT64))
+
+
+def _integer(wire: Any, allowed: range) -> int:
+    if isinstance(wire, str) and _INTEGER.fullmatch(wire):
+        wire = int(wire)
+    if not isinstance(wire, int) or isinstance(wire, bool) or wire not in allowed:
+        raise ServiceError("InvalidInput")
+    return wire
+
+
+def _read_double(wire: Any) -> Value:
+    if isinstance(wire, str):
+        if wire in _NAMED_DOUBLES:
+            return Value(Kind.DOUBLE, _NAMED_DOUBLES[wire])
+        if not _DOUBLE.fullmatch(wire):
+            raise ServiceError("InvalidInput")
+    elif not isinstance(wire, int | float) or isinstance(wire, bool):
+        raise ServiceError("InvalidInput")
+    try:
+        number = float(wire)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ServiceError("InvalidInput")
+    return Value(Kind.DOUBLE, number)
+
+
+def _read_boolean(wire: Any) -> Value:
+    if isinstance(wire, str) and wire.lower() in ("true", "false"):
+        wire = wire.lower() == "true"
+    if not isinstance(wire, bool):
+        raise ServiceError("InvalidInput")
+    return TRUE if wire else FALSE
+
+
+def _read_datetime(wire: Any) -> Value:
+    ticks = parse_datetime(wire) if isinstance(wire, str) else None
+    if ticks is None:
+        raise ServiceError("InvalidInput")
+    return Value(Kind.DATETIME, ticks)
+
+
+def _read_guid(wire: Any) -> Value:
+    if not isinstance(wire, str) or not _GUID.fullmatch(wire):
+        raise ServiceError("InvalidInput")
+    return Value(Kind.GUID, UUID(wire))
+
+
+def _read_binary(wire: Any) -> Value:
+    if not isinstance(wire, str):
+        raise ServiceError("InvalidInput")
+    try:
+        data = base64.b64decode(wire, validate=True)
+    except (binascii.Error, ValueError):
+        raise ServiceError("InvalidInput") from None
+    if len(data) > limits.BINARY_MAX_BYTES:
+        raise ServiceError("PropertyValueTooLarge")
+    return Value(Kind.BYTES, data)
+
+
+_READERS: dict[str, Callable[[Any], Value]] = {
+    "Edm.String": _read_string,
+    "Edm.Int32": _read_int32,
+    "Edm.Int64": _read_int64,
+    "Edm.Double": _read_double,
+    "Edm.Boolean": _read_boolean,
+    "Edm.DateTime": _read_datetime,
+    "Edm.Guid": _read_guid,
+    "Edm.Binary": _read_binary,
+}
+
+
+def utf16_units(text: str) -> int:
+    """Length in UTF-16 code units, which is how the service measures text."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def parse_datetime(text: str) -> int | None:
+    """Ticks of 100 ns since 0001-01-01 of an ISO 8601 moment (UTC where it names no offset), or None: none in
+    1601-01-01 .. 9999-12-31."""
+    found = _DATETIME.fullmatch(text)
+    if found is None:
+        return None
+    year, month, day, hour, minute, second, fraction, _, sign, offset_hours, offset_minutes = found.groups()
+    try:
+        days = date(int(year), int(month), int(day)).toordinal() - 1
+    except ValueError:
+        return None
+    hours, minutes, seconds = int(hour or 0), int(minute or 0), int(second or 0)
+    if hours > 23 or minutes > 59 or seconds > 59:
+        return None
+    ticks = days * TICKS_PER_DAY + (hours * 3600 + minutes * 60 + seconds) * TICKS_PER_SECOND
+    if fraction:
+        ticks += int(fraction.ljust(7, "0"))
+    if sign:
+        offset = (int(offset_hours) * 60 + int(offset_minutes)) * 60 * TICKS_PER_SECOND
+        ticks += -offset if sign == "+" else offset
+    return ticks if _MIN_TICKS <= ticks <= _MAX_TICKS else None
+
+
+# To the wire
+
+
+def datetime_text(ticks: int) -> str:
+    """A DateTime as .NET writes it: up to seven digits of a second, none where they are all zero."""
+    text = timestamp_text(ticks)[:-1]
+    return text.rstrip("0").rstrip(".") + "Z"
+
+
+def timestamp_text(ticks: int) -> str:
+    """A moment with all seven digits: `Timestamp` and ETags."""
+    days, of_day = divmod(ticks, TICKS_PER_DAY)
+    seconds, fraction = divmod(of_day, TICKS_PER_SECOND)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    return f"{date.fromordinal(days + 1).isoformat()}T{hour:02}:{minute:02}:{second:02}.{fraction:07}Z"
+
+
+def _double_json(number: float) -> float | str:
+    if math.isfinite(number):
+        return number
+    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+
+
+def view(value: Value) -> Value:
+    """How Azure sees a stored value: numbers by the narrowest type that holds them exactly, documents as typed JSON text.
+
+    NULL stays NULL, which Azure shows as an absent property.
+    """
+    kind = value.kind
+    if kind in _OWN:
+        return value
+    if kind is Kind.DECIMAL:
+        return _view_decimal(value.data)
+    if kind is Kind.NULL:
+        return NULL
+    return Value(Kind.TEXT, orjson.dumps(bodies.tagged(value)).decode())
+
+
+def _view_decimal(number: Decimal) -> Value:
+    if -20 < number.adjusted() < 20 and number == number.to_integral_value():
+        whole = int(number)
+        if whole in _INT32:
+            return Value(Kind.INT32, whole)
+        if whole in _INT64:
+            return Value(Kind.INT64, whole)
+    double = float(number)
+    if math.isfinite(double) and Decimal(repr(double)) == number:
+        return Value(Kind.DOUBLE, double)
+    return Value(Kind.TEXT, decimal_text(number))
+
+
+_OWN = frozenset(
+    {
+        Kind.TEXT,
+        Kind.BYTES,
+        Kind.BOOL,
+        Kind.INT32,
+        Kind.INT64,
+        Kind.DOUBLE,
+        Kind.DATETIME,
+        Kind.GUID,
+    }
+)
+
+
+def _same(data: Any) -> Any:
+    return data
+
+
+SPELLINGS: dict[Kind, tuple[str | None, Callable[[Any], Any]]] = {
+    Kind.TEXT: (None, _same),
+    Kind.BOOL: (None, _same),
+    Kind.INT32: (None, _same),
+    Kind.DOUBLE: ("Edm.Double", _double_json),  # annotated only where the JSON is a string
+    Kind.INT64: ("Edm.Int64", str),
+    Kind.DATETIME: ("Edm.DateTime", datetime_text),
+    Kind.GUID: ("Edm.Guid", str),
+    Kind.BYTES: ("Edm.Binary", lambda data: base64.b64encode(data).decode()),
+}
+"""Kind -> its `@odata.type` where JSON does not show the type, and data -> JSON."""
+
+
+def size_bytes(value: Value) -> int:
+    """Bytes that a value counts towards the 1 MiB of an entity.
+
+    Source: "How to calculate the size of an entity", Windows Azure Storage Team Blog, as in protocols/azure-table.md 6.
+    """
+    kind, data = value
+    match kind:
+        case Kind.TEXT:
+            return 2 * utf16_units(data) + 4
+        case Kind.BYTES:
+            return len(data) + 4
+        case Kind.INT32:
+            return 4
+        case Kind.GUID:
+            return 16
+        case Kind.BOOL:
+            return 1
+        case Kind.INT64 | Kind.DOUBLE | Kind.DATETIME:
+            return 8
+        case _:
+            return size_bytes(view(value)) if kind is not Kind.NULL else 0
