@@ -467,10 +467,9 @@ def render_values(values: Mapping[str, Value]) -> dict[str, Any]:
 
 def render_row(row: Row) -> bytes:
     """A row as the JSON of a wire item: its stored body where that is DynamoDB's own, else through `view`."""
-    contents = row.contents
-    if contents.is_native:
-        return contents.body
-    return orjson.dumps(render_values(contents.latest))
+    if row.is_native:
+        return row.body
+    return orjson.dumps(render_values(row.latest))
 
 
 def number_text(number: Decimal | int) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 
-from gateway.model.commands import Get, Page, PageLimits, Read, ReadAll
+from gateway.model.commands import Get, Page, Read, ReadAll
 from gateway.model.errors import GatewayError, IndexMissing, StaleTable, TableBusy
 from gateway.model.predicates import ALWAYS, holds
 from gateway.model.rows import Row
 from gateway.model.tables import State, Table
 from gateway.store import rows
 from gateway.store.databases import Session
-from gateway.store.scans import Found, Walk, entries_source, rows_source
+from gateway.store.scans import Chunk, Columns, Source, StoredRow, Walk, entries_source, rows_source
 from gateway.store.store import Store
 
 Reading = Get | ReadAll | Read
@@ -69,47 +70,103 @@ def _refusal(command: Reading, stale: set[int], now_ms: int) -> GatewayError | N
 
 
 def _page(session: Session, command: Read) -> Page:
-    limits = command.limits
-    deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
-    shown = None if command.index is None or command.whole_rows else command.index.shown
-    returned: list[Row] = []
-    scanned = size = 0
-    last: Row | None = None
-    for found in _walk(session, command):
-        if scanned and _is_full(limits, scanned, len(returned), size + found.size_bytes, deadline):
-            return Page(returned, scanned, size, last, found.row if limits.peek else None)
-        scanned += 1
-        size += found.size_bytes
-        last = found.row
-        row = found.row if shown is None else projected(found.row, shown)
-        if command.filter is ALWAYS or holds(command.filter, row, command.view):
-            returned.append(row)
-        if scanned == limits.scanned and not limits.peek:
-            return Page(returned, scanned, size, last, None)
-    return Page(returned, scanned, size, None, None)
-
-
-def _is_full(limits: PageLimits, scanned: int, returned: int, size_bytes: int, deadline: float | None) -> bool:
-    return (
-        (limits.scanned is not None and scanned >= limits.scanned)
-        or (limits.returned is not None and returned >= limits.returned)
-        or (limits.size_bytes is not None and size_bytes > limits.size_bytes)
-        or (deadline is not None and time.monotonic() > deadline)
-    )
-
-
-def _walk(session: Session, command: Read) -> Iterator[Found]:
     if command.index is None:
         source = rows_source(command.table.id)
     else:
         source = entries_source(command.table.id, command.index.id)
+    filling = _Filling(command, source.size)
+    for chunk in _walk(session, command, source):
+        if filling.add(chunk):
+            break
+    return filling.page()
+
+
+def _walk(session: Session, command: Read, source: Source) -> Iterator[Chunk]:
     expected = command.limits.scanned
     if command.filter is ALWAYS and command.limits.returned is not None:
         expected = min(expected or command.limits.returned, command.limits.returned)
-    walk = Walk(session, source, expected)
+    walk = Walk(session, source, expected and expected + command.limits.peek)
     if command.segment is not None:
         return walk.segment(command.segment.lowest, command.segment.highest, command.after)
     return walk.range(command.range, command.reverse)
+
+
+class _Filling:
+    """A page while it fills. `size_at`: where in a row of the result its billed size stands."""
+
+    def __init__(self, command: Read, size_at: int) -> None:
+        self._command = command
+        self._limits = limits = command.limits
+        self._size_at = size_at
+        self._deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
+        shown = None if command.index is None or command.whole_rows else command.index.shown
+        self._shown = shown
+        self._is_plain = shown is None and command.filter is ALWAYS and self._deadline is None
+        self._rows: list[Row] = []
+        self._scanned = self._size = 0
+        self._last: Row | None = None
+        self._next: Row | None = None
+        self._is_stopped = False
+
+    def page(self) -> Page:
+        """The page as it stands."""
+        last = self._last if self._is_stopped else None
+        return Page(self._rows, self._scanned, self._size, last, self._next)
+
+    def add(self, chunk: Chunk) -> bool:
+        """Add rows of the result in order. Whether a limit has stopped the page."""
+        if self._is_plain:
+            chunk = chunk[self._take(chunk) :]
+            if self._is_stopped:
+                return True
+        for columns in chunk:
+            if self._add_row(columns):
+                return True
+        return False
+
+    def _take(self, chunk: Chunk) -> int:
+        """Take the first rows of a chunk together, as far as the limits on numbers allow, if no other limit is met among
+        them; how many were taken."""
+        limits = self._limits
+        most = min(limit for limit in (limits.scanned, limits.returned, sys.maxsize) if limit is not None)
+        if len(chunk) > most - self._scanned:
+            chunk = chunk[: most - self._scanned]
+        at = self._size_at
+        size = sum([columns[at] for columns in chunk])
+        if not chunk or (limits.size_bytes is not None and self._size + size > limits.size_bytes):
+            return 0
+        self._rows += map(StoredRow, chunk)
+        self._scanned += len(chunk)
+        self._size += size
+        self._last = self._rows[-1]
+        self._is_stopped = self._scanned == limits.scanned and not limits.peek
+        return len(chunk)
+
+    def _add_row(self, columns: Columns) -> bool:
+        size = columns[self._size_at]
+        found = StoredRow(columns)
+        if self._scanned and self._is_full(size):
+            self._next = found if self._limits.peek else None
+            self._is_stopped = True
+            return True
+        self._scanned += 1
+        self._size += size
+        self._last = found
+        row = found if self._shown is None else projected(found, self._shown)
+        command = self._command
+        if command.filter is ALWAYS or holds(command.filter, row, command.view):
+            self._rows.append(row)
+        self._is_stopped = self._scanned == self._limits.scanned and not self._limits.peek
+        return self._is_stopped
+
+    def _is_full(self, next_bytes: int) -> bool:
+        limits = self._limits
+        return (
+            (limits.scanned is not None and self._scanned >= limits.scanned)
+            or (limits.returned is not None and len(self._rows) >= limits.returned)
+            or (limits.size_bytes is not None and self._size + next_bytes > limits.size_bytes)
+            or (self._deadline is not None and time.monotonic() > self._deadline)
+        )
 
 
 def projected(row: Row, names: frozenset[str]) -> Row:

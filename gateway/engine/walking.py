@@ -18,14 +18,11 @@ BATCH_ROWS = 256
 
 def next_batch(session: Session, table: Table, mark: bytes | None) -> tuple[list[Row], bytes] | None:
     """The next rows after a mark (None: from the start), locked, and the new mark; None when the table is through."""
-    segment = Walk(session, rows_source(table.id), BATCH_ROWS).segment(0, SPREADS, _unpack(mark))
-    positions = []
-    for found in segment:
-        positions.append(found.row.position)
-        if len(positions) == BATCH_ROWS:
-            break
-    if not positions:
+    source = rows_source(table.id)
+    chunk = next(Walk(session, source, BATCH_ROWS).segment(0, SPREADS, _unpack(mark)), None)
+    if chunk is None:
         return None
+    positions = [source.position(columns) for columns in chunk[:BATCH_ROWS]]
     keys = sorted((table.id, position) for position in positions)
     rows.claim(session, keys)
     present = rows.fetch_many(session, keys)

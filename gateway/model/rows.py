@@ -145,6 +145,11 @@ class Row:
         return self.contents.body
 
     @property
+    def is_native(self) -> bool:
+        """Whether the body is, byte for byte, what DynamoDB shows."""
+        return self.contents.is_native
+
+    @property
     def latest(self) -> dict[str, Value]:
         return self.contents.latest
 

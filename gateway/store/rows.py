@@ -12,7 +12,7 @@ from gateway.model.keys import Position
 from gateway.model.rows import Row
 from gateway.store.databases import Session
 from gateway.store.positions import Place, place_of
-from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH, row_of
+from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH, StoredRow
 
 RowKey = tuple[int, Position]
 """(table id, position)."""
@@ -70,13 +70,13 @@ def fetch_many(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, Row]:
     found = {}
     if session.is_postgresql and len(keys) > 1:
         for columns in session.query(_GET_MANY, _arrays(keys)):
-            found[keys[columns[ROW_WIDTH] - 1]] = row_of(columns[:ROW_WIDTH])
+            found[keys[columns[ROW_WIDTH] - 1]] = StoredRow(columns)
         return found
     for table_id, position in keys:
         place = place_of(position)
         rows = session.query(_GET, (table_id, place.partition, place.sort, place.slot))
         if rows and rows[0][ROW_WIDTH - 1] is not None:
-            found[table_id, position] = row_of(rows[0])
+            found[table_id, position] = StoredRow(rows[0])
     return found
 
 
@@ -112,7 +112,7 @@ def expired(session: Session, now_ms: int, limit: int) -> list[tuple[int, Row]]:
         " ORDER BY r.expires_at_ms LIMIT ?",
         (now_ms, limit),
     )
-    return [(columns[ROW_WIDTH], row_of(columns[:ROW_WIDTH])) for columns in rows]
+    return [(columns[ROW_WIDTH], StoredRow(columns)) for columns in rows]
 
 
 def set_expiry(session: Session, rows: Iterable[tuple[int, Row]]) -> None:

@@ -1,14 +1,15 @@
 """Walking rows or index entries in key order, in either direction, by key range or by hash segment.
 
-Reads in chunks, so that a page never holds much more than it returns. Knows about clipped columns (positions.py): where
-keys tie in their columns, it orders them by their full bytes.
+Reads in chunks, so that a page never holds much more than it returns, and hands chunks on whole, so that a page of many rows
+costs little a row. Knows about clipped columns (positions.py): where keys tie in their columns, it orders them by their full
+bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from gateway.model.keys import HIGHEST, LOWEST, Position, spread_of
 from gateway.model.ranges import KeyRange
@@ -18,27 +19,69 @@ from gateway.store.positions import COLUMN_BYTES, KEPT_BYTES, lower_bound, place
 
 ROW_COLUMNS = "r.partition, r.sort, r.full_key, r.modified_at, r.expires_at_ms, r.size_bytes, r.kinds, r.body"
 ROW_WIDTH = 8
+_SIZE, _KINDS, _BODY = 5, 6, 7
 _FIRST_CHUNK, _LARGEST_CHUNK, _CHUNK_BYTES = 64, 1024, 2_000_000
 _ABOVE_TIES = HIGHEST * (COLUMN_BYTES - KEPT_BYTES + 1)
 
+Columns = tuple[Any, ...]
 
-def row_of(columns: tuple[Any, ...]) -> Row:
-    """A row from ROW_COLUMNS."""
-    partition, sort, full_key, modified_at, expires_at_ms, size, kinds, body = columns
-    return Row(position_of(partition, sort, full_key), Contents(body, kinds, size), modified_at, expires_at_ms)
+
+class StoredRow(Row):
+    """A row as it came from SQL: ROW_COLUMNS, then what the query added. Taken apart only when somebody asks for more than
+    the body, which most readers copy into their reply."""
+
+    __slots__ = ("columns",)
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+
+    def __getattr__(self, name: str) -> Any:
+        """Fill the slots of Row at the first look at one of them."""
+        columns = self.columns
+        self.position = position_of(columns[0], columns[1], columns[2])
+        self.modified_at = columns[3]
+        self.expires_at_ms = columns[4]
+        self.contents = Contents(columns[_BODY], columns[_KINDS], columns[_SIZE])
+        return object.__getattribute__(self, name)
+
+    @property
+    def body(self) -> bytes:
+        body: bytes = self.columns[_BODY]
+        return body
+
+    @property
+    def is_native(self) -> bool:
+        return self.columns[_KINDS] is None
+
+    @property
+    def size_bytes(self) -> int:
+        size: int = self.columns[_SIZE]
+        return size
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is walked: the FROM clause, with the columns `k.partition`, `k.sort`, `k.slot`, `k.full_key`."""
+    """What is walked: the FROM clause, the alias of the table that has the keys, and where in a row of the result these
+    columns stand: partition, sort, full_key, slot and size_bytes of what the source shows."""
 
     tables: str
+    alias: str
     owners: tuple[int, ...]
+    added: str
+    partition: int
+    sort: int
+    full_key: int
+    slot: int
+    size: int
+
+    def position(self, columns: Columns) -> Position:
+        """The full position in the source of a row of the result."""
+        return position_of(columns[self.partition], columns[self.sort], columns[self.full_key])
 
 
 def rows_source(table_id: int) -> Source:
     """The rows of a table."""
-    return Source("rows r WHERE r.table_id = ?", (table_id,))
+    return Source("rows r WHERE r.table_id = ?", "r", (table_id,), ", r.slot", 0, 1, 2, 8, _SIZE)
 
 
 def entries_source(table_id: int, index_id: int) -> Source:
@@ -46,20 +89,19 @@ def entries_source(table_id: int, index_id: int) -> Source:
     return Source(
         "entries k CROSS JOIN rows r WHERE k.index_id = ? AND r.table_id = ? AND r.partition = k.row_partition"
         " AND r.sort = k.row_sort AND r.slot = k.row_slot",
+        "k",
         (index_id, table_id),
+        ", k.slot, k.partition, k.sort, k.full_key, k.size_bytes",
+        9,
+        10,
+        11,
+        8,
+        12,
     )
 
 
-class Found(NamedTuple):
-    """A row, the columns by which the walk found it, the full position they stand for, and the billed size of what the
-    source shows of it."""
-
-    partition: bytes
-    sort: bytes
-    slot: int
-    position: Position
-    row: Row
-    size_bytes: int
+Chunk = list[Columns]
+"""Rows of a result: ROW_COLUMNS, then what the source adds."""
 
 
 class Walk:
@@ -68,57 +110,70 @@ class Walk:
     def __init__(self, session: Session, source: Source, expected: int | None = None) -> None:
         self._session = session
         self._source = source
-        self._alias = "r" if source.tables.startswith("rows") else "k"
-        self._chunk = min(max(expected + 1, 2), _FIRST_CHUNK * 4) if expected else _FIRST_CHUNK
+        self._chunk = min(max(expected, 1), _FIRST_CHUNK * 4) if expected else _FIRST_CHUNK
 
-    def range(self, bounds: KeyRange, reverse: bool = False) -> Iterator[Found]:
-        """Everything in a key range, in true key order."""
+    def range(self, bounds: KeyRange, reverse: bool = False) -> Iterator[Chunk]:
+        """Everything in a key range, in true key order, in chunks that are not empty."""
         if bounds.is_empty:
             return
         if bounds.lower.partition == bounds.upper.partition:
             yield from self._partition(place_of(Position(bounds.lower.partition, b"")).partition, bounds, reverse)
             return
+        source = self._source
         lower = self._column_bound(bounds.lower, lower_bound, LOWEST)
         upper = self._column_bound(bounds.upper, upper_bound, HIGHEST)
         while True:
-            for found in self._raw(lower, upper, reverse):
-                if len(found.partition) >= KEPT_BYTES:
-                    head = found.partition[:KEPT_BYTES]
-                    yield from self._tied_partitions(head, bounds, reverse)
-                    edges = (head, LOWEST), (head + _ABOVE_TIES, LOWEST)
-                    break
-                if len(found.sort) >= KEPT_BYTES:
-                    head = found.sort[:KEPT_BYTES]
-                    yield from self._tied_sorts(found.partition, head, bounds, reverse)
-                    edges = (found.partition, head), (found.partition, head + _ABOVE_TIES)
-                    break
-                yield found
-            else:
+            tied = yield from self._untied(lower, upper, reverse)
+            if tied is None:
                 return
-            lower, upper = (lower, edges[0]) if reverse else (edges[1], upper)
+            partition, sort = tied[source.partition], tied[source.sort]
+            if len(partition) >= KEPT_BYTES:
+                head = partition[:KEPT_BYTES]
+                yield from self._tied_partitions(head, bounds, reverse)
+                below, above = (head, LOWEST), (head + _ABOVE_TIES, LOWEST)
+            else:
+                head = sort[:KEPT_BYTES]
+                yield from self._tied_sorts(partition, head, bounds, reverse)
+                below, above = (partition, head), (partition, head + _ABOVE_TIES)
+            lower, upper = (lower, below) if reverse else (above, upper)
 
     @staticmethod
     def _column_bound(position: Position, clip: Any, rest: bytes) -> tuple[bytes, bytes]:
         partition, exact = clip(position.partition)
         return (partition, clip(position.sort)[0]) if exact else (partition, rest)
 
-    def _partition(self, column: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Found]:
+    def _partition(self, column: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
         """Within one partition, whose column is known exactly."""
         lower, upper = lower_bound(bounds.lower.sort)[0], upper_bound(bounds.upper.sort)[0]
         while True:
-            for found in self._raw((column, lower), (column, upper), reverse):
-                if len(found.sort) >= KEPT_BYTES:
-                    head = found.sort[:KEPT_BYTES]
-                    yield from self._tied_sorts(column, head, bounds, reverse)
-                    break
-                yield found
-            else:
+            tied = yield from self._untied((column, lower), (column, upper), reverse, of_sorts=True)
+            if tied is None:
                 return
+            head = tied[self._source.sort][:KEPT_BYTES]
+            yield from self._tied_sorts(column, head, bounds, reverse)
             lower, upper = (lower, head) if reverse else (head + _ABOVE_TIES, upper)
 
-    def _raw(self, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool) -> Iterator[Found]:
-        """In column order, which is key order up to ties."""
-        alias, way = self._alias, " DESC" if reverse else ""
+    def _untied(
+        self, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool, of_sorts: bool = False
+    ) -> Any:
+        """Chunks in column order, which is key order, up to the first row that may tie with others; returns that row, or
+        None at the end. `of_sorts`: all are of one partition, which cannot tie."""
+        source = self._source
+        for chunk in self._raw(lower, upper, reverse):
+            for at, columns in enumerate(chunk):
+                if len(columns[source.sort]) >= KEPT_BYTES or (
+                    not of_sorts and len(columns[source.partition]) >= KEPT_BYTES
+                ):
+                    if at:
+                        yield chunk[:at]
+                    return columns
+            yield chunk
+        return None
+
+    def _raw(self, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool) -> Iterator[Chunk]:
+        """Chunks in column order."""
+        source, way = self._source, " DESC" if reverse else ""
+        alias = source.alias
         while True:
             if lower[0] == upper[0]:
                 where = f"{alias}.partition = ? AND {alias}.sort >= ? AND {alias}.sort < ?"
@@ -128,68 +183,61 @@ class Walk:
                 where = f"({alias}.partition, {alias}.sort) >= (?, ?) AND ({alias}.partition, {alias}.sort) < (?, ?)"
                 bounds = (*lower, *upper)
                 order = f"{alias}.partition{way}, {alias}.sort{way}"
-            chunk = self._chunk
-            last = None
-            count = 0
-            for last in self._fetch(where, bounds, order, chunk):
-                count += 1
-                yield last
-            if count < chunk or last is None:
+            wanted = self._chunk
+            chunk = self._fetch(where, bounds, order, wanted)
+            if chunk:
+                yield chunk
+            if len(chunk) < wanted:
                 return
+            partition, sort = chunk[-1][source.partition], chunk[-1][source.sort]
             if reverse:
-                upper = (last.partition, last.sort)
+                upper = (partition, sort)
             else:
-                lower = (last.partition, last.sort + b"\x00")
+                lower = (partition, sort + b"\x00")
 
-    def _fetch(self, where: str, parameters: tuple[Any, ...], order: str, chunk: int) -> list[Found]:
-        alias = self._alias
-        rows = self._session.query(
-            f"SELECT {ROW_COLUMNS}, {alias}.partition, {alias}.sort, {alias}.slot, {alias}.full_key, {alias}.size_bytes"
-            f" FROM {self._source.tables} AND {where} ORDER BY {order} LIMIT ?",
-            (*self._source.owners, *parameters, chunk),
+    def _fetch(self, where: str, parameters: tuple[Any, ...], order: str, wanted: int) -> Chunk:
+        source = self._source
+        chunk = self._session.query(
+            f"SELECT {ROW_COLUMNS}{source.added} FROM {source.tables} AND {where} ORDER BY {order} LIMIT ?",
+            (*source.owners, *parameters, wanted),
         )
-        total = 0
-        found = []
-        for columns in rows:
-            partition, sort, slot, full_key, size = columns[ROW_WIDTH:]
-            row = row_of(columns[:ROW_WIDTH])
-            total += row.size_bytes
-            found.append(Found(partition, sort, slot, position_of(partition, sort, full_key), row, size))
-        if found:
-            self._chunk = min(max(4, _CHUNK_BYTES * len(found) // (total + 1)), chunk * 4, _LARGEST_CHUNK)
-        return found
+        if len(chunk) == wanted:
+            total = sum([columns[_SIZE] for columns in chunk])
+            self._chunk = min(max(4, _CHUNK_BYTES * wanted // (total + 1)), wanted * 4, _LARGEST_CHUNK)
+        return chunk
 
-    def _tied_sorts(self, partition: bytes, head: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Found]:
+    def _tied_sorts(self, partition: bytes, head: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
         """The rows of a partition whose sort columns begin with `head`, by their full sort bytes."""
-        alias, way = self._alias, " DESC" if reverse else ""
+        alias, way = self._source.alias, " DESC" if reverse else ""
         whole = f"COALESCE(substr({alias}.full_key, ?), {alias}.sort)"
         where = f"{alias}.partition = ? AND {alias}.sort >= ? AND {alias}.sort < ? AND {whole} >= ? AND {whole} < ?"
-        position = Position(partition, b"")
-        if len(partition) == COLUMN_BYTES:
-            position = bounds.lower  # a clipped partition is only walked by itself
-        start = 5 + len(position.partition)
-        lower = bounds.lower.sort if bounds.lower.partition == position.partition else LOWEST
-        upper = bounds.upper.sort if bounds.upper.partition == position.partition else HIGHEST * (KEPT_BYTES + 1)
+        # A clipped partition is only walked by itself, so the bounds hold all of it.
+        full = bounds.lower.partition if len(partition) == COLUMN_BYTES else partition
+        start = 5 + len(full)
+        lower = bounds.lower.sort if bounds.lower.partition == full else LOWEST
+        upper = bounds.upper.sort if bounds.upper.partition == full else HIGHEST * (KEPT_BYTES + 1)
         while True:
-            chunk = self._chunk
+            wanted = self._chunk
             parameters = (partition, head, head + _ABOVE_TIES, start, lower, start, upper, start)
-            batch = self._fetch(where, parameters, whole + way, chunk)
-            yield from batch
-            if len(batch) < chunk:
+            chunk = self._fetch(where, parameters, whole + way, wanted)
+            if chunk:
+                yield chunk
+            if len(chunk) < wanted:
                 return
-            last = batch[-1].position.sort
+            last = self._source.position(chunk[-1]).sort
             lower, upper = (lower, last) if reverse else (last + b"\x00", upper)
 
-    def _tied_partitions(self, head: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Found]:
+    def _tied_partitions(self, head: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
         """The rows of all partitions whose columns begin with `head`, partition by partition in their full order."""
-        alias = self._alias
+        source = self._source
+        alias = source.alias
         partitions: dict[bytes, bytes] = {}
         above = head
         while True:
             rows = self._session.query(
-                f"SELECT {alias}.partition, {alias}.sort, {alias}.full_key FROM {self._source.tables}"
+                f"SELECT {alias}.partition, {alias}.sort, {alias}.full_key FROM {source.tables}"
                 f" AND {alias}.partition >= ? AND {alias}.partition < ? ORDER BY {alias}.partition LIMIT 1",
-                (*self._source.owners, above, head + _ABOVE_TIES),
+                (*source.owners, above, head + _ABOVE_TIES),
             )
             if not rows:
                 break
@@ -201,10 +249,11 @@ class Walk:
             if lower < upper:
                 yield from self._partition(partitions[whole], KeyRange(lower, upper), reverse)
 
-    def segment(self, lowest: int, highest: int, after: Position | None) -> Iterator[Found]:
+    def segment(self, lowest: int, highest: int, after: Position | None) -> Iterator[Chunk]:
         """Everything with lowest <= spread < highest, ordered by slot and columns: so much of the source is visited as the
         slots hold that this touches. `after`: the position in the source of the last row seen."""
-        alias = self._alias
+        source = self._source
+        alias = source.alias
         slot, partition, sort = lowest >> 24, LOWEST, LOWEST
         if after is not None:
             place = place_of(after)
@@ -212,11 +261,14 @@ class Walk:
         where = f"({alias}.slot, {alias}.partition, {alias}.sort) >= (?, ?, ?) AND {alias}.slot <= ?"
         order = f"{alias}.slot, {alias}.partition, {alias}.sort"
         while True:
-            chunk = self._chunk
-            batch = self._fetch(where, (slot, partition, sort, (highest - 1) >> 24), order, chunk)
-            for found in batch:
-                if lowest <= spread_of(found.position.partition) < highest:
-                    yield found
-            if len(batch) < chunk:
+            wanted = self._chunk
+            chunk = self._fetch(where, (slot, partition, sort, (highest - 1) >> 24), order, wanted)
+            inside = [
+                columns for columns in chunk if lowest <= spread_of(source.position(columns).partition) < highest
+            ]
+            if inside:
+                yield inside
+            if len(chunk) < wanted:
                 return
-            slot, partition, sort = batch[-1].slot, batch[-1].partition, batch[-1].sort + b"\x00"
+            last = chunk[-1]
+            slot, partition, sort = last[source.slot], last[source.partition], last[source.sort] + b"\x00"
