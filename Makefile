@@ -1,0 +1,55 @@
+# Each target does the set-up it needs, in .venv, with Python 3.11 or later, make and PyPI.
+#   make serve ARGS="--port 9000 --database postgresql://..."
+
+.DEFAULT_GOAL := help
+.PHONY: help setup serve test soak bench lint format lock migration
+
+PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
+	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
+BIN := .venv/bin
+ARGS ?=
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: .venv/.complete ## everything, for development; there is .venv/bin/tablegate afterwards
+
+serve: .venv/.runtime ## serve on http://127.0.0.1:8000, data in ./tablegate.sqlite
+	$(BIN)/tablegate serve $(ARGS)
+
+test: .venv/.complete ## all tests, on SQLite and on a PostgreSQL that they start themselves
+	$(BIN)/pytest $(ARGS)
+
+soak: .venv/.complete ## the races and crashes at full length
+	$(BIN)/pytest -m soak $(ARGS)
+
+bench: .venv/.complete ## figures, side by side with other emulators
+	$(BIN)/python -m benchmarks $(ARGS)
+
+lint: .venv/.complete ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/.complete ## what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: .venv/.complete ## newest versions that pyproject.toml allows
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --custom-compile-command "make lock" \
+		pyproject.toml --output-file requirements.lock
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --custom-compile-command "make lock" \
+		--extra dev --constraint requirements.lock pyproject.toml --output-file requirements-dev.lock
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/.runtime: requirements.lock pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+.venv/.complete: requirements-dev.lock .venv/.runtime
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.lock
+	@touch $@
