@@ -47,6 +47,7 @@ _TEXTS: dict[str, str] = {
     "nesting": "Nesting Levels have exceeded supported limits: "
     "Attributes in the item have nested levels beyond supported limit",
     "item-size": "Item size has exceeded the maximum allowed size",
+    "update-size": "Item size to update has exceeded the maximum allowed size",
     "empty-name": _INVALID + "Empty attribute name",
     "name-size": _INVALID + "Attribute name is too large, must be less than 65536 bytes",
     "base64-length": "Base64 encoded length is expected a multiple of 4 bytes but found: {length}",

@@ -65,8 +65,8 @@ def _finish_conditional(operation: str, data: Input, style: str, good: bool) -> 
     if "Expected" in data:
         expected = data["Expected"]
         with_frame(operation, style, lambda: _expected(expected, style))
-    if style != CLASSIC and "ConditionalOperator" in data and not data.get("Expected"):
-        raise validation(messages.bare("operator-without-expected"))
+    if "ConditionalOperator" in data:
+        _conditional_operator(data, "Expected", style)
     _placeholders(operation, data, style, good)
 
 
@@ -126,7 +126,7 @@ def query(data: Input, style: str, good: bool) -> None:
         legacy = legacy[:3]  # KeyConditions go with the other expressions
     expressions = ("ProjectionExpression", "FilterExpression", "KeyConditionExpression")
     _parameters("Query", data, style, expressions, legacy)
-    with_frame("Query", style, lambda: _conditions(data.get("QueryFilter"), style))
+    _legacy_conditions("Query", data, "QueryFilter", style)
     _attributes_to_get(data)
     _start_key("Query", data, style, good)
     if "KeyConditions" not in data and "KeyConditionExpression" not in data:
@@ -135,7 +135,7 @@ def query(data: Input, style: str, good: bool) -> None:
     _conditional_operator(data, "QueryFilter", style)
     _placeholders("Query", data, style, good)
     if "KeyConditionExpression" not in data:
-        with_frame("Query", style, lambda: _conditions(data["KeyConditions"], style))
+        _legacy_conditions("Query", data, "KeyConditions", style)
         if len(data["KeyConditions"]) not in (1, 2) and (style == CLASSIC or not data["KeyConditions"]):
             raise messages.refused("Query", "condition-count", style)
 
@@ -145,12 +145,17 @@ def scan(data: Input, style: str, good: bool) -> None:
     legacy = ("AttributesToGet", "ScanFilter", "ConditionalOperator")
     _parameters("Scan", data, style, ("ProjectionExpression", "FilterExpression"), legacy)
     _attributes_to_get(data)
-    with_frame("Scan", style, lambda: _conditions(data.get("ScanFilter"), style))
+    _legacy_conditions("Scan", data, "ScanFilter", style)
     _start_key("Scan", data, style, good)
     _segments(data, style)
     _select("Scan", data, style)
     _conditional_operator(data, "ScanFilter", style)
     _placeholders("Scan", data, style, good)
+
+
+def _legacy_conditions(operation: str, data: Input, member: str, style: str) -> None:
+    if member in data:
+        with_frame(operation, style, lambda: _conditions(data[member], style))
 
 
 def _conditional_operator(data: Input, partner: str, style: str) -> None:
@@ -333,6 +338,8 @@ def _parameters(
     operation: str, data: Input, style: str, expressions: tuple[str, ...], legacy: tuple[str, ...]
 ) -> None:
     """Expressions do not mix with legacy parameters, and placeholders want an expression (rule 15)."""
+    if _CONCERNED.isdisjoint(data):
+        return
     given = [name for name in expressions if name in data]
     if given:
         others = [name for name in legacy if name in data and (style != CLASSIC or _counts(operation, name))]
@@ -347,6 +354,19 @@ def _parameters(
         if users and not any(name in data for name in users):
             missing = " and ".join(users) + (" are null" if len(users) > 1 else " is null")
             raise messages.refused(operation, "values-without-expression", style, missing=missing)
+
+
+_CONCERNED = frozenset(
+    {
+        "ConditionExpression",
+        "ExpressionAttributeNames",
+        "ExpressionAttributeValues",
+        "FilterExpression",
+        "KeyConditionExpression",
+        "ProjectionExpression",
+        "UpdateExpression",
+    }
+)
 
 
 def _counts(operation: str, name: str) -> bool:
@@ -424,10 +444,8 @@ _LATEST_TYPES = {
 }
 
 
-def _conditions(conditions: Input | None, style: str) -> None:
+def _conditions(conditions: Input, style: str) -> None:
     """KeyConditions, QueryFilter and ScanFilter."""
-    if not conditions:
-        return
     for name, condition in conditions.items():
         values.check_name(name)
         operator = condition["ComparisonOperator"]
