@@ -16,7 +16,7 @@ from binascii import a2b_base64
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn
 
 import orjson
 
@@ -170,15 +170,21 @@ def _utf8_bytes(text: str) -> int:
         raise serialization() from None
 
 
+def _wrong_type(wanted: str, data: Any) -> NoReturn:
+    if data is None:
+        raise ValueError("null stands for an absent tag")  # and _measure_odd makes it so
+    raise serialization(messages.json_type(wanted, data, java="AttributeValue"))
+
+
 def _measure_text(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not str:
-        raise serialization(messages.json_type("String", data))
+        _wrong_type("String", data)
     return len(data) if data.isascii() else _utf8_bytes(data)
 
 
 def _measure_number(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not str:
-        raise serialization(messages.json_type("String", data))
+        _wrong_type("String", data)
     if data.isdigit() and len(data) <= limits.NUMBER_DIGITS and data[0] != "0" and data.isascii():
         return (len(data.rstrip("0")) + 1) // 2 + 1
     if len(data) > limits.NUMBER_DIGITS or _CANONICAL.fullmatch(data) is None:
@@ -206,7 +212,7 @@ def _measure_null(data: Any, member: dict[str, Any], level: int) -> int:
 
 def _measure_list(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not list:
-        raise serialization(messages.json_type("List", data))
+        _wrong_type("List", data)
     if not data:
         return 3
     _check_level(level + 1)
@@ -218,7 +224,7 @@ def _measure_list(data: Any, member: dict[str, Any], level: int) -> int:
 
 def _measure_map(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not dict:
-        raise serialization(messages.json_type("Map", data, java="AttributeValue"))
+        _wrong_type("Map", data)
     if not data:
         return 3
     _check_level(level + 1)
@@ -232,7 +238,7 @@ def _check_level(level: int) -> None:
 
 def _members(data: Any, empty: str) -> list[Any]:
     if type(data) is not list:
-        raise serialization(messages.json_type("List", data))
+        _wrong_type("List", data)
     if not data:
         raise ValueRefused(empty)
     return data
@@ -244,7 +250,7 @@ def _measure_text_set(data: Any, member: dict[str, Any], level: int) -> int:
         if type(element) is not str:
             if element is None:
                 raise ValueRefused("null-in-string-set")
-            raise serialization(messages.json_type("String", element))
+            _wrong_type("String", element)
         size += len(element) if element.isascii() else _utf8_bytes(element)
     if len(set(data)) != len(data):
         raise ValueRefused("duplicate-strings", members=messages.echo(data))
@@ -258,7 +264,7 @@ def _measure_number_set(data: Any, member: dict[str, Any], level: int) -> int:
         if type(element) is not str:
             if element is None:
                 raise ValueRefused("null-in-number-set")
-            raise serialization(messages.json_type("String", element))
+            _wrong_type("String", element)
         canonical.append(canonical_number(element))
     if len(set(canonical)) != len(canonical):
         raise ValueRefused("duplicate-numbers")
@@ -372,7 +378,7 @@ _LAST_BEFORE_ONE_PAD = frozenset("AEIMQUYcgkosw048")
 def binary_bytes(text: Any) -> int:
     """How many bytes a base64 text stands for. Raises SerializationException: padding and unused bits must be right."""
     if type(text) is not str:
-        raise serialization(messages.json_type("Blob", text))
+        _wrong_type("Blob", text)
     length = len(text)
     if length % 4:
         raise serialization(messages.bare("base64-length", length=length))
@@ -397,7 +403,7 @@ def boolean_of(data: Any) -> bool:
             return True
         if data.upper() in ("FALSE", "0", "NO"):
             return False
-    raise serialization(messages.json_type("Boolean", data))
+    _wrong_type("Boolean", data)
 
 
 # How DynamoDB sees the other dialects' kinds
