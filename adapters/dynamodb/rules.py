@@ -76,8 +76,17 @@ def _plain_return_values(operation: str, data: Input, style: str) -> None:
 
 
 def _key(operation: str, data: Input, style: str, good: bool) -> None:
-    if not good:
-        with_frame(operation, style, lambda: values.measure_members(data["Key"]))
+    if good:
+        return
+    try:
+        values.measure_members(data["Key"])
+    except ValueRefused as refusal:
+        text = refusal.message or ""
+        if (
+            refusal.rule == "null-false"
+        ):  # of keys, this is the only family that has a frame (dynoxide, captured)
+            text = messages.framed(operation, refusal.rule, text, style)
+        raise validation(text) from None
 
 
 def _attribute_updates(updates: Input, style: str) -> None:
@@ -405,12 +414,16 @@ def _check_named(operation: str, key: str, name: str, style: str) -> None:
         raise messages.refused(operation, "names-value", style, text=refusal.message, key=key) from None
 
 
+# Told without the name of the placeholder (paritysuite, dynoxide: captured).
+_WITHOUT_PLACEHOLDER = frozenset({"nesting", "null-false"})
+
+
 def _check_placeholder_value(operation: str, key: str, member: Any, style: str) -> None:
     try:
         values.measure(member, 0)
     except ValueRefused as refusal:
         text = refusal.message or ""
-        if refusal.rule != "nesting":  # this one stands without the name of its placeholder (paritysuite)
+        if style == CLASSIC or refusal.rule not in _WITHOUT_PLACEHOLDER:
             text = messages.bare("values-value", text=text, key=key)
         raise validation(messages.framed(operation, refusal.rule, text, style)) from None
 
