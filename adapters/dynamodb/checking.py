@@ -470,11 +470,10 @@ class Checker:
     rule: Rule | None
 
     def __call__(self, body: Any, style: str) -> dict[str, Any]:
-        good = False
         try:
             good = self.quick(body)
         except (ServiceError, TypeError, AttributeError, ValueError):
-            pass  # the slow engine finds out what is wrong, and in which order to say it
+            good = False  # the slow engine finds out what is wrong, and in which order to say it
         data = body if good else slow(self.operation, self.request, body, style)
         if self.rule is not None:
             self.rule(data, style, good)

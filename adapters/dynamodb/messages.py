@@ -1,8 +1,10 @@
-"""The service's texts, as templates by (operation, rule), in two styles.
+"""The service's texts about requests, as templates by rule, in two styles.
 
-`2026` is what the service says today; `classic` what it said for its first decade and what dynalite's tests assert. A
-style is an argument of every function here, never a setting of the module. Facts: dynalite (captured from the service),
-paritysuite's captures against the live service, protocols/dynamodb.md rules 9 to 26 and 40.
+`2026` is what us-east-1 and most other regions said in the autumn of 2026; `classic` what the service said for its first
+decade and what dynalite's tests assert. Most texts are the same in both; what differs is which operations stop at the first
+violation, and which put a frame around which rules. A style is an argument of every function here, never a setting of the
+module. Facts: dynalite (captured from the service), paritysuite's captures against the live service up to October 2026,
+protocols/dynamodb.md rules 9 to 26 and 40.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ _TEXTS: dict[str, str] = {
     "nesting": "Nesting Levels have exceeded supported limits: "
     "Attributes in the item have nested levels beyond supported limit",
     "item-size": "Item size has exceeded the maximum allowed size",
+    "update-size": "Item size to update has exceeded the maximum allowed size",
     "empty-name": _INVALID + "Empty attribute name",
     "name-size": _INVALID + "Attribute name is too large, must be less than 65536 bytes",
     "base64-length": "Base64 encoded length is expected a multiple of 4 bytes but found: {length}",
@@ -196,26 +199,12 @@ _FRAMED_VALUES = frozenset(
         "nesting",
     }
 )
-_FRAMED_EXPRESSIONS = frozenset(
-    {
-        "mixed-parameters",
-        "values-without-expression",
-        "return-values",
-        "syntax",
-        "expression-size",
-        "expression-operators",
-        "redundant-parentheses",
-        "identical-operands",
-        "undefined-name",
-        "undefined-value",
-        "unused-names",
-        "unused-values",
-    }
-)
+_FRAMED_PARAMETERS = frozenset({"mixed-parameters", "values-without-expression", "return-values"})
 _FRAMED: dict[str, frozenset[str]] = {
-    "PutItem": _FRAMED_VALUES | _FRAMED_EXPRESSIONS,
-    "UpdateItem": _FRAMED_VALUES | _FRAMED_EXPRESSIONS,
-    "Query": _FRAMED_EXPRESSIONS,
+    "PutItem": _FRAMED_VALUES | _FRAMED_PARAMETERS,
+    "UpdateItem": _FRAMED_VALUES | _FRAMED_PARAMETERS,
+    "Query": _FRAMED_PARAMETERS
+    | {"select-attributes", "select-projection", "select-nothing", "select-projected"},
 }
 
 
@@ -225,8 +214,7 @@ def bare(rule: str, **facts: Any) -> str:
 
 
 def framed(operation: str, rule: str, text: str, style: str) -> str:
-    """A text as this operation shows it. `rule` names the text's family; texts made elsewhere (expressions) use the
-    families of `_FRAMED_EXPRESSIONS`."""
+    """A text as this operation shows it; `rule` names its family."""
     if style != CLASSIC and rule in _FRAMED.get(operation, ()) and not text.startswith(_FRAME):
         return _FRAME + text
     return text

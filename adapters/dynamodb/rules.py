@@ -65,8 +65,8 @@ def _finish_conditional(operation: str, data: Input, style: str, good: bool) -> 
     if "Expected" in data:
         expected = data["Expected"]
         with_frame(operation, style, lambda: _expected(expected, style))
-    if style != CLASSIC and "ConditionalOperator" in data and not data.get("Expected"):
-        raise validation(messages.bare("operator-without-expected"))
+    if "ConditionalOperator" in data:
+        _conditional_operator(data, "Expected", style)
     _placeholders(operation, data, style, good)
 
 
@@ -76,8 +76,17 @@ def _plain_return_values(operation: str, data: Input, style: str) -> None:
 
 
 def _key(operation: str, data: Input, style: str, good: bool) -> None:
-    if not good:
-        with_frame(operation, style, lambda: values.measure_members(data["Key"]))
+    if good:
+        return
+    try:
+        values.measure_members(data["Key"])
+    except ValueRefused as refusal:
+        text = refusal.message or ""
+        if (
+            refusal.rule == "null-false"
+        ):  # of keys, this is the only family that has a frame (dynoxide, captured)
+            text = messages.framed(operation, refusal.rule, text, style)
+        raise validation(text) from None
 
 
 def _attribute_updates(updates: Input, style: str) -> None:
@@ -126,7 +135,7 @@ def query(data: Input, style: str, good: bool) -> None:
         legacy = legacy[:3]  # KeyConditions go with the other expressions
     expressions = ("ProjectionExpression", "FilterExpression", "KeyConditionExpression")
     _parameters("Query", data, style, expressions, legacy)
-    with_frame("Query", style, lambda: _conditions(data.get("QueryFilter"), style))
+    _legacy_conditions("Query", data, "QueryFilter", style)
     _attributes_to_get(data)
     _start_key("Query", data, style, good)
     if "KeyConditions" not in data and "KeyConditionExpression" not in data:
@@ -135,7 +144,7 @@ def query(data: Input, style: str, good: bool) -> None:
     _conditional_operator(data, "QueryFilter", style)
     _placeholders("Query", data, style, good)
     if "KeyConditionExpression" not in data:
-        with_frame("Query", style, lambda: _conditions(data["KeyConditions"], style))
+        _legacy_conditions("Query", data, "KeyConditions", style)
         if len(data["KeyConditions"]) not in (1, 2) and (style == CLASSIC or not data["KeyConditions"]):
             raise messages.refused("Query", "condition-count", style)
 
@@ -145,12 +154,17 @@ def scan(data: Input, style: str, good: bool) -> None:
     legacy = ("AttributesToGet", "ScanFilter", "ConditionalOperator")
     _parameters("Scan", data, style, ("ProjectionExpression", "FilterExpression"), legacy)
     _attributes_to_get(data)
-    with_frame("Scan", style, lambda: _conditions(data.get("ScanFilter"), style))
+    _legacy_conditions("Scan", data, "ScanFilter", style)
     _start_key("Scan", data, style, good)
     _segments(data, style)
     _select("Scan", data, style)
     _conditional_operator(data, "ScanFilter", style)
     _placeholders("Scan", data, style, good)
+
+
+def _legacy_conditions(operation: str, data: Input, member: str, style: str) -> None:
+    if member in data:
+        with_frame(operation, style, lambda: _conditions(data[member], style))
 
 
 def _conditional_operator(data: Input, partner: str, style: str) -> None:
@@ -333,6 +347,8 @@ def _parameters(
     operation: str, data: Input, style: str, expressions: tuple[str, ...], legacy: tuple[str, ...]
 ) -> None:
     """Expressions do not mix with legacy parameters, and placeholders want an expression (rule 15)."""
+    if _CONCERNED.isdisjoint(data):
+        return
     given = [name for name in expressions if name in data]
     if given:
         others = [name for name in legacy if name in data and (style != CLASSIC or _counts(operation, name))]
@@ -347,6 +363,19 @@ def _parameters(
         if users and not any(name in data for name in users):
             missing = " and ".join(users) + (" are null" if len(users) > 1 else " is null")
             raise messages.refused(operation, "values-without-expression", style, missing=missing)
+
+
+_CONCERNED = frozenset(
+    {
+        "ConditionExpression",
+        "ExpressionAttributeNames",
+        "ExpressionAttributeValues",
+        "FilterExpression",
+        "KeyConditionExpression",
+        "ProjectionExpression",
+        "UpdateExpression",
+    }
+)
 
 
 def _counts(operation: str, name: str) -> bool:
@@ -385,12 +414,16 @@ def _check_named(operation: str, key: str, name: str, style: str) -> None:
         raise messages.refused(operation, "names-value", style, text=refusal.message, key=key) from None
 
 
+# Told without the name of the placeholder (paritysuite, dynoxide: captured).
+_WITHOUT_PLACEHOLDER = frozenset({"nesting", "null-false"})
+
+
 def _check_placeholder_value(operation: str, key: str, member: Any, style: str) -> None:
     try:
         values.measure(member, 0)
     except ValueRefused as refusal:
         text = refusal.message or ""
-        if refusal.rule != "nesting":  # this one stands without the name of its placeholder (paritysuite)
+        if style == CLASSIC or refusal.rule not in _WITHOUT_PLACEHOLDER:
             text = messages.bare("values-value", text=text, key=key)
         raise validation(messages.framed(operation, refusal.rule, text, style)) from None
 
@@ -424,10 +457,8 @@ _LATEST_TYPES = {
 }
 
 
-def _conditions(conditions: Input | None, style: str) -> None:
+def _conditions(conditions: Input, style: str) -> None:
     """KeyConditions, QueryFilter and ScanFilter."""
-    if not conditions:
-        return
     for name, condition in conditions.items():
         values.check_name(name)
         operator = condition["ComparisonOperator"]

@@ -16,7 +16,7 @@ from binascii import a2b_base64
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn
 
 import orjson
 
@@ -85,25 +85,31 @@ def values_of(wire: Mapping[str, Any]) -> dict[str, Value]:
 
 def measure_members(wire: Mapping[str, Any]) -> int:
     """Check named attribute values (an item, a key), canonicalise them in place, and return their billed bytes."""
+    return _measure_named(wire, 0)
+
+
+def _measure_named(wire: Mapping[str, Any], level: int) -> int:
     size = 0
     for name, member in wire.items():
-        size += len(name) if name.isascii() else _utf8_bytes(name)
-        if not name or len(name) > _LONG_NAME:
-            check_name(name)
+        size += _name_bytes[name]
         try:
-            ((tag, data),) = member.items()
-            size += _MEASURES[tag](data, member, 0)
-        except (AttributeError, ValueError, KeyError):
-            size += _measure_odd(member, 0)
+            (tag,) = member
+            data = member[tag]
+            if tag == "S" and type(data) is str:  # by far the most frequent
+                size += len(data) if data.isascii() else _utf8_bytes(data)
+            else:
+                size += _MEASURES[tag](data, member, level)
+        except (TypeError, ValueError, KeyError):
+            size += _measure_odd(member, level)
     return size
 
 
 def measure(member: Any, level: int) -> int:
     """Check one attribute value standing `level` documents deep; canonicalise it in place; return its billed bytes."""
     try:
-        ((tag, data),) = member.items()
-        return _MEASURES[tag](data, member, level)
-    except (AttributeError, ValueError, KeyError):
+        (tag,) = member
+        return _MEASURES[tag](member[tag], member, level)
+    except (TypeError, ValueError, KeyError):
         return _measure_odd(member, level)
 
 
@@ -129,14 +135,32 @@ def _measure_odd(member: Any, level: int) -> int:
 
 
 CHECK_ORDER = ("S", "B", "N", "BOOL", "NULL", "BS", "NS", "SS", "L", "M")
-_LONG_NAME = limits.ATTRIBUTE_NAME_BYTES // 4
 
 
 def check_name(name: str) -> None:
+    """Raise ValueRefused if this may not be an attribute's name."""
     if not name:
         raise ValueRefused("empty-name")
-    if _utf8_bytes(name) > limits.ATTRIBUTE_NAME_BYTES:
+    if len(name) > limits.ATTRIBUTE_NAME_BYTES // 4 and _utf8_bytes(name) > limits.ATTRIBUTE_NAME_BYTES:
         raise ValueRefused("name-size")
+
+
+class _NameBytes(dict[str, int]):
+    """Name -> its bytes, for names that are good. The few names that most items have are looked at once."""
+
+    def __missing__(self, name: str) -> int:
+        check_name(name)
+        size = _utf8_bytes(name)
+        if len(name) <= _KEPT_CHARACTERS:
+            if len(self) >= _KEPT_NAMES:
+                self.clear()
+            self[name] = size
+        return size
+
+
+_KEPT_NAMES = 4096
+_KEPT_CHARACTERS = 64
+_name_bytes = _NameBytes()
 
 
 def _utf8_bytes(text: str) -> int:
@@ -146,35 +170,35 @@ def _utf8_bytes(text: str) -> int:
         raise serialization() from None
 
 
+def _wrong_type(wanted: str, data: Any) -> NoReturn:
+    if data is None:
+        raise ValueError("null stands for an absent tag")  # and _measure_odd makes it so
+    raise serialization(messages.json_type(wanted, data, java="AttributeValue"))
+
+
 def _measure_text(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not str:
-        raise serialization(messages.json_type("String", data))
-    if level >= limits.NESTING_LEVELS:
-        raise ValueRefused("nesting")
+        _wrong_type("String", data)
     return len(data) if data.isascii() else _utf8_bytes(data)
 
 
 def _measure_number(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not str:
-        raise serialization(messages.json_type("String", data))
-    if level >= limits.NESTING_LEVELS:
-        raise ValueRefused("nesting")
+        _wrong_type("String", data)
+    if data.isdigit() and len(data) <= limits.NUMBER_DIGITS and data[0] != "0" and data.isascii():
+        return (len(data.rstrip("0")) + 1) // 2 + 1
     if len(data) > limits.NUMBER_DIGITS or _CANONICAL.fullmatch(data) is None:
         member["N"] = data = canonical_number(data)
     return number_size_bytes(data)
 
 
 def _measure_binary(data: Any, member: dict[str, Any], level: int) -> int:
-    if level >= limits.NESTING_LEVELS:
-        raise ValueRefused("nesting")
     return binary_bytes(data)
 
 
 def _measure_boolean(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not bool:
         member["BOOL"] = boolean_of(data)
-    if level >= limits.NESTING_LEVELS:
-        raise ValueRefused("nesting")
     return 1
 
 
@@ -183,16 +207,15 @@ def _measure_null(data: Any, member: dict[str, Any], level: int) -> int:
         if not boolean_of(data):
             raise ValueRefused("null-false")
         member["NULL"] = True
-    if level >= limits.NESTING_LEVELS:
-        raise ValueRefused("nesting")
     return 1
 
 
 def _measure_list(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not list:
-        raise serialization(messages.json_type("List", data))
-    if level >= limits.NESTING_LEVELS:
-        raise ValueRefused("nesting")
+        _wrong_type("List", data)
+    if not data:
+        return 3
+    _check_level(level + 1)
     size = 3 + len(data)
     for element in data:
         size += measure(element, level + 1)
@@ -201,21 +224,21 @@ def _measure_list(data: Any, member: dict[str, Any], level: int) -> int:
 
 def _measure_map(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not dict:
-        raise serialization(messages.json_type("Map", data, java="AttributeValue"))
+        _wrong_type("Map", data)
+    if not data:
+        return 3
+    _check_level(level + 1)
+    return 3 + len(data) + _measure_named(data, level + 1)
+
+
+def _check_level(level: int) -> None:
     if level >= limits.NESTING_LEVELS:
         raise ValueRefused("nesting")
-    size = 3 + len(data)
-    for name, element in data.items():
-        size += len(name) if name.isascii() else _utf8_bytes(name)
-        if not name or len(name) > _LONG_NAME:
-            check_name(name)
-        size += measure(element, level + 1)
-    return size
 
 
 def _members(data: Any, empty: str) -> list[Any]:
     if type(data) is not list:
-        raise serialization(messages.json_type("List", data))
+        _wrong_type("List", data)
     if not data:
         raise ValueRefused(empty)
     return data
@@ -227,10 +250,8 @@ def _measure_text_set(data: Any, member: dict[str, Any], level: int) -> int:
         if type(element) is not str:
             if element is None:
                 raise ValueRefused("null-in-string-set")
-            raise serialization(messages.json_type("String", element))
+            _wrong_type("String", element)
         size += len(element) if element.isascii() else _utf8_bytes(element)
-    if level >= limits.NESTING_LEVELS:
-        raise ValueRefused("nesting")
     if len(set(data)) != len(data):
         raise ValueRefused("duplicate-strings", members=messages.echo(data))
     data.sort()
@@ -243,10 +264,8 @@ def _measure_number_set(data: Any, member: dict[str, Any], level: int) -> int:
         if type(element) is not str:
             if element is None:
                 raise ValueRefused("null-in-number-set")
-            raise serialization(messages.json_type("String", element))
+            _wrong_type("String", element)
         canonical.append(canonical_number(element))
-    if level >= limits.NESTING_LEVELS:
-        raise ValueRefused("nesting")
     if len(set(canonical)) != len(canonical):
         raise ValueRefused("duplicate-numbers")
     canonical.sort(key=Decimal)
@@ -260,8 +279,6 @@ def _measure_binary_set(data: Any, member: dict[str, Any], level: int) -> int:
         if element is None:
             raise ValueRefused("null-in-binary-set")
         size += binary_bytes(element)
-    if level >= limits.NESTING_LEVELS:
-        raise ValueRefused("nesting")
     if len(set(data)) != len(data):
         raise ValueRefused("duplicate-binaries", members=messages.echo(data))
     data.sort(key=b64decode)
@@ -361,7 +378,7 @@ _LAST_BEFORE_ONE_PAD = frozenset("AEIMQUYcgkosw048")
 def binary_bytes(text: Any) -> int:
     """How many bytes a base64 text stands for. Raises SerializationException: padding and unused bits must be right."""
     if type(text) is not str:
-        raise serialization(messages.json_type("Blob", text))
+        _wrong_type("Blob", text)
     length = len(text)
     if length % 4:
         raise serialization(messages.bare("base64-length", length=length))
@@ -386,7 +403,7 @@ def boolean_of(data: Any) -> bool:
             return True
         if data.upper() in ("FALSE", "0", "NO"):
             return False
-    raise serialization(messages.json_type("Boolean", data))
+    _wrong_type("Boolean", data)
 
 
 # How DynamoDB sees the other dialects' kinds

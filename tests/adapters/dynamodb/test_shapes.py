@@ -1,0 +1,253 @@
+"""Requests: what is refused and how (refusals.txt), what is let through and cleaned, limits on both sides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.dynamodb import limits
+from adapters.dynamodb.errors import ServiceError
+from adapters.dynamodb.messages import CLASSIC, LATEST
+from adapters.dynamodb.shapes import check
+from adapters.dynamodb.values import Item
+
+STYLES = {"both": (LATEST, CLASSIC), LATEST: (LATEST,), CLASSIC: (CLASSIC,)}
+
+
+def refusals() -> Iterator[Any]:
+    """(operation, style, body, error) of every block of refusals.txt, in each of its styles."""
+    lines = (Path(__file__).parent / "refusals.txt").read_text().splitlines()
+    text = "\n".join(line for line in lines if not line.startswith("#"))
+    for block in text.split("\n\n"):
+        if block.strip():
+            request, _, expected = block.strip().partition("\n----\n")
+            head, _, body = request.partition("\n")
+            operation, styles = head.split()
+            for style in STYLES[styles]:
+                name = f"{operation}-{style}-{expected.partition(': ')[2][:60]}"
+                yield pytest.param(operation, style, json.loads(body), expected, id=name)
+
+
+def refusal(operation: str, body: Any, style: str = LATEST) -> str:
+    with pytest.raises(ServiceError) as caught:
+        check(operation, body, style)
+    return f"{caught.value.code}: {caught.value.message}"
+
+
+@pytest.mark.parametrize(("operation", "style", "body", "expected"), list(refusals()))
+def test_the_service_says(operation: str, style: str, body: Any, expected: str) -> None:
+    assert refusal(operation, body, style) == expected
+
+
+# What is let through
+
+
+def test_nulls_and_unknown_members_are_dropped() -> None:
+    body = {"TableName": "abc", "Key": {"a": {"S": "x", "N": None}}, "AttributesToGet": None, "Colour": "red"}
+    assert check("GetItem", body, LATEST) == {"TableName": "abc", "Key": {"a": {"S": "x"}}}
+
+
+def test_values_are_put_into_canonical_form() -> None:
+    body = {"TableName": "abc", "Key": {"a": {"N": "1.50e1"}}}
+    assert check("GetItem", body, LATEST)["Key"] == {"a": {"N": "15"}}
+
+
+@pytest.mark.parametrize("style", [LATEST, CLASSIC])
+def test_items_of_puts_come_with_their_contents(style: str) -> None:
+    item = {"a": {"S": "x"}, "n": {"N": "1e1"}}
+    put = check("PutItem", {"TableName": "abc", "Item": dict(item)}, style)
+    with_null = check("PutItem", {"TableName": "abc", "Item": dict(item), "Expected": None}, style)
+    for found in (put["Item"], with_null["Item"]):
+        assert isinstance(found, Item)
+        assert found.contents.body == b'{"a":{"S":"x"},"n":{"N":"10"}}'
+
+
+def test_fractions_of_integers_are_cut_off_and_texts_make_booleans() -> None:
+    body = {"TableName": "abc", "Limit": 3.9, "ConsistentRead": "yes"}
+    assert check("Scan", body, CLASSIC) == {"TableName": "abc", "Limit": 3, "ConsistentRead": True}
+
+
+def test_a_table_may_be_named_by_its_arn() -> None:
+    arn = "arn:aws:dynamodb:us-east-1:123456789012:table/orders"
+    key = {"a": {"S": "x"}}
+    assert check("GetItem", {"TableName": arn, "Key": key}, LATEST)["TableName"] == arn
+    assert check("DescribeTable", {"TableName": arn}, LATEST)["TableName"] == arn
+    assert arn in check("BatchGetItem", {"RequestItems": {arn: {"Keys": [key]}}}, LATEST)["RequestItems"]
+
+
+def test_key_conditions_may_go_with_other_expressions() -> None:
+    conditions = {"a": {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "x"}]}}
+    body = {"TableName": "abc", "KeyConditions": conditions, "FilterExpression": "b = c"}
+    assert check("Query", body, LATEST) == body
+
+
+# Limits
+
+
+@pytest.mark.parametrize("length", [1, 3, 255])
+def test_table_names_of_item_operations_may_have(length: int) -> None:
+    check("GetItem", {"TableName": "a" * length, "Key": {}}, LATEST)
+
+
+@pytest.mark.parametrize("length", [0, 256])
+def test_table_names_of_item_operations_may_not_have(length: int) -> None:
+    assert "Member must have length" in refusal("GetItem", {"TableName": "a" * length, "Key": {}})
+
+
+def table(**more: Any) -> dict[str, Any]:
+    return {
+        "TableName": "abc",
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in "ab"],
+        "KeySchema": [{"AttributeName": "a", "KeyType": "HASH"}, {"AttributeName": "b", "KeyType": "RANGE"}],
+        **more,
+    }
+
+
+def index(name: str, keys: str = "b", kinds: str = "H", **projection: Any) -> dict[str, Any]:
+    types = {"H": "HASH", "R": "RANGE"}
+    schema = [{"AttributeName": key, "KeyType": types[kind]} for key, kind in zip(keys, kinds, strict=True)]
+    return {"IndexName": name, "KeySchema": schema, "Projection": projection or {"ProjectionType": "ALL"}}
+
+
+@pytest.mark.parametrize("length", [3, 255])
+def test_tables_may_be_created_with_names_of(length: int) -> None:
+    check("CreateTable", table(TableName="a" * length), LATEST)
+
+
+@pytest.mark.parametrize("length", [1, 2, 256])
+def test_tables_may_not_be_created_with_names_of(length: int) -> None:
+    assert "Member must have length" in refusal("CreateTable", table(TableName="a" * length))
+
+
+def test_twenty_global_indexes_are_taken_and_twenty_one_are_not() -> None:
+    indexes = [index(f"ind{number}") for number in range(21)]
+    check("CreateTable", table(GlobalSecondaryIndexes=indexes[:20]), LATEST)
+    assert "per-table limit of 20" in refusal("CreateTable", table(GlobalSecondaryIndexes=indexes))
+
+
+def test_five_local_indexes_are_taken_and_six_are_not() -> None:
+    indexes = [index(f"ind{number}", "ab", "HR") for number in range(6)]
+    check("CreateTable", table(LocalSecondaryIndexes=indexes[:5]), LATEST)
+    assert "per-table limit of 5" in refusal("CreateTable", table(LocalSecondaryIndexes=indexes))
+
+
+def test_a_hundred_projected_names_are_taken_and_one_more_is_not() -> None:
+    def created(count: int) -> dict[str, Any]:
+        names = [f"n{number}" for number in range(count)]
+        return table(GlobalSecondaryIndexes=[index("ind", ProjectionType="INCLUDE", NonKeyAttributes=names)])
+
+    check("CreateTable", created(100), LATEST)
+    assert "Number of attributes to project exceeds the limit of 100" in refusal("CreateTable", created(101))
+
+
+def multi_part(hashes: int, ranges: int) -> dict[str, Any]:
+    names = "abcdefghijkl"[: hashes + ranges]
+    definitions = [{"AttributeName": name, "AttributeType": "S"} for name in dict.fromkeys("ab" + names)]
+    return table(
+        AttributeDefinitions=definitions,
+        GlobalSecondaryIndexes=[index("ind", names, "H" * hashes + "R" * ranges)],
+    )
+
+
+def test_global_index_keys_of_four_and_four_attributes_are_taken() -> None:
+    check("CreateTable", multi_part(4, 4), LATEST)
+    check("CreateTable", multi_part(2, 0), LATEST)
+
+
+def test_global_index_keys_of_five_attributes_of_a_role_are_not() -> None:
+    assert "more than 4 HASH key elements" in refusal("CreateTable", multi_part(5, 0))
+    assert "more than 4 RANGE key elements" in refusal("CreateTable", multi_part(1, 5))
+    assert "length less than or equal to 8" in refusal("CreateTable", multi_part(4, 5))
+
+
+@pytest.mark.parametrize("style", [LATEST, CLASSIC])
+def test_twenty_five_writes_are_taken_and_twenty_six_are_not(style: str) -> None:
+    writes = [{"DeleteRequest": {"Key": {"a": {"N": str(number)}}}} for number in range(26)]
+    check("BatchWriteItem", {"RequestItems": {"abc": writes[:25]}}, style)
+    assert "less than or equal to 25" in refusal("BatchWriteItem", {"RequestItems": {"abc": writes}}, style)
+    spread = {"abc": writes[:20], "def": writes[:6]}
+    assert "ValidationException" in refusal("BatchWriteItem", {"RequestItems": spread}, style)
+
+
+def test_a_hundred_keys_are_taken_and_one_more_is_not() -> None:
+    keys = [{"a": {"N": str(number)}} for number in range(101)]
+    check("BatchGetItem", {"RequestItems": {"abc": {"Keys": keys[:100]}}}, LATEST)
+    assert refusal("BatchGetItem", {"RequestItems": {"abc": {"Keys": keys}}}) == (
+        "ValidationException: 1 validation error detected: Value at 'RequestItems.abc.member.Keys' "
+        "failed to satisfy constraint: Member must have length less than or equal to 100"
+    )
+    spread = {"abc": {"Keys": keys[:60]}, "def": {"Keys": keys[:41]}}
+    assert "less than or equal to 100" in refusal("BatchGetItem", {"RequestItems": spread})
+    assert "Too many items requested" in refusal("BatchGetItem", {"RequestItems": spread}, CLASSIC)
+
+
+def test_a_hundred_actions_are_taken_and_one_more_is_not() -> None:
+    actions = [{"Delete": {"TableName": "abc", "Key": {"a": {"N": str(number)}}}} for number in range(101)]
+    check("TransactWriteItems", {"TransactItems": actions[:100]}, LATEST)
+    assert "less than or equal to 100" in refusal("TransactWriteItems", {"TransactItems": actions})
+
+
+@pytest.mark.parametrize("operation", ["PutItem", "BatchWriteItem", "TransactWriteItems"])
+def test_an_item_of_409600_bytes_is_taken_and_one_byte_more_is_not(operation: str) -> None:
+    def request(size: int) -> dict[str, Any]:
+        item = {"a": {"S": "x" * (size - 1)}}
+        match operation:
+            case "PutItem":
+                return {"TableName": "abc", "Item": item}
+            case "BatchWriteItem":
+                return {"RequestItems": {"abc": [{"PutRequest": {"Item": item}}]}}
+        return {"TransactItems": [{"Put": {"TableName": "abc", "Item": item}}]}
+
+    check(operation, request(limits.ITEM_BYTES), LATEST)
+    assert "Item size has exceeded the maximum allowed size" in refusal(
+        operation, request(limits.ITEM_BYTES + 1)
+    )
+
+
+def test_throughput_up_to_a_bound_is_taken_and_more_is_not() -> None:
+    def created(units: int) -> dict[str, Any]:
+        throughput = {"ReadCapacityUnits": units, "WriteCapacityUnits": 1}
+        return table(BillingMode="PROVISIONED", ProvisionedThroughput=throughput)
+
+    check("CreateTable", created(limits.THROUGHPUT_UNITS), LATEST)
+    assert "Given value 1000000000001 for ReadCapacityUnits is out of bounds" in refusal(
+        "CreateTable", created(limits.THROUGHPUT_UNITS + 1)
+    )
+
+
+def test_tag_keys_and_values_have_lengths() -> None:
+    arn = "arn:aws:dynamodb:us-east-1:000000000000:table/abc"
+
+    def tagged(key: int, value: int) -> dict[str, Any]:
+        return {"ResourceArn": arn, "Tags": [{"Key": "k" * key, "Value": "v" * value}]}
+
+    check("TagResource", tagged(1, 0), LATEST)
+    check("TagResource", tagged(128, 256), LATEST)
+    for key, value in ((0, 0), (129, 0), (1, 257)):
+        assert "Member must have length" in refusal("TagResource", tagged(key, value))
+
+
+def test_fifty_tags_are_taken_and_fifty_one_or_reserved_ones_are_not() -> None:
+    arn = "arn:aws:dynamodb:us-east-1:000000000000:table/abc"
+    tags = [{"Key": f"k{number}", "Value": ""} for number in range(51)]
+    check("TagResource", {"ResourceArn": arn, "Tags": tags[:50]}, LATEST)
+    assert "exceeds the limit of 50" in refusal("TagResource", {"ResourceArn": arn, "Tags": tags})
+    reserved = [{"Key": "aws:x", "Value": ""}]
+    assert "reserved" in refusal("TagResource", {"ResourceArn": arn, "Tags": reserved})
+
+
+def test_key_names_have_255_characters_at_most() -> None:
+    def created(length: int) -> dict[str, Any]:
+        name = "k" * length
+        return table(
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": name, "KeyType": "HASH"}],
+        )
+
+    check("CreateTable", created(255), LATEST)
+    assert "length less than or equal to 255" in refusal("CreateTable", created(256))
