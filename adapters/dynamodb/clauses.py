@@ -41,10 +41,11 @@ def _placeholders(call: Call, given: Input) -> Placeholders:
 class ReadClauses:
     """Projection, filter and key condition of a read. `given`: the request, or one member of a batch."""
 
-    __slots__ = ("_filter", "_filter_name", "_key_tests", "projection")
+    __slots__ = ("_filter", "_filter_name", "_key_tests", "_style", "projection")
 
     def __init__(self, call: Call, given: Input) -> None:
         placeholders = _placeholders(call, given)
+        self._style = placeholders.style
         self._key_tests: tuple[KeyTest, ...] | None = None
         text = given.get("KeyConditionExpression")
         if text is not None:
@@ -52,7 +53,7 @@ class ReadClauses:
             self._key_tests = parse_key_condition(text, placeholders, most)
         elif "KeyConditions" in given:
             self._key_tests = legacy.key_conditions(given["KeyConditions"])
-            check_count(self._key_tests)
+            check_count(self._key_tests, style=self._style)
         self._filter, self._filter_name = self._filtered(given, placeholders)
         self.projection = _projection(given, placeholders)
         placeholders.check_all_used()
@@ -69,7 +70,7 @@ class ReadClauses:
 
     def key_range(self, schema: KeySchema) -> KeyRange:
         """The keys that a Query asks for."""
-        return key_range(self._key_tests or (), schema)
+        return key_range(self._key_tests or (), schema, self._style)
 
     def filter(self, key_names: tuple[str, ...]) -> Predicate:
         """The filter; of a Query it must not read these key attributes."""

@@ -1,4 +1,4 @@
-"""The service's texts about expressions and their legacy forms, as templates by rule, in the two styles of messages.py.
+"""The service's texts about expressions, as templates by rule, in the two styles of messages.py.
 
 Sources: dynalite's tests (recorded from the service: `classic`); comments of ScyllaDB's test/alternator; captures of 2026
 in dynoxide, ExtendDB and floci, each named where it differs from the rest.
@@ -45,25 +45,8 @@ _TEXTS = {
     "change-type": "Incorrect operand type for operator or function; "
     "operator: {section}, operand type: {kind}, typeSet: ALLOWED_FOR_{section}_OPERAND",
     # Placeholders
-    "names-empty": "ExpressionAttributeNames must not be empty",
-    "names-key": 'ExpressionAttributeNames contains invalid key: Syntax error; key: "{key}"',
-    "names-key-size": "ExpressionAttributeNames contains invalid key: "
-    "The expression attribute map contains a key that is too long; size of key: {size}",
-    "names-value-empty": "ExpressionAttributeNames contains invalid value: Empty attribute name for key {key}",
     "names-unused": "Value provided in ExpressionAttributeNames unused in expressions: keys: {{{keys}}}",
-    "values-empty": "ExpressionAttributeValues must not be empty",
-    "values-key": 'ExpressionAttributeValues contains invalid key: Syntax error; key: "{key}"',
-    "values-key-size": "ExpressionAttributeValues contains invalid key: "
-    "The expression attribute map contains a key that is too long; size of key: {size}",
-    "values-value": "ExpressionAttributeValues contains invalid value: {problem} for key {key}",
     "values-unused": "Value provided in ExpressionAttributeValues unused in expressions: keys: {{{keys}}}",
-    # Which parameters go together
-    "mixed": "Can not use both expression and non-expression parameters in the same request: "
-    "Non-expression parameters: {{{legacy}}} Expression parameters: {{{modern}}}",
-    "names-alone": "ExpressionAttributeNames can only be specified when using expressions",
-    "values-alone": "ExpressionAttributeValues can only be specified when using expressions: {expressions} null",
-    "operator-alone": "ConditionalOperator cannot be used without Filter or Expected",
-    "operator-single": "ConditionalOperator can only be used when Filter or Expected has two or more elements",
     # Keys
     "key-update": "One or more parameter values were invalid: "
     "Cannot update attribute {name}. This attribute is part of the key",
@@ -71,7 +54,7 @@ _TEXTS = {
     "list random access '[]' and map lookup '.' are not allowed: {role}: {name}",
     "filter-key": "{parameter} can only contain non-primary key attributes: Primary key attribute: {name}",
     "key-operator": "Invalid operator used in KeyConditionExpression: {operator}",
-    "key-nested-operation": "KeyConditionExpressions cannot contain nested operations",
+    "key-nested-operation": "Invalid KeyConditionExpression: KeyConditionExpressions cannot contain nested operations",
     "key-first-operand": "Invalid condition in KeyConditionExpression: "
     "{operator} operator must have the key attribute as its first operand",
     "key-several-names": "Invalid condition in KeyConditionExpression: "
@@ -79,53 +62,31 @@ _TEXTS = {
     "key-nested-path": "Invalid KeyConditionExpression: "
     "KeyConditionExpressions cannot have conditions on nested attributes",
     "key-no-name": "Invalid condition in KeyConditionExpression: No key attribute specified",
-    "key-twice": "KeyConditionExpressions must only contain one condition per key",
+    "key-twice": "Invalid KeyConditionExpression: KeyConditionExpressions must only contain one condition per key",
     "key-count": "Conditions can be of length 1 or 2 only",
+    "key-too-many": "The number of query conditions ({count}) exceeds "
+    "the number of key attributes defined in the schema ({most})",
     "key-missed": "Query condition missed key schema element: {name}",
     "key-unsupported": "Query key condition not supported",
     "key-not-indexable": "Attempted conditional constraint is not an indexable operation",
     "key-kind": "One or more parameter values were invalid: Condition parameter type does not match schema type",
     "key-empty": "One or more parameter values are not valid. "
     "The AttributeValue for a key attribute cannot contain an empty {what} value. Key: {name}",
-    # Keys of several attributes. The service's words are not on record; test_gsi_composite_keys.py of ScyllaDB wants
-    # HASH or RANGE and "equality" in them.
-    "key-hash-parts": "Query key condition not supported: "
-    "all HASH key attributes of the index must be specified with equality conditions",
-    "key-range-parts": "Query key condition not supported: RANGE key attributes of the index must be specified "
-    "from left to right, and all but the last with equality conditions",
+    # Keys of several attributes. That of RANGE is paritysuite's capture; that of HASH is not on record and made like it.
+    "key-hash-parts": "HASH key attributes {names} must have equality conditions specified in the query",
+    "key-range-parts": "RANGE key attributes {names} must have equality conditions specified in the query "
+    "because a condition is present on key attribute {last}",
     # Legacy parameters
-    "legacy-count": "One or more parameter values were invalid: "
-    "Invalid number of argument(s) for the {operator} ComparisonOperator",
-    "legacy-kinds": "One or more parameter values were invalid: "
-    "AttributeValues inside AttributeValueList must be of same type",
-    "legacy-kind": "One or more parameter values were invalid: "
-    "ComparisonOperator {operator} is not valid for {kind} AttributeValue type",
-    "legacy-between": "The BETWEEN condition was provided a range where the lower bound is greater than the upper bound",
-    "expected-value-and-list": "One or more parameter values were invalid: "
-    "Value and AttributeValueList cannot be used together for Attribute: {name}",
-    "expected-exists-and-operator": "One or more parameter values were invalid: "
-    "Exists and ComparisonOperator cannot be used together for Attribute: {name}",
-    "expected-no-value": "One or more parameter values were invalid: "
-    "Value or AttributeValueList must be used with ComparisonOperator: {operator} for Attribute: {name}",
-    "expected-list-alone": "One or more parameter values were invalid: "
-    "AttributeValueList can only be used with a ComparisonOperator for Attribute: {name}",
-    "expected-exists-value": "One or more parameter values were invalid: "
-    "Value must be provided when Exists is {exists} for Attribute: {name}",
-    "expected-absent-value": "One or more parameter values were invalid: "
-    "Value cannot be used when Exists is false for Attribute: {name}",
-    "update-no-value": "One or more parameter values were invalid: "
-    "Only DELETE action is allowed when no attribute value is specified",
-    "update-delete-kind": "One or more parameter values were invalid: "
-    "DELETE action with value is not supported for the type {kind}",
-    "update-add-kind": "One or more parameter values were invalid: ADD action is not supported for the type {kind}",
     "update-mismatch": "Type mismatch for attribute to update",
-    "duplicate-name": "One or more parameter values were invalid: Duplicate value in attribute name: {name}",
 }
 
 _CLASSIC_TEXTS = {
     "function-in-condition": _TEXTS["function-unknown"],
     "function-in-update": _TEXTS["function-unknown"],
     "change-type": "Incorrect operand type for operator or function; operator: {section}, operand type: {kind}",
+    "key-nested-operation": "KeyConditionExpressions cannot contain nested operations",
+    "key-twice": "KeyConditionExpressions must only contain one condition per key",
+    "key-too-many": _TEXTS["key-count"],
     "key-nested-path": "KeyConditionExpressions cannot have conditions on nested attributes",
 }
 

@@ -9,7 +9,6 @@ they make of one key schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple, NoReturn
 
 from adapters.dynamodb.conditions import ConditionReader
@@ -29,6 +28,7 @@ from adapters.dynamodb.grammar import (
     PathNode,
     ValueNode,
 )
+from adapters.dynamodb.messages import CLASSIC, LATEST
 from adapters.dynamodb.placeholders import Placeholders
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.predicates import Comparison
@@ -50,24 +50,28 @@ class KeyTest(NamedTuple):
 def parse_key_condition(text: str, placeholders: Placeholders, most: int = PAIR) -> tuple[KeyTest, ...]:
     """The tests of a KeyConditionExpression, in the order of the text. Raises ServiceError.
 
-    `most`: how many attributes a key may have: 2, or 8 where an index is named, which may have a key of several.
+    `most`: how many attributes the key may have as far as the request shows it (8 where an index is named). Only the
+    classic service looks at that before it knows the schema.
     """
     tree = condition_tree(text, KEY_CONDITION, placeholders)
     ConditionReader(KEY_CONDITION, placeholders).condition(tree)
     reader = _KeyReader(KEY_CONDITION, placeholders)
     reader.read(tree)
-    check_count(reader.tests, most)
-    return tuple(reader.tests.values())
+    tests = tuple(reader.tests.values())
+    check_count(tests, most, placeholders.style)
+    return tests
 
 
-def check_count(tests: Iterable[object], most: int = PAIR) -> None:
-    """Raise ServiceError unless there are one or two tests; up to `most` on an index."""
-    if not 1 <= len(list(tests)) <= most:
+def check_count(tests: tuple[KeyTest, ...], most: int = PAIR, style: str = LATEST) -> None:
+    """Raise ServiceError if there is no test, or in the classic style more than `most`."""
+    if not tests or (style == CLASSIC and len(tests) > most):
         raise validation(text_of("key-count"))
 
 
-def key_range(tests: tuple[KeyTest, ...], schema: KeySchema) -> KeyRange:
+def key_range(tests: tuple[KeyTest, ...], schema: KeySchema, style: str = LATEST) -> KeyRange:
     """The range of keys that pass the tests. Raises ServiceError if the schema does not take them."""
+    if style == LATEST and len(tests) > len(schema.columns):
+        raise validation(text_of("key-too-many", count=len(tests), most=len(schema.columns)))
     if len(schema.partition) > 1 or len(schema.sort) > 1:
         _check_parts(tests, schema)
     else:
@@ -138,14 +142,16 @@ def _check_parts(tests: tuple[KeyTest, ...], schema: KeySchema) -> None:
     if by_name:
         raise validation(text_of("key-missed", name=schema.names[0]))
     operators = {test.name: test.operator for test in tests}
-    if any(operators.get(column.name) != "EQ" for column in schema.partition):
-        raise validation(text_of("key-hash-parts"))
-    is_over = False
+    missing = [column.name for column in schema.partition if operators.get(column.name) != "EQ"]
+    if missing:
+        raise validation(text_of("key-hash-parts", names=", ".join(missing)))
+    open_parts: list[str] = []
     for column in schema.sort:
         operator = operators.get(column.name)
-        if operator is not None and is_over:
-            raise validation(text_of("key-range-parts"))
-        is_over = is_over or operator != "EQ"
+        if operator is not None and open_parts:
+            raise validation(text_of("key-range-parts", names=", ".join(open_parts), last=column.name))
+        if operator != "EQ":
+            open_parts.append(column.name)
 
 
 def _check_test(test: KeyTest, column: KeyColumn) -> None:

@@ -33,7 +33,7 @@ UPDATE_BASE_BYTES = 3  # [26]
 EXPRESSION_BYTES = 4096
 EXPRESSION_OPERATORS = 300
 EXPRESSION_IN_OPERANDS = 100
-EXPRESSION_PATH_STEPS = 32  # names and indexes of one document path [6]
+EXPRESSION_PATH_STEPS = 32  # names and list indexes of one document path [6]
 EXPRESSION_LIST_INDEX = 2**31 - 1
 PLACEHOLDER_BYTES = 255  # a key of ExpressionAttributeNames or ExpressionAttributeValues, with its # or :
 

@@ -1,32 +1,28 @@
 """ExpressionAttributeNames and ExpressionAttributeValues of one request: what each stands for, and which were used.
 
-Knows the rules on the two maps themselves (protocols/dynamodb.md rule 15). Which expression uses them is expressions.py's.
+The maps themselves were checked before (rules.py). Which expression uses what is expressions.py's.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.dynamodb import limits
 from adapters.dynamodb.errors import ServiceError, validation
 from adapters.dynamodb.expression_messages import text_of
 from adapters.dynamodb.messages import LATEST
 from adapters.dynamodb.values import value_of
 from gateway.model.values import Value
 
-# In the 2026 style these operations put a frame around everything that is wrong with the request itself; reads,
-# transactions and what only the table or the item can show stay bare (dynoxide's captures, eu-west-2).
+# In the 2026 style these operations put a frame around everything that is wrong with an expression; reads, transactions
+# and what only the table or the item can show stay bare (paritysuite, eu-west-2 and us-east-1, October 2026).
 _FRAMED = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 _FRAME = "1 validation error detected: "
 
-_NAME_KEY = re.compile("#[A-Za-z0-9_]+")
-_VALUE_KEY = re.compile(":[A-Za-z0-9_]+")
-
 
 class Placeholders:
-    """The placeholders of one request. `style` and `frame` shape every error that its expressions raise."""
+    """The placeholders of one request. `values`: wire AttributeValues. `style` (messages.py) and `operation` shape every
+    error that its expressions raise."""
 
     __slots__ = ("_frame", "_names", "_unused_names", "_unused_values", "_values", "style")
 
@@ -37,11 +33,10 @@ class Placeholders:
         style: str = LATEST,
         operation: str = "",
     ) -> None:
-        """Check and convert both maps (`values`: wire AttributeValues). Raises ServiceError."""
         self.style = style
         self._frame = _FRAME if style == LATEST and operation in _FRAMED else ""
-        self._names = self._checked_names(names) if names is not None else {}
-        self._values = self._converted(values) if values is not None else {}
+        self._names = names or {}
+        self._values = values or {}
         self._unused_names = set(self._names)
         self._unused_values = set(self._values)
 
@@ -53,7 +48,8 @@ class Placeholders:
     def value(self, placeholder: str) -> Value | None:
         """The value that a placeholder stands for; None: it is not defined."""
         self._unused_values.discard(placeholder)
-        return self._values.get(placeholder)
+        wire = self._values.get(placeholder)
+        return None if wire is None else value_of(wire)
 
     def check_all_used(self) -> None:
         """Raise ServiceError if a placeholder was used by no expression. Call when all of the request's are parsed."""
@@ -68,34 +64,3 @@ class Placeholders:
         """The error of a rule, framed as the operation frames it; `expression`: which one, as `UpdateExpression`."""
         prefix = f"Invalid {expression}: " if expression else ""
         return validation(self._frame + prefix + text_of(rule, self.style, **facts))
-
-    def _checked_names(self, names: Mapping[str, str]) -> Mapping[str, str]:
-        if not names:
-            raise self.error("names-empty")
-        for key, name in names.items():
-            self._check_key(key, _NAME_KEY, "names")
-            if not name:
-                raise self.error("names-value-empty", key=key)
-        return names
-
-    def _converted(self, values: Mapping[str, Any]) -> dict[str, Value]:
-        if not values:
-            raise self.error("values-empty")
-        for key in values:
-            self._check_key(key, _VALUE_KEY, "values")
-        converted = {}
-        for key, wire in values.items():
-            try:
-                converted[key] = value_of(wire)
-            except ServiceError as problem:
-                if problem.code != "ValidationException":
-                    raise
-                raise self.error("values-value", problem=problem.message, key=key) from None
-        return converted
-
-    def _check_key(self, key: str, form: re.Pattern[str], which: str) -> None:
-        if len(key) > limits.PLACEHOLDER_BYTES:
-            size = len(key.encode("utf-8", "surrogatepass"))
-            raise self.error(f"{which}-key-size", size=size)
-        if form.fullmatch(key) is None:
-            raise self.error(f"{which}-key", key=key)
