@@ -93,8 +93,8 @@ def reply(request: Request, status: int, body: bytes, media_type: str | None = N
     if media_type:
         headers.append(("Content-Type", media_type))
     if len(body) >= limits.COMPRESSED_RESPONSE_FROM_BYTES:
-        # A repeated Accept-Encoding is one list (RFC 9110, 5.3). The service looks at the first only.
-        coding = accepted_coding(",".join(request.header_values("accept-encoding")))
+        # Of a repeated Accept-Encoding the service reads the first only (rule 7), though RFC 9110 makes it one list.
+        coding = accepted_coding(request.header("accept-encoding"))
         if coding:
             deflater = zlib.compressobj(_COMPRESSION_LEVEL, zlib.DEFLATED, _WINDOWS[coding])
             body = deflater.compress(body) + deflater.flush()
