@@ -188,10 +188,11 @@ def _defined_once(definitions: list[str]) -> None:
 
 
 def _definitions(data: Input, definitions: list[str]) -> None:
-    """Every key attribute of an index defined, and every definition of use to some key; before all other rules of
-    indexes (ack-api-quirks 127)."""
-    for index in (*data.get("LocalSecondaryIndexes", ()), *data.get("GlobalSecondaryIndexes", ())):
-        _check_defined([element["AttributeName"] for element in index["KeySchema"]], definitions)
+    """The keys of all indexes, and every definition of use to some key; before all other rules of indexes
+    (ack-api-quirks 127)."""
+    for name, multiple in (("LocalSecondaryIndexes", False), ("GlobalSecondaryIndexes", True)):
+        for index in data.get(name, ()):
+            _index_keys(index, definitions, multiple)
     used = [element["AttributeName"] for element in data["KeySchema"]]
     for index in (*data.get("LocalSecondaryIndexes", ()), *data.get("GlobalSecondaryIndexes", ())):
         used += [element["AttributeName"] for element in index["KeySchema"]]

@@ -284,6 +284,10 @@ def test_a_definition_that_contradicts_itself_makes_no_table(service, more, text
             "The KeySchema contains multiple key attributes with the same name",
         ),
         (
+            {**with_index(KeySchema=keys("pk*", "pk*")), "AttributeDefinitions": definitions(pk="S", g="S")},
+            "The KeySchema contains multiple key attributes with the same name",
+        ),
+        (
             with_index(KeySchema=keys("g*") * 4 + keys("pk*")),
             INVALID + "The KeySchema exceeds the maximum allowed number of HASH key attributes",
         ),
