@@ -148,6 +148,8 @@ class Front:
         house = self._house
         caller = auth.verify(request, house.credentials, house.now_ms())
         name = target.partition(".")[2]
+        if not text:
+            raise serialization()
         checked = shapes.check(name, body, self._style)
         call = Call(name, checked, caller, house, request.header("host"))
         answer = yield from row.handler(call)

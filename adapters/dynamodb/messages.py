@@ -125,14 +125,16 @@ _TEXTS: dict[str, str] = {
     "same-key-twice": "Both the Hash Key and the Range Key element in the KeySchema have the same name",
     "first-not-hash": "Invalid KeySchema: The first KeySchemaElement is not a HASH key type",
     "second-not-range": "Invalid KeySchema: The second KeySchemaElement is not a RANGE key type",
-    "hash-after-range": "Invalid KeySchema: HASH key elements must come before all RANGE key elements",
+    "same-key-among-many": "The KeySchema contains multiple key attributes with the same name",
+    "hash-after-range": _INVALID
+    + "All HASH key attributes must precede RANGE key attributes in the KeySchema",
     "too-many-of-role": _INVALID
-    + "Index KeySchema has more than {limit} {role} key elements for index: {index}",
+    + "The KeySchema exceeds the maximum allowed number of {role} key attributes",
     "definitions-unused": _INVALID + "Number of attributes in KeySchema does not exactly match "
     "number of attributes defined in AttributeDefinitions",
     "definitions-spare": _INVALID + "Some AttributeDefinitions are not used. "
     "AttributeDefinitions: [{definitions}], keys used: [{keys}]",
-    "definition-twice": "Cannot define more than one attribute with the same name: {name}",
+    "definition-twice": "Attribute Name is duplicated: {name}",
     "local-empty": _INVALID + "List of LocalSecondaryIndexes is empty",
     "global-empty": _INVALID + "List of GlobalSecondaryIndexes is empty",
     "local-without-range": _INVALID + "Table KeySchema does not have a range key, "
@@ -145,7 +147,7 @@ _TEXTS: dict[str, str] = {
     "projection-names": _INVALID + "ProjectionType is {type}, but NonKeyAttributes is specified",
     "projection-no-names": _INVALID + "ProjectionType is INCLUDE, but NonKeyAttributes is not specified",
     "projection-too-many": _INVALID + "Number of attributes to project exceeds the limit of {limit}",
-    "projection-twice": _INVALID + "Duplicate attribute in NonKeyAttributes: {name}",
+    "projection-twice": _INVALID + "Duplicate element in NonKeyAttributes: {name}",
     "index-name-twice": _INVALID + "Duplicate index name: {index}",
     "local-count": _INVALID + "Number of LocalSecondaryIndexes exceeds per-table limit of {limit}",
     "global-count": _INVALID + "GlobalSecondaryIndex count exceeds the per-table limit of {limit}",
@@ -153,7 +155,7 @@ _TEXTS: dict[str, str] = {
     "when BillingMode is PAY_PER_REQUEST",
     "index-units-missing": _INVALID + "ProvisionedThroughput is not specified for index: {index}",
     "stream-view-missing": _INVALID
-    + "Table is being created with a stream enabled, UpdateViewType should be specified",
+    + "Table is being created with a stream enabled, UpdateViewType is required",
     "stream-view-spare": _INVALID
     + "Table is being created with a stream disabled, UpdateViewType should not be specified",
     "on-demand-provisioned": _INVALID
@@ -162,6 +164,20 @@ _TEXTS: dict[str, str] = {
     + "Requested {name} for OnDemandThroughput for table is outside of valid range",
     "nothing-to-update": "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
     "GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required",
+    "nothing-to-update-today": "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
+    "GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, "
+    "MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required",
+    "only-change": _INVALID + "{what} must be the only operation in the request",
+    "on-demand-and-more": _INVALID
+    + "OnDemandThroughput can only be combined with BillingMode in an UpdateTable request",
+    "stream-and-units": _INVALID + "You cannot modify stream status while updating table IOPS",
+    "index-and-units": _INVALID + "You cannot create or delete index while updating table IOPS",
+    "index-and-stream": _INVALID + "You cannot create or delete index while changing stream status",
+    "index-and-warm": _INVALID
+    + "Create global secondary index cannot be specified when updating WarmThroughput",
+    "index-updates-none": _INVALID + "List of GlobalSecondaryIndexUpdates is empty",
+    "index-update-several": _INVALID
+    + "Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object",
     "index-update-empty": _INVALID
     + "One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, "
     "GlobalSecondaryIndexUpdate.Delete must not be null",
@@ -170,16 +186,12 @@ _TEXTS: dict[str, str] = {
     "unsupported-member": "{name} is not supported by this gateway",
     # Tags
     "arn-missing": "Invalid TableArn",
-    "arn-invalid": "Invalid TableArn: Invalid ResourceArn provided as input {arn}",
     "tags-missing": "1 validation error detected: Value null at 'tags' failed to satisfy constraint: "
     "Member must not be null",
     "tag-keys-missing": "1 validation error detected: Value null at 'tagKeys' failed to satisfy constraint: "
     "Member must not be null",
     "tags-none": "Atleast one Tag needs to be provided as Input.",
     "tag-keys-none": "Atleast one Tag Key needs to be provided as Input.",
-    "tag-reserved": _INVALID + "Tag keys starting with 'aws:' are reserved for system use",
-    "tag-twice": _INVALID + "Duplicate tag key: {key}",
-    "tags-limit": _INVALID + "Number of tags exceeds the limit of {limit}",
     # Streams
     "sequence-missing": _INVALID + "SequenceNumber must be provided for ShardIteratorType {type}",
     "sequence-spare": _INVALID + "SequenceNumber must not be provided for ShardIteratorType {type}",

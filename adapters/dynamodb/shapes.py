@@ -132,14 +132,7 @@ _STREAM = Structure(
 _ENCRYPTION = Structure(
     "SSESpecification", {"Enabled": Flag(), "SSEType": _one_of("AES256", "KMS"), "KMSMasterKeyId": _TEXT}
 )
-_TAG = Structure(
-    "Tag",
-    {
-        "Key": Text(minimum=1, maximum=limits.TAG_KEY_CHARACTERS),
-        "Value": Text(minimum=0, maximum=limits.TAG_VALUE_CHARACTERS),
-    },
-    frozenset({"Key", "Value"}),
-)
+_TAG = Structure("Tag", {"Key": _TEXT, "Value": _TEXT})  # looked at in tags.py, with texts of its own
 _TABLE_CLASS = _one_of("STANDARD", "STANDARD_INFREQUENT_ACCESS")
 _BILLING = _one_of("PROVISIONED", "PAY_PER_REQUEST")
 _PROJECTION = Structure(

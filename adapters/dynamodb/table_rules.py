@@ -1,8 +1,9 @@
 """What the members of table, tag and stream requests mean together, as far as no table is needed to tell.
 
 Knows key schemas, index definitions, throughput and tags as a request spells them, and the order in which the service
-looks at them (dynalite validations/createTable.js and updateTable.js; paritysuite for what came later). What depends on
-the table as it is - missing indexes, unchanged throughput - is the handler's.
+looks at them (dynalite validations/createTable.js and updateTable.js for the classic style; ack-api-quirks, which measured
+the live service in October 2026, for today's). What depends on the table as it is - missing indexes, unchanged
+throughput - is the handler's.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from adapters.dynamodb import limits, messages
 from adapters.dynamodb.errors import ServiceError
 from adapters.dynamodb.messages import CLASSIC
+from adapters.dynamodb.resources import table_of_arn
 
 Input = dict[str, Any]
 
@@ -23,7 +25,11 @@ def create_table(data: Input, style: str, good: bool) -> None:
     _refuse_members(data, ("VectorIndexes", "GlobalTableSourceArn"))
     _throughput(data, style)
     definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
-    _table_keys(data, definitions, style)
+    if style != CLASSIC:
+        _defined_once(definitions)
+    _table_keys(data, definitions)
+    if style != CLASSIC:
+        _definitions(data, definitions)
     names: set[str] = set()
     if "LocalSecondaryIndexes" in data:
         _local_indexes(data, definitions, names, style)
@@ -31,20 +37,19 @@ def create_table(data: Input, style: str, good: bool) -> None:
         _global_indexes(data, definitions, names, style)
     if style == CLASSIC:
         return
-    _definitions(data, definitions)
     _projected_total(data)
     _stream(data)
     _on_demand(data)
-    if "Tags" in data:
-        _tags(data["Tags"])
 
 
 def update_table(data: Input, style: str, good: bool) -> None:
     """UpdateTable."""
     _refuse_members(data, ("VectorIndexUpdates", "ReplicaUpdates", "GlobalTableWitnessUpdates"))
-    changes = [name for name in data if name not in ("TableName", "AttributeDefinitions")]
-    if not changes or (len(changes) == 1 and data[changes[0]] == []):
-        raise _refused("nothing-to-update")
+    changes = {name for name, given in data.items() if name not in _NO_CHANGE and given != []}
+    if not changes:
+        raise _refused("nothing-to-update" if style == CLASSIC else "nothing-to-update-today")
+    if style != CLASSIC:
+        _one_concern(data, changes)
     if data.get("BillingMode") == "PROVISIONED" and "ProvisionedThroughput" not in data:
         raise _refused("provisioned-update")
     if data.get("BillingMode") == "PAY_PER_REQUEST" and "ProvisionedThroughput" in data and style != CLASSIC:
@@ -55,9 +60,46 @@ def update_table(data: Input, style: str, good: bool) -> None:
         _index_update(update, data, seen, style)
 
 
+_NO_CHANGE = ("TableName", "AttributeDefinitions")
+# Changes that go with no other, in the order in which the service names them (ack-api-quirks 382, 433).
+_ALONE = {
+    "SSESpecification": "Server-Side Encryption modification",
+    "TableClass": "TableClass modification",
+    "DeletionProtectionEnabled": "DeletionProtection modification",
+}
+
+
+def _one_concern(data: Input, changes: set[str]) -> None:
+    """An UpdateTable changes one thing: throughput (with its billing mode and indexes), the stream, or one setting."""
+    for name, what in _ALONE.items():
+        if name in changes and len(changes) > 1:
+            raise _refused("only-change", what=what)
+    updates = data.get("GlobalSecondaryIndexUpdates")
+    if updates == []:
+        raise _refused("index-updates-none")
+    actions = {action for update in updates or () for action in update}
+    others = changes - {"GlobalSecondaryIndexUpdates"}
+    if "WarmThroughput" in changes:
+        if "Create" in actions:
+            raise _refused("index-and-warm")
+        if len(others) > 1:
+            raise _refused("only-change", what="WarmThroughput")
+    if "OnDemandThroughput" in changes and others - {"OnDemandThroughput", "BillingMode"}:
+        raise _refused("on-demand-and-more")
+    if "ProvisionedThroughput" in changes and "StreamSpecification" in changes:
+        raise _refused("stream-and-units")
+    if actions & {"Create", "Delete"}:
+        if "ProvisionedThroughput" in changes:
+            raise _refused("index-and-units")
+        if "StreamSpecification" in changes:
+            raise _refused("index-and-stream")
+
+
 def _index_update(update: Input, data: Input, seen: set[str], style: str) -> None:
     if not update:
         raise _refused("index-update-empty")
+    if len(update) > 1 and style != CLASSIC:
+        raise _refused("index-update-several")
     change = update.get("Update") or update.get("Create") or update.get("Delete") or {}
     name = change["IndexName"]
     if name in seen:
@@ -89,7 +131,7 @@ def _units_bounds(units: Input | None) -> None:
 # Keys
 
 
-def _table_keys(data: Input, definitions: list[str], style: str) -> None:
+def _table_keys(data: Input, definitions: list[str]) -> None:
     schema = data["KeySchema"]
     keys = [element["AttributeName"] for element in schema]
     if len(keys) > len(definitions):
@@ -134,17 +176,23 @@ def _index_keys(index: Input, definitions: list[str], multiple: bool) -> None:
         raise _refused("hash-after-range")
     for role, count in Counter(roles).items():
         if count > limits.INDEX_KEY_ATTRIBUTES_PER_ROLE:
-            limit = limits.INDEX_KEY_ATTRIBUTES_PER_ROLE
-            raise _refused("too-many-of-role", limit=limit, role=role, index=index["IndexName"])
+            raise _refused("too-many-of-role", role=role)
     if len(set(keys)) != len(keys):
-        raise _refused("same-key-twice")
+        raise _refused("same-key-among-many")
 
 
-def _definitions(data: Input, definitions: list[str]) -> None:
-    """Every definition once, and every one of use to some key."""
+def _defined_once(definitions: list[str]) -> None:
     for name, count in Counter(definitions).items():
         if count > 1:
             raise _refused("definition-twice", name=name)
+
+
+def _definitions(data: Input, definitions: list[str]) -> None:
+    """The keys of all indexes, and every definition of use to some key; before all other rules of indexes
+    (ack-api-quirks 127)."""
+    for name, multiple in (("LocalSecondaryIndexes", False), ("GlobalSecondaryIndexes", True)):
+        for index in data.get(name, ()):
+            _index_keys(index, definitions, multiple)
     used = [element["AttributeName"] for element in data["KeySchema"]]
     for index in (*data.get("LocalSecondaryIndexes", ()), *data.get("GlobalSecondaryIndexes", ())):
         used += [element["AttributeName"] for element in index["KeySchema"]]
@@ -263,69 +311,48 @@ def _refuse_members(data: Input, names: tuple[str, ...]) -> None:
             raise _refused("unsupported-member", name=name)
 
 
-# Tags
+# Tags. What may be a tag is tags.py's business, for CreateTable has them too.
 
 _ANY_ARN = re.compile(r".+:.+:.+:.+:.+:.+/.+")
-_TABLE_ARN = re.compile(r"arn:aws[a-z-]*:dynamodb:.+:\d+:table/[^/]{2}[^/]+")
-_RESERVED = "aws:"
 
 
 def tag_resource(data: Input, style: str, good: bool) -> None:
     """TagResource."""
-    arn = _resource("TagResource", data)
+    arn = _resource("TagResource", data, style)
     if "Tags" not in data:
         raise _refused("tags-missing")
-    _table_arn(arn)
+    table_of_arn(arn, style)
     if not data["Tags"]:
         raise _refused("tags-none")
-    _tags(data["Tags"])
 
 
 def untag_resource(data: Input, style: str, good: bool) -> None:
     """UntagResource."""
-    arn = _resource("UntagResource", data)
+    arn = _resource("UntagResource", data, style)
     if "TagKeys" not in data:
         raise _refused("tag-keys-missing")
-    _table_arn(arn)
+    table_of_arn(arn, style)
     if not data["TagKeys"]:
         raise _refused("tag-keys-none")
 
 
 def list_tags(data: Input, style: str, good: bool) -> None:
     """ListTagsOfResource."""
-    _table_arn(_resource("ListTagsOfResource", data))
+    table_of_arn(_resource("ListTagsOfResource", data, style), style)
 
 
-def _resource(operation: str, data: Input) -> str:
-    """The ARN, if it looks like one at all; what does not, nobody was ever allowed to touch."""
+def _resource(operation: str, data: Input, style: str) -> str:
+    """The ARN. What did not look like one at all, nobody was ever allowed to touch; today it is invalid."""
     arn = data.get("ResourceArn")
     if arn is None:
         raise _refused("arn-missing")
-    if _ANY_ARN.fullmatch(arn) is None:
+    if style == CLASSIC and _ANY_ARN.fullmatch(arn) is None:
         text = (
             "User: arn:aws:iam::000000000000:root is not authorized to perform: "
             f"dynamodb:{operation} on resource: {arn or '*'}"
         )
         raise ServiceError("AccessDeniedException", text)
     return str(arn)
-
-
-def _table_arn(arn: str) -> None:
-    if _TABLE_ARN.fullmatch(arn) is None:
-        raise _refused("arn-invalid", arn=arn)
-
-
-def _tags(tags: list[Input]) -> None:
-    if len(tags) > limits.TAGS:
-        raise _refused("tags-limit", limit=limits.TAGS)
-    seen = set()
-    for tag in tags:
-        key = tag["Key"]
-        if key.startswith(_RESERVED):
-            raise _refused("tag-reserved")
-        if key in seen:
-            raise _refused("tag-twice", key=key)
-        seen.add(key)
 
 
 # Streams

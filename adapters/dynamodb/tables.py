@@ -71,8 +71,8 @@ def create_table(call: Call) -> Exchange:
     except TableBusy as busy:
         raise TableExists(busy.name) from busy
     except TableExists as taken:
-        existing = yield from one(FindTable(command.namespace, taken.name))
-        if existing.state_at(now_ms) is State.CREATING:
+        [existing] = yield [FindTable(command.namespace, taken.name)]
+        if isinstance(existing, Table) and existing.state_at(now_ms) is State.CREATING:
             raise TableBusy(taken.name, State.CREATING.value) from taken
         raise
     shown = describe(_while(State.CREATING, table, now_ms), None, call.caller, now_ms)
@@ -155,6 +155,7 @@ def update_table(call: Call) -> Exchange:
     )
     if "TableClass" in given and given["TableClass"] != (properties.table_class or "STANDARD"):
         properties = replace(properties, table_class=given["TableClass"], table_class_at_ms=now_ms)
+    instant = not (added or dropped or any(name in given for name in _SLOW_CHANGES))
     command = AlterTable(
         DIALECT,
         table,
@@ -163,12 +164,13 @@ def update_table(call: Call) -> Exchange:
         added,
         dropped,
         {name: item.document() for name, item in changed.items() if name not in dropped},
+        instant,
     )
     statistics = yield from one(CountRows(table))
     altered = yield from one(command)
     shown = describe(_while(State.UPDATING, altered, now_ms), statistics, call.caller, now_ms)
-    if not any(name in given for name in _SLOW_CHANGES) and not added and not dropped:
-        shown["TableStatus"] = "ACTIVE"
+    if instant:
+        shown["TableStatus"] = altered.state_at(now_ms).value.upper()
     _show_index_changes(shown, describe(table, statistics, call.caller, now_ms), dropped, changed)
     return {"TableDescription": _in_style(call, shown)}
 

@@ -96,7 +96,7 @@ def _save(table: Table, tags: Mapping[str, str]) -> Exchange:
     properties = TableProperties.of(table)
     if dict(properties.tags) != dict(tags):
         changed = replace(properties, tags=dict(tags)).document()
-        yield from one(AlterTable(DIALECT, table, properties=changed))
+        yield from one(AlterTable(DIALECT, table, properties=changed, instant=True))
 
 
 OPERATIONS = {

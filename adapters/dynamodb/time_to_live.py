@@ -34,7 +34,7 @@ def update_time_to_live(call: Call) -> Exchange:
     expiry = ExpiryRule(attribute=attribute) if enabled else None
     properties = replace(TableProperties.of(table), time_to_live_at_ms=call.house.now_ms())
     rules = replace(table.rules, expiry=expiry)
-    yield from one(AlterTable(DIALECT, table, rules, properties.document()))
+    yield from one(AlterTable(DIALECT, table, rules, properties.document(), instant=True))
     return {"TimeToLiveSpecification": {"Enabled": enabled, "AttributeName": attribute}}
 
 

@@ -23,7 +23,7 @@ _CHUNK_BYTES = 256 << 10
 
 
 class TooLarge(Exception):
-    """The body, as sent or as it unfolds, is over the limit."""
+    """The body is over the limit as it unfolds."""
 
 
 # Requests
@@ -34,8 +34,6 @@ def body_of(request: Request) -> bytes:
 
     Raises TooLarge; InternalServerError for a coding that is unknown or does not decode, as the service does (rule 7).
     """
-    if len(request.body) > limits.REQUEST_BYTES:
-        raise TooLarge
     coding = request.header("content-encoding").strip().lower()
     if coding in ("", "identity"):
         return request.body
@@ -93,8 +91,8 @@ def reply(request: Request, status: int, body: bytes, media_type: str | None = N
     if media_type:
         headers.append(("Content-Type", media_type))
     if len(body) >= limits.COMPRESSED_RESPONSE_FROM_BYTES:
-        # A repeated Accept-Encoding is one list (RFC 9110, 5.3). The service looks at the first only.
-        coding = accepted_coding(",".join(request.header_values("accept-encoding")))
+        # Of a repeated Accept-Encoding the service reads the first only (rule 7), though RFC 9110 makes it one list.
+        coding = accepted_coding(request.header("accept-encoding"))
         if coding:
             deflater = zlib.compressobj(_COMPRESSION_LEVEL, zlib.DEFLATED, _WINDOWS[coding])
             body = deflater.compress(body) + deflater.flush()
@@ -144,7 +142,9 @@ def preflight(request: Request) -> Reply:
 
 
 def plain_answer(request: Request) -> Reply | None:
-    """The reply to a request that is no API call, or None: it is one, and its body is JSON if it has one."""
+    """The reply to a request that is too large or no API call, or None: it is one, and its body is JSON if it has one."""
+    if len(request.body) > limits.REQUEST_BYTES:
+        return too_large(request)
     if request.method == "POST":
         if request.body and content_type(request) not in (JSON_1_0, JSON):
             return not_found(request)

@@ -141,9 +141,7 @@ class Definer:
             if table is None or table.version != command.table.version:
                 self._catalog.cache.forget(command.table.id)
                 raise StaleTable()
-            if table.state_at(now_ms) is not State.ACTIVE:
-                raise TableBusy(table.name, table.state_at(now_ms).value)
-            busy_until_ms = now_ms + self._delay_ms
+            state, busy_until_ms = self._state_after(command, table, now_ms)
             altered_from = table.rules
             for new in command.add_indexes:
                 index = self._index(session, new, table.key_schema, command.dialect, busy_until_ms, filled=False)
@@ -162,7 +160,7 @@ class Definer:
                 table,
                 rules=table.rules if command.rules is None else command.rules,
                 properties={**table.properties, **(command.properties or {})},
-                state=State.UPDATING,
+                state=state,
                 busy_until_ms=busy_until_ms,
             )
             if command.rules is not None and command.rules.expiry not in (None, altered_from.expiry):
@@ -172,6 +170,15 @@ class Definer:
             assert altered is not None
         self._catalog.cache.keep(altered)
         return altered
+
+    def _state_after(self, command: AlterTable, table: Table, now_ms: int) -> tuple[State, int]:
+        """(state, until when) of a table that is altered. Raises TableBusy if it may not be."""
+        state = table.state_at(now_ms)
+        if command.instant and state in (State.ACTIVE, State.UPDATING):
+            return table.state, table.busy_until_ms
+        if state is not State.ACTIVE:
+            raise TableBusy(table.name, state.value)
+        return State.UPDATING, now_ms + self._delay_ms
 
     def _drop(self, table: Table, delay_ms: int, now_ms: int) -> Table:
         with self._store.write() as session:

@@ -194,7 +194,8 @@ class AlterTable:
     """Change a table: new rules; `properties` merged in: those of a dialect named replace its old ones whole; indexes to
     add, to drop, and to give other properties.
 
-    Outcome: Table; StaleTable, TableBusy, IndexMissing. A new index is kept up at once and filled afterwards.
+    Outcome: Table; StaleTable, TableBusy, IndexMissing. A new index is kept up at once and filled afterwards. `instant`: the
+    change is done when it is answered, so the table does not become UPDATING, and may be.
     """
 
     dialect: str
@@ -204,6 +205,7 @@ class AlterTable:
     add_indexes: tuple[NewIndex, ...] = ()
     drop_indexes: tuple[str, ...] = ()
     index_properties: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    instant: bool = False
 
 
 @dataclass(frozen=True, slots=True)

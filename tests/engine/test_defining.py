@@ -118,6 +118,19 @@ def test_a_table_is_updating_and_usable_meanwhile(slow: Engine, clock: Clock) ->
     assert isinstance(slow.run([AlterTable("test", updating, properties={})])[0], TableBusy)
 
 
+def test_an_instant_change_leaves_the_state_as_it_is(slow: Engine, clock: Clock) -> None:
+    table = make_table(slow)
+    assert isinstance(slow.run([AlterTable("test", table, instant=True)])[0], TableBusy)
+    clock.advance(10)
+    [altered] = slow.run([AlterTable("test", table, properties={"test": {"a": 1}}, instant=True)])
+    assert altered.state_at(clock.ms) is State.ACTIVE
+    [updating] = slow.run([AlterTable("test", altered, properties={})])
+    [still] = slow.run([AlterTable("test", updating, properties={"test": {"a": 2}}, instant=True)])
+    assert (still.state_at(clock.ms), still.properties["test"]) == (State.UPDATING, {"a": 2})
+    clock.advance(10)
+    assert still.state_at(clock.ms) is State.ACTIVE
+
+
 def test_a_table_is_deleting_until_its_delay_is_over(slow: Engine, clock: Clock) -> None:
     table = make_table(slow)
     clock.advance(10)

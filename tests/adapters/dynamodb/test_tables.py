@@ -13,6 +13,7 @@ from gateway.model.tables import Projection
 from gateway.model.values import Kind
 from tests.adapters.dynamodb.conftest import signed
 
+INVALID = "One or more parameter values were invalid: "
 UNITS = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 3}
 INDEX = {"KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}], "Projection": {"ProjectionType": "ALL"}}
 
@@ -260,6 +261,47 @@ def test_a_definition_that_contradicts_itself_makes_no_table(service, more, text
     assert service.error("DescribeTable", {"TableName": "orders"})[0] == "ResourceNotFoundException"
 
 
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({"AttributeDefinitions": definitions(pk="S") * 2}, "Attribute Name is duplicated: pk"),
+        (
+            {**with_index(Projection={}), "AttributeDefinitions": definitions(pk="S", g="S", x="S")},
+            INVALID
+            + "Some AttributeDefinitions are not used. AttributeDefinitions: [pk, g, x], keys used: [pk, g]",
+        ),
+        (
+            {**with_index(), "AttributeDefinitions": definitions(pk="S")},
+            INVALID
+            + "Some index key attributes are not defined in AttributeDefinitions. Keys: [g], AttributeDefinitions: [pk]",
+        ),
+        (
+            with_index(KeySchema=keys("g*", "pk", "g*")),
+            INVALID + "All HASH key attributes must precede RANGE key attributes in the KeySchema",
+        ),
+        (
+            with_index(KeySchema=keys("g*", "pk*", "g")),
+            "The KeySchema contains multiple key attributes with the same name",
+        ),
+        (
+            {**with_index(KeySchema=keys("pk*", "pk*")), "AttributeDefinitions": definitions(pk="S", g="S")},
+            "The KeySchema contains multiple key attributes with the same name",
+        ),
+        (
+            with_index(KeySchema=keys("g*") * 4 + keys("pk*")),
+            INVALID + "The KeySchema exceeds the maximum allowed number of HASH key attributes",
+        ),
+        (
+            with_index(Projection={"ProjectionType": "INCLUDE", "NonKeyAttributes": ["x", "x"]}),
+            INVALID + "Duplicate element in NonKeyAttributes: x",
+        ),
+    ],
+)
+def test_definitions_of_keys_are_refused_in_the_services_words(service, more, text):
+    # ack-api-quirks 123, 126, 127.
+    assert service.error("CreateTable", _simple(**more)) == ("ValidationException", text)
+
+
 def test_a_provisioned_index_needs_units(service):
     given = _simple(BillingMode="PROVISIONED", ProvisionedThroughput=UNITS, **with_index())
     assert "by-g" in service.error("CreateTable", given)[1]
@@ -305,10 +347,7 @@ def test_a_slow_control_plane_shows_every_state_and_obeys_it(delayed):
     assert service.error("CreateTable", _simple()) == expected
     service.clock.ms += 10_000
     assert service.described()["GlobalSecondaryIndexes"][0]["IndexStatus"] == "ACTIVE"
-    service.update(
-        DeletionProtectionEnabled=False,
-        StreamSpecification={"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"},
-    )
+    service.update(StreamSpecification={"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"})
     assert service.described()["TableStatus"] == "UPDATING"
     service.clock.ms += 10_000
     service.call("DeleteTable", {"TableName": "orders"})

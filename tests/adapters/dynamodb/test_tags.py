@@ -91,6 +91,29 @@ def test_the_resource_must_be_a_table_that_is_there(service, arn):
 
 
 @pytest.mark.parametrize(
+    ("bad", "text"),
+    [
+        (
+            "I_do_not_exist",
+            "One or more parameter values were invalid: ARNs must start with 'arn:': I_do_not_exist",
+        ),
+        (
+            "arn:aws:dynamodb:us-east-1:000000000000:table/ab",
+            "Invalid TableArn: Invalid ResourceArn provided as input arn:aws:dynamodb:us-east-1:000000000000:table/ab",
+        ),
+    ],
+)
+def test_a_resource_that_is_no_table_is_told_why(service, bad, text):
+    assert refused(service, "TagResource", bad, Tags=tag(a="")) == ("ValidationException", text)
+
+
+def test_in_the_classic_style_nobody_may_touch_what_is_no_resource(classic):
+    code, text = refused(classic, "TagResource", "abcd", Tags=tag(a=""))
+    assert code == "AccessDeniedException"
+    assert text.endswith("is not authorized to perform: dynamodb:TagResource on resource: abcd")
+
+
+@pytest.mark.parametrize(
     "bad", ["arn:not/a/good/format", "x" * 125, "arn:" + "scylla/" * 15, " ", "незаконные", "a:b"]
 )
 def test_a_resource_of_another_form_is_refused(service, bad):

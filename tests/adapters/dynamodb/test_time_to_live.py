@@ -65,6 +65,7 @@ def test_a_slow_control_plane_wants_an_hour_between_changes(delayed):
     assert service.error("DescribeTimeToLive", {"TableName": "orders"}) == ("ValidationException", text)
     service.clock.ms += 10_000
     switch(service, True)
+    assert service.described()["TableStatus"] == "ACTIVE"
     service.clock.ms += 3_600_000 - 1
     assert text_of(service, False) == "Time to live has been modified multiple times within a fixed interval"
     service.clock.ms += 1

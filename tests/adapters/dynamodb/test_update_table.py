@@ -8,11 +8,10 @@ from __future__ import annotations
 import pytest
 
 from adapters.dynamodb import limits
-from tests.adapters.dynamodb.test_tables import INDEX, UNITS, definitions, keys, with_index
+from tests.adapters.dynamodb.test_tables import INDEX, INVALID, UNITS, definitions, keys, with_index
 
 BY_G = {"IndexName": "by-g", **INDEX}
 VALIDATION = "ValidationException"
-INVALID = "One or more parameter values were invalid: "
 
 
 def units(read: int, write: int) -> dict[str, int]:
@@ -404,6 +403,91 @@ def test_what_is_not_offered_is_said(service, member):
     code, text = refused(service, **{member: [{"Create": {"RegionName": "eu-west-1"}}]})
     assert code == VALIDATION
     assert member in text
+
+
+STREAM = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (
+            {"DeletionProtectionEnabled": True, "StreamSpecification": STREAM},
+            "DeletionProtection modification must be the only operation in the request",
+        ),
+        (
+            {
+                "DeletionProtectionEnabled": True,
+                "SSESpecification": {"Enabled": True},
+                "TableClass": "STANDARD",
+            },
+            "Server-Side Encryption modification must be the only operation in the request",
+        ),
+        (
+            {"TableClass": "STANDARD", "BillingMode": "PAY_PER_REQUEST"},
+            "TableClass modification must be the only operation in the request",
+        ),
+        (
+            {"WarmThroughput": {"ReadUnitsPerSecond": 13000}, "StreamSpecification": STREAM},
+            "WarmThroughput must be the only operation in the request",
+        ),
+        (
+            {"WarmThroughput": {"ReadUnitsPerSecond": 13000}, **adding()},
+            "Create global secondary index cannot be specified when updating WarmThroughput",
+        ),
+        (
+            {"OnDemandThroughput": {"MaxReadRequestUnits": 9}, "StreamSpecification": STREAM},
+            "OnDemandThroughput can only be combined with BillingMode in an UpdateTable request",
+        ),
+        (
+            {"ProvisionedThroughput": UNITS, "StreamSpecification": STREAM},
+            "You cannot modify stream status while updating table IOPS",
+        ),
+        (
+            {"ProvisionedThroughput": UNITS, **dropping()},
+            "You cannot create or delete index while updating table IOPS",
+        ),
+        (
+            {"StreamSpecification": STREAM, **adding()},
+            "You cannot create or delete index while changing stream status",
+        ),
+        (
+            {"GlobalSecondaryIndexUpdates": [], "BillingMode": "PAY_PER_REQUEST"},
+            "List of GlobalSecondaryIndexUpdates is empty",
+        ),
+        (
+            {"GlobalSecondaryIndexUpdates": [{"Create": BY_G, "Delete": {"IndexName": "xyz"}}]},
+            "Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object",
+        ),
+    ],
+)
+def test_an_update_changes_one_thing(service, given, text):
+    # ack-api-quirks 160, 174, 359, 382; nothing of a refused request is done.
+    service.table()
+    before = service.described()
+    assert refused(service, **given) == (VALIDATION, INVALID + text)
+    assert service.described() == before
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"BillingMode": "PAY_PER_REQUEST", "StreamSpecification": STREAM},
+        {"BillingMode": "PAY_PER_REQUEST", "OnDemandThroughput": {"MaxReadRequestUnits": 9}},
+        {"BillingMode": "PAY_PER_REQUEST", **adding()},
+    ],
+)
+def test_only_the_billing_mode_goes_with_something_else(service, given):
+    service.table()
+    service.update(**given)
+
+
+@pytest.mark.parametrize("given", [{}, {"AttributeDefinitions": definitions(pk="S")}])
+def test_an_update_that_changes_nothing_is_refused(service, classic, given):
+    for either in (service, classic):
+        either.table()
+        code, text = refused(either, **given)
+        assert (code, text[:39]) == (VALIDATION, "At least one of ProvisionedThroughput, ")
 
 
 def test_a_missing_table_is_named(service):
