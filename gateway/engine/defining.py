@@ -76,7 +76,7 @@ class Definer:
         return table
 
     def _create(self, command: CreateTable, now_ms: int) -> Table:
-        busy_until_ms = now_ms + self._delay_ms
+        busy_until_ms = self._busy_until_ms(now_ms)
         with self._store.write() as session:
             self._refuse_existing(session, command, now_ms)
             taken = self._catalog.azure_name_taken(session, command.namespace)
@@ -105,6 +105,10 @@ class Definer:
                 raise TableExists(command.name)
         self._catalog.cache.keep(table)
         return table
+
+    def _busy_until_ms(self, now_ms: int) -> int:
+        """When a change is over; without a delay it never began, even if the clock is set back."""
+        return now_ms + self._delay_ms if self._delay_ms else 0
 
     def _refuse_existing(self, session: Session, command: CreateTable, now_ms: int) -> None:
         existing = self._catalog.find(session, command.namespace, command.name)
@@ -143,7 +147,7 @@ class Definer:
                 raise StaleTable()
             if table.state_at(now_ms) is not State.ACTIVE:
                 raise TableBusy(table.name, table.state_at(now_ms).value)
-            busy_until_ms = now_ms + self._delay_ms
+            busy_until_ms = self._busy_until_ms(now_ms)
             altered_from = table.rules
             for new in command.add_indexes:
                 index = self._index(session, new, table.key_schema, command.dialect, busy_until_ms, filled=False)
