@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from adapters.azuretable import addresses, entities, limits, multipart, queries
 from adapters.azuretable.addresses import Batch, Entity, EntitySet, Nested, Resource
-from adapters.azuretable.calls import Answer, Call, find_table, options_of
+from adapters.azuretable.calls import Answer, Call, find_table, options_of, service_id
 from adapters.azuretable.entities import Prepared
 from adapters.azuretable.errors import TOO_MANY_CHANGES, ServiceError, as_json, of_gateway_error
 from adapters.azuretable.methods import method_of
@@ -163,4 +163,4 @@ def _refusal(call: Call, error: ServiceError, index: int | None) -> InnerAnswer:
         ("DataServiceVersion", "3.0;"),
         ("Content-Type", content_type(Level.MINIMAL)),
     ]
-    return InnerAnswer(error.status, headers, as_json(error, call.request.id, time))
+    return InnerAnswer(error.status, headers, as_json(error, service_id(call.request.id), time))

@@ -9,7 +9,6 @@ import base64
 import binascii
 import json
 import re
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from email.utils import formatdate
@@ -42,7 +41,7 @@ from adapters.azuretable.addresses import (
 )
 from adapters.azuretable.auth import Account
 from adapters.azuretable.bearer import Issuer
-from adapters.azuretable.calls import Answer, Call, find_table, options_of
+from adapters.azuretable.calls import Answer, Call, find_table, options_of, service_id
 from adapters.azuretable.errors import ServiceError, as_json, as_xml, of_gateway_error
 from adapters.azuretable.methods import method_of
 from adapters.azuretable.payloads import Level
@@ -305,12 +304,6 @@ def _account_of(credential: Credential, namespace: str) -> Account:
         except (binascii.Error, ValueError):
             keys.append(secret.encode())  # an account's key need not be base64 for SDKs that do not decode it
     return Account(credential.access_id, tuple(keys), namespace)
-
-
-@lru_cache(maxsize=4096)
-def service_id(request_id: str) -> str:
-    """The GUID that stands for a request's id in this dialect."""
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, request_id))
 
 
 @lru_cache(maxsize=2)

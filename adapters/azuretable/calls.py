@@ -6,8 +6,10 @@ returns an Answer; it raises ServiceError (errors.py) or lets a GatewayError pas
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import unquote, unquote_plus
 
 from adapters.azuretable.addresses import Address, check_table_name
@@ -41,6 +43,12 @@ class Answer:
     status: int
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
+
+
+@lru_cache(maxsize=1024)
+def service_id(request_id: str) -> str:
+    """The GUID by which this dialect's replies name a request, made of the id that the server's log has."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, request_id))
 
 
 def options_of(query: str) -> dict[str, str]:

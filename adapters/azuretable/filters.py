@@ -262,22 +262,20 @@ def _named(name: str) -> Operand:
 
 
 def _number(text: str) -> Value:
-    if text[-1] in "LlDdFfMm" and not text.endswith("Infinity"):
-        suffix, digits = text[-1].lower(), text[:-1]
-    else:
-        suffix, digits = "", text
-    if "INF" in digits or "Inf" in digits:
+    if "I" in text:
         return Value(Kind.DOUBLE, float("-inf"))
-    if suffix in ("", "l") and digits.lstrip("+-").isdigit():
-        number = int(digits) if len(digits) < 30 else 1 << 64
-        if suffix == "" and number in _INT32:
-            return Value(Kind.INT32, number)
-        if number in _INT64:
-            return Value(Kind.INT64, number)
-        raise ServiceError("InvalidInput")
-    if suffix == "l":
-        raise ServiceError("InvalidInput")
-    return Value(Kind.DOUBLE, float(digits))
+    suffix = text[-1].lower() if text[-1].isalpha() else ""
+    digits = text[:-1] if suffix else text
+    if suffix not in ("", "l") or not digits.lstrip("+-").isdigit():
+        if suffix == "l":
+            raise ServiceError("InvalidInput")
+        return Value(Kind.DOUBLE, float(digits))
+    number = int(digits) if len(digits) < 30 else 1 << 64
+    if suffix == "" and number in _INT32:
+        return Value(Kind.INT32, number)
+    if number in _INT64:
+        return Value(Kind.INT64, number)
+    raise ServiceError("InvalidInput")
 
 
 def _read_datetime(text: str) -> Value | None:

@@ -76,7 +76,7 @@ class Definer:
         return table
 
     def _create(self, command: CreateTable, now_ms: int) -> Table:
-        busy_until_ms = now_ms + self._delay_ms
+        busy_until_ms = self._busy_until_ms(now_ms)
         with self._store.write() as session:
             self._refuse_existing(session, command, now_ms)
             taken = self._catalog.azure_name_taken(session, command.namespace)
@@ -105,6 +105,10 @@ class Definer:
                 raise TableExists(command.name)
         self._catalog.cache.keep(table)
         return table
+
+    def _busy_until_ms(self, now_ms: int) -> int:
+        """When a change is over; without a delay it never began, even if the clock is set back."""
+        return now_ms + self._delay_ms if self._delay_ms else 0
 
     def _refuse_existing(self, session: Session, command: CreateTable, now_ms: int) -> None:
         existing = self._catalog.find(session, command.namespace, command.name)
@@ -178,7 +182,7 @@ class Definer:
             return table.state, table.busy_until_ms
         if state is not State.ACTIVE:
             raise TableBusy(table.name, state.value)
-        return State.UPDATING, now_ms + self._delay_ms
+        return State.UPDATING, self._busy_until_ms(now_ms)
 
     def _drop(self, table: Table, delay_ms: int, now_ms: int) -> Table:
         with self._store.write() as session:

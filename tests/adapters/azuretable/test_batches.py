@@ -1,0 +1,195 @@
+"""Entity group transactions: all or nothing, the failing index, the limits."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.adapters.azuretable.batch_requests import (
+    batch_of,
+    failure,
+    insert_part,
+    part,
+    query_batch,
+    statuses,
+    upsert_part,
+)
+from tests.adapters.azuretable.conftest import Service, code_of
+
+ENTITY = "/people(PartitionKey='p',RowKey='{}')"
+
+
+@pytest.fixture
+def people(service: Service) -> Service:
+    service.create()
+    return service
+
+
+def rows(service: Service) -> list[str]:
+    return [entity["RowKey"] for entity in service.query("people")]
+
+
+def test_every_verb_in_one_group(people: Service) -> None:
+    for row in "bcde":
+        people.insert("people", "p", row, old=1)
+    parts = [
+        insert_part("people", "p", "a", n=1),
+        part("PUT", ENTITY.format("b"), {"n": 2}, If_Match="*"),
+        part("MERGE", ENTITY.format("c"), {"n": 3}, If_Match="*"),
+        part("PATCH", ENTITY.format("d"), {"n": 4}, If_Match="*"),
+        part("DELETE", ENTITY.format("e"), If_Match="*"),
+        part("PUT", ENTITY.format("f"), {"n": 6}),
+        part("MERGE", ENTITY.format("g"), {"n": 7}),
+        part("POST", ENTITY.format("h"), {"n": 8}, X_HTTP_Method="MERGE"),
+    ]
+    reply = people.handle(batch_of(people, parts))
+    assert statuses(reply) == [204] * 8
+    found = {entity["RowKey"]: entity for entity in people.query("people")}
+    assert list(found) == list("abcdfgh")
+    assert [found[row]["n"] for row in "abcdfgh"] == [1, 2, 3, 4, 6, 7, 8]
+    assert ["old" in found[row] for row in "bcd"] == [False, True, True]
+
+
+def test_answers_carry_etags_and_content_ids_in_order(people: Service) -> None:
+    reply = people.handle(batch_of(people, [insert_part("people", "p", row) for row in "cab"]))
+    text = reply.body.decode()
+    assert re.findall(r"Content-ID: (\d)", text) == ["0", "1", "2"]
+    etags = dict(zip("cab", re.findall(r"ETag: (\S+)", text), strict=True))
+    assert etags == {row: people.get("people", "p", row)["odata.etag"] for row in "cab"}
+    assert re.findall(r"Location: \S+RowKey='(.)'", text) == ["c", "a", "b"]
+
+
+def test_an_insert_may_answer_with_its_entity(people: Service) -> None:
+    body = {"PartitionKey": "p", "RowKey": "r", "n": 1}
+    reply = people.handle(batch_of(people, [part("POST", "/people", body, Prefer="return-content")]))
+    assert statuses(reply) == [201]
+    assert b'"n":1}' in reply.body
+    assert b"Preference-Applied: return-content" in reply.body
+
+
+@pytest.mark.parametrize("at", [0, 1, 4])
+def test_a_failure_undoes_everything_and_names_its_index(people: Service, at: int) -> None:
+    people.insert("people", "p", "there")
+    etag = people.get("people", "p", "there")["odata.etag"]
+    parts = [upsert_part("people", "p", f"new{number}") for number in range(4)]
+    parts.insert(at, insert_part("people", "p", "there"))
+    assert failure(people.handle(batch_of(people, parts))) == (409, "EntityAlreadyExists", str(at))
+    assert rows(people) == ["there"]
+    assert people.get("people", "p", "there")["odata.etag"] == etag
+
+
+@pytest.mark.parametrize(
+    ("bad", "expected"),
+    [
+        (part("DELETE", ENTITY.format("gone"), If_Match="*"), (404, "ResourceNotFound")),
+        (part("PUT", ENTITY.format("there"), {}, If_Match='W/"x"'), (412, "UpdateConditionNotSatisfied")),
+        (part("DELETE", ENTITY.format("there")), (400, "MissingRequiredHeader")),
+        (insert_part("people", "p", "a/b"), (400, "OutOfRangeInput")),
+        (insert_part("people", "q", "r"), (400, "CommandsInBatchActOnDifferentPartitions")),
+        (insert_part("animals", "p", "r"), (400, "CommandsInBatchActOnDifferentPartitions")),
+        (upsert_part("people", "p", "first"), (400, "InvalidDuplicateRow")),
+        (part("POST", "/people", {"RowKey": "r"}), (400, "PropertiesNeedValue")),
+        (part("GET", ENTITY.format("there")), (400, "InvalidInput")),
+        (part("PUT", "/people", {}), (400, "InvalidInput")),
+        (part("POST", "/Tables", {"TableName": "animals"}), (400, "InvalidInput")),
+        (part("POST", "/people/Tables", {}), (400, "InvalidInput")),
+        (part("PUT", "/people(PartitionKey='p')", {}), (400, "InvalidInput")),
+        (part("POST", "/people", []), (400, "InvalidInput")),
+    ],
+)
+def test_what_can_fail(people: Service, bad: str, expected: tuple[int, str]) -> None:
+    people.insert("people", "p", "there")
+    reply = people.handle(batch_of(people, [upsert_part("people", "p", "first"), bad]))
+    assert failure(reply) == (*expected, "1")
+    assert rows(people) == ["there"]
+
+
+def test_an_entity_of_another_account_is_refused(people: Service) -> None:
+    foreign = insert_part("people", "p", "r").replace("/devstoreaccount1/", "/otheraccount/")
+    assert failure(people.handle(batch_of(people, [foreign]))) == (400, "InvalidInput", "0")
+
+
+def test_no_such_table(service: Service) -> None:
+    assert failure(service.handle(batch_of(service, [insert_part("people", "p", "r")]))) == (404, "TableNotFound", "0")
+
+
+def test_a_hundred_changes_and_no_more(people: Service) -> None:
+    parts = [insert_part("people", "p", f"{number:03}") for number in range(101)]
+    status, code, _ = failure(people.handle(batch_of(people, parts)))
+    assert (status, code) == (400, "InvalidInput")
+    assert rows(people) == []
+    assert statuses(people.handle(batch_of(people, parts[:100]))) == [204] * 100
+    assert len(rows(people)) == 100
+
+
+def test_four_mebibytes_and_no_more(people: Service) -> None:
+    parts = [upsert_part("people", "p", str(number), a="x" * 30000, b="x" * 30000) for number in range(69)]
+    blanks = (4 << 20) - len(batch_of(people, parts).body)
+    fits = [*parts[:-1], parts[-1] + " " * blanks]
+    assert set(statuses(people.handle(batch_of(people, fits)))) == {204}
+    too_large = [*parts[:-1], parts[-1] + " " * (blanks + 1)]
+    assert code_of(people.handle(batch_of(people, too_large))) == (413, "RequestBodyTooLarge")
+
+
+def test_an_empty_batch(people: Service) -> None:
+    assert statuses(people.handle(batch_of(people, []))) == []
+
+
+def test_keys_too_long_for_the_urls_of_2009_go_through_a_batch(people: Service) -> None:
+    old = people.with_settings(url_segment_limit=260)
+    key = "k" * 512
+    path = f"/people(PartitionKey='{key}',RowKey='r')"
+    assert code_of(old.send("PUT", path, {})) == (400, "InvalidUri")
+    assert statuses(old.handle(batch_of(old, [part("PUT", path, {"a": 1})]))) == [204]
+    reply = old.handle(query_batch(old, path))
+    assert statuses(reply) == [200]
+    assert b'"a":1' in reply.body
+
+
+def test_a_batch_of_one_query(people: Service) -> None:
+    people.insert("people", "p", "r", n=1)
+    reply = people.handle(query_batch(people, ENTITY.format("r")))
+    assert statuses(reply) == [200]
+    assert b"changeset" not in reply.body
+    reply = people.handle(query_batch(people, ENTITY.format("gone")))
+    assert statuses(reply) == [404]
+    reply = people.handle(query_batch(people, "/people()?$filter=n%20eq%201"))
+    assert statuses(reply) == [200]
+    reply = people.handle(query_batch(people, "/Tables"))
+    assert statuses(reply) == [400]
+
+
+@pytest.mark.parametrize(("version", "works"), [("2009-04-13", False), ("2009-04-14", True), ("2024-11-04", True), ("", True)])
+def test_batches_need_the_version_that_brought_them(people: Service, version: str, works: bool) -> None:
+    request = batch_of(people, [insert_part("people", "p", "r")], {"x-ms-version": version})
+    reply = people.handle(request)
+    assert statuses(reply) == [204] if works else code_of(reply) == (400, "InvalidHeaderValue")
+
+
+def test_who_may_not_do_a_part_may_not_do_the_batch(people: Service) -> None:
+    from tests.adapters.azuretable.test_auth import service_sas
+
+    parts = [insert_part("people", "p", "a"), part("DELETE", ENTITY.format("b"), If_Match="*")]
+    for permissions, allowed in (("a", False), ("ad", True)):
+        people.send("PUT", ENTITY.format("b"), {})
+        request = batch_of(people, parts)
+        headers = tuple(pair for pair in request.headers if pair[0] != "authorization")
+        object.__setattr__(request, "headers", headers)
+        object.__setattr__(request, "target", f"{request.target}?{service_sas(sp=permissions)}")
+        reply = people.handle(request)
+        if allowed:
+            assert statuses(reply) == [204, 204]
+        else:
+            assert code_of(reply) == (403, "AuthorizationPermissionMismatch")
+
+
+def test_a_failure_is_worded_like_any_other(people: Service) -> None:
+    people.insert("people", "p", "r")
+    reply = people.handle(batch_of(people, [insert_part("people", "p", "r")]))
+    start = reply.body.index(b"{")
+    value = json.loads(reply.body[start : reply.body.index(b"\r\n", start)])["odata.error"]["message"]["value"]
+    assert re.fullmatch(
+        r"0:The specified entity already exists\.\nRequestId:[0-9a-f-]{36}\nTime:2023-11-14T22:13:\d\d\.\d{7}Z", value
+    )

@@ -1,0 +1,292 @@
+"""$filter: what it means, judged by the evaluator on rows, and what is refused."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.azuretable import filters, keys, limits
+from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.values import view
+from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.predicates import ALWAYS, holds
+from gateway.model.ranges import narrow
+from gateway.model.rows import Contents, Row
+from gateway.model.values import FALSE, TRUE, Kind, Value, decimal, text
+
+NEW_YEAR = 630822816000000000
+UNIX_NEW_YEAR = 9466848000000000
+GUID = UUID("c9da6455-213d-42c9-9a79-3e9149a57833")
+
+PROPERTIES: dict[str, Value] = {
+    "PartitionKey": text("Berlin"),
+    "RowKey": text("it's"),
+    "small": Value(Kind.INT32, 5),
+    "large": Value(Kind.INT64, 2**40),
+    "ratio": Value(Kind.DOUBLE, 1.5),
+    "yes": TRUE,
+    "no": FALSE,
+    "name": text("Ada"),
+    "born": Value(Kind.DATETIME, NEW_YEAR),
+    "id": Value(Kind.GUID, GUID),
+    "data": Value(Kind.BYTES, b"\x01\xff"),
+    "my-attr": decimal("7"),
+    "a lot": decimal("12345678901234567890123456789"),
+}
+
+
+def row(schema: KeySchema = keys.OWN_SCHEMA, **more: Value) -> Row:
+    properties = {**PROPERTIES, **more}
+    key = schema.key(properties)
+    return Row(key.position, Contents.of_values(properties), UNIX_NEW_YEAR)
+
+
+def is_true(expression: str, schema: KeySchema = keys.OWN_SCHEMA, **more: Value) -> bool:
+    return holds(filters.read(expression, schema), row(schema, **more), view)
+
+
+TRUE_OF_IT = [
+    "",
+    "   ",
+    "small eq 5",
+    "small eq 5L",
+    "small eq 5.0",
+    "5 eq small",
+    "4 lt small",
+    "small ne 6",
+    "small gt -5",
+    "small ge 5 and small le 5 and not (small lt 5)",
+    "large eq 1099511627776L",
+    "large eq 1099511627776",
+    "large gt 5",
+    "ratio eq 1.5",
+    "ratio eq 15e-1",
+    "ratio gt 1",
+    "ratio lt 2d",
+    "ratio lt Infinity and ratio gt -Infinity and ratio gt -INF",
+    "yes",
+    "not no",
+    "yes eq true",
+    "no eq false",
+    "no ne true",
+    "yes and true",
+    "(small eq 5) eq true",
+    "(small eq 6) eq false",
+    "(small eq 6) ne true",
+    "name eq 'Ada'",
+    "name ge 'Ada' and name lt 'Adb'",
+    "name ne 'ada'",
+    "RowKey eq 'it''s'",
+    "PartitionKey eq 'Berlin' and RowKey gt 'it'",
+    "born eq datetime'2000-01-01T00:00:00Z'",
+    "born lt DateTime'2000-01-01T00:00:00.0000001Z'",
+    "Timestamp eq datetime'2000-01-01T00:00:00Z'",
+    "Timestamp ge datetime'1999-12-31T00:00:00Z'",
+    f"id eq guid'{GUID}'",
+    f"id eq GUID'{str(GUID).upper()}'",
+    "data eq X'01ff'",
+    "data eq x'01FF'",
+    "data eq binary'01ff'",
+    "data gt X'01'",
+    "my_x002D_attr eq 7",
+    "a_x0020_lot eq '12345678901234567890123456789'",
+    "small eq 1 or small eq 2 or small eq 5",
+    "small eq 1 or small eq 5 and name eq 'Ada'",
+    "not small eq 1",
+    "not not yes",
+    "((((yes))))",
+    "small\teq\n5",
+    "'Ada' eq name",
+    "not missing",
+    "1 eq 1",
+]
+FALSE_OF_IT = [
+    "small eq 6",
+    "small eq '5'",
+    "name eq 5",
+    "name eq 'ADA'",
+    "Name eq 'Ada'",
+    "missing eq 1",
+    "missing ne 1",
+    "name ne 5",
+    "small ne '6'",
+    "ratio eq NaN",
+    "missing",
+    "small",
+    "false",
+    "not true",
+    "not (small eq 5 or yes)",
+    "(small eq 1 or small eq 5) and name eq 'Bob'",
+    "yes gt false",
+    "PartitionKey eq 'berlin'",
+    "missing eq missing",
+    "missing ne small",
+    "id lt guid'00000000-0000-0000-0000-000000000000'",
+]
+
+
+@pytest.mark.parametrize("expression", TRUE_OF_IT)
+def test_true(expression: str) -> None:
+    assert is_true(expression)
+
+
+@pytest.mark.parametrize("expression", FALSE_OF_IT)
+def test_false(expression: str) -> None:
+    assert not is_true(expression)
+
+
+def test_no_filter_is_always() -> None:
+    assert filters.read("", keys.OWN_SCHEMA) is ALWAYS
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "small",
+        "yes",
+    ],
+)
+def test_a_bare_property_is_a_condition(expression: str) -> None:
+    assert is_true(expression) is (expression == "yes")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "small eq",
+        "eq 5",
+        "small = 5",
+        "small EQ 5",
+        "small eq 5 AND yes",
+        "small eq 5)",
+        "(small eq 5",
+        "()",
+        "5",
+        "'text'",
+        "5 and yes",
+        "not 'text'",
+        "small eq 5 eq",
+        "name eq 'open",
+        'name eq "Ada"',
+        "born eq datetime'soon'",
+        "born eq datetime'1500-01-01T00:00:00Z'",
+        "id eq guid'1'",
+        "data eq X'0'",
+        "data eq X'zz'",
+        "name eq foo'bar'",
+        "small eq 99999999999999999999",
+        "small eq 5x",
+        "small eq 1.5L",
+        "(yes and no) gt true",
+        "(yes and no) eq 5",
+        "small add 5 eq 10",
+        "1st eq 5",
+        "a-b eq 5",
+        "\x00",
+        "small eq 5 ; drop",
+    ],
+)
+def test_refused(expression: str) -> None:
+    with pytest.raises(ServiceError) as refusal:
+        filters.read(expression, keys.OWN_SCHEMA)
+    assert refusal.value.code == "InvalidInput"
+
+
+@pytest.mark.parametrize(
+    "expression", ["startswith(name,'A')", "substringof('d',name)", "length(name) eq 3", "now() eq Timestamp"]
+)
+def test_there_are_no_functions(expression: str) -> None:
+    with pytest.raises(ServiceError) as refusal:
+        filters.read(expression, keys.OWN_SCHEMA)
+    assert refusal.value.code == "NotImplemented"
+
+
+def test_depth_is_bounded() -> None:
+    most = limits.FILTER_MAX_DEPTH
+    assert is_true("not " * (most - 2) + "yes") is (most % 2 == 0)
+    for deep in ("not " * (most + 1) + "yes", "not (" * 5000 + "yes" + ")" * 5000):
+        with pytest.raises(ServiceError, match="nested too deeply"):
+            filters.read(deep, keys.OWN_SCHEMA)
+    # Parentheses alone make no tree deeper.
+    assert is_true("(" * 3000 + "yes" + ")" * 3000)
+
+
+def test_length_is_bounded() -> None:
+    fits = " or ".join(["small eq 1"] * 2000 + ["yes"])
+    assert len(fits) < limits.FILTER_MAX_CHARACTERS
+    assert is_true(fits)
+    with pytest.raises(ServiceError, match="too long"):
+        filters.read("yes or " * 5000 + "no", keys.OWN_SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["(" * 32000, "'" * 32767, "a" * 32768, "not " * 8000, "1e" * 16000, "-" * 30000, "x'" + "0" * 32000],
+)
+def test_hostile_filters_are_refused_quickly(expression: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(ServiceError):
+        filters.read(expression + ")", keys.OWN_SCHEMA)
+    assert time.monotonic() - began < 2
+
+
+@given(st.text("()' =eqnotadr15.LX\\\x00éx", max_size=40))
+def test_any_text_is_a_filter_or_refused(expression: str) -> None:
+    try:
+        predicate = filters.read(expression, keys.OWN_SCHEMA)
+    except ServiceError:
+        return
+    assert holds(predicate, row(), view) in (True, False)
+
+
+# Tables of other dialects
+
+NUMBERED = KeySchema((KeyColumn("id", Kind.DECIMAL),), ())
+COMPOSITE = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("a", Kind.TEXT), KeyColumn("b", Kind.INT64)))
+
+
+@pytest.mark.parametrize(
+    ("expression", "result"),
+    [
+        ("PartitionKey eq '42'", True),
+        ("PartitionKey eq '42.0'", False),
+        ("PartitionKey gt '1'", True),
+        ("PartitionKey gt '5'", False),  # as text, which is what Azure sees
+        ("RowKey eq ''", True),
+        ("PartitionKey eq 42", False),
+        ("PartitionKey ne '41'", True),
+    ],
+)
+def test_numeric_keys_compare_as_the_text_that_is_seen(expression: str, result: bool) -> None:
+    assert is_true(expression, NUMBERED, id=decimal(42)) is result
+
+
+def test_composite_keys_compare_as_one_text() -> None:
+    more: dict[str, Any] = {"p": text("p"), "a": text("x|y"), "b": Value(Kind.INT64, 3)}
+    assert is_true("PartitionKey eq 'p' and RowKey eq 'x%7Cy|3'", COMPOSITE, **more)
+    assert not is_true("RowKey eq 'x'", COMPOSITE, **more)
+
+
+def test_an_attribute_called_as_a_key_is_another_one() -> None:
+    schema = KeySchema((KeyColumn("p", Kind.TEXT),), ())
+    more = {"p": text("key"), "PartitionKey": text("attribute")}
+    assert is_true("PartitionKey eq 'key' and _x0050_artitionKey eq 'attribute'", schema, **more)
+
+
+def test_keys_narrow_the_range() -> None:
+    pair = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.TEXT),))
+    for schema in (keys.OWN_SCHEMA, pair):
+        predicate = filters.read(
+            "PartitionKey eq 'Berlin' and RowKey ge 'a' and RowKey lt 'b' and small eq 5", schema
+        )
+        found, residue = narrow(predicate, schema)
+        inside = schema.position([text("Berlin"), text("abc")])
+        assert found.lower <= inside < found.upper
+        for outside in ([text("Berlin"), text("b")], [text("Bern"), text("a")], [text("Berlin"), text("A")]):
+            assert not found.lower <= schema.position(outside) < found.upper
+        assert residue == filters.read("small eq 5", schema)
