@@ -38,11 +38,13 @@ def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
                 continue
             match command:
                 case Get(table, position):
-                    outcomes.append(found.get((table.id, position)))
+                    outcomes.append(table.visible(found.get((table.id, position)), now_ms))
                 case ReadAll(gets):
-                    outcomes.append([found.get((get.table.id, get.position)) for get in gets])
+                    outcomes.append(
+                        [get.table.visible(found.get((get.table.id, get.position)), now_ms) for get in gets]
+                    )
                 case Read():
-                    outcomes.append(_page(session, command))
+                    outcomes.append(_page(session, command, now_ms))
     for table_id in stale:
         store.catalog.cache.forget(table_id)
     return outcomes
@@ -68,7 +70,7 @@ def _refusal(command: Reading, stale: set[int], now_ms: int) -> GatewayError | N
     return None
 
 
-def _page(session: Session, command: Read) -> Page:
+def _page(session: Session, command: Read, now_ms: int) -> Page:
     limits = command.limits
     deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
     shown = None if command.index is None or command.whole_rows else command.index.shown
@@ -76,13 +78,19 @@ def _page(session: Session, command: Read) -> Page:
     scanned = size = 0
     last: Row | None = None
     for found in _walk(session, command):
-        if scanned and _is_full(limits, scanned, len(returned), size + found.size_bytes, deadline):
+        row = command.table.visible(found.row, now_ms)
+        weight = found.size_bytes
+        if command.cut is not None:
+            row = None if row is None else command.cut(row)
+            weight = 0 if row is None else row.size_bytes
+        if scanned and _is_full(limits, scanned, len(returned), size + weight, deadline):
             return Page(returned, scanned, size, last, found.row if limits.peek else None)
         scanned += 1
-        size += found.size_bytes
+        size += weight
         last = found.row
-        row = found.row if shown is None else projected(found.row, shown)
-        if command.filter is ALWAYS or holds(command.filter, row, command.view):
+        if row is not None and shown is not None:
+            row = projected(row, shown)
+        if row is not None and (command.filter is ALWAYS or holds(command.filter, row, command.view)):
             returned.append(row)
         if scanned == limits.scanned and not limits.peek:
             return Page(returned, scanned, size, last, None)
