@@ -39,11 +39,13 @@ def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
                 continue
             match command:
                 case Get(table, position):
-                    outcomes.append(found.get((table.id, position)))
+                    outcomes.append(table.visible(found.get((table.id, position)), now_ms))
                 case ReadAll(gets):
-                    outcomes.append([found.get((get.table.id, get.position)) for get in gets])
+                    outcomes.append(
+                        [get.table.visible(found.get((get.table.id, get.position)), now_ms) for get in gets]
+                    )
                 case Read():
-                    outcomes.append(_page(session, command))
+                    outcomes.append(_page(session, command, now_ms))
     for table_id in stale:
         store.catalog.cache.forget(table_id)
     return outcomes
@@ -69,12 +71,12 @@ def _refusal(command: Reading, stale: set[int], now_ms: int) -> GatewayError | N
     return None
 
 
-def _page(session: Session, command: Read) -> Page:
+def _page(session: Session, command: Read, now_ms: int) -> Page:
     if command.index is None:
         source = rows_source(command.table.id)
     else:
         source = entries_source(command.table.id, command.index.id)
-    filling = _Filling(command, source.size)
+    filling = _Filling(command, source.size, now_ms)
     for chunk in _walk(session, command, source):
         if filling.add(chunk):
             break
@@ -94,14 +96,21 @@ def _walk(session: Session, command: Read, source: Source) -> Iterator[Chunk]:
 class _Filling:
     """A page while it fills. `size_at`: where in a row of the result its billed size stands."""
 
-    def __init__(self, command: Read, size_at: int) -> None:
+    def __init__(self, command: Read, size_at: int, now_ms: int) -> None:
         self._command = command
+        self._now_ms = now_ms
         self._limits = limits = command.limits
         self._size_at = size_at
         self._deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
         shown = None if command.index is None or command.whole_rows else command.index.shown
         self._shown = shown
-        self._is_plain = shown is None and command.filter is ALWAYS and self._deadline is None
+        self._is_plain = (
+            shown is None
+            and command.filter is ALWAYS
+            and command.cut is None
+            and not command.table.hides_rows
+            and self._deadline is None
+        )
         self._rows: list[Row] = []
         self._scanned = self._size = 0
         self._last: Row | None = None
@@ -143,8 +152,13 @@ class _Filling:
         return len(chunk)
 
     def _add_row(self, columns: Columns) -> bool:
-        size = columns[self._size_at]
+        command = self._command
         found = StoredRow(columns)
+        row = command.table.visible(found, self._now_ms)
+        size = columns[self._size_at]
+        if command.cut is not None:
+            row = None if row is None else command.cut(row)
+            size = 0 if row is None else row.size_bytes
         if self._scanned and self._is_full(size):
             self._next = found if self._limits.peek else None
             self._is_stopped = True
@@ -152,9 +166,9 @@ class _Filling:
         self._scanned += 1
         self._size += size
         self._last = found
-        row = found if self._shown is None else projected(found, self._shown)
-        command = self._command
-        if command.filter is ALWAYS or holds(command.filter, row, command.view):
+        if row is not None and self._shown is not None:
+            row = projected(row, self._shown)
+        if row is not None and (command.filter is ALWAYS or holds(command.filter, row, command.view)):
             self._rows.append(row)
         self._is_stopped = self._scanned == self._limits.scanned and not self._limits.peek
         return self._is_stopped

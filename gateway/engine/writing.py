@@ -11,13 +11,18 @@ from collections.abc import Sequence
 
 import orjson
 
-from gateway.engine import indexing
+from gateway.engine import indexing, numbering
 from gateway.model.commands import Outcome, Replayed, WriteGroup
-from gateway.model.errors import DatabaseFailed, GatewayError, GroupRefused, StaleTable, TableBusy, TokenReused
-from gateway.model.keys import AUTO_INCREMENT, Key
+from gateway.model.errors import (
+    DatabaseFailed,
+    GatewayError,
+    GroupRefused,
+    StaleTable,
+    TableBusy,
+    TokenReused,
+)
 from gateway.model.rows import Row
 from gateway.model.tables import State, Table
-from gateway.model.values import Kind, Value
 from gateway.model.writes import Write, apply
 from gateway.store import entries, rows, tokens
 from gateway.store.databases import Session
@@ -46,7 +51,7 @@ class Batch:
             self._check_tables(session, answers)
             remembered = self._take_tokens(session, answers)
             live = [at for at, answer in enumerate(answers) if answer is None]
-            writes = {at: self._with_keys(session, self._groups[at]) for at in live}
+            writes = numbering.draw(session, {at: self._groups[at] for at in live}, self._now)
             keys = sorted({_key_of(write) for group in writes.values() for write in group})
             rows.claim(session, keys)
             before = rows.fetch_many(session, keys)
@@ -81,15 +86,6 @@ class Batch:
             if group.token is not None and answers[at] is None:
                 answers[at] = _replay(group, remembered)
         return remembered
-
-    def _with_keys(self, session: Session, group: WriteGroup) -> list[Write]:
-        """The writes of a group, auto-increment columns drawn."""
-        return [
-            write if AUTO_INCREMENT not in write.key.values else self._drawn(session, write) for write in group.writes
-        ]
-
-    def _drawn(self, session: Session, write: Write) -> Write:
-        raise NotImplementedError("auto-increment comes with Table Store")
 
     def _judge(
         self,
@@ -181,13 +177,4 @@ def _replay(group: WriteGroup, remembered: dict[tuple[str, str], tuple[bytes, st
     if digest != group.token.digest:
         return TokenReused()
     return Replayed(tuple((old, new) for old, new in orjson.loads(answer)))
-
-
-def drawn_key(write: Write, number: int) -> Key:
-    """The key of a write with its auto-increment column set to a number."""
-    values = tuple(
-        Value(Kind.INT64, number) if value is AUTO_INCREMENT else value  # type: ignore[comparison-overlap]
-        for value in write.key.values
-    )
-    return Key(values, write.table.key_schema.position(values))
 

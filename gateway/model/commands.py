@@ -6,7 +6,7 @@ GatewayError that it met. Commands of one list are independent of each other.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +75,9 @@ class Read:
 
     `range` is over entry positions if there is an index. With a `segment`, `after` (a row's or entry's position) resumes,
     and the range is not looked at. Rows read through an index hold what it projects, or everything if `whole_rows`.
+
+    `cut`, a pure function: what this reader may see of a row (columns, versions), None if nothing. Filter, limits and page
+    go by what it leaves; a row of which nothing is left has been looked at, weighs nothing and is not returned.
     """
 
     table: Table
@@ -87,6 +90,7 @@ class Read:
     segment: Segment | None = None
     after: Position | None = None
     whole_rows: bool = False
+    cut: Callable[[Row], Row | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,8 @@ class KeyColumn:
 
 
 class Key(NamedTuple):
-    """A row's key: its values in the schema's column order, and its position."""
+    """A row's key: its values in the schema's column order, and its position. AUTO_INCREMENT may stand in for one of
+    them (no type says so); the position is then that of the columns before it."""
 
     values: tuple[Value, ...]
     position: Position

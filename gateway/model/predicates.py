@@ -15,6 +15,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import assert_never
 
+from gateway.model.patterns import Pattern
 from gateway.model.rows import Row
 from gateway.model.values import SETS, Kind, Value, compare, contains, equal
 
@@ -73,7 +74,17 @@ class Computed(Node):
     of: Callable[[Row], Value | None]
 
 
-Operand = Attribute | AnyVersion | Literal | SizeOf | Computed
+@dataclass(frozen=True, slots=True)
+class Extracted(Node):
+    """What a pattern finds in a TEXT value (see patterns.py), read as TEXT, BYTES, INT64 or DOUBLE. Where there is no TEXT,
+    no match, or what matched is no such value, there is nothing."""
+
+    operand: Attribute | AnyVersion
+    pattern: Pattern
+    kind: Kind
+
+
+Operand = Attribute | AnyVersion | Literal | SizeOf | Extracted | Computed
 
 
 class Comparison(Enum):
@@ -218,6 +229,28 @@ def failing_part(predicate: Predicate, row: Row | None, view: View | None = None
     return None
 
 
+def extracted(value: Value, pattern: Pattern, kind: Kind) -> Value | None:
+    """The value that a pattern finds in another, or None. How Extracted is evaluated."""
+    found = pattern.find(value.data) if value.kind is Kind.TEXT else None
+    if found is None:
+        return None
+    if kind is Kind.TEXT:
+        return Value(kind, found)
+    if kind is Kind.BYTES:
+        return Value(kind, found.encode())
+    try:
+        if kind is Kind.INT64:
+            number = int(found) if len(found) <= _INTEGER_TEXT_MAX else _INT64_END
+            return Value(kind, number) if -_INT64_END <= number < _INT64_END else None
+        return Value(kind, float(found))
+    except ValueError:
+        return None
+
+
+_INT64_END = 2**63
+_INTEGER_TEXT_MAX = 64  # characters; leading zeros are legal, thousands of digits a waste of time
+
+
 def value_at(values: Mapping[str, Value], path: Path) -> Value | None:
     """The value at a document path, or None."""
     return _walk(values.get(path[0]), path)  # type: ignore[arg-type]
@@ -256,6 +289,8 @@ def _paths_of_operand(operand: Operand) -> Iterator[Path]:
             yield path
         case AnyVersion(name):
             yield (name,)
+        case Extracted(inner, _, _):
+            yield from _paths_of_operand(inner)
 
 
 def _values_of(operand: Operand, row: Row | None, view: View | None) -> tuple[Value, ...]:
@@ -272,6 +307,9 @@ def _values_of(operand: Operand, row: Row | None, view: View | None) -> tuple[Va
             return () if size is None else (Value(Kind.DECIMAL, Decimal(size)),)
         case AnyVersion(name):
             return () if row is None else _versions_of(row, name, view)
+        case Extracted(inner, pattern, kind):
+            found_in = (extracted(value, pattern, kind) for value in _values_of(inner, row, view))
+            return tuple(value for value in found_in if value is not None)
         case Computed(of):
             computed = None if row is None else of(row)
             return () if computed is None else (computed,)

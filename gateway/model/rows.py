@@ -1,6 +1,6 @@
 """Rows: contents, versions of cells, and when a row was last modified.
 
-Knows how contents look from outside (latest values, visible versions) and how they are packed. Knows nothing of tables
+Knows how contents look from outside (latest values, windows on versions) and how they are packed. Knows nothing of tables
 in SQL, nor of who reads them.
 
 Contents are packed as two columns. `body` is the canonical JSON of the latest values (bodies.py). `kinds` is None when the
@@ -29,6 +29,26 @@ class Cell(NamedTuple):
 
     value: Value
     stamp_ms: int
+
+
+class Window(NamedTuple):
+    """Which versions of a cell a reader sees: those stamped in start_ms <= stamp < end_ms (None: unbounded), and of these
+    the newest `versions` (None: all)."""
+
+    start_ms: int | None = None
+    end_ms: int | None = None
+    versions: int | None = None
+
+    def of(self, cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
+        """What is seen of an attribute's versions, newest first."""
+        start_ms, end_ms, versions = self
+        if start_ms is not None or end_ms is not None:
+            cells = tuple(
+                cell
+                for cell in cells
+                if (start_ms is None or cell.stamp_ms >= start_ms) and (end_ms is None or cell.stamp_ms < end_ms)
+            )
+        return cells if versions is None or len(cells) <= versions else cells[:versions]
 
 
 class Contents:
@@ -74,6 +94,32 @@ class Contents:
         made = cls(None, orjson.dumps({"cells": stamps}), size, latest)
         made._cells = dict(cells)
         return made
+
+    @classmethod
+    def seen(cls, key_values: Mapping[str, Value], cells: dict[str, tuple[Cell, ...]]) -> Contents:
+        """What a reader sees of a row: these key columns and cells. To be filtered, measured and shown, never stored."""
+        latest = dict(key_values)
+        size = sum(len(name.encode()) + size_bytes(value) for name, value in key_values.items())
+        for name, versions in cells.items():
+            latest[name] = versions[0].value
+            name_size = len(name) if name.isascii() else len(name.encode())
+            for version in versions:
+                size += name_size + size_bytes(version.value)
+        made = cls(None, FOREIGN_KINDS, size, latest)
+        made._cells = cells
+        return made
+
+    def replacing(self, values: Mapping[str, Value], key_names: tuple[str, ...]) -> Contents:
+        """The same contents with other latest values for some attributes; stamps stay."""
+        if self._cells is None:
+            return Contents.of_values({**self.latest, **values})
+        key_values = {name: values[name] if name in values else self.latest[name] for name in key_names}
+        cells = {
+            name: (versions[0]._replace(value=values[name]), *versions[1:]) if name in values else versions
+            for name, versions in self._cells.items()
+            if name not in key_values
+        }
+        return Contents.of_cells(key_values, cells)
 
     def only(self, names: frozenset[str]) -> Contents:
         """The same contents without the attributes that are not named."""

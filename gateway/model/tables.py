@@ -14,9 +14,8 @@ from enum import Enum
 from typing import Any
 
 from gateway.model.keys import KeySchema, Position
-from gateway.model.rows import Row
+from gateway.model.rows import Cell, Contents, Row, Window
 from gateway.model.values import Kind, Value, number_of, size_bytes
-
 
 IndexView = Callable[[Value], Value | None]
 """How the dialect that made an index sees a value of a key column; None: such a value is not indexed."""
@@ -187,8 +186,37 @@ class Table:
             written_at_s = row.modified_at // 10_000_000
             return None if seconds < written_at_s - _EXPIRY_WINDOW_S or seconds > 1 << 50 else seconds * 1000
         assert rule.age_ms is not None
-        youngest = max((versions[0].stamp_ms for versions in row.cells.values()), default=0)
+        youngest = max((versions[0].stamp_ms for versions in self.cells_of(row).values()), default=row.modified_at // 10_000)
         return youngest + rule.age_ms
+
+    def cells_of(self, row: Row) -> dict[str, tuple[Cell, ...]]:
+        """A row's cells without those of the key columns, which have no versions."""
+        names = self.key_schema.names
+        return {name: versions for name, versions in row.cells.items() if name not in names}
+
+    @property
+    def hides_rows(self) -> bool:
+        """Whether `visible` may show less than what is stored."""
+        return self.rules.expiry is not None and self.rules.expiry.age_ms is not None
+
+    def visible(self, row: Row | None, now_ms: int) -> Row | None:
+        """What is left of a row at a moment: cells past the table's age are gone, and with the last of them the row. Where
+        the table's rule is no age, rows stay until the sweep has deleted them."""
+        age_ms = None if self.rules.expiry is None else self.rules.expiry.age_ms
+        if row is None or age_ms is None:
+            return row
+        since_ms = now_ms - age_ms
+        cells = self.cells_of(row)
+        if not cells:
+            return row if row.modified_at // 10_000 >= since_ms else None
+        if all(versions[-1].stamp_ms >= since_ms for versions in cells.values()):
+            return row
+        window = Window(start_ms=since_ms)
+        left = {name: kept for name, versions in cells.items() if (kept := window.of(versions))}
+        if not left:
+            return None
+        contents = Contents.of_cells(self.key_values(row.latest), left)
+        return Row(row.position, contents, row.modified_at, row.expires_at_ms)
 
     def key_values(self, values: Mapping[str, Value]) -> dict[str, Value]:
         """The key columns among these attributes."""

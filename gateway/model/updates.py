@@ -6,6 +6,7 @@ actions. Operands of document actions read the row as it was before the edit; ce
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -347,12 +348,18 @@ def _added(left: Value, right: Value, view: View | None, minus: bool = False) ->
 
 
 def _incremented(current: Value | None, delta: Value, view: View | None) -> Value:
-    """What `Increment` makes: an integer of the kind that is stored, or of the delta's where nothing is."""
+    """What `Increment` makes: a number of the kind that is stored, or of the delta's where nothing is. DOUBLEs are added as
+    such, which rounds."""
     if current is None:
         return delta
     seen = current if view is None else view(current)
     if seen.kind is not delta.kind:
         raise BadOperand("operand", actual=current)
+    if delta.kind is Kind.DOUBLE:
+        rounded = seen.data + delta.data
+        if not math.isfinite(rounded):
+            raise NumberOutOfRange("overflow")
+        return Value(Kind.DOUBLE, rounded)
     total = Decimal(seen.data) + delta.data
     fitting = _in_kind(total, current.kind if current.kind in NUMBERS else delta.kind)
     if fitting is None:

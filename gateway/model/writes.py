@@ -6,17 +6,18 @@ result. It reads no clock and no database, so the engine can replay it, reorder 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gateway.model import updates
 from gateway.model.errors import ConditionFailed
-from gateway.model.keys import Key
+from gateway.model.keys import AUTO_INCREMENT, Key
 from gateway.model.predicates import ALWAYS, Always, Predicate, View, failing_part
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
 from gateway.model.updates import Action
-from gateway.model.values import Value
+from gateway.model.values import Kind, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,9 @@ def apply(write: Write, old: Row | None, now: int) -> Row | None:
     Raises ConditionFailed with the first conjunct that is false, BadPath, BadOperand, NumberOutOfRange, and what the
     write's rule raises.
     """
+    stored = old
+    if not write.actor:  # the sweep sees what has expired, clients do not
+        old = write.table.visible(stored, now // 10_000)
     if write.condition is not ALWAYS:
         failed = failing_part(write.condition, old, write.view)
         if failed is not None:
@@ -94,14 +98,28 @@ def apply(write: Write, old: Row | None, now: int) -> Row | None:
         case Remove():
             return None
         case Keep():
-            return old
+            return stored
     if write.rule is not None:
         contents = write.rule(old, contents)
-    modified_at = now if old is None or now > old.modified_at else old.modified_at + 1
+    modified_at = now if stored is None or now > stored.modified_at else stored.modified_at + 1
     row = Row(write.key.position, contents, modified_at)
     if write.table.rules.expiry is not None:
         row.expires_at_ms = write.table.expires_at_ms(row)
     return row
+
+
+def numbered(write: Write, number: int) -> Write:
+    """A write with a number for the auto-increment column of its key, and of its contents if it has any."""
+    table = write.table
+    values = tuple(
+        Value(Kind.INT64, number) if value is AUTO_INCREMENT else value  # type: ignore[comparison-overlap]
+        for value in write.key.values
+    )
+    change = write.change
+    if isinstance(change, Replace):
+        names = table.key_schema.names
+        change = Replace(change.contents.replacing(dict(zip(names, values, strict=True)), names))
+    return dataclasses.replace(write, key=Key(values, table.key_schema.position(values)), change=change)
 
 
 def _situation(write: Write, now: int) -> updates.Situation:

@@ -1,0 +1,1 @@
+"""The Alibaba Cloud Table Store API: protobuf requests, PlainBuffer rows."""

@@ -1,0 +1,242 @@
+"""BatchGetRow, BatchWriteRow, BulkImport: many single-row operations in one request, each with its own result.
+
+What is wrong with the request as a whole (its size, its names, a table that is not there) fails it; what is wrong with one
+row (its key's shape, its condition) is that row's result. Results keep the order of the request.
+Source: protocols/table-store.md section 4.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from adapters.tablestore import keys, limits, selections
+from adapters.tablestore.calls import Call, Target, find_target, find_written
+from adapters.tablestore.errors import ServiceError, invalid, of
+from adapters.tablestore.names import check_table_name
+from adapters.tablestore.plainbuffer import WireRow
+from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.rows import NO_VERSION, RowWrite, parse_delete, parse_put, parse_update, shown_row
+from adapters.tablestore.transactions import get, stage
+from adapters.tablestore.values import key_value_shown
+from gateway.model.commands import Command, Exchange, Outcome, WriteGroup
+from gateway.model.errors import GatewayError, GroupRefused
+from gateway.model.tables import Table
+
+_ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperationConflict"})
+"""Errors found while parsing that are one row's own."""
+
+Parse = Callable[[Call, Table, bytes, Any], RowWrite]
+_PARSERS: dict[int, Parse] = {
+    messages.PUT: parse_put,
+    messages.UPDATE: parse_update,
+    messages.DELETE: parse_delete,
+}
+
+
+# Reading
+
+
+def batch_get_row(call: Call) -> Exchange:
+    """BatchGetRow."""
+    tables = call.message.tables
+    _check_counts(
+        "No row specified in the request of BatchGetRow.",
+        limits.BATCH_GET_ROWS_MAX,
+        [(table.table_name, len(table.primary_key)) for table in tables],
+    )
+    commands: list[Command] = []
+    rows: list[tuple[Target, selections.Selection, int | ServiceError]] = []
+    for table in tables:
+        target = yield from find_target(call, table.table_name)
+        selection = selections.parse(target, table, NO_VERSION)
+        for data in table.primary_key:
+            try:
+                commands.append(_get(target, keys.decode(data)))
+            except ServiceError as error:
+                if error.code not in _ROW_CODES:
+                    raise
+                rows.append((target, selection, error))
+            else:
+                rows.append((target, selection, len(commands) - 1))
+    outcomes = (yield commands) if commands else []
+    answer = messages.BatchGetRowResponse()
+    results = iter(rows)
+    for table in tables:
+        part = answer.tables.add(table_name=table.table_name)
+        for _ in table.primary_key:
+            target, selection, number = next(results)
+            part.rows.append(
+                _got(target, selection, number if isinstance(number, ServiceError) else outcomes[number])
+            )
+    return answer
+
+
+def _get(target: Target, wire: WireRow) -> Command:
+    if target.index is not None:
+        return keys.index_get(target, wire.key)
+    return get(target.table, keys.key_of(target.table, wire.key).position, "")
+
+
+def _got(target: Target, selection: selections.Selection, outcome: Any) -> messages.RowInBatchGetRowResponse:
+    if isinstance(outcome, GatewayError | ServiceError):
+        return messages.RowInBatchGetRowResponse(is_ok=False, error=of(outcome).as_message())
+    if target.index is not None:
+        outcome = outcome.rows[0] if outcome.rows else None
+    data, consumed = shown_row(target, selection, outcome)
+    result = messages.RowInBatchGetRowResponse(is_ok=True, consumed=consumed)
+    if data:
+        result.row = data
+    return result
+
+
+# Writing
+
+
+def batch_write_row(call: Call) -> Exchange:
+    """BatchWriteRow: each row for itself, or with is_atomic the rows of each table together."""
+    message = call.message
+    _check_counts(
+        "No row is specified in BatchWriteRow.",
+        limits.BATCH_WRITE_ROWS_MAX,
+        [(table.table_name, len(table.rows)) for table in message.tables],
+    )
+    for part in message.tables:
+        # Only of writes: a BatchGetRow of a table and no row is answered with no row (aliyun-tablestore-python-sdk,
+        # tests/row_op_test.py, test_no_item_in_batch_ops).
+        if not part.rows:
+            check_table_name(part.table_name)
+            raise invalid(f"No operation is specified for table: '{part.table_name}'.")
+    _check_size(message.tables)
+    if message.is_atomic and message.transaction_id:
+        raise invalid("Atomic batch write can not be used in a transaction.")
+    written: list[RowWrite | ServiceError] = []
+    for table_part in message.tables:
+        table = yield from find_written(call, table_part.table_name)
+        parsed = [_parsed(call, table, row.type, row) for row in table_part.rows]
+        written += _checked_atomic(parsed) if message.is_atomic else parsed
+    if message.is_atomic:
+        results = yield from _write_together([len(part.rows) for part in message.tables], written)
+    else:
+        results = yield from _write_each(written, message.transaction_id)
+    answer = messages.BatchWriteRowResponse()
+    pairs = iter(zip(written, results, strict=True))
+    for table_part in message.tables:
+        results_part = answer.tables.add(table_name=table_part.table_name)
+        for _ in table_part.rows:
+            results_part.rows.append(_wrote(*next(pairs)))
+    return answer
+
+
+def bulk_import(call: Call) -> Exchange:
+    """BulkImport: BatchWriteRow on one table, without conditions."""
+    message = call.message
+    _check_counts(
+        "No row is specified in BulkImport.",
+        limits.BATCH_WRITE_ROWS_MAX,
+        [(message.table_name, len(message.rows))],
+    )
+    _check_size([message])
+    table = yield from find_written(call, message.table_name)
+    unconditional = messages.RowInBatchWriteRowRequest(
+        type=messages.PUT, row_change=b"", condition=messages.Condition(row_existence=messages.IGNORE)
+    )
+    written: list[RowWrite | ServiceError] = []
+    for row in message.rows:
+        unconditional.row_change = row.row_change
+        written.append(_parsed(call, table, row.type, unconditional))
+    results = yield from _write_each(written, "")
+    answer = messages.BulkImportResponse(table_name=message.table_name)
+    for row_write, result in zip(written, results, strict=True):
+        wrote = _wrote(row_write, result)
+        part = answer.rows.add(is_ok=wrote.is_ok)
+        if wrote.is_ok:
+            part.consumed.CopyFrom(wrote.consumed)
+        else:
+            part.error.CopyFrom(wrote.error)
+    return answer
+
+
+def _check_counts(nothing: str, most: int, tables: Sequence[tuple[str, int]]) -> None:
+    if not tables:
+        raise invalid(nothing)
+    count = sum(count for _, count in tables)
+    if count > most:
+        raise invalid(f"Rows count exceeds the upper limit: {most}.")
+
+
+def _check_size(tables: Sequence[Any]) -> None:
+    size = sum(len(row.row_change) for table in tables for row in table.rows)
+    if size > limits.WRITE_MAX_BYTES:
+        raise invalid(
+            "The total data size of BatchWriteRow request exceeds the limit,"
+            f" limit size: {limits.WRITE_MAX_BYTES}, data size: {size}."
+        )
+
+
+def _parsed(call: Call, table: Table, kind: int, row: Any) -> RowWrite | ServiceError:
+    try:
+        return _PARSERS[kind](call, table, row.row_change, row)
+    except ServiceError as error:
+        if error.code in _ROW_CODES:
+            return error
+        raise
+
+
+def _checked_atomic(parsed: list[RowWrite | ServiceError]) -> list[RowWrite | ServiceError]:
+    """Rows of an atomic batch must be of one partition; if they are not, none of them is written."""
+    writes = [written for written in parsed if isinstance(written, RowWrite)]
+    for written in writes:
+        if written.write.key.position.partition != writes[0].write.key.position.partition:
+            first, other = (key_value_shown(each.write.key.values[0]).data for each in (writes[0], written))
+            text = f"Data out of scope of atomic. Atomic PartKey:{first}. Data PartKey:{other}"
+            return [ServiceError("OTSDataOutOfRange", text)] * len(parsed)
+    return parsed
+
+
+def _write_each(written: Sequence[RowWrite | ServiceError], transaction: str) -> Exchange:
+    """The outcome of each row, or its error."""
+    groups: list[Command] = [
+        stage(each.write.table, WriteGroup((each.write,)), transaction)
+        for each in written
+        if isinstance(each, RowWrite)
+    ]
+    answers = iter((yield groups) if groups else [])
+    return [each if isinstance(each, ServiceError) else next(answers) for each in written]
+
+
+def _write_together(counts: Sequence[int], written: Sequence[RowWrite | ServiceError]) -> Exchange:
+    """As many rows as each count says are one group; if one fails, all of the group fail with its error."""
+    groups: list[Command] = []
+    results: list[Any] = [None] * len(written)
+    begins: list[int] = []
+    start = 0
+    for count in counts:
+        rows = written[start : start + count]
+        failed = next((each for each in rows if isinstance(each, ServiceError)), None)
+        if failed is not None:
+            results[start : start + count] = [failed] * count
+        else:
+            begins.append(start)
+            groups.append(WriteGroup(tuple(each.write for each in rows if isinstance(each, RowWrite))))
+        start += count
+    answers = (yield groups) if groups else []
+    for start, group, answer in zip(begins, groups, answers, strict=True):
+        assert isinstance(group, WriteGroup)
+        for number in range(len(group.writes)):
+            results[start + number] = answer if isinstance(answer, GatewayError) else [answer[number]]
+    return results
+
+
+def _wrote(written: RowWrite | ServiceError, result: Any) -> messages.RowInBatchWriteRowResponse:
+    if isinstance(result, GroupRefused):
+        result = next(reason for reason in result.reasons if reason is not None)
+    if isinstance(written, ServiceError):
+        result = written
+    if isinstance(result, GatewayError | ServiceError):
+        return messages.RowInBatchWriteRowResponse(is_ok=False, error=of(result).as_message())
+    assert isinstance(written, RowWrite)
+    outcome: Outcome = result[0]
+    return messages.RowInBatchWriteRowResponse(
+        is_ok=True, consumed=written.consumed, row=written.returned(outcome)
+    )

@@ -1,0 +1,117 @@
+"""HTTP in, HTTP out: authenticate, find the operation, read the message, run the handler, sign the reply.
+
+A request is Table Store's if it has an x-ots- header; its operation is the path. Knows no operation itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import Any
+
+import flask
+from google.protobuf.message import DecodeError, Message
+
+from adapters.tablestore import auth, replies
+from adapters.tablestore.auth import Caller
+from adapters.tablestore.calls import Call
+from adapters.tablestore.errors import INTERNAL, ServiceError, invalid, of
+from adapters.tablestore.operations import OPERATIONS, Operation
+from adapters.tablestore.options import DIALECT
+from adapters.tablestore.values import index_view
+from gateway.engine.engine import drive
+from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
+from gateway.model.commands import Exchange
+from gateway.model.errors import GatewayError, LimitExceeded
+
+log = logging.getLogger(__name__)
+
+_HEADER = "x-ots-"
+_HINT = 'OTSClient("{url}", "tablegate", "tablegate", "instance")'
+_METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
+
+
+def create(house: House) -> Dialect:
+    """The dialect, ready to be mounted."""
+    house.engine.register_view(DIALECT, index_view)
+    handler = partial(handle, house)
+    blueprint = flask.Blueprint(DIALECT, __name__)
+
+    def reply(**_: str) -> flask.Response:
+        request = current_request()
+        return flask_response(drive(house.engine, lambda: handler(request)))
+
+    # One rule for all paths: what is meant is read from the raw target.
+    for route in ("/", "/<path:operation>"):
+        blueprint.add_url_rule(route, "reply", reply, methods=_METHODS, provide_automatic_options=False)
+
+    def enter(request: Request) -> Handler | None:
+        return handler if claims(request) else None
+
+    return Dialect(DIALECT, blueprint, enter, claims, metric_name, partial(refuse, house), _HINT)
+
+
+def claims(request: Request) -> bool:
+    """Whether a request is this dialect's: no other has such headers."""
+    return any(name.startswith(_HEADER) for name, _ in request.headers)
+
+
+def metric_name(request: Request) -> str:
+    """A name for metrics, from a closed set."""
+    name = _operation_name(request.path)
+    return name if name in OPERATIONS else "unknown"
+
+
+def refuse(house: House, request: Request, error: Exception) -> Reply:
+    """What the server itself has to say, in this dialect's words. The caller is not proven, so nothing is signed."""
+    if isinstance(error, LimitExceeded):
+        told = ServiceError("OTSRequestBodyTooLarge", "The size of POST data is too large.")
+    else:
+        told = of(error) if isinstance(error, GatewayError) else INTERNAL
+    return replies.reply(request, _operation_name(request.path), None, told, house.now_ms())
+
+
+def handle(house: House, request: Request) -> Exchange:
+    """Begin to answer a request. Returns a Reply, whatever happens."""
+    now_ms = house.now_ms()
+    operation = request.path.lstrip("/")
+    caller: Caller | None = None
+    answer: bytes | ServiceError
+    try:
+        if request.method != "POST":
+            raise ServiceError("OTSMethodNotAllowed", "Only POST method for requests is supported.")
+        operation = _operation_name(request.path)
+        caller = auth.verify(request, operation, house.credentials, now_ms)
+        known = OPERATIONS.get(operation)
+        if known is None:
+            raise invalid(f"Unsupported operation: {operation}.")
+        call = Call(operation, read_message(known, replies.inflated(request)), caller, house, now_ms)
+        made: Message = yield from known.handle(call)
+        answer = made.SerializeToString()
+    except ServiceError as error:
+        answer = error
+    except GatewayError as error:
+        answer = of(error)
+    except Exception:
+        log.exception("request %s failed", request.id)
+        answer = INTERNAL
+    return replies.reply(request, operation, caller, answer, house.now_ms())
+
+
+def _operation_name(path: str) -> str:
+    """The last part of the path, or the last two of the tunnel service's."""
+    parts = path.strip("/").split("/")
+    return "/".join(parts[-2:]) if parts[-2:-1] == ["tunnel"] else parts[-1]
+
+
+def read_message(operation: Operation, body: bytes) -> Any:
+    """The request's message. Raises ServiceError for bytes that are none."""
+    message = operation.request()
+    try:
+        message.ParseFromString(body)
+    except DecodeError:
+        raise invalid("Failed to parse the ProtoBuf message.") from None
+    if not message.IsInitialized():
+        missing = ", ".join(message.FindInitializationErrors())  # type: ignore[attr-defined]
+        raise invalid(f"Failed to parse the ProtoBuf message, missing required fields: {missing}.")
+    return message

@@ -1,0 +1,51 @@
+"""Table Store's numbers, each with its unit. Source: protocols/table-store.md section 4.1, 4.2 and 4.9 unless said."""
+
+from __future__ import annotations
+
+# Names and keys
+NAME_MAX_BYTES = 255  # tables, columns, indexes
+KEY_COLUMNS_MAX = 4
+KEY_VALUE_MAX_BYTES = 1024
+VALUE_MAX_BYTES = 2 * 1024 * 1024
+
+# Columns
+COLUMNS_MAX = 1024  # in one write, and in columns_to_get
+DEFINED_COLUMNS_MAX = 32
+FILTER_NODES_MAX = 32
+STAMP_END_MS = (2**63 - 1) // 1000  # the first stamp that is too high
+
+# Requests
+BATCH_GET_ROWS_MAX = 100
+BATCH_WRITE_ROWS_MAX = 200
+WRITE_MAX_BYTES = 4 * 1024 * 1024  # one put or update, and a whole BatchWriteRow
+RANGE_ROWS_MAX = 5000  # scanned in one page
+RANGE_MAX_BYTES = 4 * 1024 * 1024  # scanned in one page
+RANGE_SECONDS = (
+    5.0  # a page ends here however much is left, so that a scan never runs into a client's time-out
+)
+
+# Tables
+TABLES_MAX = 64
+INDEXES_MAX = 5
+THROUGHPUT_MAX_UNITS = 100_000
+TIME_TO_LIVE_MIN_S = 86_400  # or -1
+DEVIATION_DEFAULT_S = 86_400
+SPLIT_SIZE_UNIT_BYTES = 100 * 1024 * 1024
+
+# Capacity
+UNIT_BYTES = 4096
+
+# Streams
+STREAM_HOURS_MAX = 168
+STREAM_HOURS_DEFAULT = 24
+STREAM_RECORDS_MAX = 1000
+STREAM_MAX_BYTES = 1024 * 1024
+SHARDS_DESCRIBED_MAX = 100
+
+# Local transactions
+TRANSACTION_MS = 60_000
+TRANSACTION_MAX_BYTES = 4 * 1024 * 1024
+
+# HTTP
+CLOCK_SKEW_MS = 15 * 60 * 1000
+BODY_MAX_BYTES = 20 * 1024 * 1024  # after inflating

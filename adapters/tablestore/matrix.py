@@ -1,0 +1,48 @@
+"""SimpleRowMatrix: rows as a table of values, without names and stamps in each. For GetRange (by hint) and BulkExport.
+
+    file    = magic  data_offset  option_offset  key_count  attribute_count  (each int32)  name*  row*  options  01 crc
+    name    = length:int16 bytes
+    row     = 02 value*          a value for each name, `06` where the row has none
+    options = 03 row_count:int32
+
+Only the newest version of a cell is shown. Source: protocols/table-store.md section 3.6.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+
+from adapters.tablestore.checksums import crc8
+from adapters.tablestore.plainbuffer import encode_value
+from gateway.model.values import Value
+
+MAGIC = 0x304D5253
+_HEAD = struct.Struct("<iiiii")
+_MISSING = b"\x06"
+
+
+def encode(key_names: Sequence[str], names: Sequence[str], rows: Sequence[Mapping[str, Value]]) -> bytes:
+    """Rows as a matrix with these columns; a row is its values by name."""
+    columns = [*key_names, *names]
+    head = b"".join(struct.pack("<h", len(name.encode())) + name.encode() for name in columns)
+    data = b"".join(_row(columns, row) for row in rows)
+    data_offset = _HEAD.size + len(head)
+    option_offset = data_offset + len(data)
+    body = b"".join(
+        (
+            _HEAD.pack(MAGIC, data_offset, option_offset, len(key_names), len(names)),
+            head,
+            data,
+            b"\x03" + struct.pack("<i", len(rows)),
+        )
+    )
+    return body + b"\x01" + bytes((crc8(body),))
+
+
+def _row(columns: Sequence[str], row: Mapping[str, Value]) -> bytes:
+    parts = [b"\x02"]
+    for name in columns:
+        value = row.get(name)
+        parts.append(_MISSING if value is None else encode_value(value))
+    return b"".join(parts)

@@ -1,0 +1,128 @@
+"""GetRange and BulkExport: pages of a table or an index, in the order of its key, either way.
+
+A page ends at `limit` returned rows, at 5,000 or 4 MB scanned ones, or when it has taken long enough; the next page begins
+at the first row not looked at. Source: protocols/table-store.md section 4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adapters.tablestore import capacity, keys, limits, matrix, selections
+from adapters.tablestore.calls import Call, Target, find_target
+from adapters.tablestore.errors import invalid
+from adapters.tablestore.filters import parse_filter
+from adapters.tablestore.keys import bound_of, key_cells
+from adapters.tablestore.plainbuffer import WireRow, encode_row, encode_rows
+from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.selections import Selection
+from adapters.tablestore.transactions import read
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange, Page, PageLimits, Read
+from gateway.model.predicates import And, Exists, Or
+from gateway.model.ranges import KeyRange
+from gateway.model.rows import Row
+
+NO_VERSION = "No version condition is specified."
+NO_MATRIX_COLUMN = "DBT_SIMPLE_ROW_MATRIX need at least one column to get."
+
+
+def get_range(call: Call) -> Exchange:
+    """GetRange."""
+    message = call.message
+    target = yield from find_target(call, message.table_name)
+    if message.time_range.HasField("specific_time") and message.HasField("max_versions"):
+        raise invalid("The max versions and the specific time can not be set at the same time.")
+    selection = selections.parse(target, message, NO_VERSION)
+    if message.HasField("limit") and message.limit <= 0:
+        raise invalid("The limit must be greater than 0.")
+    is_matrix = message.data_block_type_hint == messages.DBT_SIMPLE_ROW_MATRIX
+    if is_matrix and not message.columns_to_get:
+        raise invalid(NO_MATRIX_COLUMN)
+    reverse = message.direction == messages.BACKWARD
+    command = _page_of(target, selection, message, reverse)
+    page: Page = yield from one(read(command, message.transaction_id))
+    key_names = None if message.return_entire_primary_keys else frozenset(message.columns_to_get)
+    answer = messages.GetRangeResponse(
+        consumed=capacity.of_read(page.scanned_bytes),
+        rows=(
+            _as_matrix(target, selection, list(message.columns_to_get), page.rows)
+            if is_matrix
+            else encode_rows(selection.wire_row(target, row, key_names) for row in page.rows)
+        ),
+        data_block_type=messages.DBT_SIMPLE_ROW_MATRIX if is_matrix else messages.DBT_PLAIN_BUFFER,
+        compress_type=messages.CPT_NONE,
+    )
+    if page.next is not None:
+        answer.next_start_primary_key = _key_data(target, page.next)
+    return answer
+
+
+def bulk_export(call: Call) -> Exchange:
+    """BulkExport: the newest versions of a range, forward, as a matrix unless asked otherwise."""
+    message = call.message
+    target = yield from find_target(call, message.table_name)
+    names = frozenset(message.columns_to_get)
+    is_matrix = message.data_block_type_hint == messages.DBT_SIMPLE_ROW_MATRIX
+    if is_matrix and not names:
+        raise invalid(NO_MATRIX_COLUMN)
+    predicate = parse_filter(message.filter).predicate
+    if names and names.isdisjoint(target.key_names):
+        predicate = And((Or(tuple(Exists((name,)) for name in sorted(names))), predicate))
+    selection = selections.everything(names, predicate)
+    page: Page = yield from one(_page_of(target, selection, message, reverse=False))
+    answer = messages.BulkExportResponse(
+        consumed=capacity.of_read(page.scanned_bytes),
+        rows=(
+            _as_matrix(target, selection, list(message.columns_to_get), page.rows)
+            if is_matrix
+            else encode_rows(selection.wire_row(target, row) for row in page.rows)
+        ),
+        data_block_type=message.data_block_type_hint,
+    )
+    if page.next is not None:
+        answer.next_start_primary_key = _key_data(target, page.next)
+    return answer
+
+
+def _page_of(target: Target, selection: Selection, message: Any, reverse: bool) -> Read:
+    """The command for a page. Raises ServiceError for bounds that are not in order."""
+    start, _ = bound_of(target, message.inclusive_start_primary_key)
+    end, _ = bound_of(target, message.exclusive_end_primary_key)
+    if reverse:
+        if start <= end:
+            raise invalid("Begin key must more than end key in BACKWARD")
+        key_range = KeyRange(end.after, start.after)
+    else:
+        if start >= end:
+            raise invalid("Begin key must less than end key in FORWARD")
+        key_range = KeyRange(start, end)
+    limit = message.limit if hasattr(message, "limit") and message.HasField("limit") else None
+    page_limits = PageLimits(
+        limits.RANGE_ROWS_MAX, limit, limits.RANGE_MAX_BYTES, limits.RANGE_SECONDS, peek=True
+    )
+    return Read(
+        target.table,
+        key_range,
+        page_limits,
+        target.index,
+        reverse,
+        selection.predicate,
+        whole_rows=True,
+        cut=selection.cutter(target),
+    )
+
+
+def _as_matrix(target: Target, selection: Selection, names: list[str], rows: list[Row]) -> bytes:
+    columns = [name for name in dict.fromkeys(names) if name not in target.key_names]
+    values = []
+    for row in rows:
+        shown = {cell.name: cell.value for cell in key_cells(target, row)}
+        shown.update((name, versions[0].value) for name, versions in selection.page(row).items())
+        values.append(shown)
+    return matrix.encode(target.key_names, columns, values)  # type: ignore[arg-type]
+
+
+def _key_data(target: Target, row: Row) -> bytes:
+    """The key of the first row that was not looked at, where the next page begins."""
+    return encode_row(WireRow(keys.key_cells(target, row)))

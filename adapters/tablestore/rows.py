@@ -1,0 +1,303 @@
+"""GetRow, PutRow, UpdateRow, DeleteRow; and the parsing of single writes and reads that batches are built from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from adapters.tablestore import capacity, keys, limits, selections
+from adapters.tablestore.calls import Call, Target, find_target, find_written
+from adapters.tablestore.errors import CONDITION_FAILED, ServiceError, invalid
+from adapters.tablestore.filters import parse_condition
+from adapters.tablestore.names import check_column_name
+from adapters.tablestore.options import allows_update, stamp_deviation_s
+from adapters.tablestore.plainbuffer import HEADER, Operation, WireCell, WireRow, encode_row, row_bytes
+from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.transactions import get, stage
+from adapters.tablestore.values import key_value_shown, restored, view
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange, Outcome, WriteGroup
+from gateway.model.keys import Key
+from gateway.model.predicates import ALWAYS, And, Not, Predicate, RowExists
+from gateway.model.rows import Cell, Contents, Row
+from gateway.model.tables import Table
+from gateway.model.updates import Action, DeleteCell, DeleteCells, Increment, PutCell
+from gateway.model.values import Kind, Value, size_bytes
+from gateway.model.writes import Change, Edit, Remove, Replace, Write
+
+NO_VERSION = "No version condition is specified while querying row."
+
+ROW_EXISTS = RowExists()
+ROW_MISSING = Not(ROW_EXISTS)
+
+
+# Reading
+
+
+def get_row(call: Call) -> Exchange:
+    """GetRow: the row as asked for, or zero bytes where there is none."""
+    message = call.message
+    target = yield from find_target(call, message.table_name)
+    selection = selections.parse(target, message, NO_VERSION)
+    wire = keys.decode(message.primary_key)
+    row = yield from read_row(call, target, wire, message.transaction_id)
+    row_data, consumed = shown_row(target, selection, row)
+    return messages.GetRowResponse(consumed=consumed, row=row_data)
+
+
+def read_row(call: Call, target: Target, wire: WireRow, transaction: str) -> Exchange:
+    """The row with a key, of a table or of an index."""
+    if target.index is None:
+        key = keys.key_of(target.table, wire.key)
+        return (yield from one(get(target.table, key.position, transaction)))
+    page = yield from one(keys.index_get(target, wire.key))
+    return page.rows[0] if page.rows else None
+
+
+def shown_row(
+    target: Target, selection: selections.Selection, row: Row | None
+) -> tuple[bytes, messages.ConsumedCapacity]:
+    """A row for an answer (zero bytes if it is not there or not selected), and what reading it costs."""
+    if row is None:
+        return b"", capacity.of_read(0)
+    seen = selection.cutter(target)(row)
+    consumed = capacity.of_read(seen.size_bytes)
+    if not selection.shows(seen):
+        return b"", consumed
+    return HEADER + row_bytes(selection.wire_row(target, seen)), consumed
+
+
+# Writing
+
+
+@dataclass(frozen=True, slots=True)
+class RowWrite:
+    """A parsed write, and what its answer needs: the capacity it consumes and the part of the row to be returned."""
+
+    write: Write
+    consumed: messages.ConsumedCapacity
+    return_type: int
+    return_columns: frozenset[str]
+
+    def returned(self, outcome: Outcome) -> bytes | None:
+        """The row of the answer, or None."""
+        if self.return_type == messages.RT_NONE:
+            return None
+        target = Target.of_table(self.write.table)
+        if self.return_type == messages.RT_PK or not self.return_columns or outcome.new is None:
+            return encode_row(WireRow(self._key_cells(target, outcome)))
+        selection = selections.everything(self.return_columns)
+        seen = selection.cutter(target)(outcome.new)
+        return encode_row(selection.wire_row(target, seen))
+
+    def _key_cells(self, target: Target, outcome: Outcome) -> list[WireCell]:
+        """The key of the row written, with the number that was drawn for it."""
+        if outcome.new is not None:
+            return keys.key_cells(target, outcome.new)
+        values = zip(target.key_names, self.write.key.values, strict=True)
+        return [WireCell(name, key_value_shown(value)) for name, value in values]
+
+
+def put_row(call: Call) -> Exchange:
+    """PutRow: the row is exactly what the request says."""
+    message = call.message
+    table = yield from find_written(call, message.table_name)
+    written = parse_put(call, table, message.row, message)
+    outcome = yield from _write(call, written)
+    return messages.PutRowResponse(consumed=written.consumed, row=written.returned(outcome))
+
+
+def update_row(call: Call) -> Exchange:
+    """UpdateRow: cells are put, deleted and incremented in the order given."""
+    message = call.message
+    table = yield from find_written(call, message.table_name)
+    written = parse_update(call, table, message.row_change, message)
+    outcome = yield from _write(call, written)
+    return messages.UpdateRowResponse(consumed=written.consumed, row=written.returned(outcome))
+
+
+def delete_row(call: Call) -> Exchange:
+    """DeleteRow: nothing is left; deleting what is not there is fine unless the condition minds."""
+    message = call.message
+    table = yield from find_written(call, message.table_name)
+    written = parse_delete(call, table, message.primary_key, message)
+    outcome = yield from _write(call, written)
+    return messages.DeleteRowResponse(consumed=written.consumed, row=written.returned(outcome))
+
+
+def _write(call: Call, written: RowWrite) -> Exchange:
+    group = WriteGroup((written.write,))
+    [outcome] = yield from one(stage(written.write.table, group, call.message.transaction_id))
+    return outcome
+
+
+def parse_put(call: Call, table: Table, data: bytes, message: Any) -> RowWrite:
+    """A put of the row in `data`; `message` carries condition and return_content. Raises ServiceError."""
+    wire = _decoded(data, "PutRow")
+    key = keys.key_of(table, wire.key, may_draw=True)
+    _check_columns(call, table, wire.cells)
+    for cell in wire.cells:
+        if cell.operation is not None or not isinstance(cell.value, Value):
+            raise invalid(f"The value of column '{cell.name}' is missing.")
+    change = Replace(_contents(call, table, key, wire.cells))
+    return _row_write(table, key, wire, change, message)
+
+
+def parse_update(call: Call, table: Table, data: bytes, message: Any) -> RowWrite:
+    """An update by the cells in `data`. Raises ServiceError."""
+    wire = _decoded(data, "UpdateRow")
+    key = keys.key_of(table, wire.key, may_draw=True)
+    _refuse_absent(message.condition)
+    if not allows_update(table):
+        raise invalid("Can not update row when allow update is false.")
+    if not wire.cells:
+        raise invalid("Attribute column is missing.")
+    _check_columns(call, table, wire.cells)
+    actions = tuple(_action(cell) for cell in wire.cells)
+    incremented = [action.name for action in actions if isinstance(action, Increment)]
+    if incremented and len({cell.name for cell in wire.cells}) < len(wire.cells):
+        names = [cell.name for cell in wire.cells]
+        for name in incremented:
+            if names.count(name) > 1:
+                raise invalid(f"Column '{name}' can not be incremented and changed in one request.")
+    may_create = any(isinstance(action, PutCell | Increment) for action in actions)
+    return _row_write(table, key, wire, Edit(actions, may_create), message)
+
+
+def parse_delete(call: Call, table: Table, data: bytes, message: Any) -> RowWrite:
+    """A delete of the row whose key is in `data`. Raises ServiceError."""
+    wire = _decoded(data, "DeleteRow")
+    key = keys.key_of(table, wire.key)
+    _refuse_absent(message.condition)
+    return _row_write(table, key, wire._replace(cells=()), Remove(), message)
+
+
+def _row_write(table: Table, key: Key, wire: WireRow, change: Change, message: Any) -> RowWrite:
+    condition = condition_of(message.condition)
+    write = Write(table, key, change, condition, view=view, rule=partial(_restored, table.key_schema.names))
+    consumed = capacity.of_write(wire, condition is not ALWAYS, bool(table.indexes))
+    content = message.return_content
+    return RowWrite(write, consumed, content.return_type, frozenset(content.return_column_names))
+
+
+def _restored(key_names: tuple[str, ...], old: Row | None, contents: Contents) -> Contents:
+    return restored(old, contents, key_names)
+
+
+def condition_of(condition: messages.Condition) -> Predicate:
+    """Row existence first, then the column condition."""
+    parts: list[Predicate] = []
+    if condition.row_existence == messages.EXPECT_EXIST:
+        parts.append(ROW_EXISTS)
+    elif condition.row_existence == messages.EXPECT_NOT_EXIST:
+        parts.append(ROW_MISSING)
+    columns = parse_condition(condition.column_condition)
+    if columns is not ALWAYS:
+        parts.append(columns)
+    if not parts:
+        return ALWAYS
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _refuse_absent(condition: messages.Condition) -> None:
+    """It is pointless to update or delete a row that must not be there, and so it fails either way.
+
+    Source: seeds/table-store-data-operations.txt ("The operation DeleteRow or UpdateRow will fail if ...").
+    """
+    if condition.row_existence == messages.EXPECT_NOT_EXIST:
+        raise ServiceError("OTSConditionCheckFail", CONDITION_FAILED)
+
+
+def _decoded(data: bytes, operation: str) -> WireRow:
+    if len(data) > limits.WRITE_MAX_BYTES:
+        raise invalid(
+            f"The total data size of {operation} request exceeds the limit, limit size: {limits.WRITE_MAX_BYTES},"
+            f" data size: {len(data)}."
+        )
+    return keys.decode(data)
+
+
+def _check_columns(call: Call, table: Table, cells: Sequence[WireCell]) -> None:
+    """Attribute cells: how many, their names, lengths and stamps."""
+    if len(cells) > limits.COLUMNS_MAX:
+        raise invalid(
+            "The number of attribute columns exceeds the limit,"
+            f" limit count: {limits.COLUMNS_MAX}, column count: {len(cells)}."
+        )
+    key_names = table.key_schema.names
+    for name, value, stamp_ms, operation in cells:
+        check_column_name(name)
+        if name in key_names:
+            raise invalid(f"Duplicated attribute column name with primary key column: '{name}'.")
+        if isinstance(value, Value):
+            if (value.kind is Kind.TEXT or value.kind is Kind.BYTES) and len(
+                value.data
+            ) * 4 > limits.VALUE_MAX_BYTES:
+                _check_length(name, value)
+        elif value is not None:
+            raise invalid(f"The type of column '{name}' is invalid.")
+        if stamp_ms is not None and operation is not Operation.DELETE_ONE:
+            check_stamp(call, table, stamp_ms)
+
+
+def _check_length(name: str, value: Value) -> None:
+    size = size_bytes(value)
+    if size > limits.VALUE_MAX_BYTES:
+        raise invalid(
+            f"The length of attribute column: '{name}' exceeds the MaxLength:{limits.VALUE_MAX_BYTES}"
+            f" with CurrentLength:{size}."
+        )
+
+
+def check_stamp(call: Call, table: Table, stamp_ms: int) -> None:
+    """Raises ServiceError for a stamp that is no stamp, or too far from now for the table's options."""
+    if not 0 <= stamp_ms < limits.STAMP_END_MS:
+        raise invalid("Timestamp must be in range [0, INT64_MAX/1000).")
+    deviation_s = stamp_deviation_s(table)
+    if abs(stamp_ms - call.now_ms) > deviation_s * 1000:
+        raise invalid(
+            f"The timestamp of column must be within the deviation of {deviation_s} seconds around the current time,"
+            f" timestamp: {stamp_ms}."
+        )
+
+
+def _contents(call: Call, table: Table, key: Key, cells: Sequence[WireCell]) -> Contents:
+    """The contents of a row that is put. Of cells of one name and stamp the last counts."""
+    key_values = {
+        name: value
+        for name, value in zip(table.key_schema.names, key.values, strict=True)
+        if isinstance(value, Value)
+    }
+    versions: dict[str, dict[int, Value]] = {}
+    for name, value, stamp_ms, _ in cells:
+        assert isinstance(value, Value)
+        versions.setdefault(name, {})[call.now_ms if stamp_ms is None else stamp_ms] = value
+    if not table.rules.stamped:
+        newest = {name: stamped[max(stamped)] for name, stamped in versions.items()}
+        return Contents.of_values({**key_values, **newest})
+    kept = table.rules.max_versions
+    return Contents.of_cells(
+        key_values,
+        {
+            name: tuple(Cell(stamped[stamp], stamp) for stamp in sorted(stamped, reverse=True)[:kept])
+            for name, stamped in versions.items()
+        },
+    )
+
+
+def _action(cell: WireCell) -> Action:
+    name, value, stamp_ms, operation = cell
+    match operation:
+        case None if isinstance(value, Value):
+            return PutCell(name, value, stamp_ms)
+        case Operation.DELETE_ONE if stamp_ms is not None and value is None:
+            return DeleteCell(name, stamp_ms)
+        case Operation.DELETE_ALL if value is None:
+            return DeleteCells(name)
+        case Operation.INCREMENT if isinstance(value, Value):
+            if value.kind not in (Kind.INT64, Kind.DOUBLE):
+                raise invalid(f"The type of column '{name}' does not support increment.")
+            return Increment(name, value, stamp_ms)
+    raise invalid(f"The update of column '{name}' is malformed.")

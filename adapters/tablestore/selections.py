@@ -1,0 +1,159 @@
+"""What a read request asks to see of each row: columns, versions, a filter; and how that is shown.
+
+`Selection` is made once per request; `cut` and `shows` are asked for each row. Source: protocols/table-store.md section 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.tablestore import limits
+from adapters.tablestore.calls import Target
+from adapters.tablestore.errors import invalid
+from adapters.tablestore.filters import Pagination, parse_filter
+from adapters.tablestore.keys import key_cells
+from adapters.tablestore.names import check_column_asked
+from adapters.tablestore.plainbuffer import WireCell, WireRow
+from adapters.tablestore.values import WIRE_KINDS, key_value_shown, view
+from gateway.model.predicates import ALWAYS, And, Exists, Or, Predicate, holds
+from gateway.model.rows import Cell, Contents, Row, Window
+from gateway.model.values import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Columns (empty: all), from `start` up to `end` by name; versions in `window`; rows that pass `predicate`; of their
+    columns those on one page."""
+
+    columns: frozenset[str]
+    window: Window
+    start: str
+    end: str
+    predicate: Predicate
+    pagination: Pagination | None
+
+    def cutter(self, target: Target) -> Callable[[Row], Row]:
+        """The function that leaves of a row what this request may see of it: values as Table Store shows them, columns in
+        the order of their names. The key always stays."""
+        key_names = target.key_names
+        newest = Window(versions=target.table.rules.max_versions)
+        columns, window, start, end, shown = self.columns, self.window, self.start, self.end, target.shown
+        named = bool(columns or start or end or shown is not None)
+
+        def cut(row: Row) -> Row:
+            latest = row.latest
+            kept: dict[str, tuple[Cell, ...]] = {}
+            cells = row.cells
+            for name in sorted(cells):
+                if name in key_names or (
+                    named
+                    and (
+                        (columns and name not in columns)
+                        or name < start
+                        or (end and name >= end)
+                        or (shown is not None and name not in shown)
+                    )
+                ):
+                    continue
+                versions = window.of(newest.of(cells[name]))
+                if len(versions) == 1 and versions[0].value.kind in WIRE_KINDS:
+                    kept[name] = versions
+                elif versions:
+                    versions = tuple(
+                        Cell(view(cell.value), cell.stamp_ms)
+                        for cell in versions
+                        if cell.value.kind is not Kind.NULL
+                    )
+                    if versions:
+                        kept[name] = versions
+            key_values = {name: key_value_shown(latest[name]) for name in key_names}
+            return Row(row.position, Contents.seen(key_values, kept), row.modified_at, row.expires_at_ms)
+
+        return cut
+
+    def shows(self, row: Row) -> bool:
+        """Whether a row that has been cut is returned."""
+        return self.predicate is ALWAYS or holds(self.predicate, row)
+
+    def page(self, row: Row) -> dict[str, tuple[Cell, ...]]:
+        """The cells of a row that has been cut which are on the page of columns asked for."""
+        cells = row.cells
+        if self.pagination is None:
+            return cells
+        offset, limit = self.pagination
+        return dict(list(cells.items())[offset : offset + limit])
+
+    def wire_row(self, target: Target, row: Row, key_names: frozenset[str] | None = None) -> WireRow:
+        """A row that has been cut, as it travels; `key_names`: the key columns to show (None: all)."""
+        key = key_cells(target, row)
+        if key_names is not None:
+            key = [cell for cell in key if cell.name in key_names]
+        cells = [
+            WireCell(name, cell.value, cell.stamp_ms)
+            for name, versions in self.page(row).items()
+            for cell in versions
+        ]
+        return WireRow(key, cells)
+
+
+def parse(target: Target, message: Any, no_version_text: str) -> Selection:
+    """The selection of a GetRow, BatchGetRow table or GetRange. Raises ServiceError; `no_version_text`: for a request that
+    says nothing of versions."""
+    window = _window(message, no_version_text)
+    names = _columns(message.columns_to_get)
+    read_filter = parse_filter(message.filter)
+    predicate = read_filter.predicate
+    if names and names.isdisjoint(target.key_names):
+        # A row that has none of the columns asked for is not returned.
+        has_one: Predicate = Or(tuple(Exists((name,)) for name in sorted(names)))
+        if len(names) == 1:
+            has_one = Exists((next(iter(names)),))
+        predicate = has_one if predicate is ALWAYS else And((has_one, predicate))
+    return Selection(
+        names, window, message.start_column, message.end_column, predicate, read_filter.pagination
+    )
+
+
+def everything(columns: Iterable[str] = (), predicate: Predicate = ALWAYS) -> Selection:
+    """The newest version of these columns (none: all)."""
+    return Selection(frozenset(columns), Window(versions=1), "", "", predicate, None)
+
+
+def _columns(names: Any) -> frozenset[str]:
+    if len(names) > limits.COLUMNS_MAX:
+        raise invalid(
+            f"The number of columns from the request exceeds the limit, limit count: {limits.COLUMNS_MAX},"
+            f" column count: {len(names)}."
+        )
+    for name in names:
+        check_column_asked(name)
+    return frozenset(names)
+
+
+def _window(message: Any, no_version_text: str) -> Window:
+    has_count, has_range = message.HasField("max_versions"), message.HasField("time_range")
+    if not has_count and not has_range:
+        raise invalid(no_version_text)
+    count = message.max_versions if has_count else None
+    if count is not None and count <= 0:
+        raise invalid("The max versions must be greater than 0.")
+    if not has_range:
+        return Window(versions=count)
+    time_range = message.time_range
+    if time_range.HasField("specific_time"):
+        if time_range.HasField("start_time") or time_range.HasField("end_time"):
+            raise invalid("The specific time and the time range can not be set at the same time.")
+        return _checked_window(time_range.specific_time, time_range.specific_time + 1, count)
+    if not time_range.HasField("start_time") or not time_range.HasField("end_time"):
+        raise invalid("The start time and the end time of a time range must be set.")
+    return _checked_window(time_range.start_time, time_range.end_time, count)
+
+
+def _checked_window(start_ms: int, end_ms: int, versions: int | None) -> Window:
+    if start_ms < 0 or start_ms >= limits.STAMP_END_MS:
+        raise invalid("Timestamp must be in range [0, INT64_MAX/1000).")
+    if end_ms <= start_ms:
+        raise invalid("The end time must be greater than the start time.")
+    return Window(start_ms, end_ms, versions)

@@ -1,0 +1,194 @@
+"""Signatures of requests and replies. Vectors: protocols/table-store.md section 1.2 and 1.3."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from adapters.tablestore import auth, limits
+from adapters.tablestore.auth import Caller
+from adapters.tablestore.errors import ServiceError
+from adapters.tablestore.protocol import table_store_pb2 as messages
+from gateway.credentials import Credential, Credentials, Scheme
+from gateway.http import Request
+from gateway.model.errors import NotAuthenticated
+from gateway.settings import Settings
+from tests.adapters.tablestore.conftest import Refused, Service, signed
+
+NOW_MS = 1_704_164_645_000  # 2024-01-02T03:04:05Z
+HEADERS = {
+    "x-ots-date": "2024-01-02T03:04:05.000Z",
+    "x-ots-apiversion": "2015-12-31",
+    "x-ots-accesskeyid": "ak",
+    "x-ots-instancename": "inst",
+    "x-ots-contentmd5": "1B2M2Y8AsgTpgAmY7PhCfg==",
+}
+V2 = {**HEADERS, "x-ots-signature": "eQciA6Z3eIwK6GdxaOO/clZVrcE="}
+V4 = {
+    **HEADERS,
+    "x-ots-signdate": "20240102",
+    "x-ots-signregion": "cn-hangzhou",
+    "x-ots-signaturev4": "0PpP60+zceRL7IfW2PtmIpOi5ubcgqjktVGJHkwaXd8=",
+}
+SIGNING_KEY = b"ZTQ77z9vqEGlB283FbL2EbMyNBdBoFGY2acYbBbuevA="
+REPLY_HEADERS = (
+    ("x-ots-requestid", "0005f000-0000-0000-0000-000000000001"),
+    ("x-ots-contentmd5", "1B2M2Y8AsgTpgAmY7PhCfg=="),
+    ("x-ots-contenttype", "protocol buffer"),
+    ("x-ots-date", "2024-01-02T03:04:05.000Z"),
+)
+
+STRICT = Settings(auth="strict")
+
+
+def credentials(**changes: object) -> Credentials:
+    item = Credential(Scheme.TABLESTORE, "ak", ("sk",))
+    return Credentials(STRICT, [dataclasses.replace(item, **changes)])  # type: ignore[arg-type]
+
+
+def verified(headers: dict[str, str], known: Credentials | None = None, now_ms: int = NOW_MS) -> Caller:
+    request = Request("POST", "/ListTable", tuple(headers.items()), b"")
+    return auth.verify(request, "ListTable", known or credentials(), now_ms)
+
+
+def test_v2() -> None:
+    caller = verified(V2)
+    assert caller == Caller("ak", "inst", "shared", b"sk")
+    assert auth.reply_signature(caller, "ListTable", REPLY_HEADERS) == "OTS ak:3vuJKKxZR3LU0Ns1bvIacEonshc="
+
+
+def test_v4() -> None:
+    caller = verified(V4)
+    assert caller.signing_key == SIGNING_KEY
+    assert auth.reply_signature(caller, "ListTable", REPLY_HEADERS) == "OTS ak:NszYAL4TuuWSDe8kBVsx//9it2k="
+
+
+def test_blanks_around_values_are_not_signed() -> None:
+    verified({**V2, "x-ots-instancename": "  inst "})
+
+
+@pytest.mark.parametrize("name", [name for name in V2 if name != "x-ots-signature"])
+def test_a_header_that_is_changed_breaks_the_signature_or_is_refused_before(name: str) -> None:
+    other = {
+        "x-ots-date": "2024-01-02T03:04:06.000Z",
+        "x-ots-contentmd5": "XUFAKrxLKna5cZ2REBfFkg==",
+        "x-ots-accesskeyid": "ak2",
+    }
+    with pytest.raises(NotAuthenticated):
+        verified({**V2, name: other.get(name, "other")})
+
+
+def test_headers_that_are_added_are_signed_too() -> None:
+    with pytest.raises(NotAuthenticated):
+        verified({**V2, "x-ots-sdk-traceid": "abc"})
+
+
+@pytest.mark.parametrize("name", V2)
+def test_missing_header(name: str) -> None:
+    with pytest.raises(ServiceError) as told:
+        verified({other: value for other, value in V2.items() if other != name})
+    assert (told.value.status, told.value.message) == (400, f"Missing header: '{name}'.")
+
+
+@pytest.mark.parametrize(
+    "date", ["yesterday", "2024-01-02", "2024-13-02T03:04:05.000Z", "2024-01-02T03:04:05.000"]
+)
+def test_invalid_date(date: str) -> None:
+    with pytest.raises(ServiceError) as told:
+        verified({**V2, "x-ots-date": date})
+    assert told.value.message == f"Invalid date format: {date}."
+
+
+def test_clock_skew_of_15_minutes_on_both_sides() -> None:
+    for skew_ms in (-limits.CLOCK_SKEW_MS, limits.CLOCK_SKEW_MS):
+        verified(V2, now_ms=NOW_MS + skew_ms)
+    for skew_ms in (-limits.CLOCK_SKEW_MS - 1, limits.CLOCK_SKEW_MS + 1):
+        with pytest.raises(ServiceError) as told:
+            verified(V2, now_ms=NOW_MS + skew_ms)
+        assert (told.value.status, told.value.code) == (403, "OTSAuthFailed")
+        assert told.value.message == "Mismatch between system time and x-ots-date: 2024-01-02T03:04:05.000Z."
+
+
+def test_a_key_of_one_instance_is_no_key_of_another() -> None:
+    verified(V2, credentials(place="inst"))
+    with pytest.raises(NotAuthenticated) as told:
+        verified(V2, credentials(place="elsewhere"))
+    assert told.value.rule == "instance"
+
+
+def test_namespaces_by_instance_if_they_are_separate() -> None:
+    settings = Settings(auth="strict", namespaces="separate")
+    known = Credentials(settings, [Credential(Scheme.TABLESTORE, "ak", ("sk",))])
+    assert verified(V2, known).namespace == "inst"
+
+
+def test_a_temporary_key_needs_its_token(service: Service) -> None:
+    known = credentials(session_token="tok", access_id="tablegate", secrets=("tablegate",))
+    house = dataclasses.replace(service.house, credentials=known)
+    temporary = Service(house, service.clock)
+    assert temporary.post("ListTable", b"", x_ots_ststoken="tok").status == 200
+    assert temporary.post("ListTable", b"", x_ots_ststoken="other").status == 403
+    assert temporary.post("ListTable", b"").status == 403
+
+
+def error_of(service: Service) -> Refused:
+    told = messages.Error.FromString(service.last.body)
+    return Refused(service.last.status, told.code, told.message)
+
+
+def test_replies_carry_five_headers_and_a_signature_that_holds(service: Service) -> None:
+    reply = service.post("ListTable", b"")
+    headers = dict(reply.headers)
+    assert set(headers) == {
+        "x-ots-contentmd5",
+        "x-ots-contenttype",
+        "x-ots-date",
+        "x-ots-requestid",
+        "Authorization",
+    }
+    assert headers["x-ots-date"] == "2023-11-14T22:13:20.123000Z"
+    caller = Caller("tablegate", "inst", "shared", b"tablegate")
+    own = [(name, value) for name, value in headers.items() if name.startswith("x-ots-")]
+    assert headers["Authorization"] == auth.reply_signature(caller, "ListTable", own)
+
+
+def test_errors_are_signed_too(service: Service) -> None:
+    reply = service.post("Nonsense", b"")
+    headers = dict(reply.headers)
+    caller = Caller("tablegate", "inst", "shared", b"tablegate")
+    own = [(name, value) for name, value in headers.items() if name.startswith("x-ots-")]
+    assert headers["Authorization"] == auth.reply_signature(caller, "Nonsense", own)
+
+
+def test_without_a_known_key_nothing_can_be_signed(service: Service) -> None:
+    service.post("ListTable", b"", x_ots_accesskeyid="nobody")
+    assert "Authorization" not in dict(service.last.headers)
+    told = error_of(service)
+    assert (told.status, told.code, told.message) == (
+        403,
+        "OTSAuthFailed",
+        "The AccessKeyID does not exist.",
+    )
+
+
+def test_wrong_secret_and_wrong_digest(service: Service) -> None:
+    service.post("ListTable", b"", secret="wrong")
+    assert error_of(service).message == "Signature mismatch."
+    service.post("ListTable", b"", x_ots_contentmd5="XUFAKrxLKna5cZ2REBfFkg==")
+    assert (
+        error_of(service).message
+        == "Mismatch between MD5 value of request body and x-ots-contentmd5 in header."
+    )
+
+
+def test_only_post(service: Service) -> None:
+    reply = service.send(Request("GET", "/ListTable", signed("ListTable", b"", service.clock.ms), b""))
+    assert reply.status == 405
+    assert error_of(service).message == "Only POST method for requests is supported."
+
+
+def test_a_path_before_the_operation_is_not_signed(service: Service) -> None:
+    """The Python client prepends any path of its endpoint, and signs only the operation."""
+    headers = signed("ListTable", b"", service.clock.ms)
+    assert service.send(Request("POST", "/prefix/more/ListTable", headers, b"")).status == 200
