@@ -22,6 +22,8 @@ Outcome = Row | list[Row | None] | Page | GatewayError | None
 
 def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
     """The outcome of each command, all from one snapshot."""
+    if store.shared and not any(isinstance(command, Read) for command in commands):
+        return _look_up(store, commands, now_ms)
     tables = {table.id: table for command in commands for table in _tables_of(command)}
     with store.read() as session:
         stale = store.catalog.check(session, tables.values(), lock=False) if store.shared else set()
@@ -37,18 +39,34 @@ def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
             if refusal is not None:
                 outcomes.append(refusal)
                 continue
-            match command:
-                case Get(table, position):
-                    outcomes.append(table.visible(found.get((table.id, position)), now_ms))
-                case ReadAll(gets):
-                    outcomes.append(
-                        [get.table.visible(found.get((get.table.id, get.position)), now_ms) for get in gets]
-                    )
-                case Read():
-                    outcomes.append(_page(session, command, now_ms))
+            if isinstance(command, Read):
+                outcomes.append(_page(session, command, now_ms))
+            else:
+                outcomes.append(_found(command, found, now_ms))
     for table_id in stale:
         store.catalog.cache.forget(table_id)
     return outcomes
+
+
+def _look_up(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
+    """Point reads, in one statement."""
+    gets = [get for command in commands for get in (command.gets if isinstance(command, ReadAll) else [command])]
+    with store.look() as session:
+        found, versions = rows.look_up(session, list({(get.table.id, get.position) for get in gets}))
+    stale = {get.table.id for get in gets if versions.get(get.table.id) != get.table.version}
+    for table_id in stale:
+        store.catalog.cache.forget(table_id)
+    outcomes: list[Outcome] = []
+    for command in commands:
+        refusal = _refusal(command, stale, now_ms)
+        outcomes.append(_found(command, found, now_ms) if refusal is None else refusal)
+    return outcomes
+
+
+def _found(command: Get | ReadAll, found: dict[rows.RowKey, Row], now_ms: int) -> Outcome:
+    if isinstance(command, Get):
+        return command.table.visible(found.get((command.table.id, command.position)), now_ms)
+    return [get.table.visible(found.get((get.table.id, get.position)), now_ms) for get in command.gets]
 
 
 def _tables_of(command: Reading) -> list[Table]:

@@ -46,33 +46,36 @@ class Batch:
 
     def run(self) -> None:
         """Write everything in one transaction. Raises Retry, CommitLost, Busy, DatabaseFailed."""
-        answers: list[Answer | None] = [None] * len(self._groups)
+        answers: list[Answer | None] = [self._refusal(group) for group in self._groups]
+        tables = {write.table.id: write.table for group in self._groups for write in group.writes}
         with self._store.write() as session:
-            self._check_tables(session, answers)
+            # Asked together and answered together: on PostgreSQL this is one round trip up to the first answer used.
+            outdated = self._store.catalog.ask_check(session, tables.values(), lock=True)
             remembered = self._take_tokens(session, answers)
             live = [at for at, answer in enumerate(answers) if answer is None]
             writes = numbering.draw(session, {at: self._groups[at] for at in live}, self._now)
             keys = sorted({_key_of(write) for group in writes.values() for write in group})
             rows.claim(session, keys)
-            before = rows.fetch_many(session, keys)
+            fetched = rows.ask_many(session, keys)
+            stale = outdated()
+            before = fetched()
             view: dict[RowKey, Row | None] = dict(before)
             for at in live:
-                answers[at] = self._judge(session, self._groups[at], writes[at], view, remembered)
-            self._save(session, keys, before, view, writes)
+                if stale and any(write.table.id in stale for write in writes[at]):
+                    answers[at] = StaleTable()
+                else:
+                    answers[at] = self._judge(session, self._groups[at], writes[at], view, remembered)
+            self._save(session, keys, before, view, tables)
             self.answers = [answer for answer in answers if answer is not None]
-
-    def _check_tables(self, session: Session, answers: list[Answer | None]) -> None:
-        tables = {write.table.id: write.table for group in self._groups for write in group.writes}
-        stale = self._store.catalog.check(session, tables.values(), lock=True)
         for table_id in stale:
             self._store.catalog.cache.forget(table_id)
-        for at, group in enumerate(self._groups):
-            for write in group.writes:
-                state = write.table.state_at(self._now_ms)
-                if write.table.id in stale:
-                    answers[at] = StaleTable()
-                elif state is State.CREATING or state is State.DELETING:
-                    answers[at] = answers[at] or TableBusy(write.table.name, state.value)
+
+    def _refusal(self, group: WriteGroup) -> TableBusy | None:
+        for write in group.writes:
+            state = write.table.state_at(self._now_ms)
+            if state is State.CREATING or state is State.DELETING:
+                return TableBusy(write.table.name, state.value)
+        return None
 
     def _take_tokens(self, session: Session, answers: list[Answer | None]) -> dict[tuple[str, str], tuple[bytes, str]]:
         """Answer replays; what is remembered of each token in use, to which groups of this list add."""
@@ -135,9 +138,8 @@ class Batch:
         keys: list[RowKey],
         before: dict[RowKey, Row],
         after: dict[RowKey, Row | None],
-        writes: dict[int, list[Write]],
+        tables: dict[int, Table],
     ) -> None:
-        tables: dict[int, Table] = {write.table.id: write.table for group in writes.values() for write in group}
         saved: list[tuple[int, Row]] = []
         removed: list[RowKey] = []
         changed: dict[int, list[tuple[Row | None, Row | None]]] = {}

@@ -116,16 +116,24 @@ class Catalog:
 
     def check(self, session: Session, tables: Iterable[Table], lock: bool) -> set[int]:
         """Ids of those tables whose descriptor is out of date. With `lock` none of them can change until the end."""
+        return self.ask_check(session, tables, lock)()
+
+    def ask_check(self, session: Session, tables: Iterable[Table], lock: bool) -> Callable[[], set[int]]:
+        """The same, to be had by calling what this returns (Session.ask)."""
         expected = {table.id: table.version for table in tables}
         ids = sorted(expected)
         suffix = " ORDER BY id FOR SHARE" if lock and session.is_postgresql else ""
-        if len(ids) == 1:
-            found = session.query(f"SELECT id, version FROM tables WHERE id = ?{suffix}", ids)
+        if session.is_postgresql:
+            answer = session.ask(f"SELECT id, version FROM tables WHERE id = ANY(?){suffix}", (ids,))
         else:
             marks = ", ".join("?" * len(ids))
-            found = session.query(f"SELECT id, version FROM tables WHERE id IN ({marks}){suffix}", ids)
-        current = dict(found)
-        return {table_id for table_id, version in expected.items() if current.get(table_id) != version}
+            answer = session.ask(f"SELECT id, version FROM tables WHERE id IN ({marks})", ids)
+
+        def outdated() -> set[int]:
+            current = dict(answer())
+            return {table_id for table_id, version in expected.items() if current.get(table_id) != version}
+
+        return outdated
 
     # Writing
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import psycopg
@@ -55,6 +55,16 @@ class Session:
         found: list[Row] = self._connection.execute(statement, parameters).fetchall()
         return found
 
+    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], list[Row]]:
+        """The same, its rows to be had by calling what this returns. Where statements cost a round trip, those asked one
+        after the other cost one together."""
+        found = self.query(statement, parameters)
+        return lambda: found
+
+    def send(self, statement: str, parameters: Sequence[Any] = ()) -> None:
+        """Run a statement whose result nobody wants; an error may show only with a later statement."""
+        self._connection.execute(statement, parameters)
+
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
         """Run a statement; the number of rows it touched."""
         count: int = self._connection.execute(statement, parameters).rowcount
@@ -66,16 +76,31 @@ class Session:
 
 
 class PostgresSession(Session):
-    """A psycopg connection. Results come in binary form: bytea without hex."""
+    """A psycopg connection, in pipeline mode while it writes. Results come in binary form: bytea without hex."""
 
     is_postgresql = True
+
+    def __init__(self, connection: Any, pipeline: Any = None) -> None:
+        super().__init__(connection)
+        self._pipeline = pipeline
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
         cursor = self._connection.cursor(binary=True)
         return cursor.execute(_percent(statement), parameters).fetchall()  # type: ignore[no-any-return]
 
+    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], list[Row]]:
+        cursor = self._connection.cursor(binary=True)
+        cursor.execute(_percent(statement), parameters)
+        return cursor.fetchall  # type: ignore[no-any-return]
+
+    def send(self, statement: str, parameters: Sequence[Any] = ()) -> None:
+        self._connection.execute(_percent(statement), parameters)
+
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
-        return self._connection.execute(_percent(statement), parameters).rowcount  # type: ignore[no-any-return]
+        cursor = self._connection.execute(_percent(statement), parameters)
+        if self._pipeline is not None:
+            self._pipeline.sync()  # the count is there only with the answer
+        return cursor.rowcount  # type: ignore[no-any-return]
 
     def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> None:
         self._connection.cursor().executemany(_percent(statement), parameters)
@@ -95,6 +120,7 @@ class Database:
     """Base of the two databases.
 
     `read()` gives a session in a read-only transaction with one snapshot, on a connection that never waits for a writer;
+    `look()` one for a single statement, which is a snapshot by itself;
     `write()` one in a write transaction that commits at the end of the block and rolls back on any exception.
     `shared`: other processes may write too, so that what was read before may be out of date.
     """
@@ -109,6 +135,9 @@ class Database:
     def read(self) -> Iterator[Session]:
         raise NotImplementedError
         yield
+
+    def look(self) -> AbstractContextManager[Session]:
+        return self.read()
 
     @contextmanager
     def write(self) -> Iterator[Session]:
@@ -235,11 +264,11 @@ class PostgreSQL(Database):
             "tcp_user_timeout": 20_000,
             "connect_timeout": 5,
         }
-        self._begin_settings = ""
+        self._begin_settings: list[str] = []
         if schema:
             timeouts["search_path"] = schema
         if pooled:
-            self._begin_settings = "".join(f"; SET LOCAL {name} = '{value}'" for name, value in timeouts.items())
+            self._begin_settings = [f"SET LOCAL {name} = '{value}'" for name, value in timeouts.items()]
         else:
             arguments["options"] = " ".join(f"-c {name}={value}" for name, value in timeouts.items())
         engine = sqlalchemy.create_engine(
@@ -265,39 +294,65 @@ class PostgreSQL(Database):
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        try:
-            connection = self._connection("reader")
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" + self._begin_settings)
-            try:
+        with self._guarded("reader") as connection, connection.pipeline() as pipeline:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            self._set_locally(connection)
+            yield PostgresSession(connection, pipeline)
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def look(self) -> Iterator[Session]:
+        with self._guarded("reader") as connection:
+            if not self._begin_settings:
                 yield PostgresSession(connection)
-            finally:
-                if not connection.closed:
-                    connection.execute("ROLLBACK")
-        except psycopg.Error as error:
-            self._drop("reader")
-            raise _postgresql_error(error) from error
+                return
+            with connection.pipeline() as pipeline:
+                connection.execute("BEGIN READ ONLY")
+                self._set_locally(connection)
+                yield PostgresSession(connection, pipeline)
+                connection.execute("COMMIT")
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        committing = False
         transaction_id = None
-        try:
-            connection = self._connection("writer")
-            connection.execute("BEGIN" + self._begin_settings)
-            session = PostgresSession(connection)
+        with self._guarded("writer") as connection:
             try:
-                [(transaction_id,)] = session.query("SELECT pg_current_xact_id()::text")
-                yield session
-                committing = True
-                connection.execute("COMMIT")
+                with connection.pipeline() as pipeline:
+                    connection.execute("BEGIN")
+                    self._set_locally(connection)
+                    session = PostgresSession(connection, pipeline)
+                    identity = session.ask("SELECT pg_current_xact_id()::text")
+                    yield session
+                    [(identified,)] = identity()
+                    transaction_id = identified
+                    connection.execute("COMMIT")
+            except psycopg.OperationalError as error:
+                # An error with a code is the server's word that there was no commit. Without one the connection broke.
+                if transaction_id is not None and error.sqlstate is None:
+                    raise CommitLost(transaction_id) from error
+                raise
+
+    def _set_locally(self, connection: Any) -> None:
+        for statement in self._begin_settings:
+            connection.execute(statement)
+
+    @contextmanager
+    def _guarded(self, purpose: str) -> Iterator[Any]:
+        """This thread's connection for a purpose; rolled back after an error, given up if it broke, errors translated."""
+        try:
+            connection = self._connection(purpose)
+            try:
+                yield connection
             except BaseException:
-                if not connection.closed and not committing:
+                if not connection.closed:
                     connection.execute("ROLLBACK")
                 raise
+        except CommitLost:
+            self._drop(purpose)
+            raise
         except psycopg.Error as error:
-            self._drop("writer")
-            if committing and not isinstance(error, _DEFINITE):
-                raise CommitLost(transaction_id) from error
+            if connection.closed or connection.broken or error.sqlstate is None:
+                self._drop(purpose)
             raise _postgresql_error(error) from error
 
     def committed(self, transaction_id: str | None) -> bool | None:
@@ -313,9 +368,6 @@ class PostgreSQL(Database):
             return None
         return {"committed": True, "aborted": False}.get(status)
 
-
-# The server itself said that the transaction is not committed.
-_DEFINITE = (psycopg.errors.IntegrityError, psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 
 _RETRYABLE = (
     psycopg.errors.SerializationFailure,

@@ -47,7 +47,7 @@ def add_many(session: Session, entries: Iterable[tuple[int, Entry]]) -> None:
     if not values:
         return
     if session.is_postgresql and len(values) > 1:
-        session.execute(_ADD_MANY, [list(column) for column in zip(*sorted(values), strict=True)])
+        session.send(_ADD_MANY, [list(column) for column in zip(*sorted(values), strict=True)])
     else:
         session.execute_many(_ADD, values)
 
@@ -61,7 +61,7 @@ def remove_many(session: Session, entries: Sequence[tuple[int, Entry]]) -> None:
     if not keys:
         return
     if session.is_postgresql and len(keys) > 1:
-        session.execute(_REMOVE_MANY, [list(column) for column in zip(*sorted(keys), strict=True)])
+        session.send(_REMOVE_MANY, [list(column) for column in zip(*sorted(keys), strict=True)])
     else:
         session.execute_many(_REMOVE, keys)
 

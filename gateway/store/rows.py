@@ -6,7 +6,7 @@ so that two writers lock in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from gateway.model.keys import Position
 from gateway.model.rows import Row
@@ -51,6 +51,21 @@ WHERE r.table_id = k.table_id AND r.partition = k.partition AND r.sort = k.sort 
 
 _REMOVE = "DELETE FROM rows WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
 
+# With the versions of the tables, so that one statement is enough to know that their descriptors are not out of date.
+_LOOK_UP = f"""
+SELECT {ROW_COLUMNS}, t.version
+FROM tables t LEFT JOIN rows r ON r.table_id = t.id AND r.partition = ? AND r.sort = ? AND r.slot = ?
+WHERE t.id = ?"""
+
+_LOOK_UP_MANY = f"""
+SELECT {ROW_COLUMNS}, t.version, k.ordinal
+FROM unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[]) WITH ORDINALITY AS k(table_id, partition, sort, slot, ordinal)
+JOIN tables t ON t.id = k.table_id
+LEFT JOIN LATERAL (
+    SELECT * FROM rows s
+    WHERE s.table_id = k.table_id AND s.partition = k.partition AND s.sort = k.sort AND s.slot = k.slot LIMIT 1
+) r ON true"""
+
 _REMOVE_MANY = """
 DELETE FROM rows r USING unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[]) AS k(table_id, partition, sort, slot)
 WHERE r.table_id = k.table_id AND r.partition = k.partition AND r.sort = k.sort AND r.slot = k.slot"""
@@ -62,16 +77,32 @@ def claim(session: Session, keys: Sequence[RowKey]) -> None:
     On SQLite the write transaction is the lock.
     """
     if session.is_postgresql and keys:
-        session.execute(_CLAIM, _arrays(keys))
+        session.send(_CLAIM, _arrays(keys))
 
 
 def fetch_many(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, Row]:
     """The rows that are there, by key."""
-    found = {}
-    if session.is_postgresql and len(keys) > 1:
-        for columns in session.query(_GET_MANY, _arrays(keys)):
-            found[keys[columns[ROW_WIDTH] - 1]] = StoredRow(columns)
-        return found
+    return ask_many(session, keys)()
+
+
+def ask_many(session: Session, keys: Sequence[RowKey]) -> Callable[[], dict[RowKey, Row]]:
+    """The same, to be had by calling what this returns (Session.ask)."""
+    if not session.is_postgresql:
+        found = _fetch_singly(session, keys)
+        return lambda: found
+    if not keys:
+        return dict
+    if len(keys) == 1:
+        [(table_id, position)] = keys
+        place = place_of(position)
+        answer = session.ask(_GET, (table_id, place.partition, place.sort, place.slot))
+        return lambda: {keys[0]: StoredRow(columns) for columns in answer() if columns[ROW_WIDTH - 1] is not None}
+    answer = session.ask(_GET_MANY, _arrays(keys))
+    return lambda: {keys[columns[ROW_WIDTH] - 1]: StoredRow(columns) for columns in answer()}
+
+
+def _fetch_singly(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, Row]:
+    found: dict[RowKey, Row] = {}
     for table_id, position in keys:
         place = place_of(position)
         rows = session.query(_GET, (table_id, place.partition, place.sort, place.slot))
@@ -80,15 +111,34 @@ def fetch_many(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, Row]:
     return found
 
 
+def look_up(session: Session, keys: Sequence[RowKey]) -> tuple[dict[RowKey, Row], dict[int, int]]:
+    """(the rows that are there, by key; version by id of the tables that are there), in one statement of PostgreSQL."""
+    if len(keys) == 1:
+        [(table_id, position)] = keys
+        place = place_of(position)
+        answer = session.query(_LOOK_UP, (place.partition, place.sort, place.slot, table_id))
+        at = [keys[0]] * len(answer)
+    else:
+        answer = session.query(_LOOK_UP_MANY, _arrays(keys))
+        at = [keys[columns[ROW_WIDTH + 1] - 1] for columns in answer]
+    versions = {key[0]: columns[ROW_WIDTH] for key, columns in zip(at, answer, strict=True)}
+    found = {
+        key: StoredRow(columns)
+        for key, columns in zip(at, answer, strict=True)
+        if columns[ROW_WIDTH - 1] is not None
+    }
+    return found, versions
+
+
 def save_many(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
     """Store rows over what is there: (table id, row). On PostgreSQL their keys have been claimed."""
     values = [_columns(table_id, row) for table_id, row in rows]
     if not values:
         return
     if session.is_postgresql and len(values) > 1:
-        session.execute(_SAVE_MANY, [list(column) for column in zip(*values, strict=True)])
+        session.send(_SAVE_MANY, [list(column) for column in zip(*values, strict=True)])
     elif len(values) == 1:
-        session.execute(_SAVE, values[0])
+        session.send(_SAVE, values[0])
     else:
         session.execute_many(_SAVE, values)
 
@@ -98,11 +148,11 @@ def remove_many(session: Session, keys: Sequence[RowKey]) -> None:
     if not keys:
         return
     if session.is_postgresql and len(keys) > 1:
-        session.execute(_REMOVE_MANY, _arrays(keys))
+        session.send(_REMOVE_MANY, _arrays(keys))
         return
     for table_id, position in keys:
         place = place_of(position)
-        session.execute(_REMOVE, (table_id, place.partition, place.sort, place.slot))
+        session.send(_REMOVE, (table_id, place.partition, place.sort, place.slot))
 
 
 def expired(session: Session, now_ms: int, limit: int) -> list[tuple[int, Row]]:

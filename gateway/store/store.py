@@ -24,6 +24,10 @@ class Store:
         """A read-only snapshot."""
         return self.database.read()
 
+    def look(self) -> AbstractContextManager[Session]:
+        """For a single statement that reads."""
+        return self.database.look()
+
     def write(self) -> AbstractContextManager[Session]:
         """A write transaction: commits at the end of the block, rolls back on any exception."""
         return self.database.write()
