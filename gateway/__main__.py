@@ -34,7 +34,8 @@ def with_settings(every: bool) -> Callable[[Command], Command]:
             command(_load(flags, config), **given)
 
         call.__name__, call.__doc__ = command.__name__, command.__doc__
-        call.__click_params__ = list(getattr(command, "__click_params__", []))
+        # Where click keeps the options that were put on below this one.
+        vars(call)["__click_params__"] = list(vars(command).get("__click_params__", []))
         names = [name for name, field in SETTINGS.items() if every or field.metadata["everywhere"]]
         wrapped: Any = call
         for name in reversed(names):
@@ -42,7 +43,7 @@ def with_settings(every: bool) -> Callable[[Command], Command]:
         config_option = click.option(
             "--config", type=click.Path(path_type=Path), help="TOML file of settings. [env: TABLEGATE_CONFIG]"
         )
-        return config_option(wrapped)  # type: ignore[no-any-return]
+        return config_option(wrapped)
 
     return decorate
 

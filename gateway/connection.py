@@ -181,6 +181,9 @@ class Connection(asyncio.Protocol):
         if not has_host:
             self._refuse(framing.plain(400, "a Host header is required"))  # RFC 9112, 3.2
             return
+        if self._parser.should_upgrade() and self._parser.get_method() == b"CONNECT":
+            self._refuse(framing.plain(405, "this is no proxy"))
+            return
         self._check_body(int(length or 0))
         self._owes_continue = expectation == "100-continue"
         if self.phase is not Phase.WORKING:
@@ -197,7 +200,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self._heard = True
-        if self._refusal is None and not self._is_last_read:
+        if self._refusal is None and not self._is_last_read and not self._awaits_body_after_upgrade():
             body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
             http_10 = self._parser.get_http_version() == "1.0"
             keep_alive = self._parser.should_keep_alive()
@@ -212,8 +215,26 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserUpgrade as upgrade:
             # Java's client offers h2c on every plain connection; a server may go on in HTTP/1.1 (RFC 9110, 7.8).
             [offset] = upgrade.args
+            if self._awaits_body_after_upgrade():
+                self._parser = httptools.HttpRequestParser(self)
+                data, offset = self._head_without_upgrade() + data[offset:], 0
             if offset < len(data) and not self._is_last_read:
                 self._feed(data[offset:])
+
+    def _awaits_body_after_upgrade(self) -> bool:
+        """Whether the parser took a message for complete because of its offer to upgrade, though it has a body."""
+        return (
+            self._refusal is None
+            and self._parser.should_upgrade()
+            and any(name in ("content-length", "transfer-encoding") for name, _ in self._headers)
+        )
+
+    def _head_without_upgrade(self) -> bytes:
+        """The message's head once more, to be parsed as if nothing had been offered."""
+        request = self._message(b"")
+        lines = [f"{request.method} {request.target} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in request.headers if name != "upgrade"]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
     def _message(self, body: bytes) -> Request:
         method = self._parser.get_method().decode() if self._is_head_complete else "GET"

@@ -109,7 +109,8 @@ def _from_url(text: str) -> str:
     options = parse_qsl(parts.query, keep_blank_values=True)
     named = {name: value for name, value in options if name in ("user", "password", "dbname", "port")}
     if hosts == [("", "")]:
-        hosts = _paired([value for name, value in options if name == "host"], [named.get("port", "")])
+        named_hosts = ",".join(value for name, value in options if name == "host")
+        hosts = _paired(named_hosts.split(","), named.get("port", "").split(","))
         options = [(name, value) for name, value in options if name not in ("host", "port")]
     return _assemble(
         unquote(user) or named.get("user", ""),

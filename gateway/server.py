@@ -60,8 +60,9 @@ class Server:
             self._listeners.append(listener)
         self._sweep()
 
-    async def stop(self) -> None:
-        """Listen no more, answer what was accepted, close; after `stop_seconds` whatever is in hand."""
+    async def stop(self) -> bool:
+        """Listen no more, answer what was accepted, close; after `stop_seconds` whatever is in hand. Whether all was
+        answered."""
         self.is_stopping = True
         for listener in self._listeners:
             listener.close()
@@ -69,10 +70,12 @@ class Server:
         for connection in list(self._connections):
             if connection.is_idle:
                 connection.close()
+        is_clean = True
         if self._connections:
             try:
                 await asyncio.wait_for(self._all_gone.wait(), self.settings.stop_seconds)
             except TimeoutError:
+                is_clean = False
                 logs.error("stopped with requests in hand", connections=len(self._connections))
                 for connection in list(self._connections):
                     connection.abort()
@@ -80,6 +83,7 @@ class Server:
             self._sweeper.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._ticker.close()
+        return is_clean
 
     # What connections call (connection.Reception)
 
@@ -197,19 +201,20 @@ class Place:
     tls: ssl.SSLContext | None = None
 
 
-async def serve(app: flask.Flask, place: Place, ready: Callable[[], None], told: asyncio.Event) -> None:
-    """Serve until told to stop. `ready` is called when requests are being answered."""
+async def serve(app: flask.Flask, place: Place, ready: Callable[[], None], told: asyncio.Event) -> bool:
+    """Serve until told to stop. `ready` is called when requests are being answered. False: requests were left
+    unanswered, and threads may still be at them."""
     server = Server(app, place.lane)
     await server.listen(place.sockets, place.tls)
     ready()
     await told.wait()
-    await server.stop()
+    return await server.stop()
 
 
-def run(app: flask.Flask, place: Place, ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT."""
+def run(app: flask.Flask, place: Place, ready: Callable[[], None]) -> bool:
+    """Serve until SIGTERM or SIGINT; what `serve` says."""
 
-    async def main() -> None:
+    async def main() -> bool:
         told = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -217,16 +222,15 @@ def run(app: flask.Flask, place: Place, ready: Callable[[], None]) -> None:
         # What has been made by now stays; looking through it again at each collection would only cost.
         gc.collect()
         gc.freeze()
-        await serve(app, place, ready, told)
+        return await serve(app, place, ready, told)
 
-    run_in_loop(main())
+    return run_in_loop(main())
 
 
-def run_in_loop(main: Coroutine[None, None, None]) -> None:
+def run_in_loop(main: Coroutine[None, None, bool]) -> bool:
     """asyncio.run on uvloop, where there is one for the platform."""
     try:
         import uvloop
     except ImportError:
-        asyncio.run(main)
-    else:
-        uvloop.run(main)
+        return asyncio.run(main)
+    return uvloop.run(main)

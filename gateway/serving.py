@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import ipaddress
+import logging
+import os
 import socket
 import ssl
 import tempfile
@@ -64,11 +66,13 @@ def _work(
         if workers.is_first():
             _tell(settings, dialects, [_url(settings, each) for each in sockets])
 
-    try:
-        server.run(app, server.Place(sockets, lane_of(settings), tls), ready)
-    finally:
-        chores.stop()
-        opened.close()
+    is_clean = server.run(app, server.Place(sockets, lane_of(settings), tls), ready)
+    if not is_clean:
+        # A thread is stuck in the database, and would be waited for at the end of the interpreter.
+        logging.shutdown()
+        os._exit(1)
+    chores.stop()
+    opened.close()
 
 
 def _tell(settings: Settings, dialects: Mounted, urls: list[str]) -> None:

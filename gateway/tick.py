@@ -87,9 +87,9 @@ class Ticker:
             self._loop.call_soon(self._turn)
 
     def close(self) -> None:
-        """Let the database thread end. Nothing may be under way."""
+        """Let the database thread end, after what it has in hand; nobody waits for that here."""
         if self._thread is not None:
-            self._thread.shutdown()
+            self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _turn(self) -> None:
         self._is_turn_due = False

@@ -36,11 +36,15 @@ class Running:
     _loop: asyncio.AbstractEventLoop
     _told: asyncio.Event
 
-    def stop(self) -> None:
-        """Stop it as SIGTERM would, and wait until it has."""
+    def tell_to_stop(self) -> None:
+        """What SIGTERM does."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._told.set)
-            self._thread.join()
+
+    def stop(self) -> None:
+        """Stop it and wait until it has."""
+        self.tell_to_stop()
+        self._thread.join()
 
 
 def start(database_url: str, **settings: Any) -> Running:
@@ -67,9 +71,9 @@ def start_app(app: flask.Flask, lane: str = "inline", finish: Any = lambda: None
     ready = threading.Event()
     state: dict[str, Any] = {}
 
-    async def main() -> None:
+    async def main() -> bool:
         state["told"], state["loop"] = asyncio.Event(), asyncio.get_running_loop()
-        await server.serve(app, server.Place([listening], lane), ready.set, state["told"])
+        return await server.serve(app, server.Place([listening], lane), ready.set, state["told"])
 
     def work() -> None:
         try:
@@ -87,10 +91,16 @@ def start_app(app: flask.Flask, lane: str = "inline", finish: Any = lambda: None
 class Process:
     """`tablegate serve` as a process of its own, in a folder; flags as on the command line."""
 
-    def __init__(self, folder: Path, *flags: str, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *flags: str,
+        environment: dict[str, str] | None = None,
+        command: tuple[str, ...] = (sys.executable, "-m", "gateway"),
+    ) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "gateway", "serve", "--port", "0", *flags],
+            [*command, "serve", "--port", "0", *flags],
             cwd=folder,
             env={**clean, "PYTHONPATH": str(ROOT), **(environment or {})},
             stdout=subprocess.PIPE,

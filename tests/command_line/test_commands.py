@@ -1,0 +1,199 @@
+"""`tablegate` as its users meet it: processes, exit codes, and what is printed."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.running import ROOT, Process, free_port
+
+
+def tablegate(folder: Path, *arguments: str, code: int = 0, **environment: str) -> str:
+    """Run a command to its end; what it printed, errors included."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "gateway", *arguments],
+        cwd=folder, env={**clean, "PYTHONPATH": str(ROOT), **environment}, text=True, timeout=60, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout
+    return done.stdout
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Iterator[Process]:
+    """`tablegate serve --port 0` with no other argument."""
+    process = Process(tmp_path)
+    yield process
+    process.kill()
+
+
+def get(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as reply:
+        return str(reply.read().decode())
+
+
+def test_serve_needs_no_argument(serving: Process, tmp_path: Path) -> None:
+    told = serving.wait_until_ready()
+    assert serving.url.startswith("http://127.0.0.1:")
+    assert str(tmp_path / "tablegate.sqlite") in told
+    assert get(f"{serving.url}/readyz") == "ready\n"
+    assert "ready" in tablegate(tmp_path, "healthcheck", "--port", serving.url.rpartition(":")[2])
+    # A second server on the file is refused, and told who has it.
+    assert f"pid {serving.pid}" in tablegate(tmp_path, "serve", "--port", "0", code=1)
+    # Other commands may look at it meanwhile.
+    tablegate(tmp_path, "tables")
+    code, errors = serving.terminate()
+    assert (code, errors) == (0, "")
+    assert (tmp_path / "tablegate.sqlite.lock").read_text() == ""
+
+
+def test_after_a_crash_the_next_server_gets_in(tmp_path: Path) -> None:
+    first = Process(tmp_path)
+    first.wait_until_ready()
+    first.kill()
+    second = Process(tmp_path)
+    second.wait_until_ready()
+    assert second.terminate()[0] == 0
+
+
+def test_two_servers_in_memory_do_not_meet(tmp_path: Path) -> None:
+    servers = [Process(tmp_path, "--memory") for _ in range(2)]
+    for server in servers:
+        assert "nothing is kept" in server.wait_until_ready()
+        assert get(f"{server.url}/readyz") == "ready\n"
+    assert [server.terminate() for server in servers] == [(0, "")] * 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dev_is_not_for_the_network(tmp_path: Path) -> None:
+    said = tablegate(tmp_path, "serve", "--host", "0.0.0.0", "--port", "0", code=1)
+    assert "--auth strict" in said
+    assert "--insecure" in said
+    for flag in (("--insecure",), ("--auth", "strict")):
+        server = Process(tmp_path, "--host", "0.0.0.0", *flag)
+        assert server.url.startswith("http://")
+        server.terminate()
+
+
+def test_a_port_that_is_taken_is_said(serving: Process, tmp_path: Path) -> None:
+    serving.wait_until_ready()
+    said = tablegate(tmp_path, "serve", "--memory", "--port", serving.url.rpartition(":")[2], code=1)
+    assert said.startswith("Error: cannot listen on 127.0.0.1")
+
+
+def test_tls_with_a_certificate_of_our_own_making(tmp_path: Path) -> None:
+    server = Process(tmp_path, "--tls-self-signed", "--azure-port", str(free_port()))
+    assert "also on https://" in server.wait_until_ready()
+    context = ssl.create_default_context(cafile=tmp_path / "tablegate-cert.pem")
+    with urllib.request.urlopen(f"{server.url}/healthz", timeout=10, context=context) as reply:
+        assert reply.read() == b"ok\n"
+    assert server.terminate()[0] == 0
+
+
+def test_metrics_may_have_a_port_of_their_own(tmp_path: Path) -> None:
+    port = free_port()
+    server = Process(tmp_path, "--metrics-port", str(port))
+    server.wait_until_ready()
+    assert "tablegate_connections" in get(f"http://127.0.0.1:{port}/metrics")
+    server.terminate()
+
+
+def test_several_workers_share_a_port_and_are_replaced(tmp_path: Path, postgres) -> None:
+    database = postgres.empty_database()
+    server = Process(
+        tmp_path, "--workers", "2", "--database", database, environment={"TABLEGATE_SECRET_KEY": "k" * 16}
+    )
+    server.wait_until_ready()
+    assert {get(f"{server.url}/readyz") for _ in range(10)} == {"ready\n"}
+    assert 'status="200"} 10.0' in get(f"{server.url}/metrics")
+    code, errors = server.terminate()
+    assert (code, errors) == (0, "")
+
+
+def test_a_database_of_a_later_release_is_refused(tmp_path: Path) -> None:
+    import sqlite3
+
+    assert "ran 0001" in tablegate(tmp_path, "migrate")
+    assert "up to date" in tablegate(tmp_path, "migrate")
+    with sqlite3.connect(tmp_path / "tablegate.sqlite") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    said = tablegate(tmp_path, "serve", "--port", "0", code=1)
+    assert "later release" in said
+    assert "9999" in said
+
+
+def test_a_database_that_is_not_there_is_said(tmp_path: Path) -> None:
+    url = f"postgresql://nobody@127.0.0.1:{free_port()}/none"
+    said = tablegate(tmp_path, "serve", "--port", "0", "--database", url, code=1)
+    assert said.startswith("Error: the database: ")
+    assert "is not there" in tablegate(
+        tmp_path, "serve", "--port", "0", "--database", "nowhere/a.sqlite", code=1
+    )
+
+
+def test_credentials_from_adding_to_removing(tmp_path: Path) -> None:
+    added = tablegate(tmp_path, "credentials", "add", "AKID", "--place", "123456789012")
+    assert "secret=" in added
+    account = tablegate(tmp_path, "credentials", "add", "acct", "--scheme", "azure")
+    assert account.count("secret=") == 2
+    assert "stored already" in tablegate(tmp_path, "credentials", "add", "AKID", code=1)
+    assert tablegate(tmp_path, "credentials", "list") == "aws\tAKID\tplace=123456789012\nazure\tacct\n"
+    rotated = tablegate(tmp_path, "credentials", "rotate", "acct", "--scheme", "azure", "--key", "2")
+    assert rotated.split("\t")[2] == account.split("\t")[2]
+    assert rotated != account
+    assert "removed aws AKID" in tablegate(tmp_path, "credentials", "remove", "AKID")
+    assert "no aws credential" in tablegate(tmp_path, "credentials", "remove", "AKID", code=1)
+
+
+def test_a_built_wheel_in_an_empty_environment_migrates_serves_and_stops(tmp_path: Path) -> None:
+    wheels, environment, folder = tmp_path / "wheels", tmp_path / "venv", tmp_path / "folder"
+    folder.mkdir()
+    uv = str(Path(sys.executable).with_name("uv"))
+    python = environment / "bin" / "python"
+    source = tmp_path / "source"
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(source)], check=True)
+    for command in (
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(wheels), str(source)],
+        [uv, "venv", "--quiet", "--python", sys.executable, str(environment)],
+    ):
+        subprocess.run(command, check=True, capture_output=True)
+    [wheel] = wheels.iterdir()
+    install = [
+        uv,
+        "pip",
+        "install",
+        "--quiet",
+        "--python",
+        str(python),
+        "--constraint",
+        str(ROOT / "requirements.lock"),
+    ]
+    subprocess.run([*install, str(wheel)], check=True)
+    bare = {"PATH": str(python.parent), "HOME": str(folder)}
+    listed = subprocess.run(
+        [python, "-c", _LIST_PACKAGES], check=True, capture_output=True, text=True, env=bare
+    ).stdout
+    assert listed.split() == ["adapters", "gateway", "migrations"]
+    migrated = subprocess.run(
+        ["tablegate", "migrate"], check=True, capture_output=True, text=True, cwd=folder, env=bare
+    )
+    assert "ran 0001" in migrated.stdout
+    server = Process(folder, command=(str(python.parent / "tablegate"),), environment={"PYTHONPATH": ""})
+    server.wait_until_ready()
+    assert get(f"{server.url}/readyz") == "ready\n"
+    assert server.terminate() == (0, "")
+
+
+_LIST_PACKAGES = """
+import importlib.metadata
+files = importlib.metadata.files("tablegate")
+print(*sorted({file.parts[0] for file in files if ".dist-info" not in file.parts[0] and file.parts[0] != ".."}))
+"""

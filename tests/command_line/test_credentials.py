@@ -1,0 +1,131 @@
+"""Credentials: sealed in the database, taken up by a running server, given by a file at the first start."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.credentials import DEV_AZURE_ACCOUNT, Credential, Credentials, Scheme
+from gateway.seal import Seal, WrongKey, find_key
+from gateway.settings import BadSetting, load
+from gateway.store.databases import Database
+from gateway.store.store import Store
+from gateway.vault import BadCredential, Vault, new_secret
+
+KEY = "a key that is long enough"
+AWS = Credential(Scheme.AWS, "AKIDEXAMPLE", ("swordfish",), "123456789012", "token")
+
+
+@pytest.fixture
+def vault(database: Database) -> Vault:
+    return Vault(Store(database), lambda: KEY)
+
+
+def test_what_is_kept_comes_back(vault: Vault) -> None:
+    azure = Credential(Scheme.AZURE, "account1", (new_secret(Scheme.AZURE), new_secret(Scheme.AZURE)))
+    vault.add(AWS)
+    vault.add(azure)
+    assert vault.load() == [AWS, azure]
+    vault.remove(Scheme.AWS, AWS.access_id)
+    assert vault.load() == [azure]
+
+
+def test_secrets_are_not_in_clear(vault: Vault, database: Database) -> None:
+    vault.add(AWS)
+    with database.read() as session:
+        [(sealed,)] = session.query("SELECT sealed FROM credentials")
+    assert b"swordfish" not in bytes(sealed)
+    assert "swordfish" not in repr(AWS)
+
+
+def test_another_key_does_not_open_them(vault: Vault, database: Database) -> None:
+    vault.add(AWS)
+    with pytest.raises(WrongKey):
+        Vault(Store(database), lambda: "another key, long enough").load()
+
+
+def test_a_seal_is_bound_to_its_owner() -> None:
+    sealed = Seal(KEY).seal(b"swordfish", "aws/one")
+    with pytest.raises(WrongKey):
+        Seal(KEY).open(sealed, "aws/two")
+
+
+def test_changes_are_noticed_once(vault: Vault, database: Database) -> None:
+    vault.load()
+    assert vault.changes() is None
+    Vault(Store(database), lambda: KEY).add(AWS)
+    assert vault.changes() == [AWS]
+    assert vault.changes() is None
+
+
+@pytest.mark.parametrize(
+    ("credential", "words"),
+    [
+        (Credential(Scheme.AZURE, "Upper", ("eA==", "eA==")), "lower-case"),
+        (Credential(Scheme.AZURE, "account1", ("eA==",)), "two keys"),
+        (Credential(Scheme.AZURE, "account1", ("eA==", "not base64")), "base64"),
+        (Credential(Scheme.AWS, "has space", ("x",)), "visible ASCII"),
+        (Credential(Scheme.AWS, "a", ("x",), "12"), "12 digits"),
+        (Credential(Scheme.TABLESTORE, "a", ("",)), "empty"),
+        (AWS, "stored already"),
+    ],
+)
+def test_a_credential_of_no_use_is_refused(vault: Vault, credential: Credential, words: str) -> None:
+    vault.add(AWS)
+    with pytest.raises(BadCredential, match=words):
+        vault.add(credential)
+
+
+def test_the_file_of_the_first_start_counts_only_then(vault: Vault, tmp_path: Path) -> None:
+    toml, listed = tmp_path / "c.toml", tmp_path / "c.json"
+    toml.write_text('[[credentials]]\nscheme = "aws"\naccess_id = "one"\nsecret = "x"\n')
+    listed.write_text(
+        json.dumps([{"scheme": "tablestore", "access_id": "two", "secret": "y", "place": "instance"}])
+    )
+    assert vault.add_first(toml) == 1
+    assert vault.add_first(listed) == 0
+    assert [item.access_id for item in vault.load()] == ["one"]
+
+
+@pytest.mark.parametrize(
+    "text", ["{", '[{"scheme": "aws"}]', '[{"scheme": "gcp", "access_id": "a", "secret": "b"}]', "7"]
+)
+def test_a_file_of_no_use_is_named(vault: Vault, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "c.json"
+    file.write_text(text)
+    with pytest.raises(BadCredential, match=r"c\.json"):
+        vault.add_first(file)
+
+
+def test_the_key_of_a_sqlite_database_is_made_beside_it(tmp_path: Path) -> None:
+    settings = load({"database": str(tmp_path / "a.sqlite")}, {})
+    key = find_key(settings)
+    assert find_key(settings) == key
+    assert (tmp_path / "a.sqlite.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_postgresql_wants_a_key_that_is_given() -> None:
+    with pytest.raises(BadSetting, match="TABLEGATE_SECRET_KEY"):
+        find_key(load({"database": "postgresql://h/d"}, {}))
+    with pytest.raises(BadSetting, match="at least 16"):
+        find_key(load({"secret_key": "short"}, {}))
+
+
+def test_dev_knows_the_published_keys_and_strict_does_not() -> None:
+    dev, strict = Credentials(load({}, {})), Credentials(load({"auth": "strict"}, {}))
+    account = dev.find(Scheme.AZURE, DEV_AZURE_ACCOUNT)
+    assert account is not None
+    assert account.secrets[0].startswith("Eby8vdM0")
+    assert dev.find(Scheme.TABLESTORE, "tablegate") is not None
+    assert strict.find(Scheme.AZURE, DEV_AZURE_ACCOUNT) is None
+
+
+def test_namespaces_are_shared_or_separate() -> None:
+    assert Credentials(load({}, {})).namespace("1", "us-east-1") == Credentials(load({}, {})).namespace(
+        "other"
+    )
+    separate = Credentials(load({"namespaces": "separate"}, {}))
+    assert separate.namespace("1", "us-east-1") != separate.namespace("1", "us-west-1")
+    assert separate.namespace("a/b") != separate.namespace("a", "b")

@@ -1,0 +1,99 @@
+"""Where settings come from, which one wins, and what is said about a bad one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.database_urls import BadDatabaseURL, normalise, sqlite_path, without_password
+from gateway.settings import BadSetting, load
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "tablegate.toml"
+    file.write_text('port = 1\nhost = "::1"\nsweep_period = 0.5\ndialects = ["dynamodb"]\n')
+    settings = load(
+        {"port": "3", "host": None}, {"TABLEGATE_PORT": "2", "TABLEGATE_SYNCHRONOUS": "normal"}, file
+    )
+    assert (settings.port, settings.host, settings.synchronous) == (3, "::1", "normal")
+    assert (settings.sweep_period, settings.dialects) == (0.5, ("dynamodb",))
+    assert load({}, {"TABLEGATE_CONFIG": str(file), "TABLEGATE_PORT": "2"}).port == 2
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({"TABLEGATE_PORT": "http"}, "TABLEGATE_port: 'http' is not a whole number"),
+        ({"TABLEGATE_PORT": "-1"}, "must not be negative"),
+        ({"TABLEGATE_AUTH": "none"}, "none of dev, strict"),
+        ({"TABLEGATE_INSECURE": "maybe"}, "is not yes or no"),
+        ({"TABLEGATE_SWEEP_PERIOD": "nan"}, "is not a number"),
+        ({"TABLEGATE_TLS_CERT": "a"}, "tls_cert and tls_key"),
+        ({"TABLEGATE_WORKERS": "2"}, "SQLite takes one server process"),
+        ({"TABLEGATE_DATABASE": "mysql://x"}, "no database is known by mysql:"),
+        ({"TABLEGATE_CONFIG": "/nowhere.toml"}, "cannot read /nowhere.toml"),
+    ],
+)
+def test_a_bad_setting_is_named(environment: dict[str, str], words: str) -> None:
+    with pytest.raises(BadSetting) as caught:
+        load({}, environment)
+    assert words in str(caught.value)
+
+
+def test_an_unknown_setting_in_a_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text("prot = 1\n")
+    with pytest.raises(BadSetting, match="prot: there is no such setting"):
+        load({}, {}, file)
+
+
+def test_memory_is_a_database_of_its_own() -> None:
+    assert load({"memory": True}, {}).database == "sqlite://"
+    assert load({"database": "sqlite://"}, {}).memory
+
+
+def test_secrets_are_not_shown() -> None:
+    assert "hunter2" not in repr(load({"secret_key": "hunter2hunter2hunter2"}, {}))
+
+
+# The forms of libpq: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING
+@pytest.mark.parametrize(
+    ("written", "normal"),
+    [
+        ("postgres://u:p%40s@h/db?sslmode=require", "postgresql+psycopg://u:p%40s@h/db?sslmode=require"),
+        ("postgresql://h", "postgresql+psycopg://h/"),
+        ("postgresql+asyncpg://u@h:1/db", "postgresql+psycopg://u@h:1/db"),
+        ("postgresql://[::1]:5433/x", "postgresql+psycopg://[::1]:5433/x"),
+        ("postgresql:///db?host=/run/pg&port=6", "postgresql+psycopg:///db?host=/run/pg&port=6"),
+        ("postgresql://%2Frun%2Fpg/db", "postgresql+psycopg:///db?host=/run/pg"),
+        ("postgresql://a:1,b:2/d?target_session_attrs=any", "postgresql+psycopg:///d?host=a,b&port=1,2&target_session_attrs=any"),
+        ("postgresql://?user=u&dbname=d&host=h", "postgresql+psycopg://u@h/d"),
+        ("host=/run/pg dbname='my db' user=u password=a", "postgresql+psycopg://u:a@/my%20db?host=/run/pg"),
+        ("sqlite:////a/b.db", "sqlite:////a/b.db"),
+        ("/a/b.db", "sqlite:////a/b.db"),
+        ("sqlite://", "sqlite://"),
+        ("sqlite:///:memory:", "sqlite://"),
+        (":memory:", "sqlite://"),
+    ],
+)  # fmt: skip
+def test_database_urls_of_every_usual_form(written: str, normal: str) -> None:
+    assert normalise(written) == normal
+    assert normalise(normal) == normal
+
+
+def test_a_relative_path_is_made_absolute() -> None:
+    assert sqlite_path(normalise("sqlite:///a.db")) == Path("a.db").absolute()
+    assert sqlite_path(normalise("x/a.db")) == Path("x/a.db").absolute()
+
+
+def test_a_url_may_be_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "url"
+    file.write_text("postgres://u:p@h/db\n")
+    assert normalise(f"file:{file}") == normalise(f"file://{file}") == "postgresql+psycopg://u:p@h/db"
+    with pytest.raises(BadDatabaseURL, match="cannot read"):
+        normalise(f"file:{file}.missing")
+
+
+def test_a_password_is_not_shown() -> None:
+    assert without_password("postgresql+psycopg://u:secret@h/db") == "postgresql+psycopg://u:***@h/db"

@@ -1,0 +1,207 @@
+"""A toy dialect over an engine without a database, to see the server alone.
+
+The dialect is steered by the request's path: `/echo` answers method, target and body through the tick; `/say` the body, in
+the words of the fake engine; `/many` asks the engine as often as the body says; others misbehave on purpose. What begins
+with `/flask` goes through Flask.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import flask
+import orjson
+import pytest
+
+from gateway.app import Mounted, mount
+from gateway.credentials import Credentials
+from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
+from gateway.model.commands import Exchange
+from gateway.model.errors import Busy, GatewayError, LimitExceeded, StaleTable
+from gateway.settings import load
+from tests.running import Running, start_app
+
+
+class FakeEngine:
+    """Answers each command with itself. Lists of commands are noted; `gate` can hold it up."""
+
+    def __init__(self) -> None:
+        self.lists: list[list[Any]] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.entered = threading.Semaphore(0)
+        self.stale = 0
+
+    def run(self, commands: list[Any]) -> list[Any]:
+        self.lists.append(commands)
+        self.entered.release()
+        self.gate.wait(10)
+        if b"poison" in commands:
+            raise RuntimeError("the engine choked")
+        return [self._outcome(command) for command in commands]
+
+    def _outcome(self, command: Any) -> Any:
+        if command == b"stale" and self.stale:
+            self.stale -= 1
+            return StaleTable()
+        return Busy("refused") if command == b"busy" else command
+
+    def ping(self) -> None:
+        pass
+
+
+def handle(request: Request) -> Exchange:
+    """The toy's one handler."""
+    match request.path:
+        case "/echo":
+            yield [request.body]
+            body = orjson.dumps(
+                [request.method, request.target, request.body.decode("latin-1"), request.client]
+            )
+            return Reply(200, (("Content-Type", "application/json"), ("x-id", request.id)), body)
+        case "/say":
+            [outcome] = yield [request.body]
+            if isinstance(outcome, GatewayError):
+                return Reply(503, (), b"toy: busy")
+            return Reply(200, (), outcome)
+        case "/many":
+            for round_number in range(int(request.body)):
+                yield [b"round %d" % round_number]
+            return Reply(200, (), b"done")
+        case "/at-once":
+            return Reply(200, (), b"no engine")
+        case "/big":
+            yield [b""]
+            return Reply(200, (), b"x" * int(request.body))
+        case "/empty":
+            yield [b""]
+            return Reply(204, (), b"this is not sent")
+        case "/breakout":
+            yield [b""]
+            return Reply(200, (("x-bad", "a\r\nx-injected: b"),), b"")
+        case "/raise-first":
+            raise RuntimeError("before the engine")
+        case "/raise-later":
+            yield [b""]
+            raise RuntimeError("after the engine")
+        case _:
+            return Reply(404, (), b"")
+
+
+def refuse(request: Request, error: Exception) -> Reply:
+    match error:
+        case LimitExceeded():
+            return Reply(413, (), b"toy: too large")
+        case _:
+            return Reply(500, (), b"toy: " + str(error).encode())
+
+
+def toy_dialect() -> Dialect:
+    blueprint = flask.Blueprint("toy", __name__)
+
+    @blueprint.route("/flask/<path:rest>", methods=["GET", "HEAD", "POST"])
+    def through_flask(rest: str) -> flask.Response:
+        request = current_request()
+        if rest == "raise":
+            raise RuntimeError("in Flask")
+        body = orjson.dumps([request.method, request.target, request.body.decode("latin-1"), request.headers])
+        return flask_response(Reply(200, (("Content-Type", "application/json"),), body))
+
+    def enter(request: Request) -> Handler | None:
+        return None if request.path.startswith("/flask") else handle
+
+    return Dialect("toy", blueprint, enter, operation=lambda request: request.path, refuse=refuse)
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+ToyServer = Callable[..., Running]
+
+
+@pytest.fixture
+def toy(engine: FakeEngine) -> Iterator[ToyServer]:
+    """Start a server of the toy dialect: `toy(lane="thread", max_body_bytes=...)`."""
+    running: list[Running] = []
+
+    def begin(lane: str = "inline", **settings: Any) -> Running:
+        made = load({"memory": True, "port": 0, **settings}, {})
+        house = House(engine, Credentials(made), made, lambda: 0)  # type: ignore[arg-type]
+        running.append(start_app(mount(Mounted(house, (toy_dialect(),))), lane))
+        return running[-1]
+
+    yield begin
+    engine.gate.set()
+    for each in running:
+        each.stop()
+
+
+class Wire:
+    """A client that sends bytes as they are and reads replies apart."""
+
+    def __init__(self, running: Running) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", running.port), timeout=10)
+        self._file = self._socket.makefile("rb")
+
+    def send(self, *lines: str, body: bytes = b"") -> Wire:
+        """A request from its head's lines; a Host header and the empty line are added."""
+        head = [lines[0], "Host: toy", *lines[1:], "", ""]
+        return self.raw("\r\n".join(head).encode("latin-1") + body)
+
+    def post(self, target: str, body: bytes = b"") -> Wire:
+        return self.send(f"POST {target} HTTP/1.1", f"Content-Length: {len(body)}", body=body)
+
+    def raw(self, data: bytes) -> Wire:
+        self._socket.sendall(data)
+        return self
+
+    def reply(self, has_body: bool = True) -> tuple[int, dict[str, str], bytes]:
+        """The next reply: status, headers by lower-case name, body."""
+        status = int(self._file.readline().split()[1])
+        headers = {}
+        while line := self._file.readline().strip():
+            name, _, value = line.decode().partition(":")
+            headers[name.lower()] = value.strip()
+        body = self._file.read(int(headers.get("content-length", 0))) if has_body else b""
+        return status, headers, body
+
+    def is_closed(self) -> bool:
+        """Waits for the server to close; True when it has."""
+        try:
+            return self._file.read(1) == b""
+        except ConnectionResetError:
+            return True
+
+    def is_cut_off(self) -> bool:
+        """Goes on sending empty lines without reading anything; True when the server has had enough."""
+        try:
+            while True:
+                self.raw(b"\r\n" * 1000)
+        except ConnectionError:
+            return True
+
+    def shut_down_writing(self) -> None:
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+
+@pytest.fixture
+def wire() -> Iterator[Callable[[Running], Wire]]:
+    """Connect to a server: `wire(server)`."""
+    made: list[Wire] = []
+
+    def connect(running: Running) -> Wire:
+        made.append(Wire(running))
+        return made[-1]
+
+    yield connect
+    for each in made:
+        each.close()

@@ -1,0 +1,115 @@
+"""What goes to the engine together, and who is hurt when something goes wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.server.conftest import FakeEngine
+
+LANES = ["inline", "thread", "split"]
+
+
+@pytest.fixture(params=LANES)
+def lane(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_requests_that_come_while_the_database_works_go_together(toy, wire, engine: FakeEngine) -> None:
+    server = toy("thread")
+    engine.gate.clear()
+    first = wire(server).post("/say", b"first")
+    assert engine.entered.acquire(timeout=10)
+    others = [wire(server).post("/say", b"%d" % number) for number in range(5)]
+    # Each of these has been read once a later request of the same loop is answered.
+    assert wire(server).post("/at-once").reply()[2] == b"no engine"
+    engine.gate.set()
+    assert [connection.reply()[2] for connection in (first, *others)] == [
+        b"first",
+        b"0",
+        b"1",
+        b"2",
+        b"3",
+        b"4",
+    ]
+    assert engine.lists[0] == [b"first"]
+    assert sorted(engine.lists[1]) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_a_tick_is_bounded_in_requests_and_bytes(toy, wire, engine: FakeEngine) -> None:
+    server = toy("thread", tick_requests=3, tick_bytes=100)
+    engine.gate.clear()
+    first = wire(server).post("/say", b"first")
+    assert engine.entered.acquire(timeout=10)
+    bodies = [b"1", b"2", b"3", b"4" * 90, b"5" * 20, b"6" * 200, b"7"]
+    others = []
+    for body in bodies:
+        others.append(wire(server).post("/say", body))
+        assert wire(server).post("/at-once").reply()[0] == 200
+    engine.gate.set()
+    assert [connection.reply()[2] for connection in (first, *others)] == [b"first", *bodies]
+    assert engine.lists[1:] == [bodies[:3], bodies[3:4], bodies[4:5], bodies[5:6], bodies[6:]]
+
+
+def test_one_request_of_a_connection_at_a_time(toy, wire, engine: FakeEngine) -> None:
+    connection = wire(toy("thread"))
+    connection.post("/say", b"1").post("/say", b"2").post("/say", b"3")
+    assert [connection.reply()[2] for _ in range(3)] == [b"1", b"2", b"3"]
+    assert engine.lists == [[b"1"], [b"2"], [b"3"]]
+
+
+def test_an_exchange_may_ask_the_engine_again_and_again(toy, wire, lane: str, engine: FakeEngine) -> None:
+    assert wire(toy(lane)).post("/many", b"4").reply()[2] == b"done"
+    assert engine.lists == [[b"round %d" % number] for number in range(4)]
+
+
+def test_a_stale_table_begins_the_exchange_anew(toy, wire, lane: str, engine: FakeEngine) -> None:
+    engine.stale = 3
+    assert wire(toy(lane)).post("/say", b"stale").reply()[2] == b"stale"
+    assert len(engine.lists) == 4
+
+
+def test_tables_that_never_stop_changing_end_in_busy(toy, wire, lane: str, engine: FakeEngine) -> None:
+    engine.stale = 1000
+    assert wire(toy(lane)).post("/say", b"stale").reply()[::2] == (500, b"toy: tables keep changing")
+    assert len(engine.lists) == 8
+
+
+def test_a_gateway_error_is_an_outcome(toy, wire, lane: str) -> None:
+    assert wire(toy(lane)).post("/say", b"busy").reply()[::2] == (503, b"toy: busy")
+
+
+@pytest.mark.parametrize(
+    ("target", "words"), [("/raise-first", b"before the engine"), ("/raise-later", b"after the engine")]
+)
+def test_an_exchange_that_raises_is_answered_by_its_dialect(
+    toy, wire, lane: str, target: str, words: bytes
+) -> None:
+    connection = wire(toy(lane))
+    assert connection.post(target).reply()[::2] == (500, b"toy: " + words)
+    assert connection.post("/say", b"still here").reply()[2] == b"still here"
+
+
+def test_a_list_at_which_the_engine_chokes_fails_only_the_one_at_fault(toy, wire, engine: FakeEngine) -> None:
+    server = toy("thread")
+    engine.gate.clear()
+    first = wire(server).post("/say", b"first")
+    assert engine.entered.acquire(timeout=10)
+    others = [wire(server).post("/say", body) for body in (b"good", b"poison", b"fine")]
+    assert wire(server).post("/at-once").reply()[0] == 200
+    engine.gate.set()
+    assert first.reply()[2] == b"first"
+    assert [connection.reply()[::2] for connection in others] == [
+        (200, b"good"),
+        (500, b"toy: the engine choked"),
+        (200, b"fine"),
+    ]
+
+
+def test_the_loop_answers_others_while_the_database_works(toy, wire, engine: FakeEngine) -> None:
+    server = toy("thread")
+    engine.gate.clear()
+    waiting = wire(server).post("/say", b"waits")
+    assert engine.entered.acquire(timeout=10)
+    assert wire(server).send("GET /healthz HTTP/1.1").reply()[0] == 200
+    engine.gate.set()
+    assert waiting.reply()[0] == 200
