@@ -18,7 +18,7 @@ from typing import Any
 from adapters.dynamodb import limits, messages, values
 from adapters.dynamodb.errors import ServiceError, validation
 from adapters.dynamodb.messages import CLASSIC
-from adapters.dynamodb.values import ValueRefused
+from adapters.dynamodb.scalars import ValueRefused
 
 Input = dict[str, Any]
 

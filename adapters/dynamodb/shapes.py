@@ -1,7 +1,7 @@
 """What each operation takes, as data, and the door to the checks: `check(operation, body, style)`.
 
 Knows members, their constraints, and the order in which the service looks at them. How a shape is checked is in
-checking.py; what members mean together is in rules.py and table_rules.py.
+checking.py and refusing.py; what members mean together is in rules.py and table_rules.py.
 
 Sources: members and constraints from botocore 1.44.5 service-2.json; the classic order and enum lists from dynalite
 (captured from the service); the order of 2026 from paritysuite's captures, which agree with the model's order.
@@ -14,20 +14,18 @@ from functools import cache
 from typing import Any
 
 from adapters.dynamodb import limits, rules, table_rules
-from adapters.dynamodb.checking import (
+from adapters.dynamodb.checking import Checker, Rule, quick
+from adapters.dynamodb.members import (
     ITEM,
     AttributeValue,
-    Checker,
     Flag,
     Mapping,
     Number,
     Request,
-    Rule,
     Sequence,
     Shape,
     Structure,
     Text,
-    quick,
 )
 from adapters.dynamodb.messages import CLASSIC, LATEST
 
