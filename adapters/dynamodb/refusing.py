@@ -34,7 +34,7 @@ def clean(operation: str, request: Request, body: Any, style: str) -> dict[str, 
     data: dict[str, Any] = _typed_members(request.shape, body)
     if request.named:
         _check_named(operation, request, data, style)
-    found = violations(request.shape, data)
+    found = violations(request.shape, data, style)
     if found:
         first = [violation for violation in found if violation.path == request.alone]
         raise messages.constraints(operation, first or found, style)
@@ -173,40 +173,79 @@ def _refuse(wanted: str, data: Any, java: str = "", nested: bool = False) -> Any
 _NULL = "Member must not be null"
 
 
-def violations(shape: Structure, data: dict[str, Any]) -> list[Violation]:
+def violations(shape: Structure, data: dict[str, Any], style: str) -> list[Violation]:
     """The constraints that typed data breaks, in the service's order."""
     found: list[Violation] = []
-    _look_into(shape, data, "", "", found)
+    _look_into(shape, data, ("", ""), found, style)
     return found
 
 
-def _look(shape: Shape, data: Any, path: str, camel: str, found: list[Violation]) -> None:
+Place = tuple[str, str]
+"""A path with member names as on the wire, and in lower camel case."""
+
+
+def _look(shape: Shape, data: Any, place: Place, found: list[Violation], style: str) -> None:
     for constraint in _broken(shape, data):
-        found.append(Violation(path, camel, data, constraint))
-    _look_into(shape, data, path, camel, found)
+        told = messages.echo(data) if style == messages.CLASSIC else _java_text(shape, data)
+        found.append(Violation(*place, told, constraint))
+    _look_into(shape, data, place, found, style)
 
 
-def _look_into(shape: Shape, data: Any, path: str, camel: str, found: list[Violation]) -> None:
+def _look_into(shape: Shape, data: Any, place: Place, found: list[Violation], style: str) -> None:
+    path, camel = place
     match shape:
         case Structure():
             for name, member in shape.members.items():
-                here = f"{path}.{name}" if path else name
-                camel_here = (f"{camel}." if camel else "") + name[0].lower() + name[1:]
+                here = (f"{path}.{name}", f"{camel}.{_camel(name)}") if path else (name, _camel(name))
                 part = data.get(name)
                 if part is not None:
-                    _look(member, part, here, camel_here, found)
+                    _look(member, part, here, found, style)
                 elif name in shape.required:
-                    found.append(Violation(here, camel_here, None, _NULL))
+                    found.append(Violation(*here, None, _NULL))
         case Sequence():
-            for place, part in enumerate(data, 1):
-                where = f"{path}.{place}.member", f"{camel}.{place}.member"
+            for number, part in enumerate(data, 1):
+                here = f"{path}.{number}.member", f"{camel}.{number}.member"
                 if part is None:
-                    found.append(Violation(*where, None, _NULL))
+                    found.append(Violation(*here, None, _NULL))
                 else:
-                    _look(shape.of, part, *where, found)
+                    _look(shape.of, part, here, found, style)
         case Mapping() if not isinstance(shape.of, AttributeValue):
             for key, part in data.items():
-                _look(shape.of, part, f"{path}.{key}.member", f"{camel}.{key}.member", found)
+                _look(shape.of, part, (f"{path}.{key}.member", f"{camel}.{key}.member"), found, style)
+
+
+def _camel(name: str) -> str:
+    return name[0].lower() + name[1:]
+
+
+_VALUE_FIELDS = ("S", "N", "B", "SS", "NS", "BS", "M", "L", "NULL", "BOOL")
+
+
+def _java_text(shape: Shape, data: Any) -> str:
+    """A value as the service's Java objects print themselves today (in most regions; elsewhere with hash codes)."""
+    match shape:
+        case AttributeValue() if isinstance(data, dict):
+            fields = ", ".join(f"{_camel(tag)}={_java_data(tag, data.get(tag))}" for tag in _VALUE_FIELDS)
+            return f"AttributeValue({fields})"
+        case Sequence():
+            return "[" + ", ".join(_java_text(shape.of, part) for part in data) + "]"
+        case Mapping():
+            return "{" + ", ".join(f"{key}={_java_text(shape.of, part)}" for key, part in data.items()) + "}"
+        case Structure() if data is not None:
+            members = ", ".join(
+                f"{_camel(name)}={_java_text(member, data[name]) if name in data else 'null'}"
+                for name, member in shape.members.items()
+            )
+            return f"{shape.java}({members})"
+    return messages.echo(data)
+
+
+def _java_data(tag: str, data: Any) -> str:
+    if data is not None and tag == "L":
+        return _java_text(Sequence(AttributeValue()), data)
+    if data is not None and tag == "M":
+        return _java_text(Mapping(AttributeValue()), data)
+    return messages.echo(data)
 
 
 def _broken(shape: Shape, data: Any) -> list[str]:

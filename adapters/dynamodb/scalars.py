@@ -14,11 +14,16 @@ from adapters.dynamodb.errors import ServiceError, serialization
 
 
 class ValueRefused(ServiceError):
-    """A value that DynamoDB does not take. `rule` names what it broke (messages.py); the text stands bare."""
+    """A value that DynamoDB does not take. `rule` and `facts` say what it broke (messages.py); the text stands bare."""
 
     def __init__(self, rule: str, **facts: Any) -> None:
         super().__init__("ValidationException", messages.bare(rule, **facts))
         self.rule = rule
+        self.facts = facts
+
+    def text(self, operation: str, style: str) -> str:
+        """The text as an operation tells it, not yet framed."""
+        return messages.value_text(operation, self.rule, style, **self.facts)
 
 
 def wrong_type(wanted: str, data: Any) -> NoReturn:

@@ -240,7 +240,7 @@ def _measure_text_set(data: Any, member: dict[str, Any], level: int) -> int:
             wrong_type("String", element)
         size += len(element) if element.isascii() else utf8_bytes(element)
     if len(set(data)) != len(data):
-        raise ValueRefused("duplicate-strings", members=messages.echo(data))
+        raise ValueRefused("duplicate-strings", members=list(data))
     data.sort()
     return size
 
@@ -267,7 +267,7 @@ def _measure_binary_set(data: Any, member: dict[str, Any], level: int) -> int:
             raise ValueRefused("null-in-binary-set")
         size += binary_bytes(element)
     if len(set(data)) != len(data):
-        raise ValueRefused("duplicate-binaries", members=messages.echo(data))
+        raise ValueRefused("duplicate-binaries", members=list(data))
     data.sort(key=b64decode)
     return size
 
