@@ -59,6 +59,7 @@ _TEXTS: dict[str, str] = {
     "Non-expression parameters: {{{others}}} Expression parameters: {{{expressions}}}",
     "names-without-expression": "ExpressionAttributeNames can only be specified when using expressions",
     "values-without-expression": "ExpressionAttributeValues can only be specified when using expressions: {missing}",
+    "values-alone": "ExpressionAttributeValues can only be specified when using expressions",
     "names-empty": "ExpressionAttributeNames must not be empty",
     "values-empty": "ExpressionAttributeValues must not be empty",
     "names-key": 'ExpressionAttributeNames contains invalid key: Syntax error; key: "{key}"',
@@ -211,30 +212,39 @@ _FRAMED_VALUES = frozenset(
         "nesting",
     }
 )
-_FRAMED_PARAMETERS = frozenset({"mixed-parameters", "values-without-expression", "return-values"})
+_FRAMED_PARAMETERS = frozenset(
+    {"mixed-parameters", "values-without-expression", "values-alone", "return-values"}
+)
+_ITEM_WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 _FRAMED: dict[str, frozenset[str]] = {
-    "PutItem": _FRAMED_VALUES | _FRAMED_PARAMETERS,
-    "UpdateItem": _FRAMED_VALUES | _FRAMED_PARAMETERS,
+    **dict.fromkeys(_ITEM_WRITES, _FRAMED_VALUES | _FRAMED_PARAMETERS),
     "Query": _FRAMED_PARAMETERS
     | {"select-attributes", "select-projection", "select-nothing", "select-projected"},
 }
 
 
 def bare(rule: str, **facts: Any) -> str:
-    """The text of a rule without any frame."""
-    return _TEXTS[rule].format(**facts)
+    """The text of a rule without any frame. Lists among the facts are told as the classic service echoes them."""
+    told = {name: echo(fact) if isinstance(fact, list) else fact for name, fact in facts.items()}
+    return _TEXTS[rule].format(**told)
 
 
 def framed(operation: str, rule: str, text: str, style: str) -> str:
     """A text as this operation shows it; `rule` names its family."""
-    if style != CLASSIC and rule in _FRAMED.get(operation, ()) and not text.startswith(_FRAME):
-        return _FRAME + text
-    return text
+    return _FRAME + text if style != CLASSIC and rule in _FRAMED.get(operation, ()) else text
 
 
 def refused(operation: str, rule: str, style: str, **facts: Any) -> ServiceError:
     """The ValidationException of a rule that a request breaks."""
     return validation(framed(operation, rule, bare(rule, **facts), style))
+
+
+def value_text(operation: str, rule: str, style: str, **facts: Any) -> str:
+    """The text of a refused attribute value, not yet framed: today's item writes put members of a set in quotes."""
+    if rule == "duplicate-strings" and style != CLASSIC and operation in _ITEM_WRITES:
+        quoted = ", ".join(f'"{member}"' for member in facts["members"])
+        return bare(rule, members=f"[{quoted}]")
+    return bare(rule, **facts)
 
 
 # Member constraints (rule 10)
@@ -243,53 +253,65 @@ def refused(operation: str, rule: str, style: str, **facts: Any) -> ServiceError
 @dataclass(frozen=True, slots=True)
 class Violation:
     """A member that breaks a constraint of its shape: its path with member names as they are on the wire and in lower
-    camel case (keys of maps are left alone in both), its value, the constraint."""
+    camel case (keys of maps are left alone in both), its value as the style tells it (None: null), the constraint."""
 
     path: str
     camel_path: str
-    value: Any
+    value: str | None
     constraint: str
 
 
-# Operations that the framework of 2026 checks: it stops at the first violation and repeats no value. The rest still
-# answers as it always did (paritysuite's captures of June to October 2026).
-_NEW_FRAMEWORK = frozenset({"PutItem", "UpdateItem", "Query", "BatchGetItem"})
-
 MOST_VIOLATIONS = 10
 
+_MINIMUM = "Member must have length greater than or equal to "
 _ENUM = "Member must satisfy enum value set: ["
-# The new framework lists some sets in its own order, and one with a slip of its own (captured, paritysuite).
+# What the new framework has taken over, by operation: it repeats no value and spells the path as the wire does. All else is
+# told as ever (paritysuite's captures of 2026-09-20, eu-west-2 and us-east-1 alike).
+_TAKEN_OVER: dict[str, frozenset[str]] = {
+    **dict.fromkeys(_ITEM_WRITES, frozenset({"TableName", "ReturnValues"})),
+    "Query": frozenset({"TableName", "Limit"}),
+    "BatchGetItem": frozenset({"RequestItems", "Keys"}),
+}
+# It lists one set in its own order and with a slip of its own.
 _NEW_ENUMS = {
     "Member must satisfy enum value set: [ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]": "Member must satisfy enum "
     "value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]"
 }
 
 
-def stops_at_first(operation: str, style: str) -> bool:
-    """Whether only the first violation is reported."""
-    return style != CLASSIC and operation in _NEW_FRAMEWORK
-
-
 def constraints(operation: str, violations: list[Violation], style: str) -> ServiceError:
     """The ValidationException for violations in the service's order; at most ten are told."""
-    if stops_at_first(operation, style):
-        return validation(_FRAME + _new_text(violations[0]))
-    told = violations[:MOST_VIOLATIONS]
-    count = "1 validation error" if len(told) == 1 else f"{len(told)} validation errors"
-    return validation(f"{count} detected: " + "; ".join(_classic_text(violation) for violation in told))
+    if style == CLASSIC:
+        texts = [_classic_text(violation) for violation in violations[:MOST_VIOLATIONS]]
+    else:
+        alone = [violation for violation in violations if _stands_alone(operation, violation)]
+        told = alone[:1] or violations[:MOST_VIOLATIONS]
+        texts = [_latest_text(operation, violation) for violation in told]
+    count = "1 validation error" if len(texts) == 1 else f"{len(texts)} validation errors"
+    return validation(f"{count} detected: " + "; ".join(texts))
+
+
+def _stands_alone(operation: str, violation: Violation) -> bool:
+    """Whether the new framework looks at this before anything else, and then stops."""
+    if violation.path == "TableName":
+        return operation in _TAKEN_OVER and violation.constraint.startswith(_MINIMUM)
+    return operation == "UpdateItem" and violation.path == "ReturnValues"
+
+
+def _latest_text(operation: str, violation: Violation) -> str:
+    member = violation.path.rpartition(".")[2]
+    if violation.value is None or member not in _TAKEN_OVER.get(operation, ()):
+        return _classic_text(violation)
+    if violation.constraint.startswith(_ENUM):
+        return f"Failed to satisfy constraint: {_NEW_ENUMS.get(violation.constraint, violation.constraint)}"
+    if member == "TableName" and not violation.constraint.startswith(_MINIMUM):
+        return _classic_text(violation)
+    return f"Value at '{violation.path}' failed to satisfy constraint: {violation.constraint}"
 
 
 def _classic_text(violation: Violation) -> str:
-    value = "null" if violation.value is None else f"'{echo(violation.value)}'"
+    value = "null" if violation.value is None else f"'{violation.value}'"
     return f"Value {value} at '{violation.camel_path}' failed to satisfy constraint: {violation.constraint}"
-
-
-def _new_text(violation: Violation) -> str:
-    if violation.constraint.startswith(_ENUM):
-        return f"Failed to satisfy constraint: {_NEW_ENUMS.get(violation.constraint, violation.constraint)}"
-    if violation.value is None:
-        return _classic_text(violation)
-    return f"Value at '{violation.path}' failed to satisfy constraint: {violation.constraint}"
 
 
 # JSON types (SerializationException)

@@ -18,7 +18,7 @@ from typing import Any
 from adapters.dynamodb import limits, messages, values
 from adapters.dynamodb.errors import ServiceError, validation
 from adapters.dynamodb.messages import CLASSIC
-from adapters.dynamodb.values import ValueRefused
+from adapters.dynamodb.scalars import ValueRefused
 
 Input = dict[str, Any]
 
@@ -361,6 +361,8 @@ def _parameters(
     if "ExpressionAttributeValues" in data:
         users = [name for name in expressions if name != "ProjectionExpression"]
         if users and not any(name in data for name in users):
+            if style != CLASSIC and operation in ("PutItem", "UpdateItem", "DeleteItem"):
+                raise messages.refused(operation, "values-alone", style)
             missing = " and ".join(users) + (" are null" if len(users) > 1 else " is null")
             raise messages.refused(operation, "values-without-expression", style, missing=missing)
 
@@ -422,7 +424,7 @@ def _check_placeholder_value(operation: str, key: str, member: Any, style: str) 
     try:
         values.measure(member, 0)
     except ValueRefused as refusal:
-        text = refusal.message or ""
+        text = refusal.text(operation, style)
         if style == CLASSIC or refusal.rule not in _WITHOUT_PLACEHOLDER:
             text = messages.bare("values-value", text=text, key=key)
         raise validation(messages.framed(operation, refusal.rule, text, style)) from None
@@ -533,7 +535,8 @@ def with_frame(operation: str, style: str, look: Callable[[], object]) -> None:
     try:
         look()
     except ValueRefused as refusal:
-        raise validation(messages.framed(operation, refusal.rule, refusal.message or "", style)) from None
+        text = refusal.text(operation, style)
+        raise validation(messages.framed(operation, refusal.rule, text, style)) from None
 
 
 def _refused(rule: str, **facts: Any) -> ServiceError:

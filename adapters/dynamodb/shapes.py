@@ -1,10 +1,10 @@
 """What each operation takes, as data, and the door to the checks: `check(operation, body, style)`.
 
 Knows members, their constraints, and the order in which the service looks at them. How a shape is checked is in
-checking.py; what members mean together is in rules.py and table_rules.py.
+checking.py and refusing.py; what members mean together is in rules.py and table_rules.py.
 
-Sources: members and constraints from botocore 1.44.5 service-2.json; the classic order and enum lists from dynalite
-(captured from the service); the order of 2026 from paritysuite's captures, which agree with the model's order.
+Sources: members and constraints from botocore 1.44.5 service-2.json; the order and the enum lists from dynalite (captured
+from the service, which still looks at members in this order: paritysuite, September 2026).
 """
 
 from __future__ import annotations
@@ -14,20 +14,18 @@ from functools import cache
 from typing import Any
 
 from adapters.dynamodb import limits, rules, table_rules
-from adapters.dynamodb.checking import (
+from adapters.dynamodb.checking import Checker, Rule, quick
+from adapters.dynamodb.members import (
     ITEM,
     AttributeValue,
-    Checker,
     Flag,
     Mapping,
     Number,
     Request,
-    Rule,
     Sequence,
     Shape,
     Structure,
     Text,
-    quick,
 )
 from adapters.dynamodb.messages import CLASSIC, LATEST
 
@@ -175,49 +173,16 @@ def _structure(java: str, members: Members, required: Iterable[str] = ()) -> Str
 @cache
 def _requests(style: str) -> dict[str, Request]:
     table = _table_name(style)
-    item_requests = {
+    return {
         **_item_operations(table),
         **_read_operations(table, style),
         **_batch_operations(table, style),
         **_transactions(table),
-    }
-    if style != CLASSIC:
-        item_requests = {
-            operation: _in_order(request, _LATEST_ORDER[operation]) if operation in _LATEST_ORDER else request
-            for operation, request in item_requests.items()
-        }
-    return {
-        **item_requests,
         **_table_operations(style),
         **_described(style),
         **_tag_operations(),
         **_streams(),
     }
-
-
-def _in_order(request: Request, names: tuple[str, ...]) -> Request:
-    members = request.shape.members
-    ordered = {name: members[name] for name in (*names, *members) if name in members}
-    return Request(_structure(request.shape.java, ordered, request.shape.required))
-
-
-# The new framework looks at members in the model's order, and stops at the first that is wrong.
-_LATEST_ORDER: dict[str, tuple[str, ...]] = {
-    "PutItem": ("TableName", "Item", "Expected", "ReturnValues", "ReturnConsumedCapacity"),
-    "UpdateItem": ("TableName", "Key", "AttributeUpdates", "Expected", "ConditionalOperator", "ReturnValues"),
-    "DeleteItem": ("TableName", "Key", "Expected", "ConditionalOperator", "ReturnValues"),
-    "GetItem": ("TableName", "Key", "AttributesToGet"),
-    "Query": (
-        "TableName",
-        "IndexName",
-        "Select",
-        "AttributesToGet",
-        "Limit",
-        "ConsistentRead",
-        "KeyConditions",
-    ),
-    "Scan": ("TableName", "IndexName", "AttributesToGet", "Limit", "Select"),
-}
 
 
 def _item_operations(table: Text) -> dict[str, Request]:

@@ -10,18 +10,26 @@ One function, `measure`, does all the checking: it walks a decoded JSON value on
 from __future__ import annotations
 
 import math
-import re
 from base64 import b64decode
-from binascii import a2b_base64
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any
 
 import orjson
 
 from adapters.dynamodb import limits, messages
-from adapters.dynamodb.errors import ServiceError, serialization
+from adapters.dynamodb.errors import serialization
+from adapters.dynamodb.scalars import (
+    CANONICAL,
+    ValueRefused,
+    binary_bytes,
+    boolean_of,
+    canonical_number,
+    number_size_bytes,
+    utf8_bytes,
+    wrong_type,
+)
 from gateway.model import bodies
 from gateway.model.rows import Contents, Row
 from gateway.model.values import Kind, Value, decimal_fits, decimal_text, equal
@@ -29,16 +37,8 @@ from gateway.model.values import Kind, Value, decimal_fits, decimal_text, equal
 # Wire -> canonical
 
 
-class ValueRefused(ServiceError):
-    """A value that DynamoDB does not take. `rule` names what it broke (messages.py); the text stands bare."""
-
-    def __init__(self, rule: str, **facts: Any) -> None:
-        super().__init__("ValidationException", messages.bare(rule, **facts))
-        self.rule = rule
-
-
 class Item(dict[str, Any]):
-    """A wire item that has passed: canonical, with its contents. Its body is written when somebody asks for it."""
+    """A wire item that has passed: in canonical form, with its contents."""
 
     __slots__ = ("contents", "size_bytes")
 
@@ -96,7 +96,7 @@ def _measure_named(wire: Mapping[str, Any], level: int) -> int:
             (tag,) = member
             data = member[tag]
             if tag == "S" and type(data) is str:  # by far the most frequent
-                size += len(data) if data.isascii() else _utf8_bytes(data)
+                size += len(data) if data.isascii() else utf8_bytes(data)
             else:
                 size += _MEASURES[tag](data, member, level)
         except (TypeError, ValueError, KeyError):
@@ -141,7 +141,7 @@ def check_name(name: str) -> None:
     """Raise ValueRefused if this may not be an attribute's name."""
     if not name:
         raise ValueRefused("empty-name")
-    if len(name) > limits.ATTRIBUTE_NAME_BYTES // 4 and _utf8_bytes(name) > limits.ATTRIBUTE_NAME_BYTES:
+    if len(name) > limits.ATTRIBUTE_NAME_BYTES // 4 and utf8_bytes(name) > limits.ATTRIBUTE_NAME_BYTES:
         raise ValueRefused("name-size")
 
 
@@ -150,7 +150,7 @@ class _NameBytes(dict[str, int]):
 
     def __missing__(self, name: str) -> int:
         check_name(name)
-        size = _utf8_bytes(name)
+        size = utf8_bytes(name)
         if len(name) <= _KEPT_CHARACTERS:
             if len(self) >= _KEPT_NAMES:
                 self.clear()
@@ -163,31 +163,18 @@ _KEPT_CHARACTERS = 64
 _name_bytes = _NameBytes()
 
 
-def _utf8_bytes(text: str) -> int:
-    try:
-        return len(text.encode())
-    except UnicodeEncodeError:  # a lone surrogate: JSON can spell it, UTF-8 cannot
-        raise serialization() from None
-
-
-def _wrong_type(wanted: str, data: Any) -> NoReturn:
-    if data is None:
-        raise ValueError("null stands for an absent tag")  # and _measure_odd makes it so
-    raise serialization(messages.json_type(wanted, data, java="AttributeValue"))
-
-
 def _measure_text(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not str:
-        _wrong_type("String", data)
-    return len(data) if data.isascii() else _utf8_bytes(data)
+        wrong_type("String", data)
+    return len(data) if data.isascii() else utf8_bytes(data)
 
 
 def _measure_number(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not str:
-        _wrong_type("String", data)
+        wrong_type("String", data)
     if data.isdigit() and len(data) <= limits.NUMBER_DIGITS and data[0] != "0" and data.isascii():
         return (len(data.rstrip("0")) + 1) // 2 + 1
-    if len(data) > limits.NUMBER_DIGITS or _CANONICAL.fullmatch(data) is None:
+    if len(data) > limits.NUMBER_DIGITS or CANONICAL.fullmatch(data) is None:
         member["N"] = data = canonical_number(data)
     return number_size_bytes(data)
 
@@ -212,7 +199,7 @@ def _measure_null(data: Any, member: dict[str, Any], level: int) -> int:
 
 def _measure_list(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not list:
-        _wrong_type("List", data)
+        wrong_type("List", data)
     if not data:
         return 3
     _check_level(level + 1)
@@ -224,7 +211,7 @@ def _measure_list(data: Any, member: dict[str, Any], level: int) -> int:
 
 def _measure_map(data: Any, member: dict[str, Any], level: int) -> int:
     if type(data) is not dict:
-        _wrong_type("Map", data)
+        wrong_type("Map", data)
     if not data:
         return 3
     _check_level(level + 1)
@@ -238,7 +225,7 @@ def _check_level(level: int) -> None:
 
 def _members(data: Any, empty: str) -> list[Any]:
     if type(data) is not list:
-        _wrong_type("List", data)
+        wrong_type("List", data)
     if not data:
         raise ValueRefused(empty)
     return data
@@ -250,10 +237,10 @@ def _measure_text_set(data: Any, member: dict[str, Any], level: int) -> int:
         if type(element) is not str:
             if element is None:
                 raise ValueRefused("null-in-string-set")
-            _wrong_type("String", element)
-        size += len(element) if element.isascii() else _utf8_bytes(element)
+            wrong_type("String", element)
+        size += len(element) if element.isascii() else utf8_bytes(element)
     if len(set(data)) != len(data):
-        raise ValueRefused("duplicate-strings", members=messages.echo(data))
+        raise ValueRefused("duplicate-strings", members=list(data))
     data.sort()
     return size
 
@@ -264,7 +251,7 @@ def _measure_number_set(data: Any, member: dict[str, Any], level: int) -> int:
         if type(element) is not str:
             if element is None:
                 raise ValueRefused("null-in-number-set")
-            _wrong_type("String", element)
+            wrong_type("String", element)
         canonical.append(canonical_number(element))
     if len(set(canonical)) != len(canonical):
         raise ValueRefused("duplicate-numbers")
@@ -280,7 +267,7 @@ def _measure_binary_set(data: Any, member: dict[str, Any], level: int) -> int:
             raise ValueRefused("null-in-binary-set")
         size += binary_bytes(element)
     if len(set(data)) != len(data):
-        raise ValueRefused("duplicate-binaries", members=messages.echo(data))
+        raise ValueRefused("duplicate-binaries", members=list(data))
     data.sort(key=b64decode)
     return size
 
@@ -299,111 +286,6 @@ _MEASURES = {
 }
 
 TYPE_TAGS = frozenset(_MEASURES)
-
-
-# Scalars
-
-# At most 38 characters of this need no second look: 38 digits at most, and a magnitude far from both ends.
-_CANONICAL = re.compile(r"0|-?[1-9][0-9]*|-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9]")
-_NUMBER = re.compile(r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]+))?")
-_ENDLESS = 10**9  # stands for any exponent of more than nine digits
-
-
-def canonical_number(text: str) -> str:
-    """The plain-digit text of a number: no exponent, no superfluous zeros or signs. Raises ValueRefused (rule 21)."""
-    if len(text) <= limits.NUMBER_DIGITS and _CANONICAL.fullmatch(text) is not None:
-        return text
-    if not text:
-        raise ValueRefused("empty-number")
-    match = _NUMBER.fullmatch(text)
-    if match is None:
-        raise ValueRefused("not-a-number", text=text)
-    sign, whole, fraction, only_fraction, power = match.groups()
-    whole = whole or ""
-    fraction = fraction or only_fraction or ""
-    digits = (whole + fraction).lstrip("0")
-    if not digits:
-        return "0"
-    exponent = _exponent(power) - len(fraction)
-    leading = len(digits) - 1 + exponent
-    if leading > limits.NUMBER_MAX_EXPONENT:
-        raise ValueRefused("number-overflow")
-    if leading < limits.NUMBER_MIN_EXPONENT:
-        raise ValueRefused("number-underflow")
-    stripped = digits.rstrip("0")
-    exponent += len(digits) - len(stripped)
-    if len(stripped) > limits.NUMBER_DIGITS:
-        raise ValueRefused("number-precision")
-    return ("-" if sign == "-" else "") + _plain(stripped, exponent)
-
-
-def _exponent(power: str | None) -> int:
-    if power is None:
-        return 0
-    digits = power.lstrip("+-").lstrip("0")
-    if len(digits) > 9:
-        return -_ENDLESS if power[0] == "-" else _ENDLESS
-    return int(power)
-
-
-def _plain(digits: str, exponent: int) -> str:
-    if exponent >= 0:
-        return digits + "0" * exponent
-    point = len(digits) + exponent
-    if point > 0:
-        return digits[:point] + "." + digits[point:]
-    return "0." + "0" * -point + digits
-
-
-def number_size_bytes(text: str) -> int:
-    """Billed size of a canonical number; the same arithmetic as gateway.model.values.number_size_bytes, on text."""
-    if text == "0":
-        return 1
-    size = 1
-    if text[0] == "-":
-        text = text[1:]
-        size = 2
-    whole, _, fraction = text.partition(".")
-    if not fraction:
-        return size + (len(whole.rstrip("0")) + 1) // 2
-    if whole == "0":
-        return size + (len(fraction.lstrip("0")) + 1) // 2
-    return size + (len(whole) + 1) // 2 + (len(fraction) + 1) // 2
-
-
-_LAST_BEFORE_TWO_PADS = frozenset("AQgw")
-_LAST_BEFORE_ONE_PAD = frozenset("AEIMQUYcgkosw048")
-
-
-def binary_bytes(text: Any) -> int:
-    """How many bytes a base64 text stands for. Raises SerializationException: padding and unused bits must be right."""
-    if type(text) is not str:
-        _wrong_type("Blob", text)
-    length = len(text)
-    if length % 4:
-        raise serialization(messages.bare("base64-length", length=length))
-    try:
-        a2b_base64(text, strict_mode=True)
-    except ValueError:
-        raise serialization(messages.bare("base64")) from None
-    if not text or text[-1] != "=":
-        return length // 4 * 3
-    pads, alphabet = (2, _LAST_BEFORE_TWO_PADS) if text[-2] == "=" else (1, _LAST_BEFORE_ONE_PAD)
-    if text[-1 - pads] not in alphabet:
-        raise serialization(messages.bare("base64"))
-    return length // 4 * 3 - pads
-
-
-def boolean_of(data: Any) -> bool:
-    """A JSON value where a Boolean is wanted: some texts convert, numbers do not (dynalite validations/index.js)."""
-    if type(data) is bool:
-        return data
-    if type(data) is str:
-        if data.upper() in ("TRUE", "1", "YES"):
-            return True
-        if data.upper() in ("FALSE", "0", "NO"):
-            return False
-    _wrong_type("Boolean", data)
 
 
 # How DynamoDB sees the other dialects' kinds

@@ -160,8 +160,8 @@ def test_global_index_keys_of_four_and_four_attributes_are_taken() -> None:
 
 
 def test_global_index_keys_of_five_attributes_of_a_role_are_not() -> None:
-    assert "more than 4 HASH key elements" in refusal("CreateTable", multi_part(5, 0))
-    assert "more than 4 RANGE key elements" in refusal("CreateTable", multi_part(1, 5))
+    assert "maximum allowed number of HASH key attributes" in refusal("CreateTable", multi_part(5, 0))
+    assert "maximum allowed number of RANGE key attributes" in refusal("CreateTable", multi_part(1, 5))
     assert "length less than or equal to 8" in refusal("CreateTable", multi_part(4, 5))
 
 
@@ -218,27 +218,6 @@ def test_throughput_up_to_a_bound_is_taken_and_more_is_not() -> None:
     assert "Given value 1000000000001 for ReadCapacityUnits is out of bounds" in refusal(
         "CreateTable", created(limits.THROUGHPUT_UNITS + 1)
     )
-
-
-def test_tag_keys_and_values_have_lengths() -> None:
-    arn = "arn:aws:dynamodb:us-east-1:000000000000:table/abc"
-
-    def tagged(key: int, value: int) -> dict[str, Any]:
-        return {"ResourceArn": arn, "Tags": [{"Key": "k" * key, "Value": "v" * value}]}
-
-    check("TagResource", tagged(1, 0), LATEST)
-    check("TagResource", tagged(128, 256), LATEST)
-    for key, value in ((0, 0), (129, 0), (1, 257)):
-        assert "Member must have length" in refusal("TagResource", tagged(key, value))
-
-
-def test_fifty_tags_are_taken_and_fifty_one_or_reserved_ones_are_not() -> None:
-    arn = "arn:aws:dynamodb:us-east-1:000000000000:table/abc"
-    tags = [{"Key": f"k{number}", "Value": ""} for number in range(51)]
-    check("TagResource", {"ResourceArn": arn, "Tags": tags[:50]}, LATEST)
-    assert "exceeds the limit of 50" in refusal("TagResource", {"ResourceArn": arn, "Tags": tags})
-    reserved = [{"Key": "aws:x", "Value": ""}]
-    assert "reserved" in refusal("TagResource", {"ResourceArn": arn, "Tags": reserved})
 
 
 def test_key_names_have_255_characters_at_most() -> None:

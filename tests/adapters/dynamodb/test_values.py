@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.dynamodb import limits, values
+from adapters.dynamodb import limits, scalars, values
 from adapters.dynamodb.errors import ServiceError
 from adapters.dynamodb.values import contents_of, keep_kinds, render_row, value_of, view
 from gateway.model import bodies
@@ -64,7 +64,7 @@ def type_refusal(wire: Any) -> str:
     ],
 )
 def test_numbers_are_put_into_plain_digits(text: str, canonical: str) -> None:
-    assert values.canonical_number(text) == canonical
+    assert scalars.canonical_number(text) == canonical
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_numbers_out_of_range_are_refused(text: str, reason: str) -> None:
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-(10**12), max_value=10**12))
 def test_canonical_numbers_keep_their_value_and_their_billed_size(number: Decimal) -> None:
-    text = values.canonical_number(str(number))
+    text = scalars.canonical_number(str(number))
     assert Decimal(text) == number
-    assert values.number_size_bytes(text) == number_size_bytes(number)
+    assert scalars.number_size_bytes(text) == number_size_bytes(number)
 
 
 # Sets (rule 22)
@@ -200,7 +200,7 @@ def test_wrong_json_types_are_serialization_errors(wire: Any, reason: str) -> No
 @given(st.binary(max_size=40))
 def test_every_binary_is_taken_and_measured(data: bytes) -> None:
     text = base64.b64encode(data).decode()
-    assert values.binary_bytes(text) == len(data)
+    assert scalars.binary_bytes(text) == len(data)
     assert value_of({"B": text}).data == data
 
 

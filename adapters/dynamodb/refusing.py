@@ -1,0 +1,303 @@
+"""The slow engine: what the service says of a request that is not beyond reproach, and what is left of one that is good
+enough - once nulls and unknown members are dropped.
+
+Knows the order: JSON types, then the member that is told alone, then constraints in the order of the shape.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from adapters.dynamodb import limits, messages, scalars, values
+from adapters.dynamodb.errors import serialization
+from adapters.dynamodb.members import (
+    WIDTHS,
+    AttributeValue,
+    Flag,
+    Mapping,
+    Number,
+    Request,
+    Sequence,
+    Shape,
+    Structure,
+    Text,
+)
+from adapters.dynamodb.messages import Violation
+
+
+def clean(operation: str, request: Request, body: Any, style: str) -> dict[str, Any]:
+    """The input without nulls and unknown members. Raises ServiceError: the first error in the service's order."""
+    if not isinstance(body, dict):
+        raise serialization(messages.json_type("structure", body, operation + "Input"))
+    data: dict[str, Any] = _typed_members(request.shape, body)
+    if request.named:
+        _check_named(operation, request, data, style)
+    found = violations(request.shape, data, style)
+    if found:
+        first = [violation for violation in found if violation.path == request.alone]
+        raise messages.constraints(operation, first or found, style)
+    return data
+
+
+def _check_named(operation: str, request: Request, data: dict[str, Any], style: str) -> None:
+    given = data.get(request.named)
+    if given is None:
+        raise messages.refused(operation, "required", style, name=request.named)
+    member = request.shape.members[request.named]
+    if isinstance(member, Text) and member.instead and re.fullmatch(member.instead, given):
+        return
+    if request.tells_length and not (
+        limits.TABLE_NAME_MIN_CHARACTERS <= len(given) <= limits.TABLE_NAME_CHARACTERS
+    ):
+        raise messages.refused(operation, "table-name-length", style, name=request.named)
+
+
+# JSON types
+
+
+def typed(shape: Shape, data: Any, nested: bool = False) -> Any:
+    """The data without nulls and unknown members. `nested`: a member of a list or map.
+
+    Raises SerializationException with the text of the service's deserialiser.
+    """
+    if data is None:
+        return None
+    match shape:
+        case Text():
+            return data if isinstance(data, str) else _refuse("String", data)
+        case Number():
+            return _typed_number(shape, data)
+        case Flag():
+            return scalars.boolean_of(data)
+        case AttributeValue():
+            return _typed_value(data, nested, 0)
+        case Sequence():
+            if not isinstance(data, list):
+                _refuse("List", data, nested=nested)
+            return [typed(shape.of, part, True) for part in data]
+        case Mapping():
+            if not isinstance(data, dict):
+                _refuse("Map", data, _java(shape.of), nested)
+            parts = {name: typed(shape.of, part, True) for name, part in data.items()}
+            if isinstance(shape.of, AttributeValue):
+                return parts  # null stands for an empty value here
+            return {name: part for name, part in parts.items() if part is not None}
+        case Structure():
+            if not isinstance(data, dict):
+                _refuse("structure", data, shape.java, nested)
+            return _typed_members(shape, data)
+
+
+def _typed_members(shape: Structure, data: dict[str, Any]) -> dict[str, Any]:
+    found = {}
+    for name, member in shape.members.items():
+        part = typed(member, data.get(name))
+        if part is not None:
+            found[name] = part
+    return found
+
+
+def _typed_number(shape: Number, data: Any) -> Any:
+    if isinstance(data, bool) or not isinstance(data, (int, float)):
+        _refuse(shape.java, data)
+    if shape.java == "Double":
+        return data
+    low, high = WIDTHS[shape.java]
+    return math.floor(min(max(data, low), high))
+
+
+def _typed_value(data: Any, nested: bool, level: int) -> dict[str, Any]:
+    """An attribute value without nulls and unknown tags, its tags in the order in which errors are looked for."""
+    found: dict[str, Any] = {}
+    if not isinstance(data, dict):
+        _refuse("structure", data, "AttributeValue", nested)
+    if level > limits.NESTING_LEVELS:
+        return {
+            "S": ""
+        }  # stands for anything: it is too deep in any case, and nothing here may recurse for ever
+    for tag in values.CHECK_ORDER:
+        part = data.get(tag)
+        if part is not None:
+            found[tag] = _typed_data(tag, part, level)
+    return found
+
+
+def _typed_data(tag: str, part: Any, level: int) -> Any:
+    match tag:
+        case "S" | "N":
+            return typed(Text(), part)
+        case "B":
+            scalars.binary_bytes(part)
+            return part
+        case "BOOL" | "NULL":
+            return scalars.boolean_of(part)
+        case "M":
+            if not isinstance(part, dict):
+                _refuse("Map", part, "AttributeValue")
+            return {
+                name: None if inner is None else _typed_value(inner, True, level + 1)
+                for name, inner in part.items()
+            }
+    if not isinstance(part, list):
+        _refuse("List", part)
+    if tag == "L":
+        return [None if inner is None else _typed_value(inner, True, level + 1) for inner in part]
+    if tag == "BS":
+        for inner in part:
+            if inner is not None:
+                scalars.binary_bytes(inner)
+        return part
+    return [typed(Text(), inner) for inner in part]
+
+
+def _java(member: Shape) -> str:
+    """The class of a map's members, as type errors name it."""
+    match member:
+        case AttributeValue():
+            return "AttributeValue"
+        case Structure():
+            return member.java
+        case Sequence():
+            return f"java.util.List<com.amazonaws.dynamodb.v20120810.{_java(member.of)}>"
+    return "java.lang.String"
+
+
+def _refuse(wanted: str, data: Any, java: str = "", nested: bool = False) -> Any:
+    raise serialization(messages.json_type(wanted, data, java, nested))
+
+
+# Constraints
+
+_NULL = "Member must not be null"
+
+
+def violations(shape: Structure, data: dict[str, Any], style: str) -> list[Violation]:
+    """The constraints that typed data breaks, in the service's order."""
+    found: list[Violation] = []
+    _look_into(shape, data, ("", ""), found, style)
+    return found
+
+
+Place = tuple[str, str]
+"""A path with member names as on the wire, and in lower camel case."""
+
+
+def _look(shape: Shape, data: Any, place: Place, found: list[Violation], style: str) -> None:
+    for constraint in _broken(shape, data):
+        told = messages.echo(data) if style == messages.CLASSIC else _java_text(shape, data)
+        found.append(Violation(*place, told, constraint))
+    _look_into(shape, data, place, found, style)
+
+
+def _look_into(shape: Shape, data: Any, place: Place, found: list[Violation], style: str) -> None:
+    path, camel = place
+    match shape:
+        case Structure():
+            for name, member in shape.members.items():
+                here = (f"{path}.{name}", f"{camel}.{_camel(name)}") if path else (name, _camel(name))
+                part = data.get(name)
+                if part is not None:
+                    _look(member, part, here, found, style)
+                elif name in shape.required:
+                    found.append(Violation(*here, None, _NULL))
+        case Sequence():
+            for number, part in enumerate(data, 1):
+                here = f"{path}.{number}.member", f"{camel}.{number}.member"
+                if part is None:
+                    found.append(Violation(*here, None, _NULL))
+                else:
+                    _look(shape.of, part, here, found, style)
+        case Mapping() if not isinstance(shape.of, AttributeValue):
+            for key, part in data.items():
+                _look(shape.of, part, (f"{path}.{key}.member", f"{camel}.{key}.member"), found, style)
+
+
+def _camel(name: str) -> str:
+    return name[0].lower() + name[1:]
+
+
+_VALUE_FIELDS = ("S", "N", "B", "SS", "NS", "BS", "M", "L", "NULL", "BOOL")
+
+
+def _java_text(shape: Shape, data: Any) -> str:
+    """A value as the service's Java objects print themselves today (in most regions; elsewhere with hash codes)."""
+    match shape:
+        case AttributeValue() if isinstance(data, dict):
+            fields = ", ".join(f"{_camel(tag)}={_java_data(tag, data.get(tag))}" for tag in _VALUE_FIELDS)
+            return f"AttributeValue({fields})"
+        case Sequence():
+            return "[" + ", ".join(_java_text(shape.of, part) for part in data) + "]"
+        case Mapping():
+            return "{" + ", ".join(f"{key}={_java_text(shape.of, part)}" for key, part in data.items()) + "}"
+        case Structure() if data is not None:
+            members = ", ".join(
+                f"{_camel(name)}={_java_text(member, data[name]) if name in data else 'null'}"
+                for name, member in shape.members.items()
+            )
+            return f"{shape.java}({members})"
+    return messages.echo(data)
+
+
+def _java_data(tag: str, data: Any) -> str:
+    if data is not None and tag == "L":
+        return _java_text(Sequence(AttributeValue()), data)
+    if data is not None and tag == "M":
+        return _java_text(Mapping(AttributeValue()), data)
+    return messages.echo(data)
+
+
+def _broken(shape: Shape, data: Any) -> list[str]:
+    """The texts of the constraints that this member itself breaks."""
+    match shape:
+        case Text():
+            return _broken_text(shape, data)
+        case Number():
+            return _broken_bounds("value", data, shape.minimum, shape.maximum)
+        case Sequence():
+            return _broken_bounds("length", len(data), shape.minimum, shape.maximum)
+        case Mapping():
+            broken = _broken_bounds("length", len(data), shape.minimum, shape.maximum)
+            if shape.keys is not None:
+                told = _all_of(shape.keys.minimum, shape.keys.maximum, shape.keys.pattern)
+                bad = [key for key in data if _broken_text(shape.keys, key)]
+                broken += [f"Map keys must satisfy constraint: [{told}]"] * len(bad)
+            if shape.lengths is not None:
+                told = _all_of(*shape.lengths)
+                low, high = shape.lengths
+                bad = [key for key, part in data.items() if not low <= len(part) <= high]
+                broken += [f"Map value must satisfy constraint: [{told}]"] * len(bad)
+            return broken
+    return []
+
+
+def _broken_text(shape: Text, data: str) -> list[str]:
+    broken: list[str] = []
+    if shape.instead and re.fullmatch(shape.instead, data):
+        return broken
+    if shape.enum and data not in shape.enum:
+        broken.append(f"Member must satisfy enum value set: [{', '.join(shape.enum)}]")
+    if shape.pattern and not re.fullmatch(shape.accepts or shape.pattern, data):
+        broken.append(f"Member must satisfy regular expression pattern: {shape.pattern}")
+    return broken + _broken_bounds("length", len(data), shape.minimum, shape.maximum)
+
+
+def _broken_bounds(what: str, data: Any, minimum: int | None, maximum: int | None) -> list[str]:
+    broken = []
+    if minimum is not None and data < minimum:
+        broken.append(f"Member must have {what} greater than or equal to {minimum}")
+    if maximum is not None and data > maximum:
+        broken.append(f"Member must have {what} less than or equal to {maximum}")
+    return broken
+
+
+def _all_of(minimum: int | None, maximum: int | None, pattern: str = "") -> str:
+    """The constraints on keys or members of a map, in the order in which the service lists them."""
+    told = [
+        f"Member must have length less than or equal to {maximum}",
+        f"Member must have length greater than or equal to {minimum}",
+    ]
+    if pattern:
+        told.append(f"Member must satisfy regular expression pattern: {pattern}")
+    return ", ".join(told)
