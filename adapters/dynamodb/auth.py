@@ -21,10 +21,10 @@ import hashlib
 import hmac
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
 from adapters.dynamodb import limits
@@ -46,8 +46,7 @@ _BASIC_DATE = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _EMPTY_HASH = hashlib.sha256(b"").hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """What a request says of its signature, wherever it says it. `expires` is "" in a header's claim."""
 
     algorithm: str
@@ -68,7 +67,9 @@ def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
         access_id, region = _scope_of_any(claim.credential)
         return _caller(credentials, credentials.find(Scheme.AWS, access_id), access_id, region)
     date = _checked_date(claim, now_ms)
-    access_id, scope, region = _checked_scope(claim, date)
+    if "host" not in claim.signed_headers:
+        raise _error("InvalidSignatureException", "'Host' must be a 'SignedHeader' in the AWS Authorization.")
+    access_id, scope, region = _checked_scope(claim.algorithm, claim.credential, date[:8], date)
     credential = credentials.find(Scheme.AWS, access_id)
     if credential is None or not _same(credential.session_token, claim.token):
         raise _error("UnrecognizedClientException", "The security token included in the request is invalid.")
@@ -78,7 +79,7 @@ def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
     found = False
     for secret in credential.secrets:
         key = signing_key(secret, day, region)
-        found |= _same(hmac.new(key, text, hashlib.sha256).hexdigest(), claim.signature)
+        found |= _same(hmac.digest(key, text, "sha256").hex(), claim.signature)
     if not found:
         raise _mismatch(canonical, to_sign)
     return _caller(credentials, credential, access_id, region)
@@ -197,22 +198,22 @@ def _claim_of_header(request: Request, authorization: str) -> Claim:
         text = f"'{odd}' not a valid key=value pair (missing equal-sign) in Authorization header: '{authorization}'."
         raise _error("IncompleteSignatureException", text)
     date = request.header("x-amz-date") or request.header("date")
+    credential, names = parameters.get("Credential"), parameters.get("SignedHeaders")
+    if credential and names and signature and date:
+        token = request.header("x-amz-security-token")
+        return Claim(algorithm, credential, _header_names(names), signature, date, "", token)
     text = "".join(
         f"Authorization header requires '{name}' parameter. "
         for name, value in (
-            ("Credential", parameters.get("Credential")),
+            ("Credential", credential),
             ("Signature", signature),
-            ("SignedHeaders", parameters.get("SignedHeaders")),
+            ("SignedHeaders", names),
         )
         if not value
     )
     if not date:
         text += "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. "
-    if text:
-        raise _error("IncompleteSignatureException", f"{text}Authorization={authorization}")
-    names = _header_names(parameters["SignedHeaders"])
-    token = request.header("x-amz-security-token")
-    return Claim(algorithm, parameters["Credential"], names, signature, date, "", token)
+    raise _error("IncompleteSignatureException", f"{text}Authorization={authorization}")
 
 
 @lru_cache(maxsize=1024)
@@ -285,22 +286,41 @@ def _basic(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
-def _checked_scope(claim: Claim, date: str) -> tuple[str, str, str]:
-    """(access id, scope to sign, region) of a claim whose scope is this service's."""
-    if "host" not in claim.signed_headers:
-        text = "'Host' must be a 'SignedHeader' in the AWS Authorization."
-        raise _error("InvalidSignatureException", text)
-    if claim.algorithm != _ALGORITHM:
-        text = f"Unsupported AWS 'algorithm': '{claim.algorithm}' (only {_ALGORITHM} for now). "
+def _checked_scope(algorithm: str, credential: str, day: str, date: str) -> tuple[str, str, str]:
+    """(access id, scope to sign, region) of a credential whose scope is this service's."""
+    if algorithm != _ALGORITHM:
+        text = f"Unsupported AWS 'algorithm': '{algorithm}' (only {_ALGORITHM} for now). "
         raise _error("IncompleteSignatureException", text)
-    parts = claim.credential.rstrip("/").split("/")
+    access_id, region = _right_scope(credential, day)
+    if not access_id:
+        raise _wrong_scope(credential, date)
+    return access_id, f"{day}/{region}/{_SERVICE}/{_TERMINATOR}", region
+
+
+@lru_cache(maxsize=1024)
+def _right_scope(credential: str, day: str) -> tuple[str, str]:
+    """(access id, region) of a credential that is right in every part; else two empty texts."""
+    parts = credential.rstrip("/").split("/")
+    if (
+        len(parts) == 5
+        and parts[1] == day
+        and parts[3:] == [_SERVICE, _TERMINATOR]
+        and _REGION.fullmatch(parts[2])
+    ):
+        return parts[0], parts[2]
+    return "", ""
+
+
+def _wrong_scope(credential: str, date: str) -> ServiceError:
+    """What is wrong with a credential: its form, or each part of its scope."""
+    parts = credential.rstrip("/").split("/")
     if len(parts) != 5:
         text = (
             "Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, "
-            f"got '{claim.credential}'"
+            f"got '{credential}'"
         )
-        raise _error("IncompleteSignatureException", text)
-    access_id, day, region, service, terminator = parts
+        return _error("IncompleteSignatureException", text)
+    _, day, region, service, terminator = parts
     text = ""
     if not _REGION.fullmatch(region):
         text += f"Credential should be scoped to a valid region, not '{region}'. "
@@ -314,8 +334,8 @@ def _checked_scope(claim: Claim, date: str) -> tuple[str, str, str]:
             f"'{day}' != '{date[:8]}', from '{date}'. "
         )
     if text:
-        raise _error("InvalidSignatureException", text.rstrip())
-    return access_id, f"{day}/{region}/{service}/{terminator}", region
+        return _error("InvalidSignatureException", text.rstrip())
+    return _error("UnrecognizedClientException", "The security token included in the request is invalid.")
 
 
 # What should have been signed

@@ -29,6 +29,7 @@ class Throughput:
     write: int = 0
     former_read: int | None = None
     former_write: int | None = None
+    changed_at_ms: int | None = None
     increased_at_ms: int | None = None
     decreased_at_ms: int | None = None
     decreases: int = 0
@@ -46,6 +47,7 @@ class Throughput:
             write,
             self.read,
             self.write,
+            now_ms,
             now_ms if up else self.increased_at_ms,
             now_ms if down else self.decreased_at_ms,
             decreases + down,
@@ -54,7 +56,8 @@ class Throughput:
         )
 
     def shown(self, now_ms: int, changing: bool) -> dict[str, Any]:
-        """As ProvisionedThroughputDescription. A change begins at the moment that is shown meanwhile, and ends after it."""
+        """As ProvisionedThroughputDescription. A change under way has the moment at which it began, and
+        then one after it, at which it ended (dynalite test/updateTable.js asserts both)."""
         former = changing and self.former_read is not None
         decreases = self.former_decreases if former else self.decreases
         shown: dict[str, Any] = {}
@@ -63,7 +66,7 @@ class Throughput:
             ("LastDecreaseDateTime", self.decreased_at_ms),
         ):
             if at_ms is not None:
-                shown[name] = seconds(at_ms if former else at_ms + 1)
+                shown[name] = seconds(at_ms if former and at_ms == self.changed_at_ms else at_ms + 1)
         shown["NumberOfDecreasesToday"] = decreases if self.day == _day(now_ms) else 0
         shown["ReadCapacityUnits"] = self.former_read if former else self.read
         shown["WriteCapacityUnits"] = self.former_write if former else self.write

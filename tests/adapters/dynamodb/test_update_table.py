@@ -60,6 +60,18 @@ def test_a_change_of_units_shows_the_former_ones_until_it_is_done(service):
     assert (after["ReadCapacityUnits"], after["WriteCapacityUnits"]) == (30, 15)
 
 
+def test_the_moment_of_an_increase_is_not_touched_by_a_decrease(service):
+    service.table(BillingMode=None, ProvisionedThroughput=units(10, 5))
+    service.update(ProvisionedThroughput=units(30, 15))
+    increased = service.described()["ProvisionedThroughput"]["LastIncreaseDateTime"]
+    service.clock.ms += 1000
+    shown = service.update(ProvisionedThroughput=units(10, 5))["ProvisionedThroughput"]
+    assert shown["LastIncreaseDateTime"] == increased
+    decreased = service.described()["ProvisionedThroughput"]
+    assert decreased["LastIncreaseDateTime"] == increased
+    assert decreased["LastDecreaseDateTime"] > shown["LastDecreaseDateTime"]
+
+
 def test_decreases_are_counted_by_day(service):
     service.table(BillingMode=None, ProvisionedThroughput=units(10, 5))
     assert (
