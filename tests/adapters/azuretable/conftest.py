@@ -9,9 +9,11 @@ import base64
 import hashlib
 import hmac
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from email.utils import formatdate
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +23,6 @@ from gateway.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Credential, 
 from gateway.engine.engine import Engine, drive
 from gateway.http import House, Reply, Request
 from gateway.settings import Settings
-from gateway.store import schema
 from gateway.store.databases import open_database
 from gateway.store.store import Store
 
@@ -166,10 +167,10 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def service(clock: Clock, tmp_path: Any) -> Iterator[Service]:
-    database = open_database(f"sqlite:///{tmp_path}/azure.sqlite", "normal")
-    schema.metadata.create_all(database.engine)
-    engine = Engine(Store(database), now=clock)
+def service(clock: Clock, sqlite_template: Path, tmp_path: Path) -> Iterator[Service]:
+    path = tmp_path / "azure.sqlite"
+    shutil.copy(sqlite_template, path)
+    engine = Engine(Store(open_database(f"sqlite:///{path}", "normal")), now=clock)
     settings = Settings()
     house = House(engine, Credentials(settings, [OTHER]), settings, lambda: clock.ns // 1_000_000)
     yield Service(house, clock)
