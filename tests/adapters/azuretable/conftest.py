@@ -83,7 +83,12 @@ class Service:
     clock: Clock
 
     def request(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, base: str = f"/{ACCOUNT}"
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        base: str = f"/{ACCOUNT}",
     ) -> Request:
         """A signed request. `body`: bytes, or a JSON document."""
         sent = {"Host": HOST, "x-ms-date": self.now, "x-ms-version": "2019-02-02", **(headers or {})}
@@ -96,7 +101,9 @@ class Service:
         named = tuple((name.lower(), value) for name, value in sent.items() if value != "")
         return Request(method, target, named, content)
 
-    def send(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Reply:
+    def send(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> Reply:
         """The reply to a signed request."""
         return self.handle(self.request(method, path, body, headers))
 
@@ -123,7 +130,9 @@ class Service:
         entity = {"PartitionKey": partition_key, "RowKey": row_key, **properties}
         return self.send("POST", f"/{table}", entity)
 
-    def get(self, table: str, partition_key: str, row_key: str, level: str = "minimalmetadata") -> dict[str, Any]:
+    def get(
+        self, table: str, partition_key: str, row_key: str, level: str = "minimalmetadata"
+    ) -> dict[str, Any]:
         path = f"/{table}(PartitionKey='{partition_key}',RowKey='{row_key}')"
         reply = self.send("GET", path, headers={"Accept": f"application/json;odata={level}"})
         assert reply.status == 200, reply
@@ -150,7 +159,9 @@ class Service:
 def query_string(options: Mapping[str, str]) -> str:
     from urllib.parse import quote
 
-    text = "&".join(f"{name if name[0].isupper() else '$' + name}={quote(value)}" for name, value in options.items())
+    text = "&".join(
+        f"{name if name[0].isupper() else '$' + name}={quote(value)}" for name, value in options.items()
+    )
     return f"?{text}" if text else ""
 
 
