@@ -30,8 +30,10 @@ _CATALOGUE: dict[str, tuple[int, str]] = {
     "AtomFormatNotSupported": (415, "Atom format is not supported."),
     "AuthenticationFailed": (
         403,
-        "Server failed to authenticate the request. Make sure the value of Authorization header is formed "
-        "correctly including the signature.",
+        (
+            "Server failed to authenticate the request. Make sure the value of Authorization header is formed "
+            "correctly including the signature."
+        ),
     ),
     "AuthorizationFailure": (403, "This request is not authorized to perform this operation."),
     "AuthorizationPermissionMismatch": (
@@ -70,8 +72,10 @@ _CATALOGUE: dict[str, tuple[int, str]] = {
     "InvalidAuthenticationInfo": (401, "Server failed to authenticate the request."),
     "InvalidDuplicateRow": (
         400,
-        "The batch request contains multiple changes with same row key. An entity can appear only once in a "
-        "batch request.",
+        (
+            "The batch request contains multiple changes with same row key. An entity can appear only once in a "
+            "batch request."
+        ),
     ),
     "InvalidHeaderValue": (400, "The value for one of the HTTP headers is not in the correct format."),
     "InvalidInput": (400, "One of the request inputs is not valid."),
@@ -100,8 +104,10 @@ _CATALOGUE: dict[str, tuple[int, str]] = {
     "PropertyNameTooLong": (400, "The property name exceeds the maximum allowed length."),
     "PropertyValueTooLarge": (
         400,
-        "The property value exceeds the maximum allowed size (64KB). If the property value is a string, it is UTF-16 "
-        "encoded and the maximum number of characters should be 32K or less.",
+        (
+            "The property value exceeds the maximum allowed size (64KB). If the property value is a string, it is UTF-16 "
+            "encoded and the maximum number of characters should be 32K or less."
+        ),
     ),
     "RequestBodyTooLarge": (
         413,

@@ -1,6 +1,6 @@
 """The Azure Table service's numbers, each with its unit. Nothing else in this dialect writes a limit down.
 
-Source, where none is named: "Understanding the Table service data model" and the pages of protocols/azure-table.md section 13.
+Source, where none is named: "Understanding the Table service data model" (learn.microsoft.com/rest/api/storageservices).
 """
 
 from __future__ import annotations

@@ -86,13 +86,10 @@ def parse_entity(body: bytes) -> Sent:
             attributes[names.unspelled(name)] = value
     if len(attributes) > limits.PROPERTIES_MAX:
         raise ServiceError("TooManyProperties")
-    annotations = {found.get("PartitionKey@odata.type"), found.get("RowKey@odata.type")}
-    return Sent(
-        _key(found, "PartitionKey"),
-        _key(found, "RowKey"),
-        attributes,
-        not annotations <= {None, "Edm.String"},
+    typed = any(
+        found.get(f"{name}@odata.type") not in (None, "Edm.String") for name in ("PartitionKey", "RowKey")
     )
+    return Sent(_key(found, "PartitionKey"), _key(found, "RowKey"), attributes, typed)
 
 
 def _key(found: Mapping[str, Any], name: str) -> str | None:
@@ -192,7 +189,7 @@ def content_type(level: Level) -> str:
 
 
 def level_of(accept: str) -> Level:
-    """The metadata level of an Accept header (or $format). Raises ServiceError AtomFormatNotSupported, MediaTypeNotSupported."""
+    """The metadata level of an Accept header (or $format). Raises ServiceError: Atom and other types are not supported."""
     lowered = accept.lower()
     if not accept or "json" in lowered or "*/*" in lowered or "application/*" in lowered:
         if "odata=nometadata" in lowered or "odata=none" in lowered:

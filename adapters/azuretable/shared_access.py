@@ -171,12 +171,11 @@ def read(options: Mapping[str, str], signer: Signer, client: str, secure: bool) 
     if not _VERSION.fullmatch(version) or not options.get("sig"):
         raise ServiceError("AuthenticationFailed")
     _check_circumstances(options, client, secure)
-    access = (
+    return (
         _read_service(options, signer, version)
         if "tn" in options
         else _read_account(options, signer, version)
     )
-    return access
 
 
 def _check_circumstances(options: Mapping[str, str], client: str, secure: bool) -> None:

@@ -50,7 +50,7 @@ _NAMED_DOUBLES = {
 # From the wire
 
 
-def read(wire: Any, edm: str | None) -> Value | None:
+def read(wire: Any, edm: Any) -> Value | None:
     """The value of a JSON member with its `@odata.type`, or None: null.
 
     Raises ServiceError InvalidInput, PropertyValueTooLarge.
@@ -58,7 +58,7 @@ def read(wire: Any, edm: str | None) -> Value | None:
     if wire is None:
         return None
     if edm is not None:
-        reader = _READERS.get(edm)
+        reader = _READERS.get(edm) if isinstance(edm, str) else None
         if reader is None:
             raise ServiceError("InvalidInput")
         return reader(wire)

@@ -13,7 +13,10 @@ def part(method: str, path: str, body: Any = None, **headers: str) -> str:
     """One change: its request line, headers and JSON body."""
     sent = {"Content-Type": "application/json", "Prefer": "return-no-content"} if body is not None else {}
     sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-    lines = [f"{method} http://{HOST}/{ACCOUNT}{path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items())]
+    lines = [
+        f"{method} http://{HOST}/{ACCOUNT}{path} HTTP/1.1",
+        *(f"{name}: {value}" for name, value in sent.items()),
+    ]
     return "\r\n".join(lines) + "\r\n\r\n" + (json.dumps(body) if body is not None else "")
 
 

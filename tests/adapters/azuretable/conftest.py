@@ -9,9 +9,11 @@ import base64
 import hashlib
 import hmac
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from email.utils import formatdate
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +23,6 @@ from gateway.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Credential, 
 from gateway.engine.engine import Engine, drive
 from gateway.http import House, Reply, Request
 from gateway.settings import Settings
-from gateway.store import schema
 from gateway.store.databases import open_database
 from gateway.store.store import Store
 
@@ -82,7 +83,12 @@ class Service:
     clock: Clock
 
     def request(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, base: str = f"/{ACCOUNT}"
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        base: str = f"/{ACCOUNT}",
     ) -> Request:
         """A signed request. `body`: bytes, or a JSON document."""
         sent = {"Host": HOST, "x-ms-date": self.now, "x-ms-version": "2019-02-02", **(headers or {})}
@@ -95,7 +101,9 @@ class Service:
         named = tuple((name.lower(), value) for name, value in sent.items() if value != "")
         return Request(method, target, named, content)
 
-    def send(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Reply:
+    def send(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> Reply:
         """The reply to a signed request."""
         return self.handle(self.request(method, path, body, headers))
 
@@ -122,7 +130,9 @@ class Service:
         entity = {"PartitionKey": partition_key, "RowKey": row_key, **properties}
         return self.send("POST", f"/{table}", entity)
 
-    def get(self, table: str, partition_key: str, row_key: str, level: str = "minimalmetadata") -> dict[str, Any]:
+    def get(
+        self, table: str, partition_key: str, row_key: str, level: str = "minimalmetadata"
+    ) -> dict[str, Any]:
         path = f"/{table}(PartitionKey='{partition_key}',RowKey='{row_key}')"
         reply = self.send("GET", path, headers={"Accept": f"application/json;odata={level}"})
         assert reply.status == 200, reply
@@ -149,7 +159,9 @@ class Service:
 def query_string(options: Mapping[str, str]) -> str:
     from urllib.parse import quote
 
-    text = "&".join(f"{name if name[0].isupper() else '$' + name}={quote(value)}" for name, value in options.items())
+    text = "&".join(
+        f"{name if name[0].isupper() else '$' + name}={quote(value)}" for name, value in options.items()
+    )
     return f"?{text}" if text else ""
 
 
@@ -166,10 +178,10 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def service(clock: Clock, tmp_path: Any) -> Iterator[Service]:
-    database = open_database(f"sqlite:///{tmp_path}/azure.sqlite", "normal")
-    schema.metadata.create_all(database.engine)
-    engine = Engine(Store(database), now=clock)
+def service(clock: Clock, sqlite_template: Path, tmp_path: Path) -> Iterator[Service]:
+    path = tmp_path / "azure.sqlite"
+    shutil.copy(sqlite_template, path)
+    engine = Engine(Store(open_database(f"sqlite:///{path}", "normal")), now=clock)
     settings = Settings()
     house = House(engine, Credentials(settings, [OTHER]), settings, lambda: clock.ns // 1_000_000)
     yield Service(house, clock)

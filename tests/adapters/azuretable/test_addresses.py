@@ -83,7 +83,13 @@ def test_path_without_an_account_is_nobodys(path: str) -> None:
 
 @pytest.mark.parametrize(
     "inside",
-    ["PartitionKey='p'", "'p','r'", "PartitionKey='p',PartitionKey='r'", "PartitionKey=p,RowKey=r", "x=1,y=2,z=3"],
+    [
+        "PartitionKey='p'",
+        "'p','r'",
+        "PartitionKey='p',PartitionKey='r'",
+        "PartitionKey=p,RowKey=r",
+        "x=1,y=2,z=3",
+    ],
 )
 def test_keys_that_are_not_the_two_are_refused(inside: str) -> None:
     with pytest.raises(ServiceError, match="InvalidInput: The number of keys"):

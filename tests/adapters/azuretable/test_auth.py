@@ -41,14 +41,18 @@ def test_shared_key(service: Service) -> None:
 def test_both_keys_of_an_account_count(service: Service, key: bytes, lite: bool) -> None:
     headers = {"x-ms-date": service.now}
     authorization = sign(key, "GET", "/otheraccount/Tables", headers, "otheraccount", lite)
-    request = service.request("GET", "/Tables", headers={"Authorization": authorization}, base="/otheraccount")
+    request = service.request(
+        "GET", "/Tables", headers={"Authorization": authorization}, base="/otheraccount"
+    )
     assert service.handle(request).status == 200
 
 
 def test_the_date_header_counts_where_there_is_no_x_ms_date(service: Service) -> None:
     headers = {"Date": service.now}
     authorization = sign(KEY, "GET", f"/{ACCOUNT}/Tables", headers)
-    request = service.request("GET", "/Tables", headers={**headers, "x-ms-date": "", "Authorization": authorization})
+    request = service.request(
+        "GET", "/Tables", headers={**headers, "x-ms-date": "", "Authorization": authorization}
+    )
     assert service.handle(request).status == 200
 
 
@@ -80,8 +84,12 @@ def test_a_signature_covers_the_path_as_it_was_sent(service: Service) -> None:
         assert service.send("GET", f"/people(PartitionKey='{spelling}',RowKey='c')").status == 200
 
 
-@pytest.mark.parametrize(("seconds", "good"), [(0, True), (890, True), (-890, True), (910, False), (-910, False)])
-def test_a_signature_is_good_for_a_quarter_of_an_hour(service: Service, clock: Clock, seconds: int, good: bool) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "good"), [(0, True), (890, True), (-890, True), (910, False), (-910, False)]
+)
+def test_a_signature_is_good_for_a_quarter_of_an_hour(
+    service: Service, clock: Clock, seconds: int, good: bool
+) -> None:
     request = service.request("GET", "/Tables")
     clock.advance(seconds)
     reply = service.handle(request)
@@ -200,7 +208,9 @@ def test_a_service_sas_is_for_one_table(people: Service) -> None:
     assert people.handle(people.request("GET", f"/PEOPLE()?{service_sas(tn='People')}")).status == 200
 
 
-@pytest.mark.parametrize(("method", "path"), [("GET", "/Tables"), ("DELETE", "/Tables('people')"), ("GET", "/people?comp=acl")])
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/Tables"), ("DELETE", "/Tables('people')"), ("GET", "/people?comp=acl")]
+)
 def test_a_service_sas_reaches_entities_only(people: Service, method: str, path: str) -> None:
     separator = "&" if "?" in path else "?"
     assert people.handle(people.request(method, f"{path}{separator}{service_sas()}")).status == 403
@@ -237,7 +247,9 @@ def test_tokens_that_prove_nothing(people: Service, sas: str) -> None:
     assert code_of(perform(people, "query", sas)) == FAILED
 
 
-@pytest.mark.parametrize("form", ["2023-11-14", "2023-11-14T22:13Z", "2023-11-14T22:13:19Z", "2023-11-14T22:13:19.5Z"])
+@pytest.mark.parametrize(
+    "form", ["2023-11-14", "2023-11-14T22:13Z", "2023-11-14T22:13:19Z", "2023-11-14T22:13:19.5Z"]
+)
 def test_forms_of_time(people: Service, form: str) -> None:
     assert perform(people, "query", service_sas(st=form)).status == 200
 
@@ -304,7 +316,9 @@ def test_a_sas_may_lean_on_a_stored_policy(people: Service) -> None:
     set_policy(people, Expiry="2030-01-01T00:00:00Z", Permission="r")
     assert perform(people, "query", sas).status == 200
     assert code_of(perform(people, "delete", sas)) == (403, "AuthorizationPermissionMismatch")
-    assert perform(people, "query", service_sas(si="main", sp="r", se="")).status == 403  # in both is in one too many
+    assert (
+        perform(people, "query", service_sas(si="main", sp="r", se="")).status == 403
+    )  # in both is in one too many
     set_policy(people, Permission="r")
     assert perform(people, "query", service_sas(si="main", sp="")).status == 200
     assert code_of(perform(people, "query", sas)) == FAILED  # now nobody says when it ends
@@ -410,7 +424,10 @@ def test_a_bearer_token_of_the_issuer(with_issuer: Service) -> None:
 def test_bearer_tokens_that_prove_nothing(with_issuer: Service, bearer: str) -> None:
     reply = ask(with_issuer, bearer)
     assert code_of(reply) == (401, "InvalidAuthenticationInfo")
-    assert "/my-tenant/oauth2/authorize resource_id=https://storage.azure.com" in dict(reply.headers)["WWW-Authenticate"]
+    assert (
+        "/my-tenant/oauth2/authorize resource_id=https://storage.azure.com"
+        in dict(reply.headers)["WWW-Authenticate"]
+    )
 
 
 def test_bearer_tokens_need_tls_and_a_version_that_knows_them(with_issuer: Service) -> None:

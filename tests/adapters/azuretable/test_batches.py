@@ -112,7 +112,11 @@ def test_an_entity_of_another_account_is_refused(people: Service) -> None:
 
 
 def test_no_such_table(service: Service) -> None:
-    assert failure(service.handle(batch_of(service, [insert_part("people", "p", "r")]))) == (404, "TableNotFound", "0")
+    assert failure(service.handle(batch_of(service, [insert_part("people", "p", "r")]))) == (
+        404,
+        "TableNotFound",
+        "0",
+    )
 
 
 def test_a_hundred_changes_and_no_more(people: Service) -> None:
@@ -161,7 +165,9 @@ def test_a_batch_of_one_query(people: Service) -> None:
     assert statuses(reply) == [400]
 
 
-@pytest.mark.parametrize(("version", "works"), [("2009-04-13", False), ("2009-04-14", True), ("2024-11-04", True), ("", True)])
+@pytest.mark.parametrize(
+    ("version", "works"), [("2009-04-13", False), ("2009-04-14", True), ("2024-11-04", True), ("", True)]
+)
 def test_batches_need_the_version_that_brought_them(people: Service, version: str, works: bool) -> None:
     request = batch_of(people, [insert_part("people", "p", "r")], {"x-ms-version": version})
     reply = people.handle(request)
@@ -189,7 +195,10 @@ def test_a_failure_is_worded_like_any_other(people: Service) -> None:
     people.insert("people", "p", "r")
     reply = people.handle(batch_of(people, [insert_part("people", "p", "r")]))
     start = reply.body.index(b"{")
-    value = json.loads(reply.body[start : reply.body.index(b"\r\n", start)])["odata.error"]["message"]["value"]
+    value = json.loads(reply.body[start : reply.body.index(b"\r\n", start)])["odata.error"]["message"][
+        "value"
+    ]
     assert re.fullmatch(
-        r"0:The specified entity already exists\.\nRequestId:[0-9a-f-]{36}\nTime:2023-11-14T22:13:\d\d\.\d{7}Z", value
+        r"0:The specified entity already exists\.\nRequestId:[0-9a-f-]{36}\nTime:2023-11-14T22:13:\d\d\.\d{7}Z",
+        value,
     )

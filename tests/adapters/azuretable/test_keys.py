@@ -27,10 +27,16 @@ def schema(*kinds: Kind) -> KeySchema:
         ((Kind.DECIMAL, Kind.TEXT), (decimal("-1.50"), text("r")), ("-1.5", "r")),
         ((Kind.INT64,), (Value(Kind.INT64, 42),), ("42", "")),
         ((Kind.BYTES, Kind.DECIMAL), (Value(Kind.BYTES, b"\x00\xff"), decimal(0)), ("00ff", "0")),
-        ((Kind.TEXT, Kind.TEXT, Kind.INT64), (text("p"), text("a|b%"), Value(Kind.INT64, 7)), ("p", "a%7Cb%25|7")),
+        (
+            (Kind.TEXT, Kind.TEXT, Kind.INT64),
+            (text("p"), text("a|b%"), Value(Kind.INT64, 7)),
+            ("p", "a%7Cb%25|7"),
+        ),
     ],
 )
-def test_keys_are_shown_and_read_back(kinds: tuple[Kind, ...], values: tuple[Value, ...], texts: tuple[str, str]) -> None:
+def test_keys_are_shown_and_read_back(
+    kinds: tuple[Kind, ...], values: tuple[Value, ...], texts: tuple[str, str]
+) -> None:
     table = schema(*kinds)
     assert keys.texts_of(table, values) == texts
     key = keys.key_of(table, *texts)
@@ -58,7 +64,9 @@ def test_keys_are_shown_and_read_back(kinds: tuple[Kind, ...], values: tuple[Val
         ((Kind.TEXT, Kind.TEXT, Kind.TEXT), ("p", "a|%")),
     ],
 )
-def test_a_text_that_is_no_keys_spelling_belongs_to_no_row(kinds: tuple[Kind, ...], texts: tuple[str, str]) -> None:
+def test_a_text_that_is_no_keys_spelling_belongs_to_no_row(
+    kinds: tuple[Kind, ...], texts: tuple[str, str]
+) -> None:
     assert keys.key_of(schema(*kinds), *texts) is None
 
 
@@ -66,15 +74,17 @@ _values = {
     Kind.TEXT: st.text("ab01|%/\x00é🙂", max_size=5).map(text),
     Kind.BYTES: st.binary(max_size=5).map(lambda data: Value(Kind.BYTES, data)),
     Kind.INT64: st.integers(-(2**63), 2**63 - 1).map(lambda number: Value(Kind.INT64, number)),
-    Kind.DECIMAL: st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-1000, max_value=1000).map(
-        lambda number: decimal(Decimal(number))
-    ),
+    Kind.DECIMAL: st.decimals(
+        allow_nan=False, allow_infinity=False, places=3, min_value=-1000, max_value=1000
+    ).map(lambda number: decimal(Decimal(number))),
 }
 
 
 @st.composite
 def _keys(draw: st.DrawFn) -> tuple[KeySchema, tuple[Value, ...]]:
-    kinds = draw(st.lists(st.sampled_from(sorted(_values, key=lambda kind: kind.value)), min_size=1, max_size=4))
+    kinds = draw(
+        st.lists(st.sampled_from(sorted(_values, key=lambda kind: kind.value)), min_size=1, max_size=4)
+    )
     return schema(*kinds), tuple(draw(_values[kind]) for kind in kinds)
 
 

@@ -33,7 +33,9 @@ def test_spelling(attribute: str, name: str) -> None:
     assert unspelled(name) == attribute
 
 
-_pieces = st.sampled_from(["_", "x", "_x002D_", "_x005F_", "-", "0", "A", "_x0041_", "é", ".", "🙂", "PartitionKey"])
+_pieces = st.sampled_from(
+    ["_", "x", "_x002D_", "_x005F_", "-", "0", "A", "_x0041_", "é", ".", "🙂", "PartitionKey"]
+)
 _attributes = st.one_of(st.text(max_size=8), st.lists(_pieces, max_size=6).map("".join)).filter(
     lambda text: not any("\ud800" <= character <= "\udfff" for character in text)
 )

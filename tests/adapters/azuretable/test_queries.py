@@ -31,7 +31,17 @@ def ask(service: Service, **options: str) -> Reply:
 
 
 def test_order_is_that_of_partition_then_row_over_the_whole_table(people: Service) -> None:
-    unordered = [("b", "2"), ("a", "10"), ("A", "1"), ("a", "1"), ("a", ""), ("ä", "0"), ("b", "1"), ("", "9"), ("a", "2")]
+    unordered = [
+        ("b", "2"),
+        ("a", "10"),
+        ("A", "1"),
+        ("a", "1"),
+        ("a", ""),
+        ("ä", "0"),
+        ("b", "1"),
+        ("", "9"),
+        ("a", "2"),
+    ]
     fill(people, *unordered)
     assert keys_of(people.query("people")) == sorted(unordered)
 
@@ -46,7 +56,9 @@ def test_top_is_of_a_page_and_pages_go_on(people: Service) -> None:
     assert "x-ms-continuation-NextPartitionKey" not in dict(exact.headers)
 
 
-@pytest.mark.parametrize(("top", "status"), [("1", 200), ("1000", 200), ("1001", 400), ("-1", 400), ("x", 400), ("1.5", 400)])
+@pytest.mark.parametrize(
+    ("top", "status"), [("1", 200), ("1000", 200), ("1001", 400), ("-1", 400), ("x", 400), ("1.5", 400)]
+)
 def test_range_of_top(people: Service, top: str, status: int) -> None:
     assert ask(people, top=top).status == status
 
@@ -83,7 +95,11 @@ def test_tokens_that_are_none(people: Service, token: str) -> None:
 
 def test_a_partition_query_reads_its_partition_only(people: Service) -> None:
     fill(people, *((partition, str(row)) for partition in ("a", "ab", "b") for row in range(3)))
-    assert keys_of(people.query("people", filter="PartitionKey eq 'a'")) == [("a", "0"), ("a", "1"), ("a", "2")]
+    assert keys_of(people.query("people", filter="PartitionKey eq 'a'")) == [
+        ("a", "0"),
+        ("a", "1"),
+        ("a", "2"),
+    ]
 
 
 def test_prefix_of_a_partition_key(people: Service) -> None:
@@ -133,7 +149,9 @@ def test_selection(people: Service) -> None:
     assert {"PartitionKey", "RowKey", "a", "b"} <= set(entity)
 
 
-@pytest.mark.parametrize("option", ["$orderby=a", "$skip=1", "$count=true", "$expand=a", "$inlinecount=allpages"])
+@pytest.mark.parametrize(
+    "option", ["$orderby=a", "$skip=1", "$count=true", "$expand=a", "$inlinecount=allpages"]
+)
 def test_options_that_there_are_not(people: Service, option: str) -> None:
     assert code_of(people.send("GET", f"/people()?{option}")) == (501, "NotImplemented")
 
