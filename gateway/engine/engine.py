@@ -138,6 +138,12 @@ class Engine:
                 raise Unknowable("the connection was lost at COMMIT") from lost
             if not committed:
                 raise Retry("the connection was lost at COMMIT, which did not happen") from lost
+        except (GatewayError, Retry):
+            raise
+        except Exception as error:
+            # A value that the driver cannot take, or a defect of ours: the neighbours must not suffer from it.
+            log.exception("a list of writes failed")
+            raise DatabaseFailed(repr(error)) from error
         return batch.answers
 
     def _ask(self, transaction_id: str | None) -> bool | None:
