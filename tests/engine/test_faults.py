@@ -22,7 +22,7 @@ from gateway.model.updates import Current, Plus, SetTo
 from gateway.model.updates import Literal as Constant
 from gateway.model.values import decimal, text
 from gateway.model.writes import Replace, Write
-from gateway.store.databases import Database, PostgreSQL, SQLite, open_database
+from gateway.store.databases import Database, open_database
 from gateway.store.store import Store
 
 from tests.engine.conftest import Client, make_table
@@ -30,23 +30,14 @@ from tests.engine.conftest import Client, make_table
 INCREMENT = SetTo(("n",), Plus(Current(("n",)), Constant(decimal(1))))
 
 
-@pytest.fixture
-def sqlite(database: Database) -> SQLite:
-    if not isinstance(database, SQLite):
-        pytest.skip("about SQLite")
-    return database
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 
 
-@pytest.fixture
-def postgresql(database: Database) -> PostgreSQL:
-    if not isinstance(database, PostgreSQL):
-        pytest.skip("about PostgreSQL")
-    return database
-
-
-def test_a_full_disk_is_a_passing_failure(sqlite: SQLite, things: Client) -> None:
+@on_sqlite
+def test_a_full_disk_is_a_passing_failure(database: Database, things: Client) -> None:
     things.write(things.put("before"))
-    with sqlite.write() as session:
+    with database.write() as session:
         [(pages,)] = session.query("PRAGMA page_count")
         session.query(f"PRAGMA max_page_count = {pages + 8}")
     kept = 0
@@ -57,7 +48,7 @@ def test_a_full_disk_is_a_passing_failure(sqlite: SQLite, things: Client) -> Non
         kept += 1
     assert isinstance(answer, Busy)
     assert len(things.rows()) == 1 + kept
-    with sqlite.write() as session:
+    with database.write() as session:
         session.query("PRAGMA max_page_count = 1000000")
     things.write(things.put("after"))
     assert len(things.rows()) == 2 + kept
@@ -73,11 +64,12 @@ def test_only_the_group_that_the_database_refuses_fails(things: Client) -> None:
     assert [row.latest["p"].data for row in things.rows()] == ["a", "b", "c"]
 
 
+@on_postgresql
 def test_a_lock_holder_that_has_stopped_holds_up_only_what_it_holds(
-    postgresql: PostgreSQL, engine: Engine, things: Client
+    database: Database, engine: Engine, things: Client
 ) -> None:
     things.write(things.put("held", n=decimal(1)), things.put("free"))
-    url = make_url(postgresql.engine.url).set(drivername="postgresql").render_as_string(hide_password=False)
+    url = make_url(database.engine.url).set(drivername="postgresql").render_as_string(hide_password=False)
     with psycopg.connect(url) as holder:
         holder.execute("SELECT 1 FROM rows WHERE position('held'::bytea in partition) > 0 FOR UPDATE")
         answers: list[object] = []
@@ -159,8 +151,8 @@ class Proxy:
 
 
 @pytest.fixture
-def proxied(postgresql: PostgreSQL, tmp_path: Path) -> Iterator[tuple[Proxy, Engine]]:
-    url = make_url(postgresql.engine.url)
+def proxied(database: Database, tmp_path: Path) -> Iterator[tuple[Proxy, Engine]]:
+    url = make_url(database.engine.url)
     folder = url.query.get("host")
     if not isinstance(folder, str) or not folder.startswith("/"):
         pytest.skip("the proxy stands on the unix socket of a server of our own")
@@ -172,6 +164,7 @@ def proxied(postgresql: PostgreSQL, tmp_path: Path) -> Iterator[tuple[Proxy, Eng
     proxy.close()
 
 
+@on_postgresql
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_connection_cut_at_commit_never_applies_a_write_twice(
     proxied: tuple[Proxy, Engine], things: Client, when: str
@@ -190,6 +183,7 @@ def test_a_connection_cut_at_commit_never_applies_a_write_twice(
     assert things.rows()[0].latest["n"] == decimal(3)
 
 
+@on_postgresql
 def test_when_nobody_can_say_what_became_of_a_commit_the_client_is_told(
     proxied: tuple[Proxy, Engine], things: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,9 +197,10 @@ def test_when_nobody_can_say_what_became_of_a_commit_the_client_is_told(
     assert isinstance(answer, Unknowable)
 
 
-def test_a_lost_connection_is_made_anew(postgresql: PostgreSQL, things: Client) -> None:
+@on_postgresql
+def test_a_lost_connection_is_made_anew(database: Database, things: Client) -> None:
     things.write(things.put("a"))
-    url = make_url(postgresql.engine.url).set(drivername="postgresql").render_as_string(hide_password=False)
+    url = make_url(database.engine.url).set(drivername="postgresql").render_as_string(hide_password=False)
     with psycopg.connect(url, autocommit=True) as other:
         other.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
