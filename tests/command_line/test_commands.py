@@ -179,7 +179,7 @@ def test_a_built_wheel_in_an_empty_environment_migrates_serves_and_stops(tmp_pat
     subprocess.run([*install, str(wheel)], check=True)
     bare = {"PATH": str(python.parent), "HOME": str(folder)}
     listed = subprocess.run(
-        [python, "-c", _LIST_PACKAGES], check=True, capture_output=True, text=True, env=bare
+        [python, "-c", _LIST_PACKAGES], check=True, capture_output=True, text=True, cwd=folder, env=bare
     ).stdout
     assert listed.split() == ["adapters", "gateway", "migrations"]
     migrated = subprocess.run(
