@@ -157,10 +157,18 @@ def _key_schema(longest: int, typed: bool) -> Sequence:
 
 
 def _table_name(style: str) -> Text:
-    """A table's name where an item operation wants it: since 2024 an ARN does as well, and the minimum is 1."""
+    """A table's name where an item operation wants it. Since 2024 an ARN does as well, and the minimum that an empty name is
+    told is the ARN's; two characters are refused as ever (test_item.py test_item_operations_improper_named_table)."""
     if style == CLASSIC:
         return Text(pattern=_NAME_PATTERN, minimum=3, maximum=255)
-    return Text(pattern=_NAME_PATTERN, minimum=1, maximum=255, accepts="[a-zA-Z0-9_.-]*", instead=_TABLE_ARN)
+    return Text(
+        pattern=_NAME_PATTERN,
+        minimum=3,
+        maximum=255,
+        accepts="[a-zA-Z0-9_.-]*",
+        instead=_TABLE_ARN,
+        empty_minimum=1,
+    )
 
 
 def _structure(java: str, members: Members, required: Iterable[str] = ()) -> Structure:
