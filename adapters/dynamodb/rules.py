@@ -325,6 +325,7 @@ def transact_write(data: Input, style: str, good: bool) -> None:
     for action in data["TransactItems"]:
         if len(action) != 1:
             raise messages.refused("TransactWriteItems", "not-one-action", style)
+    payload = 0
     for action in data["TransactItems"]:
         [(kind, write)] = action.items()
         _parameters("TransactWriteItems", write, style, _EXPRESSIONS_OF[kind], ())
@@ -332,9 +333,14 @@ def transact_write(data: Input, style: str, good: bool) -> None:
             item = write["Item"] = values.item_of(write["Item"])
             if item.size_bytes > limits.ITEM_BYTES:
                 raise messages.refused("TransactWriteItems", "item-size", style)
+            payload += item.size_bytes
         else:
             _key("TransactWriteItems", write, style, good)
+            payload += values.measure_members(write["Key"])
         _placeholders("TransactWriteItems", write, style, good)
+        payload += values.measure_members(write.get("ExpressionAttributeValues", {}))
+    if payload > limits.TRANSACTION_BYTES:
+        raise messages.refused("TransactWriteItems", "payload-size", style)
 
 
 # Expressions and their placeholders

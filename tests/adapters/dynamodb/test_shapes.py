@@ -192,6 +192,21 @@ def test_a_hundred_actions_are_taken_and_one_more_is_not() -> None:
     assert "less than or equal to 100" in refusal("TransactWriteItems", {"TransactItems": actions})
 
 
+def test_transactions_of_four_megabytes_are_taken_and_one_byte_more_is_not() -> None:
+    """Only what the request itself carries counts (test_transact.py test_transact_write_items_delete_5MB)."""
+
+    def written(size: int) -> dict[str, Any]:
+        puts = []
+        while size > 0:
+            part = min(size, limits.ITEM_BYTES)
+            puts.append({"Put": {"TableName": "abc", "Item": {"a": {"S": "x" * (part - 1)}}}})
+            size -= part
+        return {"TransactItems": puts}
+
+    check("TransactWriteItems", written(limits.TRANSACTION_BYTES), LATEST)
+    assert "size cannot exceed 4 MB" in refusal("TransactWriteItems", written(limits.TRANSACTION_BYTES + 1))
+
+
 @pytest.mark.parametrize("operation", ["PutItem", "BatchWriteItem", "TransactWriteItems"])
 def test_an_item_of_409600_bytes_is_taken_and_one_byte_more_is_not(operation: str) -> None:
     def request(size: int) -> dict[str, Any]:
