@@ -93,6 +93,7 @@ _COMPARISON = _one_of(
     "GE",
     "CONTAINS",
 )
+_UPDATE_ACTION = _one_of("ADD", "PUT", "DELETE")
 _NAMES = Mapping(_TEXT)
 _ATTRIBUTES_TO_GET = Sequence(_TEXT, 1, 255)
 _EXPECTED = Mapping(
@@ -217,7 +218,7 @@ def _item_operations(table: Text) -> dict[str, Request]:
         "Key": ITEM,
         **conditional,
         "AttributeUpdates": Mapping(
-            Structure("AttributeValueUpdate", {"Action": _TEXT, "Value": AttributeValue()})
+            Structure("AttributeValueUpdate", {"Action": _UPDATE_ACTION, "Value": AttributeValue()})
         ),
         "UpdateExpression": _TEXT,
     }
