@@ -227,7 +227,8 @@ _BAD_KEYS = {
     "missing": _INVALID + "Missing the key {name} in the item",
     "kind": _INVALID + "Type mismatch for key {name} expected: {expected} actual: {actual}",
     "empty": _NOT_VALID + _EMPTY + "Key: {name}",
-    "index-kind": _INVALID + "Type mismatch for Index Key {name} Expected: {expected} Actual: {actual} IndexName: {index}",
+    "index-kind": _INVALID
+    + "Type mismatch for Index Key {name} Expected: {expected} Actual: {actual} IndexName: {index}",
     "index-empty": _NOT_VALID
     + "A value specified for a secondary index key is not supported. "
     + _EMPTY
@@ -242,7 +243,10 @@ def _bad_key(error: model.BadKey, operation: str) -> ServiceError:
     if column is not None:
         facts |= {"name": column.name, "expected": type_name(column.kind)}
     if actual is not None:
-        facts |= {"actual": type_name(actual.kind), "kind": "binary" if actual.kind is Kind.BYTES else "string"}
+        facts |= {
+            "actual": type_name(actual.kind),
+            "kind": "binary" if actual.kind is Kind.BYTES else "string",
+        }
     return validation(_BAD_KEYS[error.rule].format(**facts))
 
 
@@ -266,12 +270,9 @@ def _bad_operand(error: model.BadOperand, operation: str) -> ServiceError:
 
 
 def _number_out_of_range(error: model.NumberOutOfRange, operation: str) -> ServiceError:
-    match error.rule:
-        case "precision":
-            return validation(NUMBER_TOO_PRECISE)
-        case "underflow":
-            return validation(NUMBER_UNDERFLOW)
-    return validation(NUMBER_OVERFLOW)
+    """A result of arithmetic. One that needs too many digits is told as an overflow too (test_number.py
+    test_update_expression_plus_imprecise)."""
+    return validation(NUMBER_UNDERFLOW if error.rule == "underflow" else NUMBER_OVERFLOW)
 
 
 def _limit_exceeded(error: model.LimitExceeded, operation: str) -> ServiceError:

@@ -13,7 +13,8 @@ class Text:
     """A JSON string. Lengths are in characters.
 
     `pattern` is the regular expression that is told; `accepts`, if given, the one that is applied in its stead. A text
-    that `instead` matches whole (an ARN where a name is wanted) passes all other constraints by.
+    that `instead` matches whole (an ARN where a name is wanted) passes all other constraints by. `empty_minimum`: the
+    minimum that is told of an empty text, where it is not `minimum`.
     """
 
     enum: tuple[str, ...] = ()
@@ -22,6 +23,7 @@ class Text:
     maximum: int | None = None
     accepts: str = ""
     instead: str = ""
+    empty_minimum: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

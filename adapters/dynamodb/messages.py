@@ -108,6 +108,7 @@ _TEXTS: dict[str, str] = {
     "not-one-request": "Supplied AttributeValue has more than one datatypes set, "
     "must contain exactly one of the supported datatypes",
     "not-one-action": "TransactItems can only contain one of Check, Put, Update or Delete",
+    "payload-size": "Transaction payload size cannot exceed 4 MB",
     "duplicate-items": "Transaction request cannot include multiple operations on one item",
     # Tables
     "required": "The parameter '{name}' is required but was not present in the request",

@@ -280,7 +280,8 @@ def _broken_text(shape: Text, data: str) -> list[str]:
         broken.append(f"Member must satisfy enum value set: [{', '.join(shape.enum)}]")
     if shape.pattern and not re.fullmatch(shape.accepts or shape.pattern, data):
         broken.append(f"Member must satisfy regular expression pattern: {shape.pattern}")
-    return broken + _broken_bounds("length", len(data), shape.minimum, shape.maximum)
+    minimum = shape.minimum if data or shape.empty_minimum is None else shape.empty_minimum
+    return broken + _broken_bounds("length", len(data), minimum, shape.maximum)
 
 
 def _broken_bounds(what: str, data: Any, minimum: int | None, maximum: int | None) -> list[str]:

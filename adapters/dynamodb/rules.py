@@ -1,7 +1,7 @@
 """What the members of item requests mean together, as far as no table is needed to tell, in the service's order.
 
-Knows which parameters exclude each other, what legacy conditions may hold, and where in the order attribute values are
-looked at. Knows no grammar: expressions are parsed by whoever handles the request.
+Knows which parameters exclude each other, and where in the order attribute values and legacy parameters are looked at. Knows
+no grammar: expressions are parsed by whoever handles the request.
 
 Each rule gets (input, style, good). `good`: the attribute values of maps were checked by the quick engine already; then only
 those that it does not look at one by one are left. Order and texts: dynalite validations/*.js, protocols/dynamodb.md.
@@ -10,12 +10,10 @@ those that it does not look at one by one are left. Order and texts: dynalite va
 from __future__ import annotations
 
 import re
-from base64 import b64decode
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
-from adapters.dynamodb import limits, messages, values
+from adapters.dynamodb import legacy_rules, limits, messages, values
 from adapters.dynamodb.errors import ServiceError, validation
 from adapters.dynamodb.messages import CLASSIC
 from adapters.dynamodb.scalars import ValueRefused
@@ -57,14 +55,14 @@ def update_item(data: Input, style: str, good: bool) -> None:
     _key("UpdateItem", data, style, good)
     updates = data.get("AttributeUpdates")
     if updates:
-        with_frame("UpdateItem", style, lambda: _attribute_updates(updates, style))
+        with_frame("UpdateItem", style, lambda: legacy_rules.check_attribute_updates(updates))
     _finish_conditional("UpdateItem", data, style, good)
 
 
 def _finish_conditional(operation: str, data: Input, style: str, good: bool) -> None:
     if "Expected" in data:
         expected = data["Expected"]
-        with_frame(operation, style, lambda: _expected(expected, style))
+        with_frame(operation, style, lambda: legacy_rules.check_expected(expected, style))
     if "ConditionalOperator" in data:
         _conditional_operator(data, "Expected", style)
     _placeholders(operation, data, style, good)
@@ -89,34 +87,6 @@ def _key(operation: str, data: Input, style: str, good: bool) -> None:
         raise validation(text) from None
 
 
-def _attribute_updates(updates: Input, style: str) -> None:
-    for name, update in updates.items():
-        values.check_name(name)
-        value, action = update.get("Value"), update.get("Action")
-        if value is not None:
-            values.measure(value, 0)
-            [tag] = value
-            if action == "DELETE" and tag not in ("SS", "NS", "BS"):
-                raise _refused("update-delete-type", tag=tag)
-            if action == "ADD" and tag not in ("L", "SS", "NS", "BS", "N"):
-                raise _refused("update-add-type", tag=tag)
-        elif action != "DELETE":
-            raise _refused("update-needs-value")
-        if action not in (None, "PUT", "ADD", "DELETE"):
-            raise _bad_action(name, action, style)
-
-
-def _bad_action(name: str, action: str, style: str) -> ServiceError:
-    path = f"ttributeUpdates.{name}.member."
-    violation = messages.Violation(
-        "A" + path + "Action",
-        "a" + path + "action",
-        action,
-        "Member must satisfy enum value set: [ADD, PUT, DELETE]",
-    )
-    return messages.constraints("UpdateItem", [violation], style)
-
-
 # Reads
 
 
@@ -124,7 +94,7 @@ def get_item(data: Input, style: str, good: bool) -> None:
     """GetItem."""
     _parameters("GetItem", data, style, ("ProjectionExpression",), ("AttributesToGet",))
     _key("GetItem", data, style, good)
-    _attributes_to_get(data)
+    legacy_rules.check_attributes_to_get(data)
     _placeholders("GetItem", data, style, good)
 
 
@@ -136,7 +106,7 @@ def query(data: Input, style: str, good: bool) -> None:
     expressions = ("ProjectionExpression", "FilterExpression", "KeyConditionExpression")
     _parameters("Query", data, style, expressions, legacy)
     _legacy_conditions("Query", data, "QueryFilter", style)
-    _attributes_to_get(data)
+    legacy_rules.check_attributes_to_get(data)
     _start_key("Query", data, style, good)
     if "KeyConditions" not in data and "KeyConditionExpression" not in data:
         raise messages.refused("Query", "no-key-condition", style)
@@ -153,7 +123,7 @@ def scan(data: Input, style: str, good: bool) -> None:
     """Scan."""
     legacy = ("AttributesToGet", "ScanFilter", "ConditionalOperator")
     _parameters("Scan", data, style, ("ProjectionExpression", "FilterExpression"), legacy)
-    _attributes_to_get(data)
+    legacy_rules.check_attributes_to_get(data)
     _legacy_conditions("Scan", data, "ScanFilter", style)
     _start_key("Scan", data, style, good)
     _segments(data, style)
@@ -164,7 +134,7 @@ def scan(data: Input, style: str, good: bool) -> None:
 
 def _legacy_conditions(operation: str, data: Input, member: str, style: str) -> None:
     if member in data:
-        with_frame(operation, style, lambda: _conditions(data[member], style))
+        with_frame(operation, style, lambda: legacy_rules.check_conditions(data[member], style))
 
 
 def _conditional_operator(data: Input, partner: str, style: str) -> None:
@@ -201,18 +171,6 @@ def _select(operation: str, data: Input, style: str) -> None:
         raise messages.refused(operation, "select-projected", style)
 
 
-def _attributes_to_get(data: Input) -> None:
-    names = data.get("AttributesToGet")
-    if names is None:
-        return
-    seen = set()
-    for name in names:
-        values.check_name(name)
-        if name in seen:
-            raise _refused("duplicate-attribute", name=name)
-        seen.add(name)
-
-
 _UNFRAMED_START_KEY = re.compile(
     "contains duplicates|number set|numeric value|significant digits|number with magnitude"
 )
@@ -244,7 +202,7 @@ def batch_get(data: Input, style: str, good: bool) -> None:
         raise _too_long(f"RequestItems.{table}.member.Keys", limits.BATCH_GET_KEYS)
     for request in requests.values():
         _parameters("BatchGetItem", request, style, ("ProjectionExpression",), ("AttributesToGet",))
-        _attributes_to_get(request)
+        legacy_rules.check_attributes_to_get(request)
         _placeholders("BatchGetItem", request, style, good)
         if request.get("ProjectionExpression") == "":  # told before the keys are looked at
             raise messages.refused("BatchGetItem", "expression-empty", style, name="ProjectionExpression")
@@ -325,6 +283,7 @@ def transact_write(data: Input, style: str, good: bool) -> None:
     for action in data["TransactItems"]:
         if len(action) != 1:
             raise messages.refused("TransactWriteItems", "not-one-action", style)
+    payload = 0
     for action in data["TransactItems"]:
         [(kind, write)] = action.items()
         _parameters("TransactWriteItems", write, style, _EXPRESSIONS_OF[kind], ())
@@ -332,9 +291,14 @@ def transact_write(data: Input, style: str, good: bool) -> None:
             item = write["Item"] = values.item_of(write["Item"])
             if item.size_bytes > limits.ITEM_BYTES:
                 raise messages.refused("TransactWriteItems", "item-size", style)
+            payload += item.size_bytes
         else:
             _key("TransactWriteItems", write, style, good)
+            payload += values.measure_members(write["Key"])
         _placeholders("TransactWriteItems", write, style, good)
+        payload += values.measure_members(write.get("ExpressionAttributeValues", {}))
+    if payload > limits.TRANSACTION_BYTES:
+        raise messages.refused("TransactWriteItems", "payload-size", style)
 
 
 # Expressions and their placeholders
@@ -430,103 +394,6 @@ def _check_placeholder_value(operation: str, key: str, member: Any, style: str) 
         raise validation(messages.framed(operation, refusal.rule, text, style)) from None
 
 
-# Legacy conditions
-
-_ARGUMENTS: dict[str, Callable[[int], bool]] = {
-    **dict.fromkeys(
-        ("EQ", "NE", "LE", "LT", "GE", "GT", "CONTAINS", "NOT_CONTAINS", "BEGINS_WITH"),
-        lambda count: count == 1,
-    ),
-    "NULL": lambda count: count == 0,
-    "NOT_NULL": lambda count: count == 0,
-    "IN": lambda count: count >= 1,
-    "BETWEEN": lambda count: count == 2,
-}
-_SCALARS = frozenset({"S", "N", "B"})
-_TYPES = {
-    **dict.fromkeys(("LE", "LT", "GE", "GT", "IN", "BETWEEN"), _SCALARS),
-    "BEGINS_WITH": frozenset({"S", "B"}),
-}
-# Documents, BOOL and NULL came in 2014; the classic service took them for EQ and NE in Expected only.
-_CLASSIC_TYPES = {
-    **_TYPES,
-    **dict.fromkeys(("EQ", "NE"), _SCALARS | {"SS", "NS", "BS"}),
-    **dict.fromkeys(("CONTAINS", "NOT_CONTAINS"), _SCALARS),
-}
-_LATEST_TYPES = {
-    **_TYPES,
-    **dict.fromkeys(("CONTAINS", "NOT_CONTAINS"), _SCALARS | {"BOOL", "NULL"}),
-}
-
-
-def _conditions(conditions: Input, style: str) -> None:
-    """KeyConditions, QueryFilter and ScanFilter."""
-    for name, condition in conditions.items():
-        values.check_name(name)
-        operator = condition["ComparisonOperator"]
-        arguments = condition.get("AttributeValueList", [])
-        for argument in arguments:
-            values.measure(argument, 0)
-        _arguments(operator, arguments, _CLASSIC_TYPES if style == CLASSIC else _LATEST_TYPES)
-
-
-def _arguments(operator: str, arguments: list[Input], types: dict[str, frozenset[str]]) -> None:
-    if not _ARGUMENTS[operator](len(arguments)):
-        raise _refused("argument-count", operator=operator)
-    tags = [next(iter(argument)) for argument in arguments]
-    if len(set(tags)) > 1:
-        raise _refused("argument-types")
-    allowed = types.get(operator)
-    if allowed is not None:
-        for tag in tags:
-            if tag not in allowed:
-                raise _refused("argument-type", operator=operator, tag=tag)
-    if operator == "BETWEEN" and _sortable(arguments[0]) > _sortable(arguments[1]):
-        raise _refused("between-order")
-
-
-def _sortable(scalar: Input) -> Any:
-    [(tag, data)] = scalar.items()
-    return Decimal(data) if tag == "N" else b64decode(data) if tag == "B" else data
-
-
-def _expected(expected: Input, style: str) -> None:
-    for name, condition in expected.items():
-        values.check_name(name)
-        given = condition.get("Value")
-        arguments = condition.get("AttributeValueList")
-        if arguments is not None and given is not None:
-            raise _refused("value-and-list", name=name)
-        for argument in [given] if given is not None else arguments or []:
-            values.measure(argument, 0)
-        if "ComparisonOperator" in condition:
-            _expected_comparison(name, condition, style)
-        elif arguments is not None:
-            raise _refused("list-without-operator", name=name)
-        else:
-            exists = condition.get("Exists")
-            if exists is not False and given is None:
-                shown = "null" if exists is None else "true"
-                raise _refused("exists-without-value", exists=shown, name=name)
-            if exists is False and given is not None:
-                raise _refused("value-when-absent", name=name)
-
-
-def _expected_comparison(name: str, condition: Input, style: str) -> None:
-    operator = condition["ComparisonOperator"]
-    given = condition.get("Value")
-    arguments = condition.get("AttributeValueList")
-    if "Exists" in condition:
-        raise _refused("exists-and-operator", name=name)
-    if operator not in ("NULL", "NOT_NULL") and arguments is None and given is None:
-        raise _refused("operator-without-value", operator=operator, name=name)
-    _arguments(
-        operator,
-        [given] if given is not None else arguments or [],
-        _TYPES if style == CLASSIC else _LATEST_TYPES,
-    )
-
-
 # Raising
 
 
@@ -537,10 +404,6 @@ def with_frame(operation: str, style: str, look: Callable[[], object]) -> None:
     except ValueRefused as refusal:
         text = refusal.text(operation, style)
         raise validation(messages.framed(operation, refusal.rule, text, style)) from None
-
-
-def _refused(rule: str, **facts: Any) -> ServiceError:
-    return validation(messages.bare(rule, **facts))
 
 
 def _too_long(path: str, limit: int) -> ServiceError:

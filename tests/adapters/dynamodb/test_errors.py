@@ -102,3 +102,10 @@ def test_throttling_names_the_resource() -> None:
     assert error.extra["ThrottlingReasons"] == [
         {"reason": "TableWriteProvisionedThroughputExceeded", "resource": "arn:aws:dynamodb:r:1:table/t"}
     ]
+
+
+def test_arithmetic_beyond_38_digits_is_told_as_an_overflow() -> None:
+    for rule in ("precision", "overflow"):
+        message = from_gateway(model.NumberOutOfRange(rule), "UpdateItem").message
+        assert message is not None
+        assert message.startswith("Number overflow")

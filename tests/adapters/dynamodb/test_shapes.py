@@ -88,12 +88,12 @@ def test_key_conditions_may_go_with_other_expressions() -> None:
 # Limits
 
 
-@pytest.mark.parametrize("length", [1, 3, 255])
+@pytest.mark.parametrize("length", [3, 255])
 def test_table_names_of_item_operations_may_have(length: int) -> None:
     check("GetItem", {"TableName": "a" * length, "Key": {}}, LATEST)
 
 
-@pytest.mark.parametrize("length", [0, 256])
+@pytest.mark.parametrize("length", [0, 1, 2, 256])
 def test_table_names_of_item_operations_may_not_have(length: int) -> None:
     assert "Member must have length" in refusal("GetItem", {"TableName": "a" * length, "Key": {}})
 
@@ -190,6 +190,21 @@ def test_a_hundred_actions_are_taken_and_one_more_is_not() -> None:
     actions = [{"Delete": {"TableName": "abc", "Key": {"a": {"N": str(number)}}}} for number in range(101)]
     check("TransactWriteItems", {"TransactItems": actions[:100]}, LATEST)
     assert "less than or equal to 100" in refusal("TransactWriteItems", {"TransactItems": actions})
+
+
+def test_transactions_of_four_megabytes_are_taken_and_one_byte_more_is_not() -> None:
+    """Only what the request itself carries counts (test_transact.py test_transact_write_items_delete_5MB)."""
+
+    def written(size: int) -> dict[str, Any]:
+        puts = []
+        while size > 0:
+            part = min(size, limits.ITEM_BYTES)
+            puts.append({"Put": {"TableName": "abc", "Item": {"a": {"S": "x" * (part - 1)}}}})
+            size -= part
+        return {"TransactItems": puts}
+
+    check("TransactWriteItems", written(limits.TRANSACTION_BYTES), LATEST)
+    assert "size cannot exceed 4 MB" in refusal("TransactWriteItems", written(limits.TRANSACTION_BYTES + 1))
 
 
 @pytest.mark.parametrize("operation", ["PutItem", "BatchWriteItem", "TransactWriteItems"])
