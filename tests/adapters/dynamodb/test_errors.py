@@ -102,3 +102,15 @@ def test_throttling_names_the_resource() -> None:
     assert error.extra["ThrottlingReasons"] == [
         {"reason": "TableWriteProvisionedThroughputExceeded", "resource": "arn:aws:dynamodb:r:1:table/t"}
     ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("overflow", errors.NUMBER_OVERFLOW),
+        ("underflow", errors.NUMBER_UNDERFLOW),
+        ("precision", errors.NUMBER_OVERFLOW),  # test_number.py test_update_expression_plus_imprecise
+    ],
+)
+def test_arithmetic_out_of_range(rule: str, text: str) -> None:
+    assert from_gateway(model.NumberOutOfRange(rule), "UpdateItem").message == text
