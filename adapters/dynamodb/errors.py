@@ -227,8 +227,7 @@ _BAD_KEYS = {
     "missing": _INVALID + "Missing the key {name} in the item",
     "kind": _INVALID + "Type mismatch for key {name} expected: {expected} actual: {actual}",
     "empty": _NOT_VALID + _EMPTY + "Key: {name}",
-    "index-kind": _INVALID
-    + "Type mismatch for Index Key {name} Expected: {expected} Actual: {actual} IndexName: {index}",
+    "index-kind": _INVALID + "Type mismatch for Index Key {name} Expected: {expected} Actual: {actual} IndexName: {index}",
     "index-empty": _NOT_VALID
     + "A value specified for a secondary index key is not supported. "
     + _EMPTY
@@ -243,10 +242,7 @@ def _bad_key(error: model.BadKey, operation: str) -> ServiceError:
     if column is not None:
         facts |= {"name": column.name, "expected": type_name(column.kind)}
     if actual is not None:
-        facts |= {
-            "actual": type_name(actual.kind),
-            "kind": "binary" if actual.kind is Kind.BYTES else "string",
-        }
+        facts |= {"actual": type_name(actual.kind), "kind": "binary" if actual.kind is Kind.BYTES else "string"}
     return validation(_BAD_KEYS[error.rule].format(**facts))
 
 
@@ -270,8 +266,8 @@ def _bad_operand(error: model.BadOperand, operation: str) -> ServiceError:
 
 
 def _number_out_of_range(error: model.NumberOutOfRange, operation: str) -> ServiceError:
-    """A result of arithmetic. One that needs too many digits is told as an overflow too (test_number.py
-    test_update_expression_plus_imprecise)."""
+    """Of arithmetic. A result of too many digits is told as an overflow (test_number.py
+    test_update_expression_plus_imprecise, which calls it "clearly the wrong error message")."""
     return validation(NUMBER_UNDERFLOW if error.rule == "underflow" else NUMBER_OVERFLOW)
 
 

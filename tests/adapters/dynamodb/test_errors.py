@@ -104,8 +104,13 @@ def test_throttling_names_the_resource() -> None:
     ]
 
 
-def test_arithmetic_beyond_38_digits_is_told_as_an_overflow() -> None:
-    for rule in ("precision", "overflow"):
-        message = from_gateway(model.NumberOutOfRange(rule), "UpdateItem").message
-        assert message is not None
-        assert message.startswith("Number overflow")
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("overflow", errors.NUMBER_OVERFLOW),
+        ("underflow", errors.NUMBER_UNDERFLOW),
+        ("precision", errors.NUMBER_OVERFLOW),  # test_number.py test_update_expression_plus_imprecise
+    ],
+)
+def test_arithmetic_out_of_range(rule: str, text: str) -> None:
+    assert from_gateway(model.NumberOutOfRange(rule), "UpdateItem").message == text
