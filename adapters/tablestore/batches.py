@@ -12,11 +12,23 @@ from typing import Any
 
 from adapters.tablestore import keys, limits, selections
 from adapters.tablestore.calls import Call, Target, find_target, find_written
+from adapters.tablestore.capacity import cells_size
 from adapters.tablestore.errors import ServiceError, invalid, of
+from adapters.tablestore.lengths import check_request
 from adapters.tablestore.names import check_table_name
 from adapters.tablestore.plainbuffer import WireRow
 from adapters.tablestore.protocol import table_store_pb2 as messages
-from adapters.tablestore.rows import NO_VERSION, RowWrite, parse_delete, parse_put, parse_update, shown_row
+from adapters.tablestore.rows import (
+    NO_VERSION,
+    RowWrite,
+    checked_delete,
+    checked_put,
+    checked_update,
+    parse_delete,
+    parse_put,
+    parse_update,
+    shown_row,
+)
 from adapters.tablestore.transactions import get, stage
 from adapters.tablestore.values import key_value_shown
 from gateway.model.commands import Command, Exchange, Outcome, WriteGroup
@@ -26,11 +38,11 @@ from gateway.model.tables import Table
 _ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperationConflict"})
 """Errors found while parsing that are one row's own."""
 
-Parse = Callable[[Call, Table, bytes, Any], RowWrite]
-_PARSERS: dict[int, Parse] = {
-    messages.PUT: parse_put,
-    messages.UPDATE: parse_update,
-    messages.DELETE: parse_delete,
+Parse = Callable[[Call, Table, WireRow, Any], RowWrite]
+_KINDS: dict[int, tuple[Callable[[bytes], WireRow], Parse]] = {
+    messages.PUT: (checked_put, parse_put),
+    messages.UPDATE: (checked_update, parse_update),
+    messages.DELETE: (checked_delete, parse_delete),
 }
 
 
@@ -48,8 +60,8 @@ def batch_get_row(call: Call) -> Exchange:
     commands: list[Command] = []
     rows: list[tuple[Target, selections.Selection, int | ServiceError]] = []
     for table in tables:
+        selection = selections.parse(table, NO_VERSION)
         target = yield from find_target(call, table.table_name)
-        selection = selections.parse(target, table, NO_VERSION)
         for data in table.primary_key:
             try:
                 commands.append(_get(target, keys.decode(data)))
@@ -107,13 +119,15 @@ def batch_write_row(call: Call) -> Exchange:
         if not part.rows:
             check_table_name(part.table_name)
             raise invalid(f"No operation is specified for table: '{part.table_name}'.")
-    _check_size(message.tables)
     if message.is_atomic and message.transaction_id:
         raise invalid("Atomic batch write can not be used in a transaction.")
+    checked = [_checked(row) for table_part in message.tables for row in table_part.rows]
+    _check_size(checked)
+    wires = iter(checked)
     written: list[RowWrite | ServiceError] = []
     for table_part in message.tables:
         table = yield from find_written(call, table_part.table_name)
-        parsed = [_parsed(call, table, row.type, row) for row in table_part.rows]
+        parsed = [_parsed(call, table, next(wires), row) for row in table_part.rows]
         written += _checked_atomic(parsed) if message.is_atomic else parsed
     if message.is_atomic:
         results = yield from _write_together([len(part.rows) for part in message.tables], written)
@@ -136,15 +150,16 @@ def bulk_import(call: Call) -> Exchange:
         limits.BATCH_WRITE_ROWS_MAX,
         [(message.table_name, len(message.rows))],
     )
-    _check_size([message])
+    checked = [_checked(row) for row in message.rows]
+    _check_size(checked)
     table = yield from find_written(call, message.table_name)
     unconditional = messages.RowInBatchWriteRowRequest(
         type=messages.PUT, row_change=b"", condition=messages.Condition(row_existence=messages.IGNORE)
     )
     written: list[RowWrite | ServiceError] = []
-    for row in message.rows:
-        unconditional.row_change = row.row_change
-        written.append(_parsed(call, table, row.type, unconditional))
+    for row, wire in zip(message.rows, checked, strict=True):
+        unconditional.type = row.type
+        written.append(_parsed(call, table, wire, unconditional))
     results = yield from _write_each(written, "")
     answer = messages.BulkImportResponse(table_name=message.table_name)
     for row_write, result in zip(written, results, strict=True):
@@ -165,18 +180,19 @@ def _check_counts(nothing: str, most: int, tables: Sequence[tuple[str, int]]) ->
         raise invalid(f"Rows count exceeds the upper limit: {most}.")
 
 
-def _check_size(tables: Sequence[Any]) -> None:
-    size = sum(len(row.row_change) for table in tables for row in table.rows)
-    if size > limits.WRITE_MAX_BYTES:
-        raise invalid(
-            "The total data size of BatchWriteRow request exceeds the limit,"
-            f" limit size: {limits.WRITE_MAX_BYTES}, data size: {size}."
-        )
+def _checked(row: Any) -> WireRow:
+    check, _ = _KINDS[row.type]
+    return check(row.row_change)
 
 
-def _parsed(call: Call, table: Table, kind: int, row: Any) -> RowWrite | ServiceError:
+def _check_size(wires: Sequence[WireRow]) -> None:
+    check_request(sum(cells_size(wire.key) + cells_size(wire.cells) for wire in wires), "BatchWriteRow")
+
+
+def _parsed(call: Call, table: Table, wire: WireRow, row: Any) -> RowWrite | ServiceError:
+    _, parse = _KINDS[row.type]
     try:
-        return _PARSERS[kind](call, table, row.row_change, row)
+        return parse(call, table, wire, row)
     except ServiceError as error:
         if error.code in _ROW_CODES:
             return error

@@ -85,6 +85,9 @@ def of(error: GatewayError | ServiceError, style: str = "classic") -> ServiceErr
             return error
         case facts.ConditionFailed():
             return ServiceError("OTSConditionCheckFail", _condition_text(error, style))
+        case facts.TableBusy(state=state) if state.startswith("index "):
+            # A retry helps, so the code is one that clients repeat.
+            return ServiceError("OTSTableNotReady", "Disallow read index table in building base state")
         case facts.NotAuthenticated(rule=rule):
             return ServiceError(*_AUTHENTICATION.get(rule, ("OTSAuthFailed", rule.format(**error.facts))))
         case facts.LimitExceeded(what=what, limit=limit, actual=actual):

@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError, Message
 
 from adapters.tablestore import limits
 from adapters.tablestore.errors import invalid
+from adapters.tablestore.lengths import check_value
 from adapters.tablestore.names import check_column_asked
 from adapters.tablestore.plainbuffer import PlainBufferError, decode_value
 from adapters.tablestore.protocol import table_store_pb2 as messages
@@ -71,8 +72,6 @@ _CASTS = {
     messages.VT_BLOB: Kind.BYTES,
 }
 
-_NEST_MAX = 32  # a chain of NOTs deeper than this has more nodes than a filter may have
-
 
 @lru_cache(maxsize=512)
 def parse_filter(data: bytes) -> ReadFilter:
@@ -87,8 +86,8 @@ def parse_condition(data: bytes) -> Predicate:
 
 
 def _parse(data: bytes, may_paginate: bool) -> ReadFilter:
-    nodes = [0]
     top = _read(messages.Filter, data)
+    _count(top, [0], 0)
     if top.type == messages.FT_COLUMN_PAGINATION:
         if not may_paginate:
             raise invalid("ColumnPaginationFilter is not supported in condition.")
@@ -96,51 +95,51 @@ def _parse(data: bytes, may_paginate: bool) -> ReadFilter:
     if top.type == messages.FT_COMPOSITE_COLUMN_VALUE:
         composite = _read(messages.CompositeColumnValueFilter, top.filter)
         if may_paginate and composite.combinator == messages.LO_AND and len(composite.sub_filters) > 1:
-            return _with_pagination(composite, nodes)
-    return ReadFilter(_predicate(top, nodes, 0), None)
+            return _with_pagination(composite)
+    return ReadFilter(_predicate(top), None)
 
 
-def _with_pagination(composite: messages.CompositeColumnValueFilter, nodes: list[int]) -> ReadFilter:
+def _with_pagination(composite: messages.CompositeColumnValueFilter) -> ReadFilter:
     """An AND, of whose parts one may be a pagination: that one concerns the columns of the rows that the rest lets pass."""
-    _count(nodes)
     pagination = None
     parts = []
     for part in composite.sub_filters:
         if part.type == messages.FT_COLUMN_PAGINATION and pagination is None:
             pagination = _pagination(part.filter)
         else:
-            parts.append(_predicate(part, nodes, 1))
+            parts.append(_predicate(part))
     return ReadFilter(And(tuple(parts)) if len(parts) > 1 else parts[0], pagination)
 
 
-def _predicate(node: messages.Filter, nodes: list[int], depth: int) -> Predicate:
-    _count(nodes)
+def _count(node: messages.Filter, nodes: list[int], depth: int) -> None:
+    """Refuse what is too large before anything else about it is judged (aliyun-tablestore-java-sdk,
+    model/UnifiedFilterRestrictionAndParamCheckingTest)."""
+    nodes[0] += 1
+    if nodes[0] > limits.FILTER_NODES_MAX or depth > limits.FILTER_NODES_MAX:
+        raise invalid(f"The count of filter exceeds the max: {limits.FILTER_NODES_MAX}.")
+    if node.type == messages.FT_COMPOSITE_COLUMN_VALUE:
+        for part in _read(messages.CompositeColumnValueFilter, node.filter).sub_filters:
+            _count(part, nodes, depth + 1)
+
+
+def _predicate(node: messages.Filter) -> Predicate:
     if node.type == messages.FT_SINGLE_COLUMN_VALUE:
         return _single(_read(messages.SingleColumnValueFilter, node.filter))
-    if node.type == messages.FT_COMPOSITE_COLUMN_VALUE and depth < _NEST_MAX:
-        return _composite(_read(messages.CompositeColumnValueFilter, node.filter), nodes, depth)
     if node.type == messages.FT_COMPOSITE_COLUMN_VALUE:
-        raise invalid(f"The count of filter exceeds the max: {limits.FILTER_NODES_MAX}.")
+        return _composite(_read(messages.CompositeColumnValueFilter, node.filter))
     raise invalid("ColumnPaginationFilter can not be combined with other filters.")
 
 
-def _count(nodes: list[int]) -> None:
-    nodes[0] += 1
-    if nodes[0] > limits.FILTER_NODES_MAX:
-        raise invalid(f"The count of filter exceeds the max: {limits.FILTER_NODES_MAX}.")
-
-
-def _composite(composite: messages.CompositeColumnValueFilter, nodes: list[int], depth: int) -> Predicate:
+def _composite(composite: messages.CompositeColumnValueFilter) -> Predicate:
     count = len(composite.sub_filters)
     if composite.combinator == messages.LO_NOT:
         if count != 1:
             raise invalid("Invalid NOT operator: the number of sub-filters must be 1.")
-        return Not(_predicate(composite.sub_filters[0], nodes, depth + 1))
-    name = "AND" if composite.combinator == messages.LO_AND else "OR"
+        return Not(_predicate(composite.sub_filters[0]))
     if count < 2:
-        raise invalid(f"Invalid {name} operator: the number of sub-filters must be more than 1.")
-    parts = tuple(_predicate(part, nodes, depth + 1) for part in composite.sub_filters)
-    return And(parts) if name == "AND" else Or(parts)
+        raise invalid("Invalid AND/OR operator: the number of sub-filters must be more than 1.")
+    parts = tuple(_predicate(part) for part in composite.sub_filters)
+    return And(parts) if composite.combinator == messages.LO_AND else Or(parts)
 
 
 def _single(node: messages.SingleColumnValueFilter) -> Predicate:
@@ -155,7 +154,7 @@ def _single(node: messages.SingleColumnValueFilter) -> Predicate:
         return exists
     if node.comparator == messages.CT_NOT_EXIST:
         return Not(exists)
-    compare = _compare(column, _COMPARISONS[node.comparator], _constant(node.column_value))
+    compare = _compare(column, _COMPARISONS[node.comparator], _constant(node))
     if node.filter_if_missing:
         return And((exists, compare))
     return Or((Not(exists), compare))
@@ -183,13 +182,14 @@ def _extracted(column: Operand, rule: messages.ValueTransferRule) -> Operand:
         raise invalid(f"Invalid regex: '{rule.regex[:100]}'.") from None
 
 
-def _constant(data: bytes) -> Value:
+def _constant(node: messages.SingleColumnValueFilter) -> Value:
     try:
-        value = decode_value(data)
+        value = decode_value(node.column_value)
     except PlainBufferError as error:
         raise invalid(f"Invalid column value of filter: {error}.") from None
     if not isinstance(value, Value):
         raise invalid("Invalid column value of filter.")
+    check_value(node.column_name, value)
     return value
 
 

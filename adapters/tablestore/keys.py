@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from adapters.tablestore import limits
 from adapters.tablestore.calls import Target
 from adapters.tablestore.errors import ServiceError, invalid
+from adapters.tablestore.lengths import check_key_value
 from adapters.tablestore.plainbuffer import Bound, Datum, PlainBufferError, WireCell, WireRow, decode_row
 from adapters.tablestore.values import TYPE_NAMES, key_kind_shown, key_value_shown, key_value_stored
 from gateway.model.commands import PageLimits, Read
@@ -27,7 +27,7 @@ from gateway.model.keys import (
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
 from gateway.model.tables import Table
-from gateway.model.values import Kind, Value, size_bytes
+from gateway.model.values import Kind, Value
 
 KEY_TYPES = frozenset({Kind.INT64, Kind.TEXT, Kind.BYTES})
 
@@ -46,7 +46,7 @@ def key_of(table: Table, cells: Sequence[WireCell], may_draw: bool = False) -> K
     Raises ServiceError.
     """
     for cell in cells:
-        _check_value(cell, may_draw)
+        check_value(cell, may_draw)
     columns = table.key_schema.columns
     _check_columns(columns, cells, may_draw)
     values = tuple(_stored(column, cell.value) for column, cell in zip(columns, cells, strict=True))
@@ -67,8 +67,8 @@ def _stored(column: KeyColumn, value: Datum | None) -> Datum:
     return stored
 
 
-def _check_value(cell: WireCell, may_draw: bool) -> None:
-    """What is wrong with a key value whatever the table."""
+def check_value(cell: WireCell, may_draw: bool) -> None:
+    """Raises ServiceError for what is wrong with a key value whatever the table."""
     value = cell.value
     if isinstance(value, Bound):
         raise invalid(f"VT_{value.name} is an invalid type for the primary key.")
@@ -80,18 +80,7 @@ def _check_value(cell: WireCell, may_draw: bool) -> None:
         raise invalid(f"Invalid primary key column: '{cell.name}'.")
     if value.kind not in KEY_TYPES:
         raise invalid(f"{TYPE_NAMES[value.kind]} is an invalid type for the primary key.")
-    check_length(cell.name, value)
-
-
-def check_length(name: str, value: Value) -> None:
-    """Raises ServiceError for a key value that is too long."""
-    if value.kind is not Kind.INT64 and len(value.data) * 4 > limits.KEY_VALUE_MAX_BYTES:
-        size = size_bytes(value)
-        if size > limits.KEY_VALUE_MAX_BYTES:
-            raise invalid(
-                f"The length of primary key column: '{name}' exceeds the MaxLength:{limits.KEY_VALUE_MAX_BYTES}"
-                f" with CurrentLength:{size}."
-            )
+    check_key_value(cell.name, value)
 
 
 def _check_columns(columns: Sequence[KeyColumn], cells: Sequence[WireCell], may_draw: bool) -> None:
@@ -123,7 +112,7 @@ def partition_of(table: Table, cells: Sequence[WireCell]) -> bytes:
     """The partition that a key of one column names, for a local transaction. Raises ServiceError."""
     if len(cells) != 1:
         raise invalid("StartLocalTransaction support only one primary key.")
-    _check_value(cells[0], may_draw=False)
+    check_value(cells[0], may_draw=False)
     columns = table.key_schema.columns[:1]
     _check_columns(columns, cells, may_draw=False)
     value = _stored(columns[0], cells[0].value)
@@ -140,7 +129,7 @@ def bound_of(target: Target, data: bytes) -> tuple[Position, tuple[Datum, ...]]:
     cells = decode(data).key
     for cell in cells:
         if not isinstance(cell.value, Bound):
-            _check_value(cell, may_draw=False)
+            check_value(cell, may_draw=False)
     _check_columns(target.key, cells, may_draw=False)
     values = {
         column.name: _stored(column, cell.value) for column, cell in zip(target.key, cells, strict=True)
@@ -151,7 +140,7 @@ def bound_of(target: Target, data: bytes) -> tuple[Position, tuple[Datum, ...]]:
 def index_get(target: Target, cells: Sequence[WireCell]) -> Read:
     """The command that reads the one row of an index with a key. Raises ServiceError."""
     for cell in cells:
-        _check_value(cell, may_draw=False)
+        check_value(cell, may_draw=False)
     _check_columns(target.key, cells, may_draw=False)
     values = {
         column.name: _stored(column, cell.value) for column, cell in zip(target.key, cells, strict=True)

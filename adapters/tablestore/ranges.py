@@ -19,7 +19,6 @@ from adapters.tablestore.selections import Selection
 from adapters.tablestore.transactions import read
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Page, PageLimits, Read
-from gateway.model.predicates import And, Exists, Or
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
 
@@ -30,16 +29,16 @@ NO_MATRIX_COLUMN = "DBT_SIMPLE_ROW_MATRIX need at least one column to get."
 def get_range(call: Call) -> Exchange:
     """GetRange."""
     message = call.message
-    target = yield from find_target(call, message.table_name)
     if message.time_range.HasField("specific_time") and message.HasField("max_versions"):
         raise invalid("The max versions and the specific time can not be set at the same time.")
-    selection = selections.parse(target, message, NO_VERSION)
+    selection = selections.parse(message, NO_VERSION)
     if message.HasField("limit") and message.limit <= 0:
         raise invalid("The limit must be greater than 0.")
     is_matrix = message.data_block_type_hint == messages.DBT_SIMPLE_ROW_MATRIX
     if is_matrix and not message.columns_to_get:
         raise invalid(NO_MATRIX_COLUMN)
     reverse = message.direction == messages.BACKWARD
+    target = yield from find_target(call, message.table_name)
     command = _page_of(target, selection, message, reverse)
     page: Page = yield from one(read(command, message.transaction_id))
     key_names = None if message.return_entire_primary_keys else frozenset(message.columns_to_get)
@@ -61,15 +60,12 @@ def get_range(call: Call) -> Exchange:
 def bulk_export(call: Call) -> Exchange:
     """BulkExport: the newest versions of a range, forward, as a matrix unless asked otherwise."""
     message = call.message
-    target = yield from find_target(call, message.table_name)
     names = frozenset(message.columns_to_get)
     is_matrix = message.data_block_type_hint == messages.DBT_SIMPLE_ROW_MATRIX
     if is_matrix and not names:
         raise invalid(NO_MATRIX_COLUMN)
-    predicate = parse_filter(message.filter).predicate
-    if names and names.isdisjoint(target.key_names):
-        predicate = And((Or(tuple(Exists((name,)) for name in sorted(names))), predicate))
-    selection = selections.everything(names, predicate)
+    selection = selections.everything(names, parse_filter(message.filter).predicate)
+    target = yield from find_target(call, message.table_name)
     page: Page = yield from one(_page_of(target, selection, message, reverse=False))
     answer = messages.BulkExportResponse(
         consumed=capacity.of_read(page.scanned_bytes),
@@ -107,7 +103,7 @@ def _page_of(target: Target, selection: Selection, message: Any, reverse: bool) 
         page_limits,
         target.index,
         reverse,
-        selection.predicate,
+        selection.wanted(target),
         whole_rows=True,
         cut=selection.cutter(target),
     )

@@ -11,6 +11,7 @@ from adapters.tablestore import capacity, keys, limits, selections
 from adapters.tablestore.calls import Call, Target, find_target, find_written
 from adapters.tablestore.errors import CONDITION_FAILED, ServiceError, invalid
 from adapters.tablestore.filters import parse_condition
+from adapters.tablestore.lengths import check_request, check_value
 from adapters.tablestore.names import check_column_name
 from adapters.tablestore.options import allows_update, stamp_deviation_s
 from adapters.tablestore.plainbuffer import HEADER, Operation, WireCell, WireRow, encode_row, row_bytes
@@ -24,7 +25,7 @@ from gateway.model.predicates import ALWAYS, And, Not, Predicate, RowExists
 from gateway.model.rows import Cell, Contents, Row
 from gateway.model.tables import Table
 from gateway.model.updates import Action, DeleteCell, DeleteCells, Increment, PutCell
-from gateway.model.values import Kind, Value, size_bytes
+from gateway.model.values import Kind, Value
 from gateway.model.writes import Change, Edit, Remove, Replace, Write
 
 NO_VERSION = "No version condition is specified while querying row."
@@ -39,9 +40,9 @@ ROW_MISSING = Not(ROW_EXISTS)
 def get_row(call: Call) -> Exchange:
     """GetRow: the row as asked for, or zero bytes where there is none."""
     message = call.message
-    target = yield from find_target(call, message.table_name)
-    selection = selections.parse(target, message, NO_VERSION)
+    selection = selections.parse(message, NO_VERSION)
     wire = keys.decode(message.primary_key)
+    target = yield from find_target(call, message.table_name)
     row = yield from read_row(call, target, wire, message.transaction_id)
     row_data, consumed = shown_row(target, selection, row)
     return messages.GetRowResponse(consumed=consumed, row=row_data)
@@ -64,7 +65,7 @@ def shown_row(
         return b"", capacity.of_read(0)
     seen = selection.cutter(target)(row)
     consumed = capacity.of_read(seen.size_bytes)
-    if not selection.shows(seen):
+    if not selection.shows(target, seen):
         return b"", consumed
     return HEADER + row_bytes(selection.wire_row(target, seen)), consumed
 
@@ -103,8 +104,9 @@ class RowWrite:
 def put_row(call: Call) -> Exchange:
     """PutRow: the row is exactly what the request says."""
     message = call.message
+    wire = checked_put(message.row)
     table = yield from find_written(call, message.table_name)
-    written = parse_put(call, table, message.row, message)
+    written = parse_put(call, table, wire, message)
     outcome = yield from _write(call, written)
     return messages.PutRowResponse(consumed=written.consumed, row=written.returned(outcome))
 
@@ -112,8 +114,9 @@ def put_row(call: Call) -> Exchange:
 def update_row(call: Call) -> Exchange:
     """UpdateRow: cells are put, deleted and incremented in the order given."""
     message = call.message
+    wire = checked_update(message.row_change)
     table = yield from find_written(call, message.table_name)
-    written = parse_update(call, table, message.row_change, message)
+    written = parse_update(call, table, wire, message)
     outcome = yield from _write(call, written)
     return messages.UpdateRowResponse(consumed=written.consumed, row=written.returned(outcome))
 
@@ -121,8 +124,9 @@ def update_row(call: Call) -> Exchange:
 def delete_row(call: Call) -> Exchange:
     """DeleteRow: nothing is left; deleting what is not there is fine unless the condition minds."""
     message = call.message
+    wire = checked_delete(message.primary_key)
     table = yield from find_written(call, message.table_name)
-    written = parse_delete(call, table, message.primary_key, message)
+    written = parse_delete(call, table, wire, message)
     outcome = yield from _write(call, written)
     return messages.DeleteRowResponse(consumed=written.consumed, row=written.returned(outcome))
 
@@ -133,28 +137,61 @@ def _write(call: Call, written: RowWrite) -> Exchange:
     return outcome
 
 
-def parse_put(call: Call, table: Table, data: bytes, message: Any) -> RowWrite:
-    """A put of the row in `data`; `message` carries condition and return_content. Raises ServiceError."""
-    wire = _decoded(data, "PutRow")
-    key = keys.key_of(table, wire.key, may_draw=True)
-    _check_columns(call, table, wire.cells)
+# First what is wrong with a row whatever its table; the service says that before it looks for one
+# (aliyun-tablestore-java-sdk, functiontest/RestrictedItemTest, testCase12).
+
+
+def checked_put(data: bytes) -> WireRow:
+    """The row of a put. Raises ServiceError."""
+    wire = _checked(data, "PutRow")
     for cell in wire.cells:
         if cell.operation is not None or not isinstance(cell.value, Value):
             raise invalid(f"The value of column '{cell.name}' is missing.")
-    change = Replace(_contents(call, table, key, wire.cells))
-    return _row_write(table, key, wire, change, message)
+    return wire
 
 
-def parse_update(call: Call, table: Table, data: bytes, message: Any) -> RowWrite:
-    """An update by the cells in `data`. Raises ServiceError."""
-    wire = _decoded(data, "UpdateRow")
-    key = keys.key_of(table, wire.key, may_draw=True)
-    _refuse_absent(message.condition)
-    if not allows_update(table):
-        raise invalid("Can not update row when allow update is false.")
+def checked_update(data: bytes) -> WireRow:
+    """The cells of an update. Raises ServiceError."""
+    wire = _checked(data, "UpdateRow")
     if not wire.cells:
         raise invalid("Attribute column is missing.")
-    _check_columns(call, table, wire.cells)
+    return wire
+
+
+def checked_delete(data: bytes) -> WireRow:
+    """The key of a delete. Raises ServiceError."""
+    wire = keys.decode(data)
+    for cell in wire.key:
+        keys.check_value(cell, may_draw=False)
+    return wire._replace(cells=())
+
+
+def _checked(data: bytes, operation: str) -> WireRow:
+    wire = keys.decode(data)
+    for cell in wire.key:
+        keys.check_value(cell, may_draw=True)
+    _check_columns(wire.cells)
+    if len(data) > limits.WRITE_MAX_BYTES:
+        check_request(capacity.cells_size(wire.key) + capacity.cells_size(wire.cells), operation)
+    return wire
+
+
+# Then what is wrong with it in its table.
+
+
+def parse_put(call: Call, table: Table, wire: WireRow, message: Any) -> RowWrite:
+    """A put of a row that has been checked; `message` carries condition and return_content. Raises ServiceError."""
+    key = keys.key_of(table, wire.key, may_draw=True)
+    _check_against(call, table, wire.cells)
+    return _row_write(table, key, wire, Replace(_contents(call, table, key, wire.cells)), message)
+
+
+def parse_update(call: Call, table: Table, wire: WireRow, message: Any) -> RowWrite:
+    """An update by cells that have been checked. Raises ServiceError."""
+    key = keys.key_of(table, wire.key, may_draw=True)
+    _check_against(call, table, wire.cells)
+    if not allows_update(table):
+        raise invalid("Can not update row when allow update is false.")
     actions = tuple(_action(cell) for cell in wire.cells)
     incremented = [action.name for action in actions if isinstance(action, Increment)]
     if incremented and len({cell.name for cell in wire.cells}) < len(wire.cells):
@@ -162,16 +199,16 @@ def parse_update(call: Call, table: Table, data: bytes, message: Any) -> RowWrit
         for name in incremented:
             if names.count(name) > 1:
                 raise invalid(f"Column '{name}' can not be incremented and changed in one request.")
+    _refuse_absent(message.condition)
     may_create = any(isinstance(action, PutCell | Increment) for action in actions)
     return _row_write(table, key, wire, Edit(actions, may_create), message)
 
 
-def parse_delete(call: Call, table: Table, data: bytes, message: Any) -> RowWrite:
-    """A delete of the row whose key is in `data`. Raises ServiceError."""
-    wire = _decoded(data, "DeleteRow")
+def parse_delete(call: Call, table: Table, wire: WireRow, message: Any) -> RowWrite:
+    """A delete of the row with a key that has been checked. Raises ServiceError."""
     key = keys.key_of(table, wire.key)
     _refuse_absent(message.condition)
-    return _row_write(table, key, wire._replace(cells=()), Remove(), message)
+    return _row_write(table, key, wire, Remove(), message)
 
 
 def _row_write(table: Table, key: Key, wire: WireRow, change: Change, message: Any) -> RowWrite:
@@ -210,57 +247,36 @@ def _refuse_absent(condition: messages.Condition) -> None:
         raise ServiceError("OTSConditionCheckFail", CONDITION_FAILED)
 
 
-def _decoded(data: bytes, operation: str) -> WireRow:
-    if len(data) > limits.WRITE_MAX_BYTES:
-        raise invalid(
-            f"The total data size of {operation} request exceeds the limit, limit size: {limits.WRITE_MAX_BYTES},"
-            f" data size: {len(data)}."
-        )
-    return keys.decode(data)
-
-
-def _check_columns(call: Call, table: Table, cells: Sequence[WireCell]) -> None:
-    """Attribute cells: how many, their names, lengths and stamps."""
+def _check_columns(cells: Sequence[WireCell]) -> None:
+    """Attribute cells whatever their table: how many, their names, lengths and stamps."""
     if len(cells) > limits.COLUMNS_MAX:
         raise invalid(
             "The number of attribute columns exceeds the limit,"
             f" limit count: {limits.COLUMNS_MAX}, column count: {len(cells)}."
         )
-    key_names = table.key_schema.names
-    for name, value, stamp_ms, operation in cells:
+    for name, value, stamp_ms, _ in cells:
         check_column_name(name)
-        if name in key_names:
-            raise invalid(f"Duplicated attribute column name with primary key column: '{name}'.")
         if isinstance(value, Value):
-            if (value.kind is Kind.TEXT or value.kind is Kind.BYTES) and len(
-                value.data
-            ) * 4 > limits.VALUE_MAX_BYTES:
-                _check_length(name, value)
+            check_value(name, value)
         elif value is not None:
             raise invalid(f"The type of column '{name}' is invalid.")
+        if stamp_ms is not None and not 0 <= stamp_ms < limits.STAMP_END_MS:
+            raise invalid("Timestamp must be in range [0, INT64_MAX/1000).")
+
+
+def _check_against(call: Call, table: Table, cells: Sequence[WireCell]) -> None:
+    """Attribute cells against their table: no key columns, and no stamps too far from now for its options."""
+    key_names = table.key_schema.names
+    for name, _, stamp_ms, operation in cells:
+        if name in key_names:
+            raise invalid(f"Duplicated attribute column name with primary key column: '{name}'.")
         if stamp_ms is not None and operation is not Operation.DELETE_ONE:
-            check_stamp(call, table, stamp_ms)
-
-
-def _check_length(name: str, value: Value) -> None:
-    size = size_bytes(value)
-    if size > limits.VALUE_MAX_BYTES:
-        raise invalid(
-            f"The length of attribute column: '{name}' exceeds the MaxLength:{limits.VALUE_MAX_BYTES}"
-            f" with CurrentLength:{size}."
-        )
-
-
-def check_stamp(call: Call, table: Table, stamp_ms: int) -> None:
-    """Raises ServiceError for a stamp that is no stamp, or too far from now for the table's options."""
-    if not 0 <= stamp_ms < limits.STAMP_END_MS:
-        raise invalid("Timestamp must be in range [0, INT64_MAX/1000).")
-    deviation_s = stamp_deviation_s(table)
-    if abs(stamp_ms - call.now_ms) > deviation_s * 1000:
-        raise invalid(
-            f"The timestamp of column must be within the deviation of {deviation_s} seconds around the current time,"
-            f" timestamp: {stamp_ms}."
-        )
+            deviation_s = stamp_deviation_s(table)
+            if abs(stamp_ms - call.now_ms) > deviation_s * 1000:
+                raise invalid(
+                    f"The timestamp of column must be within {deviation_s} seconds of the current time,"
+                    f" timestamp: {stamp_ms}."
+                )
 
 
 def _contents(call: Call, table: Table, key: Key, cells: Sequence[WireCell]) -> Contents:

@@ -73,9 +73,18 @@ class Selection:
 
         return cut
 
-    def shows(self, row: Row) -> bool:
+    def wanted(self, target: Target) -> Predicate:
+        """Which rows are returned, once they have been cut: those that pass the filter, and have one at least of the
+        columns asked for."""
+        if not self.columns or not self.columns.isdisjoint(target.key_names):
+            return self.predicate
+        parts: list[Predicate] = [Exists((name,)) for name in sorted(self.columns)]
+        has_one = parts[0] if len(parts) == 1 else Or(tuple(parts))
+        return has_one if self.predicate is ALWAYS else And((has_one, self.predicate))
+
+    def shows(self, target: Target, row: Row) -> bool:
         """Whether a row that has been cut is returned."""
-        return self.predicate is ALWAYS or holds(self.predicate, row)
+        return holds(self.wanted(target), row)
 
     def page(self, row: Row) -> dict[str, tuple[Cell, ...]]:
         """The cells of a row that has been cut which are on the page of columns asked for."""
@@ -98,21 +107,19 @@ class Selection:
         return WireRow(key, cells)
 
 
-def parse(target: Target, message: Any, no_version_text: str) -> Selection:
+def parse(message: Any, no_version_text: str) -> Selection:
     """The selection of a GetRow, BatchGetRow table or GetRange. Raises ServiceError; `no_version_text`: for a request that
     says nothing of versions."""
-    window = _window(message, no_version_text)
     names = _columns(message.columns_to_get)
     read_filter = parse_filter(message.filter)
-    predicate = read_filter.predicate
-    if names and names.isdisjoint(target.key_names):
-        # A row that has none of the columns asked for is not returned.
-        has_one: Predicate = Or(tuple(Exists((name,)) for name in sorted(names)))
-        if len(names) == 1:
-            has_one = Exists((next(iter(names)),))
-        predicate = has_one if predicate is ALWAYS else And((has_one, predicate))
+    window = _window(message, no_version_text)
     return Selection(
-        names, window, message.start_column, message.end_column, predicate, read_filter.pagination
+        names,
+        window,
+        message.start_column,
+        message.end_column,
+        read_filter.predicate,
+        read_filter.pagination,
     )
 
 

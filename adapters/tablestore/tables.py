@@ -14,6 +14,7 @@ from adapters.tablestore.names import check_column_name, check_table_name
 from adapters.tablestore.options import DIALECT, Options
 from adapters.tablestore.plainbuffer import (
     Bound,
+    Datum,
     PlainBufferError,
     WireCell,
     WireRow,
@@ -21,12 +22,12 @@ from adapters.tablestore.plainbuffer import (
     encode_row,
 )
 from adapters.tablestore.protocol import table_store_pb2 as messages
-from adapters.tablestore.values import KEY_KINDS, key_type
+from adapters.tablestore.values import INT64_MAX, INT64_MIN, KEY_KINDS, key_type
 from gateway.engine.engine import one
 from gateway.model.commands import AlterTable, CreateTable, DropTable, Exchange, ListTables
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.tables import Rules, Table
-from gateway.model.values import Value
+from gateway.model.values import Kind, Value
 
 
 def create_table(call: Call) -> Exchange:
@@ -105,8 +106,13 @@ def _encryption(asked: messages.SSESpecification) -> dict[str, object]:
     }
 
 
-def _splits(ranges: Iterable[messages.PartitionRange], schema: KeySchema) -> tuple[str, ...]:
-    """Where a table is asked to be split, from ranges that cover it. Kept and reported; it means nothing here."""
+def _splits(ranges: Sequence[messages.PartitionRange], schema: KeySchema) -> tuple[str, ...]:
+    """Where a table is asked to be split, from ranges that cover it. Kept and reported; it means nothing here.
+
+    Source of the texts: aliyun-tablestore-java-sdk, functiontest/SplitPointTest.
+    """
+    if len(ranges) > limits.PARTITIONS_MAX:
+        raise invalid(f"The count of partitions cannot be greater than {limits.PARTITIONS_MAX}")
     points = []
     first, *rest = schema.columns
     for bounds in ranges:
@@ -115,12 +121,22 @@ def _splits(ranges: Iterable[messages.PartitionRange], schema: KeySchema) -> tup
         except PlainBufferError as error:
             raise invalid(f"Invalid partition range: {error}.") from None
         for value in (begin, end):
-            if not isinstance(value, Bound) and not (isinstance(value, Value) and value.kind is first.kind):
-                raise invalid("The type of partition range does not match the first primary key column.")
+            if not isinstance(value, Bound):
+                _check_split(value, first)
         if isinstance(begin, Value):
             key = [WireCell(first.name, begin), *(WireCell(column.name, Bound.INF_MIN) for column in rest)]
             points.append(encode_row(WireRow(key)).hex())
     return tuple(points)
+
+
+def _check_split(value: Datum, column: KeyColumn) -> None:
+    if not isinstance(value, Value) or value.kind is not column.kind:
+        raise invalid("The value type of partition does not match with primary key.")
+    if value.data in (INT64_MIN, INT64_MAX):
+        raise invalid("The value of partition range can not be INT64_MIN or INT64_MAX.")
+    if value.data in ("", b""):
+        kind = "string" if value.kind is Kind.TEXT else "binary"
+        raise invalid(f"The value of partition range can not be empty {kind}.")
 
 
 def list_table(call: Call) -> Exchange:
