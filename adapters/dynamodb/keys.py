@@ -66,11 +66,13 @@ def check_index_keys(table: Table, values: Mapping[str, Value]) -> None:
                 _check_index_value(index, column, view(value))
 
 
-def index_view(value: Value) -> Value | None:
+def index_view(value: Value, is_partition: bool) -> Value | None:
     """How this dialect's indexes read key attributes: empty and over-long values have no entry (rule 37)."""
     seen = view(value)
-    if seen.kind in (Kind.TEXT, Kind.BYTES) and not 0 < _bytes_of(seen) <= limits.PARTITION_KEY_BYTES:
-        return None
+    if seen.kind is Kind.TEXT or seen.kind is Kind.BYTES:
+        limit = limits.PARTITION_KEY_BYTES if is_partition else limits.SORT_KEY_BYTES
+        if not 0 < _bytes_of(seen) <= limit:
+            return None
     return seen
 
 

@@ -53,7 +53,7 @@ def view(value: Value) -> Value:
     return Value(Kind.TEXT, orjson.dumps(bodies.tagged(value)).decode())
 
 
-def index_view(value: Value) -> Value | None:
+def index_view(value: Value, is_partition: bool) -> Value | None:
     """How an index that Table Store made reads a key column."""
     return None if value.kind is Kind.NULL else view(value)
 

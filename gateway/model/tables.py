@@ -17,8 +17,9 @@ from gateway.model.keys import KeySchema, Position
 from gateway.model.rows import Cell, Contents, Row, Window
 from gateway.model.values import Kind, Value, number_of, size_bytes
 
-IndexView = Callable[[Value], Value | None]
-"""How the dialect that made an index sees a value of a key column; None: such a value is not indexed."""
+IndexView = Callable[[Value, bool], Value | None]
+"""How the dialect that made an index sees a value of a key column (of the partition key: True, of the sort key: False);
+None: such a value is not indexed."""
 
 
 class State(Enum):
@@ -73,10 +74,11 @@ class Index:
         """The row's entry: None if a key column is missing or of another kind. The only place that decides it."""
         values = row.latest
         found = []
-        for column in self.key_schema.columns:
+        split = len(self.key_schema.partition)
+        for at, column in enumerate(self.key_schema.columns):
             value = values.get(column.name)
             if value is not None and self.view is not None:
-                value = self.view(value)
+                value = self.view(value, at < split)
             if value is None or value.kind is not column.kind:
                 return None
             found.append(value)

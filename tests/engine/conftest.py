@@ -46,7 +46,7 @@ def clock() -> Clock:
 @pytest.fixture
 def engine(database: Database, clock: Clock) -> Iterator[Engine]:
     made = Engine(Store(database), EngineOptions(sweep_period_s=0), clock)
-    made.register_view("test", lambda value: value)
+    made.register_view("test", lambda value, is_partition: value)
     yield made
     made.close()
 
