@@ -236,7 +236,10 @@ _BAD_KEYS = {
 
 
 def _bad_key(error: model.BadKey, operation: str) -> ServiceError:
-    """`schema` is about a Key parameter, the rest about items (protocols/dynamodb.md rules 23 and 36)."""
+    """`schema` is about a Key parameter, the rest about items (protocols/dynamodb.md rules 23 and 36). BatchWriteItem tells
+    its items' keys as if they were Key parameters (paritysuite, captured; dynalite)."""
+    if operation == "BatchWriteItem" and error.rule in ("missing", "kind"):
+        return validation(_BAD_KEYS["schema"])
     facts: dict[str, Any] = {"index": error.facts.get("index", "")}
     column, actual = error.facts.get("column"), error.facts.get("actual")
     if column is not None:

@@ -62,7 +62,6 @@ PROJECTED_NAMES_PER_TABLE = 100  # NonKeyAttributes over all indexes
 INDEX_KEY_ATTRIBUTES_PER_ROLE = 4  # HASH and RANGE parts of a global index (November 2025)
 ONLINE_INDEX_CHANGES = 1  # indexes made or dropped by one UpdateTable
 THROUGHPUT_UNITS = 1_000_000_000_000  # a ProvisionedThroughput above is "out of bounds"
-COLLECTION_BYTES = 10 * 1024**3  # items of one partition value in a table with a local index
 
 # Account limits as DescribeLimits shows them
 
@@ -76,7 +75,6 @@ TABLE_WRITE_UNITS = 40_000
 TAGS = 50
 TAG_KEY_CHARACTERS = 128
 TAG_VALUE_CHARACTERS = 256
-TAG_PAGE = 10  # tags in one ListTagsOfResource answer
 
 # Time to live [39]
 

@@ -109,7 +109,6 @@ _TEXTS: dict[str, str] = {
     "must contain exactly one of the supported datatypes",
     "not-one-action": "TransactItems can only contain one of Check, Put, Update or Delete",
     "payload-size": "Transaction payload size cannot exceed 4 MB",
-    "duplicate-items": "Transaction request cannot include multiple operations on one item",
     # Tables
     "required": "The parameter '{name}' is required but was not present in the request",
     "table-name-length": "{name} must be at least 3 characters long and at most 255 characters long",

@@ -32,7 +32,7 @@ from adapters.dynamodb.scalars import (
 )
 from gateway.model import bodies
 from gateway.model.rows import Contents, Row
-from gateway.model.values import Kind, Value, decimal_fits, decimal_text, equal
+from gateway.model.values import Kind, Value, decimal_fits, equal
 
 # Wire -> canonical
 
@@ -76,11 +76,6 @@ def value_of(wire: Any) -> Value:
             return Value(Kind.TEXT, data)
     measure(wire, 0)
     return bodies.untagged(wire)
-
-
-def values_of(wire: Mapping[str, Any]) -> dict[str, Value]:
-    """Name -> value of a wire Key or item."""
-    return {name: value_of(member) for name, member in wire.items()}
 
 
 def measure_members(wire: Mapping[str, Any]) -> int:
@@ -285,9 +280,6 @@ _MEASURES = {
     "BS": _measure_binary_set,
 }
 
-TYPE_TAGS = frozenset(_MEASURES)
-
-
 # How DynamoDB sees the other dialects' kinds
 
 _TICKS_PER_DAY = 864_000_000_000
@@ -369,8 +361,3 @@ def render_row(row: Row) -> bytes:
     if row.is_native:
         return row.body
     return orjson.dumps(render_values(row.latest))
-
-
-def number_text(number: Decimal | int) -> str:
-    """A number as N shows it."""
-    return decimal_text(number)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 import json
+from decimal import Decimal
 
 import pytest
 
 from adapters.dynamodb import errors
 from adapters.dynamodb.errors import ServiceError, from_gateway, render
 from gateway.model import errors as model
+from gateway.model.keys import KeyColumn
+from gateway.model.values import Kind, Value
 
 
 def body(error: ServiceError) -> dict[str, object]:
@@ -102,6 +105,20 @@ def test_throttling_names_the_resource() -> None:
     assert error.extra["ThrottlingReasons"] == [
         {"reason": "TableWriteProvisionedThroughputExceeded", "resource": "arn:aws:dynamodb:r:1:table/t"}
     ]
+
+
+def test_bad_keys_of_items_are_told_by_column_but_not_by_a_batch() -> None:
+    column = KeyColumn("pk", Kind.TEXT)
+    wrong = model.BadKey("kind", column=column, actual=Value(Kind.DECIMAL, Decimal(1)))
+    missing = model.BadKey("missing", column=column)
+    head = "One or more parameter values were invalid: "
+    assert from_gateway(wrong, "PutItem").message == head + "Type mismatch for key pk expected: S actual: N"
+    assert from_gateway(missing, "PutItem").message == head + "Missing the key pk in the item"
+    for error in (wrong, missing, model.BadKey("schema")):
+        assert (
+            from_gateway(error, "BatchWriteItem").message
+            == "The provided key element does not match the schema"
+        )
 
 
 @pytest.mark.parametrize(
