@@ -35,11 +35,10 @@ format: .venv/.complete ## what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-lock: .venv/.complete ## newest versions that pyproject.toml allows
-	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --custom-compile-command "make lock" \
-		pyproject.toml --output-file requirements.lock
-	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --custom-compile-command "make lock" \
-		--extra dev --constraint requirements.lock pyproject.toml --output-file requirements-dev.lock
+COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --custom-compile-command "make lock"
+lock: .venv/.complete ## newest versions that pyproject.toml allows; what is tested is what is run
+	$(COMPILE) --extra dev pyproject.toml --output-file requirements-dev.lock
+	$(COMPILE) --constraint requirements-dev.lock pyproject.toml --output-file requirements.lock
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed"; exit 1; }

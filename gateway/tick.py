@@ -6,9 +6,9 @@ again join the next tick. So one transaction and one fsync serve everybody who c
 is the whole concurrency model of a server process.
 
 Where the engine is called is a lane: in the event loop (`inline`), or on the one database thread (`thread`). With `split`,
-lists that only read take the first and the others the second. The engine owes the tick one thing: what `run` raises, rather
-than answers in its list, it raises before anything was committed; then each request is run again alone, so that the one that
-is at fault fails alone.
+requests that only read take the first and the others the second. A list is all reads or all writes: when `run` raises,
+rather than answers, nothing of such a list was committed, so each request is run again alone and the one at fault fails
+alone. What is neither (the control plane) goes alone from the start.
 
 Knows neither HTTP nor SQL nor dialects.
 """
@@ -26,12 +26,14 @@ from typing import Any
 from gateway import metrics
 from gateway.engine.engine import Engine
 from gateway.http import Handler, Reply, Request
-from gateway.model.commands import Command, CountRows, Exchange, FindTable, Get, ListTables, Read, ReadAll
-from gateway.model.errors import Busy, GatewayError, StaleTable
+from gateway.model.commands import Command, Exchange, Get, Read, ReadAll, WriteGroup
+from gateway.model.errors import Busy, StaleTable
 
-_READS = frozenset((Get, Read, ReadAll, FindTable, ListTables, CountRows))
+_READS = {Get, Read, ReadAll}
+_WRITES = {WriteGroup}
 # A request whose tables change under it this many times in a row is told to come back.
 _MOST_RESTARTS = 8
+_MOST_ALONE = 8
 
 Answer = Callable[[Reply], None]
 Refuse = Callable[[Request, Exception], Reply]
@@ -57,6 +59,10 @@ class Visit:
         self.exchange: Exchange | None = None
         self.commands: list[Command] = []
         self.restarts = 0
+
+
+Answered = tuple[Visit, list[Any] | Exception]
+"""A visit and its own outcomes, or what the engine raised for it alone."""
 
 
 class Ticker:
@@ -111,22 +117,24 @@ class Ticker:
             self._enqueue(visit)
 
     def _enqueue(self, visit: Visit) -> None:
-        if self._read_lane is not self._write_lane and all(type(item) in _READS for item in visit.commands):
-            self._read_lane.waiting.append(visit)
+        kinds = {type(command) for command in visit.commands}
+        if kinds <= _READS:
+            self._read_lane.reads.append(visit)
+        elif kinds == _WRITES:
+            self._write_lane.writes.append(visit)
         else:
-            self._write_lane.waiting.append(visit)
+            self._write_lane.others.append(visit)
 
-    def deliver(self, visits: list[Visit], outcomes: list[Any]) -> None:
-        """Send each visit its outcomes; they are in order, as many for each as it has commands."""
-        start = 0
-        for visit in visits:
-            end = start + len(visit.commands)
-            own = outcomes[start:end]
-            start = end
-            if any(type(outcome) is StaleTable for outcome in own):
+    def deliver(self, answers: list[Answered]) -> None:
+        """Send each visit what the engine had for it."""
+        for visit, outcomes in answers:
+            if isinstance(outcomes, Exception):
+                # Its handler may put that into its dialect's words.
+                self._advance(visit, outcomes)
+            elif any(type(outcome) is StaleTable for outcome in outcomes):
                 self._restart(visit)
             else:
-                self._advance(visit, own)
+                self._advance(visit, outcomes)
 
     def _advance(self, visit: Visit, outcomes: list[Any] | Exception) -> None:
         assert visit.exchange is not None
@@ -153,10 +161,6 @@ class Ticker:
         else:
             visit.answer(self._refuse(visit.request, Busy("tables keep changing")))
 
-    def fail(self, visit: Visit, error: Exception) -> None:
-        """The engine raised for this visit alone: its handler may put that into its dialect's words."""
-        self._advance(visit, [error] * len(visit.commands) if isinstance(error, GatewayError) else error)
-
 
 class _Lane:
     """Visits that wait for the database, and the one call of it that is under way."""
@@ -164,7 +168,9 @@ class _Lane:
     def __init__(
         self, engine: Engine, limits: TickLimits, ticker: Ticker, thread: ThreadPoolExecutor | None = None
     ) -> None:
-        self.waiting: deque[Visit] = deque()
+        self.reads: deque[Visit] = deque()
+        self.writes: deque[Visit] = deque()
+        self.others: deque[Visit] = deque()
         self._engine = engine
         self._limits = limits
         self._ticker = ticker
@@ -174,54 +180,57 @@ class _Lane:
 
     def flush(self) -> None:
         """Run a tick, unless one is under way: then what waits goes with the next."""
-        if not self.waiting or self._is_running:
+        if self._is_running or not (self.writes or self.reads or self.others):
             return
-        visits = self._take()
-        if self._thread is None:
-            if self.waiting:
-                self._ticker.wake()
-            self._settle(visits, self._run(visits))
+        lists = self._take()
+        if self._thread is not None:
+            self._is_running = True
+            self._thread.submit(self._run_on_thread, lists)
             return
-        self._is_running = True
-        self._thread.submit(self._run_on_thread, visits)
+        if self.writes or self.reads or self.others:
+            self._ticker.wake()
+        self._ticker.deliver(self._run(lists))
 
-    def _take(self) -> list[Visit]:
+    def _take(self) -> list[list[Visit]]:
+        """What goes to the engine in this tick: lists of visits, each to be one call of it."""
+        lists = [taken for waiting in (self.writes, self.reads) if (taken := self._take_some(waiting))]
+        lists += [[self.others.popleft()] for _ in range(min(len(self.others), _MOST_ALONE))]
+        return lists
+
+    def _take_some(self, waiting: deque[Visit]) -> list[Visit]:
         visits: list[Visit] = []
         left_bytes = self._limits.bytes
-        while self.waiting and len(visits) < self._limits.requests:
-            left_bytes -= len(self.waiting[0].request.body)
+        while waiting and len(visits) < self._limits.requests:
+            left_bytes -= len(waiting[0].request.body)
             if left_bytes < 0 and visits:
                 break
-            visits.append(self.waiting.popleft())
+            visits.append(waiting.popleft())
         return visits
 
-    def _run_on_thread(self, visits: list[Visit]) -> None:
-        answer = self._run(visits)
-        self._loop.call_soon_threadsafe(self._settle_from_thread, visits, answer)
+    def _run_on_thread(self, lists: list[list[Visit]]) -> None:
+        self._loop.call_soon_threadsafe(self._settle, self._run(lists))
 
-    def _settle_from_thread(self, visits: list[Visit], answer: list[list[Any] | Exception]) -> None:
+    def _settle(self, answers: list[Answered]) -> None:
         self._is_running = False
         self.flush()  # the database first: it works while replies are made
-        self._settle(visits, answer)
+        self._ticker.deliver(answers)
 
-    def _run(self, visits: list[Visit]) -> list[list[Any] | Exception]:
-        """One list of outcomes for all visits; or, if that could not be, for each its own or the error it met."""
+    def _run(self, lists: list[list[Visit]]) -> list[Answered]:
+        return [answered for visits in lists for answered in self._run_list(visits)]
+
+    def _run_list(self, visits: list[Visit]) -> list[Answered]:
         began = perf_counter()
         try:
-            return [self._engine.run([command for visit in visits for command in visit.commands])]
+            outcomes = self._engine.run([command for visit in visits for command in visit.commands])
         except Exception as error:
             if len(visits) == 1:
-                return [error]
-            return [answer for visit in visits for answer in self._run([visit])]
-        finally:
-            metrics.ticked(len(visits), perf_counter() - began)
-
-    def _settle(self, visits: list[Visit], answers: list[list[Any] | Exception]) -> None:
-        if len(answers) == 1 and not isinstance(answers[0], Exception):
-            self._ticker.deliver(visits, answers[0])
-            return
-        for visit, answer in zip(visits, answers, strict=True):
-            if isinstance(answer, Exception):
-                self._ticker.fail(visit, answer)
-            else:
-                self._ticker.deliver([visit], answer)
+                return [(visits[0], error)]
+            return [answered for visit in visits for answered in self._run_list([visit])]
+        metrics.ticked(len(visits), perf_counter() - began)
+        answers: list[Answered] = []
+        start = 0
+        for visit in visits:
+            end = start + len(visit.commands)
+            answers.append((visit, outcomes[start:end]))
+            start = end
+        return answers

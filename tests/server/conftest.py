@@ -19,14 +19,14 @@ import pytest
 from gateway.app import Mounted, mount
 from gateway.credentials import Credentials
 from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
-from gateway.model.commands import Exchange
+from gateway.model.commands import Exchange, ReadAll, WriteGroup
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, StaleTable
 from gateway.settings import load
 from tests.running import Running, start_app
 
 
 class FakeEngine:
-    """Answers each command with itself. Lists of commands are noted; `gate` can hold it up."""
+    """Answers a write of bytes with these bytes. Lists of commands are noted as such; `gate` can hold it up."""
 
     def __init__(self) -> None:
         self.lists: list[list[Any]] = []
@@ -36,56 +36,73 @@ class FakeEngine:
         self.stale = 0
 
     def run(self, commands: list[Any]) -> list[Any]:
-        self.lists.append(commands)
+        said = [
+            command.writes[0] if isinstance(command, WriteGroup) else command.gets[0] for command in commands
+        ]
+        self.lists.append(said)
         self.entered.release()
         self.gate.wait(10)
-        if b"poison" in commands:
+        if b"poison" in said:
             raise RuntimeError("the engine choked")
-        return [self._outcome(command) for command in commands]
+        return [self._outcome(each) for each in said]
 
-    def _outcome(self, command: Any) -> Any:
-        if command == b"stale" and self.stale:
+    def _outcome(self, said: bytes) -> Any:
+        if said == b"stale" and self.stale:
             self.stale -= 1
             return StaleTable()
-        return Busy("refused") if command == b"busy" else command
+        return Busy("refused") if said == b"busy" else said
 
     def ping(self) -> None:
         pass
+
+
+def write(said: bytes) -> WriteGroup:
+    return WriteGroup((said,))  # type: ignore[arg-type]
+
+
+def read(said: bytes) -> ReadAll:
+    return ReadAll((said,))  # type: ignore[arg-type]
 
 
 def handle(request: Request) -> Exchange:
     """The toy's one handler."""
     match request.path:
         case "/echo":
-            yield [request.body]
+            yield [write(request.body)]
             body = orjson.dumps(
                 [request.method, request.target, request.body.decode("latin-1"), request.client]
             )
             return Reply(200, (("Content-Type", "application/json"), ("x-id", request.id)), body)
         case "/say":
-            [outcome] = yield [request.body]
+            [outcome] = yield [write(request.body)]
             if isinstance(outcome, GatewayError):
                 return Reply(503, (), b"toy: busy")
             return Reply(200, (), outcome)
+        case "/read":
+            [outcome] = yield [read(request.body)]
+            return Reply(200, (), outcome)
+        case "/both":
+            outcomes = yield [read(b"read"), write(b"written")]
+            return Reply(200, (), b" ".join(outcomes))
         case "/many":
             for round_number in range(int(request.body)):
-                yield [b"round %d" % round_number]
+                yield [write(b"round %d" % round_number)]
             return Reply(200, (), b"done")
         case "/at-once":
             return Reply(200, (), b"no engine")
         case "/big":
-            yield [b""]
+            yield [write(b"")]
             return Reply(200, (), b"x" * int(request.body))
         case "/empty":
-            yield [b""]
+            yield [write(b"")]
             return Reply(204, (), b"this is not sent")
         case "/breakout":
-            yield [b""]
+            yield [write(b"")]
             return Reply(200, (("x-bad", "a\r\nx-injected: b"),), b"")
         case "/raise-first":
             raise RuntimeError("before the engine")
         case "/raise-later":
-            yield [b""]
+            yield [write(b"")]
             raise RuntimeError("after the engine")
         case _:
             return Reply(404, (), b"")

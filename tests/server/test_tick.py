@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from tests.server.conftest import FakeEngine
@@ -48,6 +50,46 @@ def test_a_tick_is_bounded_in_requests_and_bytes(toy, wire, engine: FakeEngine) 
     engine.gate.set()
     assert [connection.reply()[2] for connection in (first, *others)] == [b"first", *bodies]
     assert engine.lists[1:] == [bodies[:3], bodies[3:4], bodies[4:5], bodies[5:6], bodies[6:]]
+
+
+def test_reads_writes_and_what_is_both_are_lists_of_their_own(toy, wire, engine: FakeEngine) -> None:
+    server = toy("thread")
+    engine.gate.clear()
+    first = wire(server).post("/say", b"first")
+    assert engine.entered.acquire(timeout=10)
+    others = []
+    for target, body in (
+        ("/say", b"1"),
+        ("/read", b"2"),
+        ("/both", b""),
+        ("/say", b"3"),
+        ("/read", b"4"),
+        ("/both", b""),
+    ):
+        others.append(wire(server).post(target, body))
+        assert wire(server).post("/at-once").reply()[0] == 200
+    engine.gate.set()
+    answers = [connection.reply()[2] for connection in (first, *others)]
+    assert answers == [b"first", b"1", b"2", b"read written", b"3", b"4", b"read written"]
+    assert engine.lists == [
+        [b"first"],
+        [b"1", b"3"],
+        [b"2", b"4"],
+        [b"read", b"written"],
+        [b"read", b"written"],
+    ]
+
+
+def test_with_split_lanes_reads_do_not_wait_for_writes(toy, wire, engine: FakeEngine) -> None:
+    server = toy("split")
+    engine.gate.clear()
+    waiting = wire(server).post("/say", b"waits")
+    assert engine.entered.acquire(timeout=10)
+    closed, engine.gate = engine.gate, threading.Event()
+    engine.gate.set()
+    assert wire(server).post("/read", b"at once").reply()[2] == b"at once"
+    closed.set()
+    assert waiting.reply()[2] == b"waits"
 
 
 def test_one_request_of_a_connection_at_a_time(toy, wire, engine: FakeEngine) -> None:
