@@ -20,7 +20,8 @@ from gateway.engine.engine import drive
 from gateway.http import House, Reply, Request
 
 ACCOUNT = DEV_AZURE_ACCOUNT
-KEY = base64.b64decode(next(item for item in DEV_CREDENTIALS if item.scheme is Scheme.AZURE).secrets[0])
+DEV_KEY = next(item for item in DEV_CREDENTIALS if item.scheme is Scheme.AZURE).secrets[0]
+KEY = base64.b64decode(DEV_KEY)
 OTHER = Credential(
     Scheme.AZURE,
     "otheraccount",
