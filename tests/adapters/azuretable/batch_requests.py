@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from gateway.http import Reply, Request
-from tests.adapters.azuretable.conftest import ACCOUNT, HOST, Service
+from tests.adapters.azuretable.client import ACCOUNT, HOST, Service
 
 
 def part(method: str, path: str, body: Any = None, **headers: str) -> str:

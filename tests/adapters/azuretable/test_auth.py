@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from adapters.azuretable.bearer import Issuer
 from adapters.azuretable.errors import ServiceError
 from gateway.http import Reply, Request
-from tests.adapters.azuretable.conftest import ACCOUNT, KEY, OTHER, Clock, Service, code_of, sign
+from tests.adapters.azuretable.client import ACCOUNT, KEY, OTHER, Clock, Service, code_of, sign
 
 FAILED = (403, "AuthenticationFailed")
 

@@ -16,7 +16,7 @@ from tests.adapters.azuretable.batch_requests import (
     statuses,
     upsert_part,
 )
-from tests.adapters.azuretable.conftest import Service, code_of
+from tests.adapters.azuretable.client import Service, code_of
 
 ENTITY = "/people(PartitionKey='p',RowKey='{}')"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.http import Reply
-from tests.adapters.azuretable.conftest import Clock, Service, code_of
+from tests.adapters.azuretable.client import Clock, Service, code_of
 
 PATH = "/people(PartitionKey='p',RowKey='r')"
 PEOPLE_ANY = {"If-Match": "*"}

@@ -1,7 +1,7 @@
 """Exchanges as text files, byte for byte: what SDKs cannot produce, and what frameworks do.
 
 A file of `exchanges/` is a sequence of exchanges on one fresh service: each a request, a line `----`, and the reply that
-must come; a line of `=` before the next; lines that begin with `#` between them are prose. A request is signed unless it says
+must come; a line of `=` before the next; lines that begin with `#` are prose. A request is signed unless it says
 who asks. Headers of a reply are those that must be there (`!Name` must not be). In both, «name» stands for a text: caught
 where it first comes in a reply, the same everywhere after. A body of `*` is any.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gateway.http import Reply
-from tests.adapters.azuretable.conftest import Service
+from tests.adapters.azuretable.client import Service
 
 FILES = sorted((Path(__file__).parent / "exchanges").glob("*.txt"))
 _NAME = re.compile(r"«(\w+)»")

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.adapters.azuretable.batch_requests import batch_of
-from tests.adapters.azuretable.conftest import Service
+from tests.adapters.azuretable.client import Service
 
 _PATHS = [
     "/people",

@@ -20,7 +20,7 @@ from gateway.model.rows import Cell, Contents, Row
 from gateway.model.tables import Rules, Table
 from gateway.model.values import NULL, TRUE, Kind, Value, decimal, text
 from gateway.model.writes import Replace, Write
-from tests.adapters.azuretable.conftest import Service, code_of
+from tests.adapters.azuretable.client import Service, code_of
 
 PAIR = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.TEXT),))
 HASH_ONLY = KeySchema((KeyColumn("id", Kind.DECIMAL),), ())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.http import Reply
-from tests.adapters.azuretable.conftest import Service, code_of, query_string
+from tests.adapters.azuretable.client import Service, code_of, query_string
 
 
 @pytest.fixture

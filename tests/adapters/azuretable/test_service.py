@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.http import Reply
-from tests.adapters.azuretable.conftest import Service, code_of
+from tests.adapters.azuretable.client import Service, code_of
 
 PROPERTIES = "/?restype=service&comp=properties"
 RETENTION = "<RetentionPolicy><Enabled>true</Enabled><Days>{days}</Days></RetentionPolicy>"
@@ -68,7 +68,7 @@ def test_what_is_left_out_keeps_its_value(service: Service) -> None:
 
 
 def test_each_account_has_its_own(service: Service) -> None:
-    from tests.adapters.azuretable.conftest import OTHER, sign
+    from tests.adapters.azuretable.client import OTHER, sign
 
     put(service, LOGGING.format(retention=OFF))
     import base64
@@ -205,7 +205,7 @@ def test_the_service_root_is_nothing_by_itself(service: Service) -> None:
 
 
 def test_host_style(service: Service) -> None:
-    from tests.adapters.azuretable.conftest import KEY, sign
+    from tests.adapters.azuretable.client import KEY, sign
 
     headers = {"Host": "devstoreaccount1.table.core.windows.net", "x-ms-date": service.now}
     headers["Authorization"] = sign(KEY, "POST", "/Tables", {**headers, "Content-Type": "application/json"})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.azuretable.conftest import Clock, Service, code_of
+from tests.adapters.azuretable.client import Clock, Service, code_of
 
 
 def names(service: Service, options: str = "") -> list[str]:
