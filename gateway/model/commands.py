@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateway.model.changes import Stream
 from gateway.model.keys import SPREADS, KeySchema, Position, spread_of
 from gateway.model.predicates import ALWAYS, Predicate, View
 from gateway.model.ranges import KeyRange
@@ -257,6 +258,81 @@ class PutProperties:
     namespace: str
     name: str
     document: Mapping[str, Any]
+
+
+# Streams
+
+
+@dataclass(frozen=True, slots=True)
+class ListStreams:
+    """The streams of a namespace, or of one table, by name and age. Outcome: list of Stream."""
+
+    namespace: str
+    table_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindStream:
+    """Look a stream up by its table's name and its label. Outcome: Stream; StreamMissing."""
+
+    namespace: str
+    table_name: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListShards:
+    """The shards of a stream, parents before children. Outcome: list of Shard."""
+
+    stream: Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Oldest:
+    """The oldest change that is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The change that will come next."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """The first change made at that time or later."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindPosition:
+    """Where to begin reading a shard. Outcome: the sequence, to be given to ReadChanges; StreamMissing."""
+
+    stream: Stream
+    shard: int
+    at: Oldest | Latest | AtTime
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChanges:
+    """Read changes of a shard from a sequence on, at most `limit` and (but for the first) `size_bytes` of row bodies.
+
+    Outcome: ChangePage; StreamMissing, PositionExpired. Nothing new: no changes, and `next` is the sequence asked for.
+    """
+
+    stream: Stream
+    shard: int
+    sequence: int
+    limit: int
+    size_bytes: int = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Reshard:
+    """Give a table's stream another number of open shards. Outcome: Table; StaleTable, StreamMissing."""
+
+    table: Table
+    shards: int
 
 
 Command = (
