@@ -63,7 +63,9 @@ def record(session: Session, records: Iterable[Record], now_ms: int) -> None:
         kind = write.recorded.kind if write.recorded is not None else kind_of(write)
         if kind is None:
             continue
-        actions = write.recorded.actions if write.recorded is not None else resolved_actions(write, new, now_ms)
+        actions = (
+            write.recorded.actions if write.recorded is not None else resolved_actions(write, new, now_ms)
+        )
         number = rule.shard_of(slot_of(write.key.position.partition))
         key_values = dict(zip(write.table.key_schema.names, write.key.values, strict=True))
         change = Change(
@@ -219,7 +221,10 @@ class _Plan:
             self._split(max(range(len(self.live)), key=lambda at: _width(self.live[at])))
         while len(self.live) > count:
             self._merge(
-                min(range(len(self.live) - 1), key=lambda at: _width(self.live[at]) + _width(self.live[at + 1]))
+                min(
+                    range(len(self.live) - 1),
+                    key=lambda at: _width(self.live[at]) + _width(self.live[at + 1]),
+                )
             )
 
     def _split(self, at: int) -> None:
@@ -228,7 +233,10 @@ class _Plan:
         middle = (first + last + 1) // 2
         # A shard that this very plan made has had no time to exist: its halves are its parents' children.
         parents = shard.parents if self._retract(shard) else (shard.number,)
-        self.live[at : at + 1] = [self._open((first, middle - 1), parents), self._open((middle, last), parents)]
+        self.live[at : at + 1] = [
+            self._open((first, middle - 1), parents),
+            self._open((middle, last), parents),
+        ]
 
     def _merge(self, at: int) -> None:
         left, right = self.live[at : at + 2]
@@ -270,7 +278,9 @@ def trim(store: Store, now_ms: int) -> bool:
         before_ms = now_ms - stream.rule.retention_ms
         with store.read() as session:
             known = changes.shards_of(session, stream.id)
-            old = [shard for shard in known if changes.has_older(session, (stream.id, shard.number), before_ms)]
+            old = [
+                shard for shard in known if changes.has_older(session, (stream.id, shard.number), before_ms)
+            ]
             empty = [shard for shard in known if _is_done(shard, before_ms)]
         gone = 0
         for shard in old:

@@ -148,7 +148,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class NewIndex:
-    """An index to be made."""
+    """An index to be made. `fill`: rows that are already there get entries; if not, only what is written from now on."""
 
     name: str
     key_schema: KeySchema
@@ -156,6 +156,7 @@ class NewIndex:
     included: tuple[str, ...] = ()
     local: bool = False
     properties: Mapping[str, Any] = field(default_factory=dict)
+    fill: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +349,12 @@ Command = (
     | CountRows
     | GetProperties
     | PutProperties
+    | ListStreams
+    | FindStream
+    | ListShards
+    | FindPosition
+    | ReadChanges
+    | Reshard
 )
 
 Exchange = Generator[list[Command], list[Any], Any]

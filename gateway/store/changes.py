@@ -61,7 +61,9 @@ def update_rule(session: Session, rule: StreamRule) -> None:
 
 def end_stream(session: Session, stream_id: int, now_ms: int) -> None:
     """A stream gets no more changes; its shards are closed."""
-    session.execute("UPDATE streams SET ended_at_ms = ? WHERE id = ? AND ended_at_ms IS NULL", (now_ms, stream_id))
+    session.execute(
+        "UPDATE streams SET ended_at_ms = ? WHERE id = ? AND ended_at_ms IS NULL", (now_ms, stream_id)
+    )
     for shard in shards_of(session, stream_id):
         if shard.closed_at_ms is None:
             close_shard(session, (stream_id, shard.number), now_ms)
@@ -159,7 +161,13 @@ def find_shard(session: Session, shard: Numbered) -> Shard | None:
 def _shard(columns: Sequence[Any]) -> Shard:
     number, first_slot, last_slot, parents, opened_at_ms, closed_at_ms, last, trimmed = columns
     return Shard(
-        number, (first_slot, last_slot), tuple(orjson.loads(parents)), opened_at_ms, closed_at_ms, last, trimmed
+        number,
+        (first_slot, last_slot),
+        tuple(orjson.loads(parents)),
+        opened_at_ms,
+        closed_at_ms,
+        last,
+        trimmed,
     )
 
 
@@ -211,7 +219,9 @@ def trim(session: Session, shard: Numbered, before_ms: int, limit: int) -> int:
     gone = [sequence for sequence, at_ms in oldest if at_ms < before_ms]
     if not gone:
         return 0
-    session.execute("DELETE FROM changes WHERE stream_id = ? AND shard = ? AND sequence <= ?", (*shard, gone[-1]))
+    session.execute(
+        "DELETE FROM changes WHERE stream_id = ? AND shard = ? AND sequence <= ?", (*shard, gone[-1])
+    )
     session.execute("UPDATE shards SET trimmed = ? WHERE stream_id = ? AND number = ?", (gone[-1], *shard))
     return len(gone)
 
@@ -220,7 +230,8 @@ def has_older(session: Session, shard: Numbered, before_ms: int) -> bool:
     """Whether a shard has changes that were made before that time."""
     return bool(
         session.query(
-            "SELECT 1 FROM changes WHERE stream_id = ? AND shard = ? AND at_ms < ? LIMIT 1", (*shard, before_ms)
+            "SELECT 1 FROM changes WHERE stream_id = ? AND shard = ? AND at_ms < ? LIMIT 1",
+            (*shard, before_ms),
         )
     )
 
