@@ -6,6 +6,7 @@ makes its rows unique. Source: protocols/table-store.md section 4.7.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 
 from adapters.tablestore import limits
@@ -36,6 +37,7 @@ def create_index(call: Call) -> Exchange:
     if sum(index.dialect == DIALECT for index in table.indexes) >= limits.INDEXES_MAX:
         raise invalid(f"Number of index per table exceeds the quota:{limits.INDEXES_MAX}.")
     index = new_index(table.key_schema, Options.of(table), table.rules, message.index_meta)
+    index = dataclasses.replace(index, fill=message.include_base_data)
     yield from check_name_is_free(call, [index.name])
     yield from one(AlterTable(DIALECT, table, add_indexes=(index,)))
     return messages.CreateIndexResponse()

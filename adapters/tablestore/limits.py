@@ -42,6 +42,7 @@ STREAM_HOURS_DEFAULT = 24
 STREAM_RECORDS_MAX = 1000
 STREAM_MAX_BYTES = 1024 * 1024
 SHARDS_DESCRIBED_MAX = 100
+STREAM_TABLE_NAME_MAX = 238  # characters: a longer name makes a stream id that cannot be read from
 
 # Local transactions
 TRANSACTION_MS = 60_000

@@ -7,7 +7,6 @@ the service's defaults.
 from __future__ import annotations
 
 import dataclasses
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -162,13 +161,21 @@ def stream_rule(
             old, retention_ms=hours * _HOUR_MS, properties={**old.properties, "columns": columns}
         )
     return StreamRule(
-        label=f"{now_ms}{secrets.token_hex(4)}",
+        label=_label(old, now_ms),
         enabled=True,
         view="NEW_AND_OLD_IMAGES",
         retention_ms=hours * _HOUR_MS,
         enabled_at_ms=now_ms,
         properties={"columns": columns},
     )
+
+
+def _label(old: StreamRule | None, now_ms: int) -> str:
+    """Sixteen digits, microseconds in form; another one than the table's last stream had."""
+    label = now_ms * 1000
+    if old is not None and old.label.isdigit():
+        label = max(label, int(old.label) + 1)
+    return f"{label:016d}"
 
 
 def stream_message(table: Table) -> messages.StreamDetails:
@@ -178,13 +185,8 @@ def stream_message(table: Table) -> messages.StreamDetails:
         return messages.StreamDetails(enable_stream=False, last_enable_time=0)
     return messages.StreamDetails(
         enable_stream=True,
-        stream_id=stream_id(table, rule),
+        stream_id=f"{table.name}_{rule.label}",
         expiration_time=rule.retention_ms // _HOUR_MS,
         last_enable_time=rule.enabled_at_ms * 1000,
         columns_to_get=rule.properties.get("columns", ()),
     )
-
-
-def stream_id(table: Table, rule: StreamRule) -> str:
-    """A stream's id: the table's name and the stream's label, so that it can be found again."""
-    return f"{table.name}_{rule.label}"

@@ -10,6 +10,7 @@ import dataclasses
 import time
 from typing import Any
 
+from gateway.engine import streaming
 from gateway.model.commands import (
     AlterTable,
     CountRows,
@@ -24,8 +25,8 @@ from gateway.model.commands import (
 )
 from gateway.model.errors import IndexMissing, StaleTable, TableBusy, TableExists, TableMissing
 from gateway.model.keys import KeySchema
-from gateway.model.tables import Index, State, Table, azure_name_for
-from gateway.store import entries, refills, rows
+from gateway.model.tables import Index, Rules, State, Table, azure_name_for
+from gateway.store import changes, entries, refills, rows
 from gateway.store.databases import Session
 from gateway.store.store import Store
 
@@ -35,12 +36,14 @@ Definition = (
 
 
 class Definer:
-    """Runs control-plane commands. `delay_ms`: how long tables stay creating, updating and deleting (0: not at all)."""
+    """Runs control-plane commands. `delay_ms`: how long tables stay creating, updating and deleting (0: not at all);
+    `stream_shards`: how many shards a new stream has."""
 
-    def __init__(self, store: Store, delay_ms: int = 0) -> None:
+    def __init__(self, store: Store, delay_ms: int = 0, stream_shards: int = 1) -> None:
         self._store = store
         self._catalog = store.catalog
         self._delay_ms = delay_ms
+        self._stream_shards = stream_shards
         self._counted: dict[int, tuple[float, TableStatistics]] = {}
 
     def run(self, command: Definition, now_ms: int) -> Any:
@@ -101,10 +104,24 @@ class Definer:
                 for new in command.indexes
             )
             table = dataclasses.replace(table, indexes=indexes)
+            table = self._with_stream(session, None, table, now_ms)
             if not self._catalog.insert(session, table):
                 raise TableExists(command.name)
         self._catalog.cache.keep(table)
         return table
+
+    def _with_stream(self, session: Session, old: Rules | None, table: Table, now_ms: int) -> Table:
+        """A table whose rules may begin or end a stream, or change what is kept of it."""
+        new = table.rules
+        if old is not None and old.stream is not None and streaming.is_over(old, new):
+            changes.end_stream(session, old.stream.id, now_ms)
+        rule = new.stream
+        if streaming.is_new(old, new):
+            rule = streaming.begin(session, table, self._catalog.next_id(session), self._stream_shards, now_ms)
+        elif rule is not None and old is not None and old.stream is not None and rule != old.stream:
+            rule = dataclasses.replace(rule, id=old.stream.id, shards=old.stream.shards)
+            changes.update_rule(session, rule)
+        return dataclasses.replace(table, rules=dataclasses.replace(new, stream=rule))
 
     def _busy_until_ms(self, now_ms: int) -> int:
         """When a change is over; without a delay it never began, even if the clock is set back."""
@@ -148,7 +165,7 @@ class Definer:
             state, busy_until_ms = self._state_after(command, table, now_ms)
             altered_from = table.rules
             for new in command.add_indexes:
-                index = self._index(session, new, table.key_schema, command.dialect, busy_until_ms, filled=False)
+                index = self._index(session, new, table.key_schema, command.dialect, busy_until_ms, filled=not new.fill)
                 self._catalog.insert_index(session, table.id, index)
             for name in command.drop_indexes:
                 dropped = table.index(name)
@@ -167,6 +184,7 @@ class Definer:
                 state=state,
                 busy_until_ms=busy_until_ms,
             )
+            table = self._with_stream(session, altered_from, table, now_ms)
             if command.rules is not None and command.rules.expiry not in (None, altered_from.expiry):
                 refills.begin(session, table.id)
             self._catalog.update(session, table)
@@ -192,6 +210,8 @@ class Definer:
             state = current.state_at(now_ms)
             if state is not State.ACTIVE:
                 raise TableBusy(current.name, state.value)
+            if current.rules.stream is not None and current.rules.stream.enabled:
+                changes.end_stream(session, current.rules.stream.id, now_ms)
             if delay_ms:
                 current = dataclasses.replace(
                     current, state=State.DELETING, busy_until_ms=now_ms + delay_ms, version=current.version + 1

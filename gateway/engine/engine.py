@@ -8,10 +8,23 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gateway.engine import defining, expiring, indexing, reading
+from gateway.engine import defining, expiring, indexing, reading, streaming
 from gateway.engine.defining import Definer
 from gateway.engine.writing import Batch
-from gateway.model.commands import Command, Exchange, Get, Read, ReadAll, WriteGroup
+from gateway.model.commands import (
+    Command,
+    Exchange,
+    FindPosition,
+    FindStream,
+    Get,
+    ListShards,
+    ListStreams,
+    Read,
+    ReadAll,
+    ReadChanges,
+    Reshard,
+    WriteGroup,
+)
 from gateway.model.errors import Busy, DatabaseFailed, GatewayError, StaleTable, Unknowable
 from gateway.model.tables import IndexView, Table
 from gateway.store import purges, tokens
@@ -24,14 +37,16 @@ PURGE_ROWS = 1_000
 _ATTEMPTS = 12
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.5
 _TOKEN_SWEEP_S = 60.0
+_STREAM_READS = (FindPosition, FindStream, ListShards, ListStreams, ReadChanges)
 
 
 class EngineOptions(NamedTuple):
     """`control_plane_delay_ms`: how long tables stay creating, updating, deleting. `sweep_period_s`: between looks for
-    expired rows."""
+    expired rows. `stream_shards`: how many shards a new stream has."""
 
     control_plane_delay_ms: int = 0
     sweep_period_s: float = 60.0
+    stream_shards: int = 1
 
 
 class Engine:
@@ -43,7 +58,7 @@ class Engine:
         self._store = store
         self._options = options
         self._now = now
-        self._definer = Definer(store, options.control_plane_delay_ms)
+        self._definer = Definer(store, options.control_plane_delay_ms, options.stream_shards)
         self._next_sweep = self._next_token_sweep = 0.0
 
     def register_view(self, dialect: str, view: IndexView) -> None:
@@ -101,6 +116,7 @@ class Engine:
             self._next_token_sweep = time.monotonic() + _TOKEN_SWEEP_S
             with self._store.write() as session:
                 tokens.forget_expired(session, now_ms)
+            more = streaming.trim(self._store, now_ms) or more
         return 0.0 if more else min(0.25, max(0.01, self._options.sweep_period_s))
 
     def ping(self) -> None:
@@ -113,7 +129,12 @@ class Engine:
         self._store.close()
 
     def _define(self, command: Any) -> Any:
-        return self._insist(lambda: self._definer.run(command, self._now() // 1_000_000))
+        now_ms = self._now() // 1_000_000
+        if isinstance(command, Reshard):
+            return self._insist(lambda: streaming.reshard(self._store, command, now_ms))
+        if isinstance(command, _STREAM_READS):
+            return self._insist(lambda: streaming.read(self._store, command))
+        return self._insist(lambda: self._definer.run(command, now_ms))
 
     def _read(self, commands: list[reading.Reading]) -> list[Any]:
         answer = self._insist(lambda: reading.read(self._store, commands, self._now() // 1_000_000))

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import orjson
 
-from gateway.engine import indexing, numbering
+from gateway.engine import indexing, numbering, streaming
+from gateway.engine.streaming import Record
 from gateway.model.commands import Outcome, Replayed, WriteGroup
 from gateway.model.errors import (
     DatabaseFailed,
@@ -42,6 +43,7 @@ class Batch:
         self._groups = groups
         self._now = now
         self._now_ms = now // 10_000
+        self._records: list[Record] = []
         self.answers: list[Answer] = []
 
     def run(self) -> None:
@@ -66,6 +68,8 @@ class Batch:
                 else:
                     answers[at] = self._judge(session, self._groups[at], writes[at], view, remembered)
             self._save(session, keys, before, view, tables)
+            if self._records:
+                streaming.record(session, self._records, self._now_ms)
             self.answers = [answer for answer in answers if answer is not None]
         for table_id in stale:
             self._store.catalog.cache.forget(table_id)
@@ -124,6 +128,11 @@ class Batch:
         if len(outcomes) < len(writes):
             return reasons[0] if len(reasons) == 1 and reasons[0] is not None else GroupRefused(reasons)
         view.update(staged)
+        self._records += [
+            Record(write, outcome.old, outcome.new)
+            for write, outcome in zip(writes, outcomes, strict=True)
+            if streaming.wants(write.table)
+        ]
         if group.token is not None:
             answer = orjson.dumps([_sizes(outcome) for outcome in outcomes]).decode()
             key_of_token = group.token.scope, group.token.name

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateway.model.changes import Stream
 from gateway.model.keys import SPREADS, KeySchema, Position, spread_of
 from gateway.model.predicates import ALWAYS, Predicate, View
 from gateway.model.ranges import KeyRange
@@ -147,7 +148,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class NewIndex:
-    """An index to be made."""
+    """An index to be made. `fill`: rows that are already there get entries; if not, only what is written from now on."""
 
     name: str
     key_schema: KeySchema
@@ -155,6 +156,7 @@ class NewIndex:
     included: tuple[str, ...] = ()
     local: bool = False
     properties: Mapping[str, Any] = field(default_factory=dict)
+    fill: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +261,81 @@ class PutProperties:
     document: Mapping[str, Any]
 
 
+# Streams
+
+
+@dataclass(frozen=True, slots=True)
+class ListStreams:
+    """The streams of a namespace, or of one table, by name and age. Outcome: list of Stream."""
+
+    namespace: str
+    table_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindStream:
+    """Look a stream up by its table's name and its label. Outcome: Stream; StreamMissing."""
+
+    namespace: str
+    table_name: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListShards:
+    """The shards of a stream, parents before children. Outcome: list of Shard."""
+
+    stream: Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Oldest:
+    """The oldest change that is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The change that will come next."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """The first change made at that time or later."""
+
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindPosition:
+    """Where to begin reading a shard. Outcome: the sequence, to be given to ReadChanges; StreamMissing."""
+
+    stream: Stream
+    shard: int
+    at: Oldest | Latest | AtTime
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChanges:
+    """Read changes of a shard from a sequence on, at most `limit` and (but for the first) `size_bytes` of row bodies.
+
+    Outcome: ChangePage; StreamMissing, PositionExpired. Nothing new: no changes, and `next` is the sequence asked for.
+    """
+
+    stream: Stream
+    shard: int
+    sequence: int
+    limit: int
+    size_bytes: int = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Reshard:
+    """Give a table's stream another number of open shards. Outcome: Table; StaleTable, StreamMissing."""
+
+    table: Table
+    shards: int
+
+
 Command = (
     Get
     | ReadAll
@@ -272,6 +349,12 @@ Command = (
     | CountRows
     | GetProperties
     | PutProperties
+    | ListStreams
+    | FindStream
+    | ListShards
+    | FindPosition
+    | ReadChanges
+    | Reshard
 )
 
 Exchange = Generator[list[Command], list[Any], Any]

@@ -1,7 +1,7 @@
 """The closed hierarchy of what can go wrong with a command.
 
     GatewayError
-    ├── TableMissing, TableExists, TableBusy, IndexMissing
+    ├── TableMissing, TableExists, TableBusy, IndexMissing, StreamMissing
     ├── ConditionFailed            the condition of one write was false
     ├── GroupRefused               reasons, one for each write of a group (None: this one was fine)
     ├── InvalidInput
@@ -66,6 +66,15 @@ class IndexMissing(GatewayError):
         super().__init__(table, index)
         self.table = table
         self.index = index
+
+
+class StreamMissing(GatewayError):
+    """The table has no stream of this label, or it has no such shard, or all of it is past its time."""
+
+    def __init__(self, table: str, label: str) -> None:
+        super().__init__(table, label)
+        self.table = table
+        self.label = label
 
 
 class ConditionFailed(GatewayError):

@@ -6,6 +6,7 @@ access policies) is in `properties` under the dialect's name, and means nothing 
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import re
 from collections.abc import Callable, Mapping
@@ -117,7 +118,11 @@ class ExpiryRule:
 
 @dataclass(frozen=True, slots=True)
 class StreamRule:
-    """A change stream of a table: its label (part of its address), what its reader shows, how long changes are kept."""
+    """A change stream of a table: its label (part of its address), what its reader shows, how long changes are kept.
+
+    The engine's own: `id`, given when a rule with a new label is enabled, and `shards`, the open ones in the order of their
+    slots as (number, first slot). They stand here so that a writer, who has the table's row locked, need not look further.
+    """
 
     label: str
     enabled: bool
@@ -125,6 +130,12 @@ class StreamRule:
     retention_ms: int
     enabled_at_ms: int
     properties: Mapping[str, Any] = field(default_factory=dict)
+    id: int = 0
+    shards: tuple[tuple[int, int], ...] = ()
+
+    def shard_of(self, slot: int) -> int:
+        """The number of the open shard that a slot belongs to."""
+        return self.shards[bisect.bisect_right(self.shards, slot, key=lambda shard: shard[1]) - 1][0]
 
 
 # DynamoDB: a time to live more than five years in the past does not count (protocols/dynamodb.md rule 39).

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 from gateway.model import updates
 from gateway.model.errors import ConditionFailed
@@ -47,6 +48,22 @@ class Keep:
 
 Change = Replace | Edit | Remove | Keep
 
+class ChangeKind(Enum):
+    """What the write was. Insert, modify or remove follows from the old and the new row."""
+
+    PUT = "put"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a stream is told of a write that is carried out later than it was made (staging.py)."""
+
+    kind: ChangeKind
+    actions: tuple[Action, ...]
+
+
 RowRule = Callable[[Row | None, Contents], Contents]
 """A dialect's say on what a write leaves behind: (old row, new contents) -> contents. It restores kinds that the dialect
 cannot spell, and raises GatewayError where the result breaks the dialect's limits. Pure."""
@@ -57,7 +74,8 @@ class Write:
     """One write of one row.
 
     `actor` is whoever a change stream names: "" for clients, "expiry" for the sweep. `view` is the asking dialect's.
-    `wants_old`: whether the answer needs the old row; if not, a blind write may leave `Outcome.old` None.
+    `wants_old`: whether the answer needs the old row; if not, a blind write may leave `Outcome.old` None. `recorded`: what
+    change streams are told, where it does not follow from `change`.
     """
 
     table: Table
@@ -68,6 +86,7 @@ class Write:
     rule: RowRule | None = None
     actor: str = ""
     wants_old: bool = True
+    recorded: Recorded | None = None
 
     @property
     def is_blind(self) -> bool:

@@ -261,7 +261,7 @@ class Catalog:
 
     def _table(self, columns: tuple[Any, ...], indexes: list[tuple[Any, ...]]) -> Table:
         (table_id, namespace, name, azure_name, schema, rules, properties, state, busy, version, created) = columns
-        key_schema = _key_schema(orjson.loads(schema))
+        key_schema = key_schema_of(orjson.loads(schema))
         return Table(
             id=table_id,
             namespace=namespace,
@@ -283,7 +283,7 @@ class Catalog:
         return Index(
             id=index_id,
             name=name,
-            key_schema=_key_schema(stored["key_schema"]),
+            key_schema=key_schema_of(stored["key_schema"]),
             projection=Projection(stored["projection"]),
             table_keys=table_keys,
             included=tuple(stored["included"]),
@@ -304,15 +304,15 @@ def _columns_document(columns: tuple[KeyColumn, ...]) -> list[list[Any]]:
     return [[column.name, column.kind.value, column.auto_increment] for column in columns]
 
 
-def _key_schema_document(schema: KeySchema) -> list[Any]:
+def key_schema_document(schema: KeySchema) -> list[Any]:
     return [_columns_document(schema.partition), _columns_document(schema.sort)]
 
 
 def _key_schema_json(schema: KeySchema) -> str:
-    return _json(_key_schema_document(schema))
+    return _json(key_schema_document(schema))
 
 
-def _key_schema(document: list[Any]) -> KeySchema:
+def key_schema_of(document: list[Any]) -> KeySchema:
     partition, sort = (
         tuple(KeyColumn(name, Kind(kind), auto) for name, kind, auto in columns) for columns in document
     )
@@ -322,7 +322,7 @@ def _key_schema(document: list[Any]) -> KeySchema:
 def _definition_json(index: Index) -> str:
     return _json(
         {
-            "key_schema": _key_schema_document(index.key_schema),
+            "key_schema": key_schema_document(index.key_schema),
             "projection": index.projection.value,
             "included": index.included,
             "local": index.local,
@@ -335,12 +335,18 @@ def _rules_json(rules: Rules) -> str:
     return _json(dataclasses.asdict(rules))
 
 
+def stream_rule(document: Mapping[str, Any]) -> StreamRule:
+    """A stream rule from its JSON form."""
+    shards = tuple((number, first) for number, first in document.get("shards", ()))
+    return StreamRule(**{**document, "shards": shards})
+
+
 def _rules(document: Mapping[str, Any]) -> Rules:
     expiry, stream = document["expiry"], document["stream"]
     return Rules(
         **{
             **document,
             "expiry": None if expiry is None else ExpiryRule(**expiry),
-            "stream": None if stream is None else StreamRule(**stream),
+            "stream": None if stream is None else stream_rule(stream),
         }
     )

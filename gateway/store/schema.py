@@ -123,6 +123,62 @@ tokens = Table(
     PrimaryKeyConstraint("scope", "name"),
 )
 
+# Change streams, also those that are disabled or whose table is gone, until what is in them has been kept long enough.
+streams = Table(
+    "streams",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("table_id", BigInteger, nullable=False),
+    Column("namespace", Name, nullable=False),
+    Column("table_name", Name, nullable=False),
+    Column("label", Name, nullable=False),
+    Column("key_schema", Text, nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("opened_at_ms", BigInteger, nullable=False),
+    Column("ended_at_ms", BigInteger),
+)
+Index("streams_by_table", streams.c.namespace, streams.c.table_name, streams.c.label)
+
+# A shard is a range of slots for a time. Changes up to `trimmed` are gone.
+shards = Table(
+    "shards",
+    metadata,
+    Column("stream_id", BigInteger, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("first_slot", SmallInteger, nullable=False),
+    Column("last_slot", SmallInteger, nullable=False),
+    Column("parents", Text, nullable=False),
+    Column("opened_at_ms", BigInteger, nullable=False),
+    Column("closed_at_ms", BigInteger),
+    Column("last_sequence", BigInteger),
+    Column("trimmed", BigInteger, nullable=False),
+    PrimaryKeyConstraint("stream_id", "number"),
+)
+
+# One row for each recorded write, numbered by its shard's counter in the write's own transaction.
+changes = Table(
+    "changes",
+    metadata,
+    Column("stream_id", BigInteger, nullable=False),
+    Column("shard", Integer, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("noop", SmallInteger, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("key", LargeBinary, nullable=False),
+    Column("old_modified_at", BigInteger),
+    Column("old_kinds", LargeBinary),
+    Column("old_body", LargeBinary),
+    Column("new_modified_at", BigInteger),
+    Column("new_kinds", LargeBinary),
+    Column("new_body", LargeBinary),
+    Column("actions", LargeBinary),
+    PrimaryKeyConstraint("stream_id", "shard", "sequence"),
+    sqlite_with_rowid=False,
+)
+Index("changes_by_time", changes.c.stream_id, changes.c.shard, changes.c.at_ms)
+
 # Tables and indexes that are gone and whose rows and entries are still to be deleted, a batch at a time.
 purges = Table(
     "purges",
