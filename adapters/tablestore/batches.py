@@ -12,7 +12,7 @@ from typing import Any
 
 from adapters.tablestore import keys, limits, selections
 from adapters.tablestore.calls import Call, Target, find_target, find_written
-from adapters.tablestore.capacity import cells_size
+from adapters.tablestore.capacity import of_bulk, request_size
 from adapters.tablestore.errors import ServiceError, invalid, of
 from adapters.tablestore.lengths import check_request
 from adapters.tablestore.names import check_table_name
@@ -146,9 +146,9 @@ def bulk_import(call: Call) -> Exchange:
     """BulkImport: BatchWriteRow on one table, without conditions."""
     message = call.message
     _check_counts(
-        "No row is specified in BulkImport.",
+        f"No operation is specified for table: '{message.table_name}'.",
         limits.BATCH_WRITE_ROWS_MAX,
-        [(message.table_name, len(message.rows))],
+        [(message.table_name, len(message.rows))] if message.rows else [],
     )
     checked = [_checked(row) for row in message.rows]
     _check_size(checked)
@@ -166,7 +166,8 @@ def bulk_import(call: Call) -> Exchange:
         wrote = _wrote(row_write, result)
         part = answer.rows.add(is_ok=wrote.is_ok)
         if wrote.is_ok:
-            part.consumed.CopyFrom(wrote.consumed)
+            assert isinstance(row_write, RowWrite)
+            part.consumed.CopyFrom(of_bulk(0, row_write.size))
         else:
             part.error.CopyFrom(wrote.error)
     return answer
@@ -186,7 +187,7 @@ def _checked(row: Any) -> WireRow:
 
 
 def _check_size(wires: Sequence[WireRow]) -> None:
-    check_request(sum(cells_size(wire.key) + cells_size(wire.cells) for wire in wires), "BatchWriteRow")
+    check_request(sum(request_size(wire) for wire in wires), "BatchWriteRow")
 
 
 def _parsed(call: Call, table: Table, wire: WireRow, row: Any) -> RowWrite | ServiceError:

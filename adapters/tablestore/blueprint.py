@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError, Message
 
 from adapters.tablestore import auth, replies
 from adapters.tablestore.auth import Caller
-from adapters.tablestore.calls import Call
+from adapters.tablestore.calls import Call, check_names
 from adapters.tablestore.errors import INTERNAL, ServiceError, invalid, of
 from adapters.tablestore.operations import OPERATIONS, Operation
 from adapters.tablestore.options import DIALECT
@@ -86,6 +86,7 @@ def handle(house: House, request: Request) -> Exchange:
         if known is None:
             raise invalid(f"Unsupported operation: {operation}.")
         call = Call(operation, read_message(known, replies.inflated(request)), caller, house, now_ms)
+        yield from check_names(call)
         made: Message = yield from known.handle(call)
         answer = made.SerializeToString()
     except ServiceError as error:
@@ -93,7 +94,7 @@ def handle(house: House, request: Request) -> Exchange:
     except GatewayError as error:
         answer = of(error)
     except Exception:
-        log.exception("request %s failed", request.id)
+        log.exception("request %s (%s) failed", request.id, replies.request_id(request))
         answer = INTERNAL
     return replies.reply(request, operation, caller, answer, house.now_ms())
 

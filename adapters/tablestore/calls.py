@@ -100,6 +100,18 @@ def _find_index(call: Call, name: str) -> Exchange:
     return Target.of_index(table, index)
 
 
+def check_names(call: Call) -> Exchange:
+    """Raises ServiceError if the request names a table that neither is nor could be: before anything else about the request
+    is judged. Tables that other dialects made may have names that could not be given here."""
+    if "table_name" in call.message.DESCRIPTOR.fields_by_name:
+        name = call.message.table_name
+        if not is_name(name) and (name or call.message.HasField("table_name")):
+            try:
+                yield from find_target(call, name)
+            except TableMissing:
+                check_table_name(name)
+
+
 def find_table(call: Call, name: str) -> Exchange:
     """The table of that name, to be written or described. Raises TableMissing, ServiceError."""
     table = call.house.engine.cached_table(call.caller.namespace, name)

@@ -28,9 +28,29 @@ def cells_size(cells: Iterable[WireCell]) -> int:
     )
 
 
+def request_size(row: WireRow) -> int:
+    """Bytes of a row as the limit of a request counts them: with 8 for each stamp that is given.
+
+    Source: aliyun-tablestore-java-sdk, functiontest/RestrictedItemTest, testCase48.
+    """
+    stamps = sum(8 for cell in row.cells if cell.stamp_ms is not None)
+    return cells_size(row.key) + cells_size(row.cells) + stamps
+
+
 def consumed(read: int, write: int) -> messages.ConsumedCapacity:
     """What an answer says; both figures always, zeros too."""
     return messages.ConsumedCapacity(capacity_unit=messages.CapacityUnit(read=read, write=write))
+
+
+def of_bulk(read: int, write: int) -> messages.ConsumedCapacity:
+    """What a bulk operation says: no units, but the bytes that it read or wrote.
+
+    Source: aliyun-tablestore-java-sdk, functiontest/TestBulkExportFunciton and TestBulkImportFunction.
+    """
+    made = consumed(0, 0)
+    made.capacity_data_size.read_size = read
+    made.capacity_data_size.write_size = write
+    return made
 
 
 def of_read(size: int) -> messages.ConsumedCapacity:

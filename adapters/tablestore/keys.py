@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from adapters.tablestore import limits
 from adapters.tablestore.calls import Target
 from adapters.tablestore.errors import ServiceError, invalid
 from adapters.tablestore.lengths import check_key_value
@@ -65,6 +66,14 @@ def _stored(column: KeyColumn, value: Datum | None) -> Datum:
     if stored is None:
         raise ServiceError("OTSInvalidPK", f"Validate PK value fail. Column: {column.name} holds numbers.")
     return stored
+
+
+def check_values(cells: Sequence[WireCell], may_draw: bool) -> None:
+    """Raises ServiceError for what is wrong with a key whatever its table."""
+    if not 1 <= len(cells) <= limits.KEY_COLUMNS_MAX:
+        raise invalid(f"The number of primary key columns must be in range: [1, {limits.KEY_COLUMNS_MAX}].")
+    for cell in cells:
+        check_value(cell, may_draw)
 
 
 def check_value(cell: WireCell, may_draw: bool) -> None:

@@ -3,7 +3,7 @@
     file    = magic  data_offset  option_offset  key_count  attribute_count  (each int32)  name*  row*  options  01 crc
     name    = length:int16 bytes
     row     = 02 value*          a value for each name, `06` where the row has none
-    options = 03 row_count:int32
+    options = 0A 01 (every key column is there)  03 row_count:int32
 
 Only the newest version of a cell is shown. Source: protocols/table-store.md section 3.6.
 """
@@ -34,7 +34,7 @@ def encode(key_names: Sequence[str], names: Sequence[str], rows: Sequence[Mappin
             _HEAD.pack(MAGIC, data_offset, option_offset, len(key_names), len(names)),
             head,
             data,
-            b"\x03" + struct.pack("<i", len(rows)),
+            b"\x0a\x01\x03" + struct.pack("<i", len(rows)),
         )
     )
     return body + b"\x01" + bytes((crc8(body),))

@@ -60,7 +60,7 @@ def get_range(call: Call) -> Exchange:
 def bulk_export(call: Call) -> Exchange:
     """BulkExport: the newest versions of a range, forward, as a matrix unless asked otherwise."""
     message = call.message
-    names = frozenset(message.columns_to_get)
+    names = selections.columns_of(message.columns_to_get)
     is_matrix = message.data_block_type_hint == messages.DBT_SIMPLE_ROW_MATRIX
     if is_matrix and not names:
         raise invalid(NO_MATRIX_COLUMN)
@@ -68,7 +68,7 @@ def bulk_export(call: Call) -> Exchange:
     target = yield from find_target(call, message.table_name)
     page: Page = yield from one(_page_of(target, selection, message, reverse=False))
     answer = messages.BulkExportResponse(
-        consumed=capacity.of_read(page.scanned_bytes),
+        consumed=capacity.of_bulk(page.scanned_bytes, 0),
         rows=(
             _as_matrix(target, selection, list(message.columns_to_get), page.rows)
             if is_matrix

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import uuid
 import zlib
 from datetime import UTC, datetime
 
@@ -60,11 +61,16 @@ def reply(
         ("x-ots-contentmd5", digest),
         ("x-ots-contenttype", _CONTENT_TYPE),
         ("x-ots-date", date_text(now_ms)),
-        ("x-ots-requestid", request.id),
+        ("x-ots-requestid", request_id(request)),
     ]
     if caller is not None:
         headers.append(("Authorization", auth.reply_signature(caller, operation, headers)))
     return Reply(status, headers, body)
+
+
+def request_id(request: Request) -> str:
+    """The request's id as clients see it: 36 characters, as the service gives them, made from the gateway's own."""
+    return str(uuid.UUID(bytes=hashlib.md5(request.id.encode(), usedforsecurity=False).digest()))
 
 
 def date_text(now_ms: int) -> str:

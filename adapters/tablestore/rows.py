@@ -75,10 +75,12 @@ def shown_row(
 
 @dataclass(frozen=True, slots=True)
 class RowWrite:
-    """A parsed write, and what its answer needs: the capacity it consumes and the part of the row to be returned."""
+    """A parsed write, and what its answer needs: the capacity it consumes, the bytes of its names and values, and the part
+    of the row to be returned."""
 
     write: Write
     consumed: messages.ConsumedCapacity
+    size: int
     return_type: int
     return_columns: frozenset[str]
 
@@ -161,18 +163,16 @@ def checked_update(data: bytes) -> WireRow:
 def checked_delete(data: bytes) -> WireRow:
     """The key of a delete. Raises ServiceError."""
     wire = keys.decode(data)
-    for cell in wire.key:
-        keys.check_value(cell, may_draw=False)
+    keys.check_values(wire.key, may_draw=False)
     return wire._replace(cells=())
 
 
 def _checked(data: bytes, operation: str) -> WireRow:
     wire = keys.decode(data)
-    for cell in wire.key:
-        keys.check_value(cell, may_draw=True)
+    keys.check_values(wire.key, may_draw=True)
     _check_columns(wire.cells)
     if len(data) > limits.WRITE_MAX_BYTES:
-        check_request(capacity.cells_size(wire.key) + capacity.cells_size(wire.cells), operation)
+        check_request(capacity.request_size(wire), operation)
     return wire
 
 
@@ -214,9 +214,10 @@ def parse_delete(call: Call, table: Table, wire: WireRow, message: Any) -> RowWr
 def _row_write(table: Table, key: Key, wire: WireRow, change: Change, message: Any) -> RowWrite:
     condition = condition_of(message.condition)
     write = Write(table, key, change, condition, view=view, rule=partial(_restored, table.key_schema.names))
+    size = capacity.cells_size(wire.key) + capacity.cells_size(wire.cells)
     consumed = capacity.of_write(wire, condition is not ALWAYS, bool(table.indexes))
     content = message.return_content
-    return RowWrite(write, consumed, content.return_type, frozenset(content.return_column_names))
+    return RowWrite(write, consumed, size, content.return_type, frozenset(content.return_column_names))
 
 
 def _restored(key_names: tuple[str, ...], old: Row | None, contents: Contents) -> Contents:

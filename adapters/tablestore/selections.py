@@ -110,7 +110,7 @@ class Selection:
 def parse(message: Any, no_version_text: str) -> Selection:
     """The selection of a GetRow, BatchGetRow table or GetRange. Raises ServiceError; `no_version_text`: for a request that
     says nothing of versions."""
-    names = _columns(message.columns_to_get)
+    names = columns_of(message.columns_to_get)
     read_filter = parse_filter(message.filter)
     window = _window(message, no_version_text)
     return Selection(
@@ -128,7 +128,8 @@ def everything(columns: Iterable[str] = (), predicate: Predicate = ALWAYS) -> Se
     return Selection(frozenset(columns), Window(versions=1), "", "", predicate, None)
 
 
-def _columns(names: Any) -> frozenset[str]:
+def columns_of(names: Any) -> frozenset[str]:
+    """The columns of a columns_to_get. Raises ServiceError."""
     if len(names) > limits.COLUMNS_MAX:
         raise invalid(
             f"The number of columns from the request exceeds the limit, limit count: {limits.COLUMNS_MAX},"

@@ -45,22 +45,26 @@ def compute_split_points_by_size(call: Call) -> Exchange:
             break
         key_range = key_range.after(page.last.position)
     target = Target.of_table(table)
-    first = table.key_schema.columns[0]
     return messages.ComputeSplitPointsBySizeResponse(
         consumed=capacity.of_read(0),
-        schema=[messages.PrimaryKeySchema(name=first.name, type=key_type(first))],
+        schema=[
+            messages.PrimaryKeySchema(name=column.name, type=key_type(column))
+            for column in table.key_schema.columns
+        ],
         split_points=[_point(target, row) for row in points],
         locations=[messages.SplitLocation(location=_LOCATION, repeat=len(points) + 1)],
     )
 
 
 def _split_size(message: messages.ComputeSplitPointsBySizeRequest) -> int:
-    unit = limits.SPLIT_SIZE_UNIT_BYTES
+    """Source of the texts: aliyun-tablestore-java-sdk, functiontest/TestComputeSplitPointsBySize."""
+    unit, least = limits.SPLIT_SIZE_UNIT_BYTES, limits.SPLIT_SIZE_UNIT_MIN_BYTES
     if message.HasField("split_size_unit_in_byte"):
         unit = message.split_size_unit_in_byte
-    if message.split_size <= 0 or unit <= 0:
-        name = "split_size" if message.split_size <= 0 else "split_size_unit_in_byte"
-        raise invalid(f"The {name} should be greater than 0.")
+    if message.split_size <= 0:
+        raise invalid("The split_size should be greater than 0.")
+    if unit < least:
+        raise invalid(f"The split_size_unit_in_byte should be greater equal than: {least}")
     return message.split_size * unit
 
 

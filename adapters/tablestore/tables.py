@@ -27,7 +27,7 @@ from gateway.engine.engine import one
 from gateway.model.commands import AlterTable, CreateTable, DropTable, Exchange, ListTables
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.tables import Rules, Table
-from gateway.model.values import Kind, Value
+from gateway.model.values import Kind, Value, size_bytes
 
 
 def create_table(call: Call) -> Exchange:
@@ -137,6 +137,9 @@ def _check_split(value: Datum, column: KeyColumn) -> None:
     if value.data in ("", b""):
         kind = "string" if value.kind is Kind.TEXT else "binary"
         raise invalid(f"The value of partition range can not be empty {kind}.")
+    size, most = size_bytes(value), limits.PARTITION_BOUND_MAX_BYTES
+    if size > most:
+        raise invalid(f"The value of partition range exceeds the MaxLength:{most} with CurrentLength:{size}.")
 
 
 def list_table(call: Call) -> Exchange:

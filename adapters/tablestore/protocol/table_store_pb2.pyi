@@ -213,11 +213,21 @@ class CapacityUnit(_message.Message):
     write: int
     def __init__(self, read: _Optional[int] = ..., write: _Optional[int] = ...) -> None: ...
 
+class CapacityDataSize(_message.Message):
+    __slots__ = ("read_size", "write_size")
+    READ_SIZE_FIELD_NUMBER: _ClassVar[int]
+    WRITE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    read_size: int
+    write_size: int
+    def __init__(self, read_size: _Optional[int] = ..., write_size: _Optional[int] = ...) -> None: ...
+
 class ConsumedCapacity(_message.Message):
-    __slots__ = ("capacity_unit",)
+    __slots__ = ("capacity_unit", "capacity_data_size")
     CAPACITY_UNIT_FIELD_NUMBER: _ClassVar[int]
+    CAPACITY_DATA_SIZE_FIELD_NUMBER: _ClassVar[int]
     capacity_unit: CapacityUnit
-    def __init__(self, capacity_unit: _Optional[_Union[CapacityUnit, _Mapping]] = ...) -> None: ...
+    capacity_data_size: CapacityDataSize
+    def __init__(self, capacity_unit: _Optional[_Union[CapacityUnit, _Mapping]] = ..., capacity_data_size: _Optional[_Union[CapacityDataSize, _Mapping]] = ...) -> None: ...
 
 class ReservedThroughput(_message.Message):
     __slots__ = ("capacity_unit",)
