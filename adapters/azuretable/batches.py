@@ -6,9 +6,6 @@ written, and the answer is one part that names the failing change.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from urllib.parse import urlsplit
-
 from adapters.azuretable import addresses, entities, limits, multipart, queries
 from adapters.azuretable.addresses import Batch, Entity, EntitySet, Nested, Resource
 from adapters.azuretable.calls import Answer, Call, find_table, options_of, service_id
@@ -18,6 +15,7 @@ from adapters.azuretable.methods import method_of
 from adapters.azuretable.multipart import InnerAnswer, InnerRequest
 from adapters.azuretable.payloads import Level, content_type
 from adapters.azuretable.values import UNIX_EPOCH_TICKS, timestamp_text
+from gateway.http import Request, split_target
 from gateway.model.commands import Exchange, WriteGroup
 from gateway.model.errors import GatewayError, GroupRefused
 from gateway.model.tables import Table
@@ -123,24 +121,33 @@ def _prepare_all(call: Call, requests: tuple[InnerRequest, ...]) -> Exchange:
 
 def _inner_call(call: Call, request: InnerRequest) -> tuple[Call, Resource]:
     """An operation of a batch as a call of its own; who asks was settled for the whole of it."""
-    try:
-        uri = urlsplit(request.target)
-    except ValueError:
-        raise ServiceError("InvalidUri", "URI is invalid") from None
-    address = addresses.parse(uri.path or "/", uri.netloc or call.request.header("host"))
+    path, query = split_target(request.target)
+    host = _host_of(request.target) or call.request.header("host")
+    address = addresses.parse(path, host)
     if address.account != call.address.account or isinstance(address.resource, Nested):
         raise ServiceError("InvalidInput")
-    made = replace(
-        call.request,
-        method=request.method,
-        target=request.target,
-        headers=request.headers,
-        body=request.body,
+    outer = call.request
+    made = Request(
+        request.method, request.target, request.headers, request.body, outer.client, outer.secure, outer.id
     )
-    inner = replace(
-        call, request=made, address=address, method=method_of(made), options=options_of(uri.query)
+    inner = Call(
+        request=made,
+        address=address,
+        method=method_of(made),
+        options=options_of(query),
+        origin=call.origin,
+        version=call.version,
+        namespace=call.namespace,
+        grant=call.grant,
+        house=call.house,
     )
     return inner, address.resource
+
+
+def _host_of(target: str) -> str:
+    """The host of an absolute URI, "" of a path."""
+    _, separator, rest = target.partition("://")
+    return rest.partition("/")[0] if separator and not target.startswith("/") else ""
 
 
 def _inner_answer(answer: Answer) -> InnerAnswer:

@@ -6,7 +6,7 @@ returns an Answer; it raises ServiceError (errors.py) or lets a GatewayError pas
 
 from __future__ import annotations
 
-import uuid
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -48,7 +48,8 @@ class Answer:
 @lru_cache(maxsize=1024)
 def service_id(request_id: str) -> str:
     """The GUID by which this dialect's replies name a request, made of the id that the server's log has."""
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, request_id))
+    digest = hashlib.blake2b(request_id.encode(), digest_size=16).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:]}"
 
 
 def options_of(query: str) -> dict[str, str]:

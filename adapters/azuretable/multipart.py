@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -18,6 +18,8 @@ from gateway.http import Headers
 _BOUNDARY = re.compile(r"""boundary\s*=\s*(?:"([^"]{1,200})"|([^\s;,"]{1,200}))""", re.IGNORECASE)
 _REQUEST_LINE = re.compile(r"([A-Za-z]+)[ \t]+(\S.*?)(?:[ \t]+HTTP/\d\.\d)?[ \t]*")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_TAIL = re.compile(rb"(--)?[ \t]*(?=\r?\n|$)")
+_LF = 0x0A
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +86,29 @@ def _parts(content_type: str, body: bytes, most: int) -> list[tuple[Headers, byt
     named = _BOUNDARY.search(content_type)
     if named is None:
         raise ServiceError("InvalidInput")
-    boundary = (named.group(1) or named.group(2)).encode("latin-1", "replace")
-    delimiter = re.compile(rb"(?:^|\r?\n)--" + re.escape(boundary) + rb"(--)?[ \t]*(?=\r?\n|$)")
+    delimiter = b"--" + (named.group(1) or named.group(2)).encode("latin-1", "replace")
     parts: list[tuple[Headers, bytes]] = []
     began: int | None = None
-    for found in delimiter.finditer(body):
+    for start, end, is_last in _delimiters(body, delimiter):
         if began is not None:
-            parts.append(_split_head(body[began : found.start()]))
-        if found.group(1) or len(parts) > most:
+            parts.append(_split_head(body[began:start]))
+        if is_last or len(parts) > most:
             return parts
-        began = found.end()
+        began = end
     raise ServiceError("InvalidInput")  # no closing boundary, or none at all
+
+
+def _delimiters(body: bytes, delimiter: bytes) -> Iterator[tuple[int, int, bool]]:
+    """Each line that is the delimiter: where it begins (with the line break in front), where it ends, and whether it closes."""
+    at = body.find(delimiter)
+    while at >= 0:
+        tail = _TAIL.match(body, at + len(delimiter))
+        if tail is not None and (at == 0 or body[at - 1] == _LF):
+            start = at
+            if at > 0:
+                start = at - 2 if body[at - 2 : at - 1] == b"\r" else at - 1
+            yield start, tail.end(), tail.group(1) is not None
+        at = body.find(delimiter, at + len(delimiter))
 
 
 def _split_head(part: bytes) -> tuple[Headers, bytes]:

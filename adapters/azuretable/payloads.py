@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -18,9 +19,9 @@ import orjson
 from adapters.azuretable import keys, limits, names, values
 from adapters.azuretable.addresses import key_predicate
 from adapters.azuretable.errors import ServiceError
-from adapters.azuretable.values import SPELLINGS, UNIX_EPOCH_TICKS, timestamp_text, view
+from adapters.azuretable.values import UNIX_EPOCH_TICKS, timestamp_text, view
+from gateway.model import bodies
 from gateway.model.errors import LimitExceeded
-from gateway.model.keys import KeySchema
 from gateway.model.rows import FOREIGN_KINDS, Cell, Contents, Row
 from gateway.model.tables import Table
 from gateway.model.values import Kind, Value
@@ -81,9 +82,9 @@ def parse_entity(body: bytes) -> Sent:
         if "@" in name or name.startswith("odata.") or name in names.SYSTEM_NAMES:
             continue  # annotations are looked up below; what the server itself tells is taken back silently
         value = values.read(wire, found.get(name + "@odata.type"))
-        _check_name(name)
+        attribute = _attribute(name)
         if value is not None:
-            attributes[names.unspelled(name)] = value
+            attributes[attribute] = value
     if len(attributes) > limits.PROPERTIES_MAX:
         raise ServiceError("TooManyProperties")
     typed = any(
@@ -101,11 +102,14 @@ def _key(found: Mapping[str, Any], name: str) -> str | None:
     return wire
 
 
-def _check_name(name: str) -> None:
+@lru_cache(maxsize=4096)
+def _attribute(name: str) -> str:
+    """The attribute that a property name stands for. Raises ServiceError PropertyNameTooLong, PropertyNameInvalid."""
     if len(name) > limits.PROPERTY_NAME_MAX_CHARACTERS:
         raise ServiceError("PropertyNameTooLong")
     if not names.is_legal(name):
         raise ServiceError("PropertyNameInvalid")
+    return names.unspelled(name)
 
 
 # What a write leaves behind
@@ -200,7 +204,11 @@ def level_of(accept: str) -> Level:
 
 def etag(row: Row) -> str:
     """The ETag of a row: W/"datetime'...'" around its percent-encoded Timestamp."""
-    return f"W/\"datetime'{timestamp(row).replace(':', '%3A')}'\""
+    return _etag(timestamp(row))
+
+
+def _etag(moment: str) -> str:
+    return f"W/\"datetime'{moment.replace(':', '%3A')}'\""
 
 
 _ETAG = re.compile(r"W/\"datetime'([^']*)'\"")
@@ -251,18 +259,18 @@ class Shape:
 
     def member(self, row: Row) -> dict[str, Any]:
         """An entity's members without `odata.metadata`."""
-        latest = row.latest
-        schema = self.table.key_schema
-        partition_key, row_key = shown_keys(schema, latest)
+        body: dict[str, dict[str, Any]] = orjson.loads(row.body)
+        partition_key, row_key = self._keys(body)
+        moment = timestamp(row)
         shown: dict[str, Any] = {}
-        if self.level is not Level.NONE:
-            if self.level is Level.FULL:
-                link = self.table.azure_name + key_predicate(partition_key, row_key)
-                shown["odata.type"] = f"{self.account}.{self.table.azure_name}"
-                shown["odata.id"] = f"{self.root}/{link}"
-            shown["odata.etag"] = etag(row)
-            if self.level is Level.FULL:
-                shown["odata.editLink"] = link
+        if self.level is Level.FULL:
+            link = self.table.azure_name + key_predicate(partition_key, row_key)
+            shown["odata.type"] = f"{self.account}.{self.table.azure_name}"
+            shown["odata.id"] = f"{self.root}/{link}"
+            shown["odata.etag"] = _etag(moment)
+            shown["odata.editLink"] = link
+        elif self.level is Level.MINIMAL:
+            shown["odata.etag"] = _etag(moment)
         selected = self.selected
         if selected is None or "PartitionKey" in selected:
             shown["PartitionKey"] = partition_key
@@ -271,35 +279,30 @@ class Shape:
         if selected is None or "Timestamp" in selected:
             if self.level is Level.FULL:
                 shown["Timestamp@odata.type"] = "Edm.DateTime"
-            shown["Timestamp"] = timestamp(row)
-        self._add_properties(shown, latest, frozenset(schema.names))
+            shown["Timestamp"] = moment
+        self._add_properties(shown, body)
         return shown
 
-    def _add_properties(
-        self, shown: dict[str, Any], latest: Mapping[str, Value], key_names: frozenset[str]
-    ) -> None:
+    def _keys(self, body: dict[str, dict[str, Any]]) -> tuple[str, str]:
+        """(PartitionKey, RowKey) of a row, taken out of its body."""
+        schema = self.table.key_schema
+        if keys.is_own(schema):
+            return body.pop("PartitionKey")["S"], body.pop("RowKey")["S"]
+        return keys.texts_of(schema, tuple(bodies.untagged(body.pop(name)) for name in schema.names))
+
+    def _add_properties(self, shown: dict[str, Any], body: dict[str, dict[str, Any]]) -> None:
+        """Every property that is asked for, from the row's body, which is hardly ever decoded for it."""
         selected, annotated = self.selected, self.level is not Level.NONE
-        for name, value in latest.items():
-            if name in key_names:
-                continue
+        for name, ((tag, data),) in ((name, member.items()) for name, member in body.items()):
             spelled = names.spelled(name)
             if selected is not None and spelled not in selected:
                 continue
-            kind, data = view(value)
-            if kind is Kind.NULL:
+            wire, edm = values.spell_tagged(tag, data)
+            if wire is None:
                 continue
-            edm, spell = SPELLINGS[kind]
-            wire = spell(data)
-            if annotated and edm is not None and isinstance(wire, str):
+            if edm is not None and annotated:
                 shown[spelled + "@odata.type"] = edm
             shown[spelled] = wire
-
-
-def shown_keys(schema: KeySchema, latest: Mapping[str, Value]) -> tuple[str, str]:
-    """(PartitionKey, RowKey) of a row."""
-    if keys.is_own(schema):
-        return latest["PartitionKey"].data, latest["RowKey"].data
-    return keys.texts_of(schema, tuple(latest[name] for name in schema.names))
 
 
 def dumps(document: Any) -> bytes:
