@@ -209,6 +209,11 @@ def _index_missing(error: model.IndexMissing, operation: str) -> ServiceError:
     return validation(f"The table does not have the specified index: {error.index}")
 
 
+def _stream_missing(error: model.StreamMissing, operation: str) -> ServiceError:
+    """streams.py says it with the ARN that was asked for; this is for whoever else meets it."""
+    return ServiceError("ResourceNotFoundException", "Requested resource not found: Stream not found")
+
+
 def _condition_failed(error: model.ConditionFailed, operation: str) -> ServiceError:
     return condition_failed()
 
@@ -336,6 +341,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.TableExists: _table_exists,
     model.TableBusy: _table_busy,
     model.IndexMissing: _index_missing,
+    model.StreamMissing: _stream_missing,
     model.ConditionFailed: _condition_failed,
     model.GroupRefused: _group_refused,
     model.BadKey: _bad_key,
