@@ -33,6 +33,7 @@ def batch_get_item(call: Call) -> Exchange:
         positions = [keys.key_of(table, key).position for key in request["Keys"]]
         if len(set(positions)) < len(positions):
             raise validation(_DUPLICATES)
+        clauses[name].check_projection(table)
         gets += [Get(table, position) for position in positions]
         owners += [(name, at) for at in range(len(positions))]
     rows = yield list(gets)

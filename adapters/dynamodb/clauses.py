@@ -16,7 +16,7 @@ from adapters.dynamodb import legacy
 from adapters.dynamodb.calls import Call
 from adapters.dynamodb.conditions import parse_condition, refuse_filter_on_keys
 from adapters.dynamodb.expressions import FILTER, refuse_paths_into_keys
-from adapters.dynamodb.key_conditions import KeyTest, check_count, key_range, parse_key_condition
+from adapters.dynamodb.key_conditions import KeyTest, check_count, key_range, key_tests, parse_key_condition
 from adapters.dynamodb.placeholders import Placeholders
 from adapters.dynamodb.projections import Projection, parse_projection, project
 from adapters.dynamodb.update_expressions import creates_item, operand_paths, parse_update, refuse_key_updates
@@ -46,17 +46,17 @@ class ReadClauses:
     def __init__(self, call: Call, given: Input) -> None:
         placeholders = _placeholders(call, given)
         self._style = placeholders.style
-        self._key_tests: tuple[KeyTest, ...] | None = None
         text = given.get("KeyConditionExpression")
-        if text is not None:
-            most = _MOST_KEY_PARTS if "IndexName" in given else 2
-            self._key_tests = parse_key_condition(text, placeholders, most)
-        elif "KeyConditions" in given:
-            self._key_tests = legacy.key_conditions(given["KeyConditions"])
-            check_count(self._key_tests, style=self._style)
+        key_condition = None if text is None else parse_key_condition(text, placeholders)
         self._filter, self._filter_name = self._filtered(given, placeholders)
         self.projection = _projection(given, placeholders)
         placeholders.check_all_used()
+        self._key_tests: tuple[KeyTest, ...] = ()
+        if key_condition is not None:
+            self._key_tests = key_tests(key_condition, placeholders, _MOST_KEY_PARTS if "IndexName" in given else 2)
+        elif "KeyConditions" in given:
+            self._key_tests = legacy.key_conditions(given["KeyConditions"])
+            check_count(self._key_tests, style=self._style)
 
     @staticmethod
     def _filtered(given: Input, placeholders: Placeholders) -> tuple[Predicate, str]:
@@ -70,12 +70,20 @@ class ReadClauses:
 
     def key_range(self, schema: KeySchema) -> KeyRange:
         """The keys that a Query asks for."""
-        return key_range(self._key_tests or (), schema, self._style)
+        return key_range(self._key_tests, schema, self._style)
 
-    def filter(self, key_names: tuple[str, ...]) -> Predicate:
+    def check_projection(self, table: Table) -> None:
+        """Raise ServiceError if the projection reaches into a key attribute, which is never a list or a map."""
+        if self.projection is not None:
+            refuse_paths_into_keys(self.projection.paths, table.key_schema.names, _index_keys(table))
+
+    def filter(self, table: Table, key_names: tuple[str, ...]) -> Predicate:
         """The filter; of a Query it must not read these key attributes."""
-        if self._filter is not ALWAYS and key_names:
-            refuse_filter_on_keys(paths_of(self._filter), key_names, self._filter_name)
+        if self._filter is not ALWAYS:
+            paths = list(paths_of(self._filter))
+            if key_names:
+                refuse_filter_on_keys(paths, key_names, self._filter_name)
+            refuse_paths_into_keys(paths, table.key_schema.names, _index_keys(table))
         return self._filter
 
     def cut(self, row: Row) -> bytes:

@@ -120,9 +120,8 @@ def refuse_paths_into_keys(
 # What a text alone shows
 
 _Tree = TypeVar("_Tree")
-_LONGEST_KEPT = (
-    1024  # characters; longer ones are rare, and would let a hostile client fill memory with their trees
-)
+# In characters. Longer texts are rare, and would let a hostile client fill memory with their trees.
+_LONGEST_KEPT = 1024
 
 _CONDITION_FUNCTIONS = {
     "attribute_exists": 1,

@@ -34,6 +34,7 @@ def get_item(call: Call) -> Exchange:
     clauses = ReadClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     key = keys.key_of(table, call.input["Key"])
+    clauses.check_projection(table)
     row = yield from one(Get(table, key.position))
     blocks = charges.item_read(call, row)
     if row is None:

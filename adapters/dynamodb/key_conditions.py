@@ -3,8 +3,8 @@
 Knows which conditions a key takes, in the service's order of looking (dynalite query.js, recorded), and keys of several
 attributes (protocols/dynamodb.md rule 37). The bytes of keys are the model's.
 
-In two steps, because the service does the first before it looks for the table: tests by attribute name, then the range
-they make of one key schema.
+In steps, because the service looks at other things in between: a condition, tests by attribute name, then (it has looked
+for the table) the range they make of one key schema.
 """
 
 from __future__ import annotations
@@ -47,14 +47,22 @@ class KeyTest(NamedTuple):
     values: tuple[Value, ...]
 
 
-def parse_key_condition(text: str, placeholders: Placeholders, most: int = PAIR) -> tuple[KeyTest, ...]:
+def parse_key_condition(text: str, placeholders: Placeholders) -> ConditionNode:
+    """A KeyConditionExpression that is in order as a condition. Raises ServiceError.
+
+    Whether a key takes it, the service asks after it has read the other expressions: `key_tests`.
+    """
+    tree = condition_tree(text, KEY_CONDITION, placeholders)
+    ConditionReader(KEY_CONDITION, placeholders).condition(tree)
+    return tree
+
+
+def key_tests(tree: ConditionNode, placeholders: Placeholders, most: int = PAIR) -> tuple[KeyTest, ...]:
     """The tests of a KeyConditionExpression, in the order of the text. Raises ServiceError.
 
     `most`: how many attributes the key may have as far as the request shows it (8 where an index is named). Only the
     classic service looks at that before it knows the schema.
     """
-    tree = condition_tree(text, KEY_CONDITION, placeholders)
-    ConditionReader(KEY_CONDITION, placeholders).condition(tree)
     reader = _KeyReader(KEY_CONDITION, placeholders)
     reader.read(tree)
     tests = tuple(reader.tests.values())
@@ -70,7 +78,7 @@ def check_count(tests: tuple[KeyTest, ...], most: int = PAIR, style: str = LATES
 
 def key_range(tests: tuple[KeyTest, ...], schema: KeySchema, style: str = LATEST) -> KeyRange:
     """The range of keys that pass the tests. Raises ServiceError if the schema does not take them."""
-    if style == LATEST and len(tests) > len(schema.columns):
+    if style == LATEST and len(tests) > len(schema.columns) > 1:
         raise validation(text_of("key-too-many", count=len(tests), most=len(schema.columns)))
     if len(schema.partition) > 1 or len(schema.sort) > 1:
         _check_parts(tests, schema)

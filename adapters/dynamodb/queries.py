@@ -14,11 +14,12 @@ from adapters.dynamodb import charges, keys, limits
 from adapters.dynamodb.calls import Call, find_table
 from adapters.dynamodb.clauses import ReadClauses
 from adapters.dynamodb.errors import validation
+from adapters.dynamodb.messages import LATEST
 from adapters.dynamodb.values import render_values, view
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Page, PageLimits, Read, Segment
 from gateway.model.errors import IndexMissing
-from gateway.model.keys import Position
+from gateway.model.keys import HIGHEST, LOWEST, Position
 from gateway.model.ranges import EVERYTHING, KeyRange
 from gateway.model.rows import Row
 from gateway.model.tables import Index, Projection, Table
@@ -30,12 +31,17 @@ def query(call: Call) -> Exchange:
     table = yield from find_table(call, call.input["TableName"])
     index = _index(call, table)
     schema = table.key_schema if index is None else index.key_schema
-    bounds = clauses.key_range(schema)
-    predicate = clauses.filter(schema.names)
     reverse = not call.input.get("ScanIndexForward", True)
     start = call.input.get("ExclusiveStartKey")
-    if start is not None:
-        bounds = _resumed(bounds, keys.start_position(table, index, start), reverse)
+    after = None if start is None else keys.start_position(table, index, start)
+    bounds = clauses.key_range(schema)
+    if after is not None:
+        bounds = _resumed(bounds, after, reverse)
+        if index is None and not table.key_schema.sort and call.house.settings.message_style == LATEST:
+            raise _no_restart(start)
+    clauses.check_projection(table)
+    predicate = clauses.filter(table, schema.names)
+    _check_select(call, index)
     read = Read(
         table,
         bounds,
@@ -54,9 +60,11 @@ def scan(call: Call) -> Exchange:
     clauses = ReadClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     index = _index(call, table)
-    predicate = clauses.filter(())
     start = call.input.get("ExclusiveStartKey")
     after = None if start is None else keys.start_position(table, index, start)
+    _check_select(call, index)
+    clauses.check_projection(table)
+    predicate = clauses.filter(table, ())
     bounds, segment = EVERYTHING, None
     total = call.input.get("TotalSegments")
     if total is not None and total > 1:
@@ -92,13 +100,18 @@ def _index(call: Call, table: Table) -> Index | None:
         raise IndexMissing(table.name, name)
     if not index.local and call.input.get("ConsistentRead"):
         raise validation("Consistent reads are not supported on global secondary indexes")
-    select = call.input.get("Select")
-    if select == "ALL_ATTRIBUTES" and not index.local and index.projection is not Projection.ALL:
+    return index
+
+
+def _check_select(call: Call, index: Index | None) -> None:
+    """The service looks at this after the filter (dynalite query.js)."""
+    if call.input.get("Select") != "ALL_ATTRIBUTES" or index is None or index.local:
+        return
+    if index.projection is not Projection.ALL:
         raise validation(
             "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for global secondary "
-            f"index {name} because its projection type is not ALL"
+            f"index {index.name} because its projection type is not ALL"
         )
-    return index
 
 
 def _wants_whole_rows(call: Call, index: Index | None, clauses: ReadClauses) -> bool:
@@ -120,9 +133,26 @@ def _limits(call: Call) -> PageLimits:
 
 
 def _resumed(bounds: KeyRange, start: Position, reverse: bool) -> KeyRange:
-    if start.partition != bounds.lower.partition or not bounds.lower <= start < bounds.upper:
+    """What is left of a partition's range after a start key, which must be within it (texts: dynalite query.js)."""
+    lower, upper = bounds
+    is_within = lower.sort <= start.sort < upper.sort
+    if lower.sort != LOWEST or upper.sort != HIGHEST:
+        if not is_within:
+            raise validation("The provided starting key does not match the range key predicate")
+        if start.partition != lower.partition:
+            raise validation("The query can return at most one row and cannot be restarted")
+    elif start.partition != lower.partition:
         raise validation("The provided starting key is outside query boundaries based on provided conditions")
     return bounds.before(start) if reverse else bounds.after(start)
+
+
+def _no_restart(start: dict[str, dict[str, Any]]) -> Exception:
+    """Nothing comes after the only item of a partition (test_query.py test_query_no_sort_key_exclusive_start_key)."""
+    [(name, wire)] = start.items()
+    [(tag, data)] = wire.items()
+    return validation(
+        f"The provided exclusive start key is invalid: ExclusiveStartKey: {{{name}=AttributeValue: {{{tag}:{data}}}}}"
+    )
 
 
 def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:

@@ -76,8 +76,9 @@ def transact_get_items(call: Call) -> Exchange:
     clauses = [ReadClauses(call, member) for member in members]
     gets: list[Get] = []
     reasons: list[ServiceError | None] = []
-    for member in members:
+    for member, clause in zip(members, clauses, strict=True):
         table = yield from find_table(call, member["TableName"])
+        clause.check_projection(table)
         try:
             gets.append(Get(table, keys.key_of(table, member["Key"]).position))
             reasons.append(None)
