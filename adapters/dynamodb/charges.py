@@ -11,6 +11,7 @@ from typing import Any
 from adapters.dynamodb import capacity
 from adapters.dynamodb.calls import Call
 from adapters.dynamodb.capacity import READ, WRITE, Bill, Charge
+from adapters.dynamodb.limits import TRANSACTION_FACTOR
 from gateway.metrics import consumed
 from gateway.model.commands import Outcome, Page, Read, Replayed
 from gateway.model.rows import Row
@@ -91,7 +92,7 @@ def transaction_write(call: Call, done: Sequence[tuple[str, Write, Outcome]]) ->
         if isinstance(write.change, Keep):
             bill.charge(name).add_check(outcome.old)
         else:
-            bill.charge(name).add_write(write.table, outcome, capacity.TRANSACTION_FACTOR)
+            bill.charge(name).add_write(write.table, outcome, TRANSACTION_FACTOR)
     written = [row for row in done if not isinstance(row[1].change, Keep)]
     return _many(bill, mode_of(call), split=True) | _collections(call, written)
 

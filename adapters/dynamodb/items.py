@@ -21,6 +21,7 @@ from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Get, Outcome, WriteGroup
 from gateway.model.errors import BadOperand, ConditionFailed
 from gateway.model.keys import Key
+from gateway.model.predicates import ALWAYS
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
 from gateway.model.updates import Action, Add, SetTo, Subtract
@@ -34,6 +35,7 @@ def get_item(call: Call) -> Exchange:
     clauses = ReadClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     key = keys.key_of(table, call.input["Key"])
+    clauses.check_projection(table)
     row = yield from one(Get(table, key.position))
     blocks = charges.item_read(call, row)
     if row is None:
@@ -75,14 +77,15 @@ def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old:
     key = keys.item_key(table, item)
     if item.size_bytes > limits.ITEM_BYTES:
         raise validation(messages.bare("item-size"))
-    condition = {} if clauses is None else {"condition": clauses.condition(table)}
-    return Write(table, key, Replace(item.contents), view=view, rule=_keep_kinds, wants_old=wants_old, **condition)
+    condition = ALWAYS if clauses is None else clauses.condition(table)
+    return Write(table, key, Replace(item.contents), condition, view, _keep_kinds, wants_old=wants_old)
 
 
 def delete_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses | None, wants_old: bool = True) -> Write:
     """The write that deletes an item."""
-    condition = {} if clauses is None else {"condition": clauses.condition(table)}
-    return Write(table, keys.key_of(table, wire_key), Remove(), view=view, wants_old=wants_old, **condition)
+    key = keys.key_of(table, wire_key)
+    condition = ALWAYS if clauses is None else clauses.condition(table)
+    return Write(table, key, Remove(), condition, view, wants_old=wants_old)
 
 
 def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
@@ -122,7 +125,8 @@ def _update_rule(table: Table, key: Key, actions: tuple[Action, ...]) -> RowRule
             for value in new.latest.values():
                 if value.kind in (Kind.MAP, Kind.LIST) and _depth(value) > limits.NESTING_LEVELS:
                     raise validation(messages.bare("nesting"))
-        keys.check_index_keys(table, new.latest)
+        if table.indexes:
+            keys.check_updated_index_keys(table, {} if old is None else old.latest, new.latest)
         return new
 
     return rule

@@ -76,10 +76,11 @@ def transact_get_items(call: Call) -> Exchange:
     clauses = [ReadClauses(call, member) for member in members]
     gets: list[Get] = []
     reasons: list[ServiceError | None] = []
-    for member in members:
+    for member, clause in zip(members, clauses, strict=True):
         table = yield from find_table(call, member["TableName"])
         try:
             gets.append(Get(table, keys.key_of(table, member["Key"]).position))
+            clause.check_projection(table)
             reasons.append(None)
         except BadKey as error:
             if error.rule not in _REASON_RULES:
