@@ -107,7 +107,9 @@ def transaction_read(call: Call, names: Sequence[str], rows: Sequence[Row | None
     """The blocks of TransactGetItems."""
     bill = Bill(READ)
     for name, row in zip(names, rows, strict=True):
-        bill.charge(name).table_units += capacity.transactional_read_units(0 if row is None else row.size_bytes)
+        bill.charge(name).table_units += capacity.transactional_read_units(
+            0 if row is None else row.size_bytes
+        )
     return _many(bill, mode_of(call), split=True)
 
 

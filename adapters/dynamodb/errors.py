@@ -233,7 +233,8 @@ _BAD_KEYS = {
     "kind": _INVALID + "Type mismatch for key {name} expected: {expected} actual: {actual}",
     "empty": _NOT_VALID + _EMPTY + "Key: {name}",
     "key-empty": _NOT_VALID + _EMPTY + "Key: {name}",
-    "index-kind": _INVALID + "Type mismatch for Index Key {name} Expected: {expected} Actual: {actual} IndexName: {index}",
+    "index-kind": _INVALID
+    + "Type mismatch for Index Key {name} Expected: {expected} Actual: {actual} IndexName: {index}",
     "index-empty": _NOT_VALID
     + "A value specified for a secondary index key is not supported. "
     + _EMPTY
@@ -256,7 +257,10 @@ def _bad_key(error: model.BadKey, operation: str, style: str = LATEST) -> Servic
     if column is not None:
         facts |= {"name": column.name, "expected": type_name(column.kind)}
     if actual is not None:
-        facts |= {"actual": type_name(actual.kind), "kind": "binary" if actual.kind is Kind.BYTES else "string"}
+        facts |= {
+            "actual": type_name(actual.kind),
+            "kind": "binary" if actual.kind is Kind.BYTES else "string",
+        }
     texts = _CLASSIC_BAD_KEYS if style == CLASSIC and error.rule in _CLASSIC_BAD_KEYS else _BAD_KEYS
     return validation(texts[error.rule].format(**facts))
 

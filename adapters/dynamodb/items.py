@@ -81,7 +81,9 @@ def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old:
     return Write(table, key, Replace(item.contents), condition, view, _keep_kinds, wants_old=wants_old)
 
 
-def delete_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses | None, wants_old: bool = True) -> Write:
+def delete_write(
+    table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses | None, wants_old: bool = True
+) -> Write:
     """The write that deletes an item."""
     key = keys.key_of(table, wire_key)
     condition = ALWAYS if clauses is None else clauses.condition(table)
@@ -121,7 +123,9 @@ def _update_rule(table: Table, key: Key, actions: tuple[Action, ...]) -> RowRule
         )
         if max(new.size_bytes, measured) > limits.ITEM_BYTES:
             raise validation(messages.bare("update-size"))
-        if any(len(action.path) > 1 or isinstance(action, SetTo) for action in actions if hasattr(action, "path")):
+        if any(
+            len(action.path) > 1 or isinstance(action, SetTo) for action in actions if hasattr(action, "path")
+        ):
             for value in new.latest.values():
                 if value.kind in (Kind.MAP, Kind.LIST) and _depth(value) > limits.NESTING_LEVELS:
                     raise validation(messages.bare("nesting"))
@@ -165,7 +169,9 @@ def _written(call: Call, write: Write) -> Exchange:
         [outcome] = yield from one(WriteGroup((write,)))
     except ConditionFailed as failure:
         charges.failed_write(write.table, failure.row)
-        wanted = call.input.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and failure.row is not None
+        wanted = (
+            call.input.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and failure.row is not None
+        )
         raise condition_failed(render_row(failure.row) if wanted else None) from None
     except BadOperand:
         if "AttributeUpdates" in call.input:

@@ -89,7 +89,8 @@ _TEXTS: dict[str, str] = {
     "select-projection": "Cannot specify the ProjectionExpression when choosing to get {select}",
     "select-nothing": "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES",
     "select-projected": "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName",
-    "select-all-global": _INVALID + "Select type ALL_ATTRIBUTES is not supported for global secondary index {index} "
+    "select-all-global": _INVALID
+    + "Select type ALL_ATTRIBUTES is not supported for global secondary index {index} "
     "because its projection type is not ALL",
     "global-not-projected": _INVALID + "Global secondary index {index} does not project [{names}]",
     "global-consistent": "Consistent reads are not supported on global secondary indexes",

@@ -110,7 +110,11 @@ class StartKey:
 
 def _shown(wire: Mapping[str, Any]) -> str:
     """A start key as the service repeats it (test_query_no_sort_key_exclusive_start_key)."""
-    parts = [f"{name}=AttributeValue: {{{tag}:{data}}}" for name, member in wire.items() for tag, data in member.items()]
+    parts = [
+        f"{name}=AttributeValue: {{{tag}:{data}}}"
+        for name, member in wire.items()
+        for tag, data in member.items()
+    ]
     return "{" + ", ".join(parts) + "}"
 
 
