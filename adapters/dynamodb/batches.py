@@ -31,6 +31,7 @@ def batch_get_item(call: Call) -> Exchange:
     for name, request in requests.items():
         table = yield from find_table(call, name)
         positions = [keys.key_of(table, key).position for key in request["Keys"]]
+        clauses[name].check_projection(table)
         if len(set(positions)) < len(positions):
             raise validation(_DUPLICATES)
         clauses[name].check_projection(table)

@@ -159,7 +159,7 @@ class Front:
 
     def _failure(self, request: Request, error: Exception) -> Reply:
         """The reply to a request that failed. What nobody foresaw is logged under the id that the client gets too."""
-        told = from_gateway(error, self.operation(request))
+        told = from_gateway(error, self.operation(request), self._style)
         if told.status >= 500:
             unforeseen = not isinstance(error, (ServiceError, GatewayError))
             facts = {"dialect": DIALECT, "operation": self.operation(request), "request_id": request.id}

@@ -11,6 +11,7 @@ from typing import Any
 from adapters.dynamodb import capacity
 from adapters.dynamodb.calls import Call
 from adapters.dynamodb.capacity import READ, WRITE, Bill, Charge
+from adapters.dynamodb.limits import TRANSACTION_FACTOR
 from gateway.metrics import consumed
 from gateway.model.commands import Outcome, Page, Read, Replayed
 from gateway.model.rows import Row
@@ -91,7 +92,7 @@ def transaction_write(call: Call, done: Sequence[tuple[str, Write, Outcome]]) ->
         if isinstance(write.change, Keep):
             bill.charge(name).add_check(outcome.old)
         else:
-            bill.charge(name).add_write(write.table, outcome, capacity.TRANSACTION_FACTOR)
+            bill.charge(name).add_write(write.table, outcome, TRANSACTION_FACTOR)
     written = [row for row in done if not isinstance(row[1].change, Keep)]
     return _many(bill, mode_of(call), split=True) | _collections(call, written)
 
@@ -106,7 +107,9 @@ def transaction_read(call: Call, names: Sequence[str], rows: Sequence[Row | None
     """The blocks of TransactGetItems."""
     bill = Bill(READ)
     for name, row in zip(names, rows, strict=True):
-        bill.charge(name).table_units += capacity.transactional_read_units(0 if row is None else row.size_bytes)
+        bill.charge(name).table_units += capacity.transactional_read_units(
+            0 if row is None else row.size_bytes
+        )
     return _many(bill, mode_of(call), split=True)
 
 

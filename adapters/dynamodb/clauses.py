@@ -7,7 +7,7 @@ must not be updated, nor filtered on) when a handler asks for the tree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -16,13 +16,27 @@ from adapters.dynamodb import legacy
 from adapters.dynamodb.calls import Call
 from adapters.dynamodb.conditions import parse_condition, refuse_filter_on_keys
 from adapters.dynamodb.expressions import FILTER, refuse_paths_into_keys
-from adapters.dynamodb.key_conditions import KeyTest, check_count, key_range, key_tests, parse_key_condition
+from adapters.dynamodb.key_conditions import (
+    ColumnCheck,
+    KeyTest,
+    check_count,
+    key_range,
+    key_tests,
+    parse_key_condition,
+)
+from adapters.dynamodb.keys import check_given_index_keys
 from adapters.dynamodb.placeholders import Placeholders
 from adapters.dynamodb.projections import Projection, parse_projection, project
-from adapters.dynamodb.update_expressions import creates_item, operand_paths, parse_update, refuse_key_updates
+from adapters.dynamodb.update_expressions import (
+    creates_item,
+    given_values,
+    operand_paths,
+    parse_update,
+    refuse_key_updates,
+)
 from adapters.dynamodb.values import render_row, render_values, view
 from gateway.model.keys import KeySchema
-from gateway.model.predicates import ALWAYS, Predicate, paths_of
+from gateway.model.predicates import ALWAYS, Path, Predicate, paths_of
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
 from gateway.model.tables import Table
@@ -46,14 +60,15 @@ class ReadClauses:
     def __init__(self, call: Call, given: Input) -> None:
         placeholders = _placeholders(call, given)
         self._style = placeholders.style
+        self._key_tests: tuple[KeyTest, ...] | None = None
         text = given.get("KeyConditionExpression")
-        key_condition = None if text is None else parse_key_condition(text, placeholders)
+        key_tree = None if text is None else parse_key_condition(text, placeholders)
         self._filter, self._filter_name = self._filtered(given, placeholders)
         self.projection = _projection(given, placeholders)
         placeholders.check_all_used()
-        self._key_tests: tuple[KeyTest, ...] = ()
-        if key_condition is not None:
-            self._key_tests = key_tests(key_condition, placeholders, _MOST_KEY_PARTS if "IndexName" in given else 2)
+        if key_tree is not None:
+            most = _MOST_KEY_PARTS if "IndexName" in given else 2
+            self._key_tests = key_tests(key_tree, placeholders, most)
         elif "KeyConditions" in given:
             self._key_tests = legacy.key_conditions(given["KeyConditions"])
             check_count(self._key_tests, style=self._style)
@@ -68,22 +83,28 @@ class ReadClauses:
                 return legacy.filter_condition(given[name], given.get("ConditionalOperator")), name
         return ALWAYS, ""
 
-    def key_range(self, schema: KeySchema) -> KeyRange:
-        """The keys that a Query asks for."""
-        return key_range(self._key_tests, schema, self._style)
+    def key_range(self, schema: KeySchema, look: ColumnCheck | None = None) -> KeyRange:
+        """The keys that a Query asks for; `look`: see key_conditions.py."""
+        return key_range(self._key_tests or (), schema, self._style, look)
+
+    def tests_sort_key(self, schema: KeySchema) -> bool:
+        """Whether a Query has a condition on a sort key."""
+        return len(self._key_tests or ()) > len(schema.partition)
 
     def check_projection(self, table: Table) -> None:
-        """Raise ServiceError if the projection reaches into a key attribute, which is never a list or a map."""
+        """Raise ServiceError if the projection leads into a key attribute."""
         if self.projection is not None:
-            refuse_paths_into_keys(self.projection.paths, table.key_schema.names, _index_keys(table))
+            _refuse_paths_into_keys(self.projection.paths, table)
 
-    def filter(self, table: Table, key_names: tuple[str, ...]) -> Predicate:
-        """The filter; of a Query it must not read these key attributes."""
+    def check_filter(self, table: Table) -> None:
+        """Raise ServiceError if the filter leads into a key attribute."""
         if self._filter is not ALWAYS:
-            paths = list(paths_of(self._filter))
-            if key_names:
-                refuse_filter_on_keys(paths, key_names, self._filter_name)
-            refuse_paths_into_keys(paths, table.key_schema.names, _index_keys(table))
+            _refuse_paths_into_keys(paths_of(self._filter), table)
+
+    def filter(self, key_names: tuple[str, ...]) -> Predicate:
+        """The filter; of a Query it must not read these key attributes."""
+        if self._filter is not ALWAYS and key_names:
+            refuse_filter_on_keys(paths_of(self._filter), key_names, self._filter_name)
         return self._filter
 
     def cut(self, row: Row) -> bytes:
@@ -118,14 +139,16 @@ class WriteClauses:
     def condition(self, table: Table) -> Predicate:
         """The condition."""
         if self._condition is not ALWAYS:
-            refuse_paths_into_keys(paths_of(self._condition), table.key_schema.names, _index_keys(table))
+            _refuse_paths_into_keys(paths_of(self._condition), table)
         return self._condition
 
     def actions(self, table: Table) -> tuple[Action, ...]:
         """The actions of an update; they must not write the table's key."""
         if self._actions:
             refuse_key_updates(self._actions, table.key_schema.names)
-            refuse_paths_into_keys(operand_paths(self._actions), table.key_schema.names, _index_keys(table))
+            if table.indexes:
+                check_given_index_keys(table, given_values(self._actions))
+            _refuse_paths_into_keys(operand_paths(self._actions), table)
         return self._actions
 
     @property
@@ -142,8 +165,9 @@ def _projection(given: Input, placeholders: Placeholders) -> Projection | None:
     return None if names is None else legacy.attributes_to_get(names)
 
 
-def _index_keys(table: Table) -> list[str]:
-    return [name for index in table.indexes for name in index.key_schema.names]
+def _refuse_paths_into_keys(paths: Iterable[Path], table: Table) -> None:
+    index_keys = [name for index in table.indexes for name in index.key_schema.names]
+    refuse_paths_into_keys(paths, table.key_schema.names, index_keys)
 
 
 def _seen(row: Row) -> Mapping[str, Any]:

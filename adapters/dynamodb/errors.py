@@ -16,6 +16,11 @@ from gateway.model import errors as model
 from gateway.model.values import Kind
 
 
+LATEST = "2026"
+CLASSIC = "classic"
+"""The two styles of texts (messages.py)."""
+
+
 class ServiceError(model.GatewayError):
     """An error reply. `code` is the short name that SDKs show; `extra` are further members of the body, by wire name.
 
@@ -232,17 +237,24 @@ _BAD_KEYS = {
     "missing": _INVALID + "Missing the key {name} in the item",
     "kind": _INVALID + "Type mismatch for key {name} expected: {expected} actual: {actual}",
     "empty": _NOT_VALID + _EMPTY + "Key: {name}",
-    "index-kind": _INVALID + "Type mismatch for Index Key {name} Expected: {expected} Actual: {actual} IndexName: {index}",
+    "key-empty": _NOT_VALID + _EMPTY + "Key: {name}",
+    "index-kind": _INVALID
+    + "Type mismatch for Index Key {name} Expected: {expected} Actual: {actual} IndexName: {index}",
     "index-empty": _NOT_VALID
     + "A value specified for a secondary index key is not supported. "
     + _EMPTY
     + "IndexName: {index}, IndexKey: {name}",
+    "index-update-kind": "The update expression attempted to update the secondary index key to unsupported type",
+    "index-update-empty": _NOT_VALID
+    + "The update expression attempted to update a secondary index key to a value that is not supported. "
+    + _EMPTY.rstrip(),
 }
+_CLASSIC_BAD_KEYS = {"key-empty": _INVALID + _EMPTY + "Key: {name}"}  # dynalite getItem.js
 
 
-def _bad_key(error: model.BadKey, operation: str) -> ServiceError:
-    """`schema` is about a Key parameter, the rest about items (protocols/dynamodb.md rules 23 and 36). BatchWriteItem tells
-    its items' keys as if they were Key parameters (paritysuite, captured; dynalite)."""
+def _bad_key(error: model.BadKey, operation: str, style: str = LATEST) -> ServiceError:
+    """`schema` and `key-empty` are about a Key parameter, the rest about items (protocols/dynamodb.md rules 23 and 36).
+    BatchWriteItem tells its items' keys as if they were Key parameters (paritysuite, captured; dynalite)."""
     if operation == "BatchWriteItem" and error.rule in ("missing", "kind"):
         return validation(_BAD_KEYS["schema"])
     facts: dict[str, Any] = {"index": error.facts.get("index", "")}
@@ -250,8 +262,12 @@ def _bad_key(error: model.BadKey, operation: str) -> ServiceError:
     if column is not None:
         facts |= {"name": column.name, "expected": type_name(column.kind)}
     if actual is not None:
-        facts |= {"actual": type_name(actual.kind), "kind": "binary" if actual.kind is Kind.BYTES else "string"}
-    return validation(_BAD_KEYS[error.rule].format(**facts))
+        facts |= {
+            "actual": type_name(actual.kind),
+            "kind": "binary" if actual.kind is Kind.BYTES else "string",
+        }
+    texts = _CLASSIC_BAD_KEYS if style == CLASSIC and error.rule in _CLASSIC_BAD_KEYS else _BAD_KEYS
+    return validation(texts[error.rule].format(**facts))
 
 
 def _key_too_long(error: model.KeyTooLong, operation: str) -> ServiceError:
@@ -365,13 +381,15 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
 }
 
 
-def from_gateway(error: Exception, operation: str) -> ServiceError:
+def from_gateway(error: Exception, operation: str, style: str = LATEST) -> ServiceError:
     """The service's error for a gateway error met while handling `operation` (its wire name, such as PutItem).
 
     A ServiceError is handed through; anything unknown is an internal server error.
     """
     if isinstance(error, ServiceError):
         return error
+    if isinstance(error, model.BadKey):
+        return _bad_key(error, operation, style)
     for base in type(error).__mro__:
         speak = _FROM_GATEWAY.get(base)
         if speak is not None:

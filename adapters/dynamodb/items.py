@@ -21,6 +21,7 @@ from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Get, Outcome, WriteGroup
 from gateway.model.errors import BadOperand, ConditionFailed
 from gateway.model.keys import Key
+from gateway.model.predicates import ALWAYS
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
 from gateway.model.updates import Action, Add, SetTo, Subtract
@@ -76,14 +77,17 @@ def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old:
     key = keys.item_key(table, item)
     if item.size_bytes > limits.ITEM_BYTES:
         raise validation(messages.bare("item-size"))
-    condition = {} if clauses is None else {"condition": clauses.condition(table)}
-    return Write(table, key, Replace(item.contents), view=view, rule=_keep_kinds, wants_old=wants_old, **condition)
+    condition = ALWAYS if clauses is None else clauses.condition(table)
+    return Write(table, key, Replace(item.contents), condition, view, _keep_kinds, wants_old=wants_old)
 
 
-def delete_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses | None, wants_old: bool = True) -> Write:
+def delete_write(
+    table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses | None, wants_old: bool = True
+) -> Write:
     """The write that deletes an item."""
-    condition = {} if clauses is None else {"condition": clauses.condition(table)}
-    return Write(table, keys.key_of(table, wire_key), Remove(), view=view, wants_old=wants_old, **condition)
+    key = keys.key_of(table, wire_key)
+    condition = ALWAYS if clauses is None else clauses.condition(table)
+    return Write(table, key, Remove(), condition, view, wants_old=wants_old)
 
 
 def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
@@ -119,11 +123,14 @@ def _update_rule(table: Table, key: Key, actions: tuple[Action, ...]) -> RowRule
         )
         if max(new.size_bytes, measured) > limits.ITEM_BYTES:
             raise validation(messages.bare("update-size"))
-        if any(len(action.path) > 1 or isinstance(action, SetTo) for action in actions if hasattr(action, "path")):
+        if any(
+            len(action.path) > 1 or isinstance(action, SetTo) for action in actions if hasattr(action, "path")
+        ):
             for value in new.latest.values():
                 if value.kind in (Kind.MAP, Kind.LIST) and _depth(value) > limits.NESTING_LEVELS:
                     raise validation(messages.bare("nesting"))
-        keys.check_index_keys(table, new.latest)
+        if table.indexes:
+            keys.check_updated_index_keys(table, {} if old is None else old.latest, new.latest)
         return new
 
     return rule
@@ -162,7 +169,9 @@ def _written(call: Call, write: Write) -> Exchange:
         [outcome] = yield from one(WriteGroup((write,)))
     except ConditionFailed as failure:
         charges.failed_write(write.table, failure.row)
-        wanted = call.input.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and failure.row is not None
+        wanted = (
+            call.input.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and failure.row is not None
+        )
         raise condition_failed(render_row(failure.row) if wanted else None) from None
     except BadOperand:
         if "AttributeUpdates" in call.input:

@@ -3,12 +3,13 @@
 Knows which conditions a key takes, in the service's order of looking (dynalite query.js, recorded), and keys of several
 attributes (protocols/dynamodb.md rule 37). The bytes of keys are the model's.
 
-In steps, because the service looks at other things in between: a condition, tests by attribute name, then (it has looked
-for the table) the range they make of one key schema.
+In two steps, because the service does the first before it looks for the table: tests by attribute name, then the range
+they make of one key schema.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
 from adapters.dynamodb.conditions import ConditionReader
@@ -48,9 +49,9 @@ class KeyTest(NamedTuple):
 
 
 def parse_key_condition(text: str, placeholders: Placeholders) -> ConditionNode:
-    """A KeyConditionExpression that is in order as a condition. Raises ServiceError.
+    """The syntax tree of a KeyConditionExpression that is in order as a condition. Raises ServiceError.
 
-    Whether a key takes it, the service asks after it has read the other expressions: `key_tests`.
+    That is all the service looks at before it comes to the other expressions of the request; then `key_tests`.
     """
     tree = condition_tree(text, KEY_CONDITION, placeholders)
     ConditionReader(KEY_CONDITION, placeholders).condition(tree)
@@ -58,7 +59,7 @@ def parse_key_condition(text: str, placeholders: Placeholders) -> ConditionNode:
 
 
 def key_tests(tree: ConditionNode, placeholders: Placeholders, most: int = PAIR) -> tuple[KeyTest, ...]:
-    """The tests of a KeyConditionExpression, in the order of the text. Raises ServiceError.
+    """The tests in a key condition, in the order of the text. Raises ServiceError.
 
     `most`: how many attributes the key may have as far as the request shows it (8 where an index is named). Only the
     classic service looks at that before it knows the schema.
@@ -76,14 +77,20 @@ def check_count(tests: tuple[KeyTest, ...], most: int = PAIR, style: str = LATES
         raise validation(text_of("key-count"))
 
 
-def key_range(tests: tuple[KeyTest, ...], schema: KeySchema, style: str = LATEST) -> KeyRange:
+ColumnCheck = Callable[[KeyColumn, bool], None]
+"""Looks at what else a request says of a key column (of the partition or not), before the test on it is looked at."""
+
+
+def key_range(
+    tests: tuple[KeyTest, ...], schema: KeySchema, style: str = LATEST, look: ColumnCheck | None = None
+) -> KeyRange:
     """The range of keys that pass the tests. Raises ServiceError if the schema does not take them."""
-    if style == LATEST and len(tests) > len(schema.columns) > 1:
+    if style == LATEST and len(tests) > max(PAIR, len(schema.columns)):
         raise validation(text_of("key-too-many", count=len(tests), most=len(schema.columns)))
     if len(schema.partition) > 1 or len(schema.sort) > 1:
-        _check_parts(tests, schema)
+        _check_parts(tests, schema, look)
     else:
-        _check_pair(tests, schema)
+        _check_pair(tests, schema, look)
     by_name = {test.name: test for test in tests}
     equal: list[Value] = []
     for column in schema.columns:
@@ -121,15 +128,17 @@ def _bounds(comparison: Comparison, value: Value) -> ColumnBounds:
     return bounds
 
 
-def _check_pair(tests: tuple[KeyTest, ...], schema: KeySchema) -> None:
+def _check_pair(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnCheck | None) -> None:
     """A key of one HASH and at most one RANGE attribute."""
     by_name = {test.name: test for test in tests}
-    if not schema.sort and len(tests) > 1:
-        raise validation(text_of("key-unsupported"))
     if len(tests) > PAIR:
         raise validation(text_of("key-count"))
     for column in schema.columns:
         is_hash = column in schema.partition
+        if look is not None:
+            look(column, is_hash)
+        if not schema.sort and len(tests) > 1:
+            raise validation(text_of("key-unsupported"))
         test = by_name.get(column.name)
         if test is None:
             if is_hash or len(tests) > 1:
@@ -140,11 +149,13 @@ def _check_pair(tests: tuple[KeyTest, ...], schema: KeySchema) -> None:
             raise validation(text_of("key-unsupported"))
 
 
-def _check_parts(tests: tuple[KeyTest, ...], schema: KeySchema) -> None:
+def _check_parts(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnCheck | None) -> None:
     """A key of several attributes: all HASH parts by equality, RANGE parts from left to right without a gap, only the
     last of them by anything but equality; in the text they may come in any order (test_gsi_composite_keys.py)."""
     by_name = {test.name: test for test in tests}
     for column in schema.columns:
+        if look is not None:
+            look(column, column in schema.partition)
         if column.name in by_name:
             _check_test(by_name.pop(column.name), column)
     if by_name:

@@ -6,40 +6,47 @@ that was broken, for which errors.py has the texts. Key values have been checked
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from adapters.dynamodb import limits
-from adapters.dynamodb.errors import validation
 from adapters.dynamodb.values import as_kind, value_of, view
 from gateway.model.errors import BadKey, KeyTooLong
-from gateway.model.keys import Key, KeyColumn, Position
+from gateway.model.keys import Key, KeyColumn
 from gateway.model.tables import Index, Table
 from gateway.model.values import Kind, Value
 
 
 def key_of(table: Table, wire: Mapping[str, Any]) -> Key:
     """The key of a `Key` parameter: exactly the key attributes, of their types."""
-    columns = table.key_schema.columns
-    if len(wire) != len(columns):
+    schema = table.key_schema
+    if len(wire) != len(schema.columns):
         raise BadKey("schema")
-    values = []
-    for column in columns:
-        member = wire.get(column.name)
-        value = None if member is None else as_kind(value_of(member), column.kind)
-        if value is None:
-            raise BadKey("schema")
-        values.append(value)
-    if "dynamodb" in table.properties:
-        # A key that another dialect wrote, and that would not be legal here, can still be read and deleted here.
-        _check_values(table, values)
-    return Key(tuple(values), table.key_schema.position(values))
+    # A key that another dialect wrote, and that would not be legal here, can still be read and deleted here.
+    is_ours = "dynamodb" in table.properties
+    values = [key_value(column, column in schema.partition, wire, is_ours) for column in schema.columns]
+    return Key(tuple(values), schema.position(values))
+
+
+def key_value(column: KeyColumn, is_partition: bool, wire: Mapping[str, Any], is_ours: bool = True) -> Value:
+    """The value of one column of a `Key` parameter; `is_ours`: it must be legal as a key here."""
+    member = wire.get(column.name)
+    value = None if member is None else as_kind(value_of(member), column.kind)
+    if value is None:
+        raise BadKey("schema")
+    if is_ours and value.kind in _SIZED:
+        if not value.data:
+            raise BadKey("key-empty", column=column, actual=value)
+        _check_size(value, is_partition)
+    return value
 
 
 def item_key(table: Table, item: Mapping[str, Any]) -> Key:
     """The key that an item to be put holds. Its index keys are checked too."""
+    schema = table.key_schema
     values = []
-    for column in table.key_schema.columns:
+    for column in schema.columns:
         member = item.get(column.name)
         if member is None:
             raise BadKey("missing", column=column)
@@ -47,77 +54,82 @@ def item_key(table: Table, item: Mapping[str, Any]) -> Key:
         stored = as_kind(value, column.kind)
         if stored is None:
             raise BadKey("kind", column=column, actual=value)
+        if stored.kind in _SIZED:
+            if not stored.data:
+                raise BadKey("empty", column=column, actual=stored)
+            _check_size(stored, column in schema.partition)
         values.append(stored)
-    _check_values(table, values)
-    for index in table.indexes:
-        for column in index.key_schema.columns:
-            member = item.get(column.name)
-            if member is not None and column.name not in table.key_schema.names:
-                _check_index_value(index, column, value_of(member))
-    return Key(tuple(values), table.key_schema.position(values))
+    if table.indexes:
+        _check_index_values(table, lambda name: value_of(item[name]) if name in item else None, _PUT)
+    return Key(tuple(values), schema.position(values))
 
 
-def check_index_keys(table: Table, values: Mapping[str, Value]) -> None:
-    """The same check of index keys for the result of an update."""
-    for index in table.indexes:
-        for column in index.key_schema.columns:
-            value = values.get(column.name)
-            if value is not None and column.name not in table.key_schema.names:
-                _check_index_value(index, column, view(value))
+def check_given_index_keys(table: Table, given: Mapping[str, Value]) -> None:
+    """The index keys among the values that an update has from its request; of computed ones the kind is enough."""
+    _check_index_values(table, given.get, _UPDATE)
+
+
+def check_updated_index_keys(table: Table, old: Mapping[str, Value], new: Mapping[str, Value]) -> None:
+    """The index keys that an update changed; what it left alone may be older than the index and wrong for it."""
+
+    def changed(name: str) -> Value | None:
+        value = new.get(name)
+        return None if value is None or value == old.get(name) else view(value)
+
+    _check_index_values(table, changed, _COMPUTED)
 
 
 def index_view(value: Value, is_partition: bool) -> Value | None:
     """How this dialect's indexes read key attributes: empty and over-long values have no entry (rule 37)."""
     seen = view(value)
-    if seen.kind is Kind.TEXT or seen.kind is Kind.BYTES:
-        limit = limits.PARTITION_KEY_BYTES if is_partition else limits.SORT_KEY_BYTES
-        if not 0 < _bytes_of(seen) <= limit:
-            return None
+    if seen.kind in _SIZED and not 0 < _bytes_of(seen) <= _limit(is_partition):
+        return None
     return seen
 
 
-def start_position(table: Table, index: Index | None, wire: Mapping[str, Any]) -> Position:
-    """Where an ExclusiveStartKey stands: a position of the table, or of the index (rule 28)."""
-    columns = {column.name: column for column in table.key_schema.columns}
-    if index is not None:
-        columns |= {column.name: column for column in index.key_schema.columns}
-    if wire.keys() != columns.keys():
-        raise validation("The provided starting key is invalid")
-    values = {}
-    for name, column in columns.items():
-        value = as_kind(value_of(wire[name]), column.kind)
-        if value is None:
-            raise validation("The provided starting key is invalid: The provided key element does not match the schema")
-        values[name] = value
-    row = table.key_schema.position([values[name] for name in table.key_schema.names])
-    if index is None:
-        return row
-    head = index.key_schema.position([values[name] for name in index.key_schema.names])
-    return Position(head.partition, head.sort + row.partition + row.sort)
+_SIZED = frozenset({Kind.TEXT, Kind.BYTES})
 
 
-def _check_index_value(index: Index, column: KeyColumn, value: Value) -> None:
+# What an index key of another kind and an empty one break: in an item, in an update, as the result of an update.
+_PUT = ("index-kind", "index-empty")
+_UPDATE = ("index-kind", "index-update-empty")
+_COMPUTED = ("index-update-kind", "index-update-empty")
+
+
+def _check_index_values(
+    table: Table, value_of_name: Callable[[str], Value | None], rules: tuple[str, str]
+) -> None:
+    own = table.key_schema.names
+    indexes: Sequence[Index] = table.indexes
+    if len(indexes) > 1:
+        indexes = sorted(indexes, key=_name)  # errors name the first that is wrong (dynoxide, captured)
+    for index in indexes:
+        for column in index.key_schema.columns:
+            if column.name not in own:
+                value = value_of_name(column.name)
+                if value is not None:
+                    _check_index_value(index, column, value, rules)
+
+
+_name = attrgetter("name")
+
+
+def _check_index_value(index: Index, column: KeyColumn, value: Value, rules: tuple[str, str]) -> None:
     if as_kind(value, column.kind) is None:
-        raise BadKey("index-kind", column=column, actual=value, index=index.name)
-    if value.kind in (Kind.TEXT, Kind.BYTES):
+        raise BadKey(rules[0], column=column, actual=value, index=index.name)
+    if value.kind in _SIZED:
         if not value.data:
-            raise BadKey("index-empty", column=column, actual=value, index=index.name)
+            raise BadKey(rules[1], column=column, actual=value, index=index.name)
         _check_size(value, column in index.key_schema.partition)
 
 
-def _check_values(table: Table, values: Sequence[Value]) -> None:
-    split = len(table.key_schema.partition)
-    for at, value in enumerate(values):
-        if value.kind is Kind.TEXT or value.kind is Kind.BYTES:
-            if not value.data:
-                raise BadKey("empty", column=table.key_schema.columns[at], actual=value)
-            _check_size(value, at < split)
-
-
 def _check_size(value: Value, is_partition: bool) -> None:
-    limit = limits.PARTITION_KEY_BYTES if is_partition else limits.SORT_KEY_BYTES
-    if _bytes_of(value) > limit:
+    if _bytes_of(value) > _limit(is_partition):
         raise KeyTooLong("partition" if is_partition else "sort")
+
+
+def _limit(is_partition: bool) -> int:
+    return limits.PARTITION_KEY_BYTES if is_partition else limits.SORT_KEY_BYTES
 
 
 def _bytes_of(value: Value) -> int:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 REQUEST_BYTES = 16 * 1024 * 1024  # body, also measured after decompression [6]
 RESPONSE_BYTES = 16 * 1024 * 1024  # items of one BatchGetItem [29]
-PAGE_BYTES = 1024 * 1024  # billed bytes looked at by one Query or Scan [27]
+PAGE_BYTES = (
+    1024 * 1024
+)  # billed bytes at which a Query or Scan stops; the item that reaches them belongs to it [27]
 COMPRESSED_RESPONSE_FROM_BYTES = 4096  # smaller answers stay plain [7]
 
 # Values

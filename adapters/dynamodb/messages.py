@@ -13,6 +13,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from adapters.dynamodb import errors
 from adapters.dynamodb.errors import (
     NUMBER_OVERFLOW,
     NUMBER_TOO_PRECISE,
@@ -21,8 +22,7 @@ from adapters.dynamodb.errors import (
     validation,
 )
 
-LATEST = "2026"
-CLASSIC = "classic"
+LATEST, CLASSIC = errors.LATEST, errors.CLASSIC
 
 _INVALID = "One or more parameter values were invalid: "
 
@@ -68,6 +68,13 @@ _TEXTS: dict[str, str] = {
     "names-value": "ExpressionAttributeNames contains invalid value: {text} for key {key}",
     "expression-empty": "Invalid {name}: The expression can not be empty;",
     "start-key": "The provided starting key is invalid: {text}",
+    "start-key-invalid": "The provided starting key is invalid",
+    "start-key-outside": "The provided starting key is outside query boundaries based on provided conditions",
+    "start-key-range": "The provided starting key does not match the range key predicate",
+    "start-key-one-row": "The query can return at most one row and cannot be restarted",
+    "start-key-exclusive": "The provided exclusive start key is invalid: ExclusiveStartKey: {key}",
+    "start-key-segment": "Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. "
+    "TotalSegments: {total} Segment: {segment}",
     "return-values": "ReturnValues can only be ALL_OLD or NONE",
     "duplicate-attribute": _INVALID + "Duplicate value in attribute name: {name}",
     "no-key-condition": "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.",
@@ -82,6 +89,11 @@ _TEXTS: dict[str, str] = {
     "select-projection": "Cannot specify the ProjectionExpression when choosing to get {select}",
     "select-nothing": "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES",
     "select-projected": "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName",
+    "select-all-global": _INVALID
+    + "Select type ALL_ATTRIBUTES is not supported for global secondary index {index} "
+    "because its projection type is not ALL",
+    "global-not-projected": _INVALID + "Global secondary index {index} does not project [{names}]",
+    "global-consistent": "Consistent reads are not supported on global secondary indexes",
     # Legacy conditions
     "value-and-list": _INVALID + "Value and AttributeValueList cannot be used together for Attribute: {name}",
     "exists-and-operator": _INVALID

@@ -10,17 +10,16 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import charges, keys, limits
+from adapters.dynamodb import charges, limits, messages
 from adapters.dynamodb.calls import Call, find_table
 from adapters.dynamodb.clauses import ReadClauses
 from adapters.dynamodb.errors import validation
-from adapters.dynamodb.messages import LATEST
+from adapters.dynamodb.start_keys import StartKey
 from adapters.dynamodb.values import render_values, view
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Page, PageLimits, Read, Segment
 from gateway.model.errors import IndexMissing
-from gateway.model.keys import HIGHEST, LOWEST, Position
-from gateway.model.ranges import EVERYTHING, KeyRange
+from gateway.model.ranges import EVERYTHING
 from gateway.model.rows import Row
 from gateway.model.tables import Index, Projection, Table
 
@@ -32,16 +31,17 @@ def query(call: Call) -> Exchange:
     index = _index(call, table)
     schema = table.key_schema if index is None else index.key_schema
     reverse = not call.input.get("ScanIndexForward", True)
-    start = call.input.get("ExclusiveStartKey")
-    after = None if start is None else keys.start_position(table, index, start)
-    bounds = clauses.key_range(schema)
-    if after is not None:
-        bounds = _resumed(bounds, after, reverse)
-        if index is None and not table.key_schema.sort and call.house.settings.message_style == LATEST:
-            raise _no_restart(start)
+    start = _start_key(call, table, index)
+    if start is None:
+        bounds = clauses.key_range(schema)
+    else:
+        start.check_count(is_query=True)
+        bounds = clauses.key_range(schema, start.check_column)
+        bounds = start.rest_of_query(bounds, clauses.tests_sort_key(schema), reverse)
     clauses.check_projection(table)
-    predicate = clauses.filter(table, schema.names)
+    predicate = clauses.filter(schema.names)
     _check_select(call, index)
+    clauses.check_filter(table)
     read = Read(
         table,
         bounds,
@@ -60,28 +60,26 @@ def scan(call: Call) -> Exchange:
     clauses = ReadClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     index = _index(call, table)
-    start = call.input.get("ExclusiveStartKey")
-    after = None if start is None else keys.start_position(table, index, start)
+    start = _start_key(call, table, index)
+    if start is not None:
+        start.check_count(is_query=False)
+        start.check_index()
     _check_select(call, index)
+    segment = _segment(call)
+    after = None
+    if start is not None:
+        start.check_table()
+        after = start.position
+        if segment is not None:
+            start.check_segment(segment)
     clauses.check_projection(table)
-    predicate = clauses.filter(table, ())
-    bounds, segment = EVERYTHING, None
-    total = call.input.get("TotalSegments")
-    if total is not None and total > 1:
-        segment = Segment(call.input["Segment"], total)
-        if after is not None and not segment.holds(after):
-            raise validation(
-                "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey "
-                f"with correct Segment. TotalSegments: {total} Segment: {segment.number}"
-            )
-    elif after is not None:
-        bounds = bounds.after(after)
+    clauses.check_filter(table)
     read = Read(
         table,
-        bounds,
+        EVERYTHING if after is None else EVERYTHING.after(after),
         _limits(call),
         index=index,
-        filter=predicate,
+        filter=clauses.filter(()),
         view=view,
         segment=segment,
         after=after,
@@ -91,7 +89,7 @@ def scan(call: Call) -> Exchange:
 
 
 def _index(call: Call, table: Table) -> Index | None:
-    """The index that the request names, with what is not allowed on it (rule 20)."""
+    """The index that the request names."""
     name = call.input.get("IndexName")
     if name is None:
         return None
@@ -99,19 +97,29 @@ def _index(call: Call, table: Table) -> Index | None:
     if index is None:
         raise IndexMissing(table.name, name)
     if not index.local and call.input.get("ConsistentRead"):
-        raise validation("Consistent reads are not supported on global secondary indexes")
+        raise validation(messages.bare("global-consistent"))
     return index
 
 
+def _start_key(call: Call, table: Table, index: Index | None) -> StartKey | None:
+    wire = call.input.get("ExclusiveStartKey")
+    return None if wire is None else StartKey(wire, table, index, call.house.settings.message_style)
+
+
+def _segment(call: Call) -> Segment | None:
+    total = call.input.get("TotalSegments", 1)
+    return Segment(call.input["Segment"], total) if total > 1 else None
+
+
 def _check_select(call: Call, index: Index | None) -> None:
-    """The service looks at this after the filter (dynalite query.js)."""
-    if call.input.get("Select") != "ALL_ATTRIBUTES" or index is None or index.local:
-        return
-    if index.projection is not Projection.ALL:
-        raise validation(
-            "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for global secondary "
-            f"index {index.name} because its projection type is not ALL"
-        )
+    """Everything can be had from a global index only if it projects everything (rule 20)."""
+    if (
+        call.input.get("Select") == "ALL_ATTRIBUTES"
+        and index is not None
+        and not index.local
+        and index.projection is not Projection.ALL
+    ):
+        raise validation(messages.bare("select-all-global", index=index.name))
 
 
 def _wants_whole_rows(call: Call, index: Index | None, clauses: ReadClauses) -> bool:
@@ -121,38 +129,13 @@ def _wants_whole_rows(call: Call, index: Index | None, clauses: ReadClauses) -> 
     projection = clauses.projection
     beyond = [] if projection is None else sorted(projection.names - index.shown)
     if beyond and not index.local:
-        raise validation(
-            "One or more parameter values were invalid: Global secondary index "
-            f"{index.name} does not project [{', '.join(beyond)}]"
-        )
+        names = ", ".join(beyond)
+        raise validation(messages.bare("global-not-projected", index=index.name, names=names))
     return bool(beyond) or call.input.get("Select") == "ALL_ATTRIBUTES"
 
 
 def _limits(call: Call) -> PageLimits:
-    return PageLimits(scanned=call.input.get("Limit"), size_bytes=limits.PAGE_BYTES)
-
-
-def _resumed(bounds: KeyRange, start: Position, reverse: bool) -> KeyRange:
-    """What is left of a partition's range after a start key, which must be within it (texts: dynalite query.js)."""
-    lower, upper = bounds
-    is_within = lower.sort <= start.sort < upper.sort
-    if lower.sort != LOWEST or upper.sort != HIGHEST:
-        if not is_within:
-            raise validation("The provided starting key does not match the range key predicate")
-        if start.partition != lower.partition:
-            raise validation("The query can return at most one row and cannot be restarted")
-    elif start.partition != lower.partition:
-        raise validation("The provided starting key is outside query boundaries based on provided conditions")
-    return bounds.before(start) if reverse else bounds.after(start)
-
-
-def _no_restart(start: dict[str, dict[str, Any]]) -> Exception:
-    """Nothing comes after the only item of a partition (test_query.py test_query_no_sort_key_exclusive_start_key)."""
-    [(name, wire)] = start.items()
-    [(tag, data)] = wire.items()
-    return validation(
-        f"The provided exclusive start key is invalid: ExclusiveStartKey: {{{name}=AttributeValue: {{{tag}:{data}}}}}"
-    )
+    return PageLimits(scanned=call.input.get("Limit"), filled_bytes=limits.PAGE_BYTES)
 
 
 def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:

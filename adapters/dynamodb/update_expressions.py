@@ -27,7 +27,7 @@ from adapters.dynamodb.placeholders import Placeholders
 from adapters.dynamodb.projections import find_clash, path_text
 from gateway.model import updates
 from gateway.model.predicates import Path
-from gateway.model.values import NULL, Kind
+from gateway.model.values import NULL, Kind, Value
 
 
 def parse_update(text: str, placeholders: Placeholders) -> tuple[updates.Action, ...]:
@@ -52,6 +52,23 @@ def refuse_key_updates(actions: tuple[updates.Action, ...], key_names: Iterable[
     for name in key_names:
         if name in written:
             raise validation(text_of("key-update", name=name))
+
+
+def given_values(actions: tuple[updates.Action, ...]) -> dict[str, Value]:
+    """What top-level attributes are set to as far as the request alone shows it, by name. Of what will be computed only the
+    kind is known; its data is None."""
+    found: dict[str, Value] = {}
+    for action in actions:
+        match action:
+            case updates.SetTo((str(name),), updates.Literal(value)):
+                found[name] = value
+            case updates.SetTo((str(name),), updates.Plus() | updates.Minus()):
+                found[name] = Value(Kind.DECIMAL, None)
+            case updates.SetTo((str(name),), updates.Concatenate()):
+                found[name] = Value(Kind.LIST, None)
+            case updates.Add((str(name),), value) | updates.Subtract((str(name),), value):
+                found[name] = value
+    return found
 
 
 def operand_paths(actions: tuple[updates.Action, ...]) -> Iterator[Path]:

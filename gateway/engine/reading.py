@@ -162,6 +162,8 @@ class _Filling:
         size = sum([columns[at] for columns in chunk])
         if not chunk or (limits.size_bytes is not None and self._size + size > limits.size_bytes):
             return 0
+        if limits.filled_bytes is not None and self._size + size >= limits.filled_bytes:
+            return 0
         self._rows += map(StoredRow, chunk)
         self._scanned += len(chunk)
         self._size += size
@@ -188,7 +190,10 @@ class _Filling:
             row = projected(row, self._shown)
         if row is not None and (command.filter is ALWAYS or holds(command.filter, row, command.view)):
             self._rows.append(row)
-        self._is_stopped = self._scanned == self._limits.scanned and not self._limits.peek
+        limits = self._limits
+        self._is_stopped = (self._scanned == limits.scanned and not limits.peek) or (
+            limits.filled_bytes is not None and self._size >= limits.filled_bytes
+        )
         return self._is_stopped
 
     def _is_full(self, next_bytes: int) -> bool:

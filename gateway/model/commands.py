@@ -40,7 +40,8 @@ class ReadAll:
 class PageLimits:
     """Where a page stops: rows looked at, rows returned, billed bytes looked at, time. A page holds at least one row.
 
-    `peek`: whether the page looks at one row more, so that it can say whether and where there is more to read.
+    `size_bytes`: the page stops before the row that would make it larger; `filled_bytes`: after the row that makes it so
+    large. `peek`: whether the page looks at one row more, so that it can say whether and where there is more to read.
     """
 
     scanned: int | None = None
@@ -48,6 +49,7 @@ class PageLimits:
     size_bytes: int | None = None
     seconds: float | None = None
     peek: bool = False
+    filled_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,16 @@ def test_a_page_stops_before_it_is_too_large_but_holds_one_row(things: Client) -
     assert len(things.rows(limits=PageLimits(size_bytes=10))) == 1
 
 
+def test_a_page_may_stop_after_the_row_that_fills_it(things: Client) -> None:
+    things.write(*(things.put("a", s, x=text("x" * 1_000)) for s in range(1, 10)))
+    size = things.rows()[0].size_bytes
+    assert len(things.rows(limits=PageLimits(filled_bytes=5 * size))) == 5
+    assert len(things.rows(limits=PageLimits(filled_bytes=5 * size + 1))) == 6
+    page = things.page(EVERYTHING, limits=PageLimits(filled_bytes=9 * size))
+    assert page.last is not None and page.scanned_bytes == 9 * size
+    assert things.page(EVERYTHING, limits=PageLimits(filled_bytes=9 * size + 1)).last is None
+
+
 def test_many_more_rows_than_a_chunk(things: Client) -> None:
     things.write(*(things.put("a", s) for s in range(3_000)))
     assert sorts(things.rows()) == list(range(3_000))
