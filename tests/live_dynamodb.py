@@ -52,7 +52,8 @@ def key_schema(*keys: str) -> list[dict[str, str]]:
     """KeySchema of "name:T" texts: the first is HASH, the second RANGE."""
     roles = ("HASH", "RANGE")
     return [
-        {"AttributeName": key.partition(":")[0], "KeyType": role} for key, role in zip(keys, roles, strict=False)
+        {"AttributeName": key.partition(":")[0], "KeyType": role}
+        for key, role in zip(keys, roles, strict=False)
     ]
 
 

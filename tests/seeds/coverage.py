@@ -106,14 +106,21 @@ def sentences_of(line: str) -> list[str]:
     """The sentences of a line of a seed: none of a heading or of what only points to another page."""
     line = line.strip()
     parts = _END.split(line) if line else []
-    if len(parts) == 1 and len(line.split()) <= _SHORT and not line.startswith("•") and line[-1] not in ".:?!)":
+    if (
+        len(parts) == 1
+        and len(line.split()) <= _SHORT
+        and not line.startswith("•")
+        and line[-1] not in ".:?!)"
+    ):
         return []
     return [part for part in parts if not _POINTER.match(part)]
 
 
 def write_outline(folder: Path) -> None:
     """outline.toml of all seeds in a folder."""
-    parts = ["# Of each seed: the digest of the file, and [line, number of its sentences]. Written by coverage.py.\n"]
+    parts = [
+        "# Of each seed: the digest of the file, and [line, number of its sentences]. Written by coverage.py.\n"
+    ]
     for path in sorted(folder.glob("*.txt")):
         content = path.read_bytes()
         pairs = ", ".join(f"[{line}, {count}]" for line, count in outline(content.decode()).items())
@@ -128,14 +135,20 @@ def write_outline(folder: Path) -> None:
 def out_of_order(rows: Sequence[Statement]) -> list[str]:
     """Rows that stand behind one of a later seed or line."""
     pairs = pairwise(rows)
-    return [f"{row.place} is out of order" for before, row in pairs if (row.seed, row.first) < (before.seed, before.first)]
+    return [
+        f"{row.place} is out of order"
+        for before, row in pairs
+        if (row.seed, row.first) < (before.seed, before.first)
+    ]
 
 
 def twice(rows: Sequence[Statement]) -> list[str]:
     """Rows that say the same of the same place, and tests that one row names twice."""
     same = Counter((row.seed, row.first, row.gist) for row in rows)
     found = [f"{seed} line {line}: twice: {gist}" for (seed, line, gist), count in same.items() if count > 1]
-    return found + [f"{row.place}: a test is named twice" for row in rows if len(set(row.tests)) < len(row.tests)]
+    return found + [
+        f"{row.place}: a test is named twice" for row in rows if len(set(row.tests)) < len(row.tests)
+    ]
 
 
 def unknown_tests(rows: Sequence[Statement]) -> list[str]:
@@ -176,7 +189,9 @@ def not_covered(rows: Sequence[Statement], outlines: dict[str, dict[int, int]]) 
         for line, count in outlines[seed].items():
             missing = set(range(1, count + 1)) - told.get(line, set())
             if missing:
-                found.append(f"{seed} line {line}: no row for sentence {', '.join(map(str, sorted(missing)))}")
+                found.append(
+                    f"{seed} line {line}: no row for sentence {', '.join(map(str, sorted(missing)))}"
+                )
         for line, numbers in told.items():
             if numbers and max(numbers) > outlines[seed].get(line, 0):
                 found.append(f"{seed} line {line}: it has no sentence {max(numbers)}")

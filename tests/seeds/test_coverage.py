@@ -51,7 +51,14 @@ def test_the_outline_is_that_of_the_seeds():
 
 
 def row(line: int = 2, **more) -> Statement:
-    given = {"seed": "seed", "first": line, "last": line, "sentences": (), "gist": "what it says", "tests": ()}
+    given = {
+        "seed": "seed",
+        "first": line,
+        "last": line,
+        "sentences": (),
+        "gist": "what it says",
+        "tests": (),
+    }
     return Statement(**{**given, **more})
 
 
@@ -70,7 +77,10 @@ def test_a_sentence_without_a_row_is_found():
 
 def test_a_row_of_no_seed_line_or_sentence_is_found():
     rows = [row(2, last=4), row(4, sentences=(4,)), row(seed="other")]
-    assert coverage.not_covered(rows, SEED) == ["other line 2: there is no such seed", "seed line 4: it has no sentence 4"]
+    assert coverage.not_covered(rows, SEED) == [
+        "other line 2: there is no such seed",
+        "seed line 4: it has no sentence 4",
+    ]
 
 
 def test_a_seed_without_any_row_may_still_come():
@@ -80,7 +90,9 @@ def test_a_seed_without_any_row_may_still_come():
 def test_a_test_that_is_not_there_is_found():
     here = "tests/seeds/test_coverage.py::"
     known, unknown = here + "test_rows_are_in_order", here + "test_nothing"
-    assert coverage.unknown_tests([row(tests=(known, unknown, "tests/none.py::test_a", known + "[sqlite]"))]) == [
+    assert coverage.unknown_tests(
+        [row(tests=(known, unknown, "tests/none.py::test_a", known + "[sqlite]"))]
+    ) == [
         "tests/none.py::test_a",
         unknown,
     ]

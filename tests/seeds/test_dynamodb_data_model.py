@@ -54,9 +54,19 @@ def reply(dynamodb: Live):
     """Reply, with a local index on who posted; four replies in two threads."""
     poster = Index("PostedBy-index", "Id:S", "PostedBy:S", local=True)
     table = dynamodb.create("Id:S", "ReplyDateTime:S", indexes=[poster])
-    for thread, at, user in (("1", "09:00", "A"), ("1", "10:00", "B"), ("1", "11:00", "A"), ("2", "09:30", "A")):
+    for thread, at, user in (
+        ("1", "09:00", "A"),
+        ("1", "10:00", "B"),
+        ("1", "11:00", "A"),
+        ("2", "09:30", "A"),
+    ):
         table.put_item(
-            Item={"Id": f"Amazon DynamoDB#Thread {thread}", "ReplyDateTime": at, "PostedBy": f"User {user}", "Message": at}
+            Item={
+                "Id": f"Amazon DynamoDB#Thread {thread}",
+                "ReplyDateTime": at,
+                "PostedBy": f"User {user}",
+                "Message": at,
+            }
         )
     return table
 
@@ -65,7 +75,11 @@ def reply(dynamodb: Live):
 def pets(dynamodb: Live):
     """Pets by type and name, put in no order."""
     table = dynamodb.create("AnimalType:S", "Name:S")
-    names = {"Dog": ["Rex", "Fido", "Bowser", "Alma", "Kobe", "Zero"], "Cat": ["Misty", "Fluffy"], "Bird": ["Polly"]}
+    names = {
+        "Dog": ["Rex", "Fido", "Bowser", "Alma", "Kobe", "Zero"],
+        "Cat": ["Misty", "Fluffy"],
+        "Bird": ["Polly"],
+    }
     for kind, group in names.items():
         for name in group:
             table.put_item(Item={"AnimalType": kind, "Name": name})
@@ -113,7 +127,9 @@ def test_a_query_reads_only_what_the_key_names(catalog):
 def test_no_two_items_have_the_same_simple_key(catalog):
     catalog.put_item(Item={"Id": 101, "ProductName": "another"})
     assert catalog.scan(Select="COUNT")["Count"] == 3
-    assert catalog.query(KeyConditionExpression=Key("Id").eq(101))["Items"] == [{"Id": 101, "ProductName": "another"}]
+    assert catalog.query(KeyConditionExpression=Key("Id").eq(101))["Items"] == [
+        {"Id": 101, "ProductName": "another"}
+    ]
 
 
 def test_keys_are_the_same_if_their_values_are(catalog):
@@ -149,12 +165,12 @@ def test_a_key_has_one_or_two_attributes_the_first_of_them_hash(dynamodb):
             dynamodb.create("a:S", "b:S", KeySchema=schema)
     three = [*key_schema("a:S", "b:S"), {"AttributeName": "c", "KeyType": "RANGE"}]
     with refused(words="less than or equal to 2"):
-        dynamodb.create("a:S", "b:S", KeySchema=three, AttributeDefinitions=definitions(["a:S", "b:S", "c:S"]))
+        dynamodb.create(
+            "a:S", "b:S", KeySchema=three, AttributeDefinitions=definitions(["a:S", "b:S", "c:S"])
+        )
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"), [("S", "text"), ("N", Decimal("-1.5")), ("B", b"\x00\xff")]
-)
+@pytest.mark.parametrize(("kind", "value"), [("S", "text"), ("N", Decimal("-1.5")), ("B", b"\x00\xff")])
 def test_a_key_attribute_is_string_number_or_binary(dynamodb, kind, value):
     table = dynamodb.create(f"Id:{kind}", f"Sort:{kind}")
     key = {"Id": value, "Sort": value}
@@ -253,7 +269,9 @@ def test_a_local_index_has_the_partition_key_of_the_table_and_another_sort_key(d
         dynamodb.create("Id:S", "At:S", indexes=[Index("wrong", "Id:S", local=True)])
 
 
-@pytest.mark.parametrize(("local", "limit", "words"), [(True, 5, "Secondary"), (False, 20, "per-table limit of 20")])
+@pytest.mark.parametrize(
+    ("local", "limit", "words"), [(True, 5, "Secondary"), (False, 20, "per-table limit of 20")]
+)
 def test_a_table_has_up_to_5_local_and_20_global_indexes(dynamodb, local, limit, words):
     """Five and five until December 2018; the quotas page says 20 global ones now."""
     indexes = [Index(f"index-{at}", "Id:S", f"key-{at}:S", local=local) for at in range(limit + 1)]
@@ -322,7 +340,9 @@ def test_a_hash_of_the_partition_key_says_where_an_item_is(dynamodb):
         for number in range(200):
             batch.put_item(Item={"AnimalType": f"kind-{number:03}"})
     found = segments(table, 4)
-    assert sorted(item["AnimalType"] for part in found for item in part) == [f"kind-{at:03}" for at in range(200)]
+    assert sorted(item["AnimalType"] for part in found for item in part) == [
+        f"kind-{at:03}" for at in range(200)
+    ]
     for part in found:
         numbers = sorted(int(item["AnimalType"][5:]) for item in part)
         assert len(part) > 20
@@ -356,7 +376,10 @@ def test_items_of_a_partition_lie_together_in_the_order_of_the_sort_key(pets):
 
 
 def test_an_item_is_read_by_partition_and_sort_key(pets):
-    assert pets.get_item(Key={"AnimalType": "Dog", "Name": "Fido"})["Item"] == {"AnimalType": "Dog", "Name": "Fido"}
+    assert pets.get_item(Key={"AnimalType": "Dog", "Name": "Fido"})["Item"] == {
+        "AnimalType": "Dog",
+        "Name": "Fido",
+    }
     assert "Item" not in pets.get_item(Key={"AnimalType": "Cat", "Name": "Fido"})
 
 
@@ -385,13 +408,19 @@ def test_a_query_reads_in_descending_order_if_asked(pets):
 )
 @pytest.mark.parametrize("forward", [True, False])
 def test_a_condition_on_the_sort_key_names_a_range(pets, condition, names, forward):
-    found = pets.query(KeyConditionExpression=Key("AnimalType").eq("Dog") & condition, ScanIndexForward=forward)
+    found = pets.query(
+        KeyConditionExpression=Key("AnimalType").eq("Dog") & condition, ScanIndexForward=forward
+    )
     assert names_of(found) == (names if forward else names[::-1])
     assert found["ScannedCount"] == len(names)
 
 
 def test_a_query_names_one_partition_key(pets):
-    for condition in (Key("Name").eq("Fido"), Key("AnimalType").gt("Cat"), Key("AnimalType").begins_with("D")):
+    for condition in (
+        Key("Name").eq("Fido"),
+        Key("AnimalType").gt("Cat"),
+        Key("AnimalType").begins_with("D"),
+    ):
         with refused():
             pets.query(KeyConditionExpression=condition)
 

@@ -58,7 +58,9 @@ def test_each_data_type_is_kept(values, value):
 
 def test_there_are_no_other_data_types(dynamodb, table):
     for tag in ("X", "D", "b", "SSS"):
-        status, answer = dynamodb.send("PutItem", {"TableName": table.name, "Item": {"Id": {"S": "1"}, "a": {tag: "x"}}})
+        status, answer = dynamodb.send(
+            "PutItem", {"TableName": table.name, "Item": {"Id": {"S": "1"}, "a": {tag: "x"}}}
+        )
         assert status == 400
         assert answer["__type"].endswith(("#ValidationException", "#SerializationException"))
 
@@ -112,7 +114,12 @@ def test_the_limit_of_a_key_is_of_utf_8_bytes(table):
 def test_an_empty_value_is_kept_outside_of_keys(table, empty):
     """Refused when the seed was written; since May 2020 only key attributes must not be empty."""
     table.put_item(Item={"Id": "1", "empty": empty, "in": [empty], "of": {"a": empty}})
-    assert table.get_item(Key={"Id": "1"})["Item"] == {"Id": "1", "empty": empty, "in": [empty], "of": {"a": empty}}
+    assert table.get_item(Key={"Id": "1"})["Item"] == {
+        "Id": "1",
+        "empty": empty,
+        "in": [empty],
+        "of": {"a": empty},
+    }
     table.update_item(
         Key={"Id": "1"}, UpdateExpression="SET more = :e", ExpressionAttributeValues={":e": empty}
     )
@@ -209,7 +216,15 @@ def test_numbers_beyond_the_range_are_refused(values, text, words):
 
 @pytest.mark.parametrize(
     ("given", "kept"),
-    [("0010", "10"), ("1.500", "1.5"), ("100", "100"), ("-0.0", "0"), ("+5", "5"), ("1e3", "1000"), ("0.010", "0.01")],
+    [
+        ("0010", "10"),
+        ("1.500", "1.5"),
+        ("100", "100"),
+        ("-0.0", "0"),
+        ("+5", "5"),
+        ("1e3", "1000"),
+        ("0.010", "0.01"),
+    ],
 )
 def test_leading_and_trailing_zeros_are_trimmed(values, given, kept):
     assert values({"N": given}) == {"N": kept}
@@ -228,7 +243,9 @@ def test_a_number_is_sent_as_a_string(dynamodb, table):
         item = {"Id": {"S": "1"}, "a": {"N": number}}
         status, answer = dynamodb.send("PutItem", {"TableName": table.name, "Item": item})
         assert (status, answer["__type"]) == (400, "com.amazon.coral.service#SerializationException")
-    status, _ = dynamodb.send("PutItem", {"TableName": table.name, "Item": {"Id": {"S": "1"}, "a": {"N": "300"}}})
+    status, _ = dynamodb.send(
+        "PutItem", {"TableName": table.name, "Item": {"Id": {"S": "1"}, "a": {"N": "300"}}}
+    )
     assert status == 200
 
 
@@ -304,13 +321,19 @@ def test_a_boolean_is_true_or_false(values, dynamodb, table):
     for value in (True, False):
         assert values({"BOOL": value}) == {"BOOL": value}
     for wrong in (None, 1, "maybe"):
-        status, _ = dynamodb.send("PutItem", {"TableName": table.name, "Item": {"Id": {"S": "1"}, "a": {"BOOL": wrong}}})
+        status, _ = dynamodb.send(
+            "PutItem", {"TableName": table.name, "Item": {"Id": {"S": "1"}, "a": {"BOOL": wrong}}}
+        )
         assert status == 400
 
 
 def test_null_is_a_value_and_not_an_absence(dynamodb, table):
     table.put_item(Item={"Id": "1", "nothing": None})
-    for condition, count in (("attribute_exists(nothing)", 1), ("attribute_type(nothing, :t)", 1), ("nothing = :s", 0)):
+    for condition, count in (
+        ("attribute_exists(nothing)", 1),
+        ("attribute_type(nothing, :t)", 1),
+        ("nothing = :s", 0),
+    ):
         used = {":t": "NULL"} if ":t" in condition else {":s": "NULL"} if ":s" in condition else {}
         asked = {"ExpressionAttributeValues": used} if used else {}
         assert table.scan(FilterExpression=condition, **asked)["Count"] == count
@@ -389,7 +412,9 @@ def test_elements_are_read_and_written_however_deep_they_are(table):
         ReturnValues="ALL_NEW",
     )
     assert answer["Attributes"]["desk"]["ItemsOnMyDesk"][0] == "Tea Cup"
-    found = table.get_item(Key={"Id": "1"}, ProjectionExpression="desk.ItemsOnMyDesk[1].Pens.Quantity")["Item"]
+    found = table.get_item(Key={"Id": "1"}, ProjectionExpression="desk.ItemsOnMyDesk[1].Pens.Quantity")[
+        "Item"
+    ]
     assert found == {"desk": {"ItemsOnMyDesk": [{"Pens": {"Quantity": 4}}]}}
 
 
@@ -426,7 +451,9 @@ def test_values_of_a_set_are_unique(values, twice):
         values(twice)
 
 
-@pytest.mark.parametrize(("empty", "words"), [("SS", "string set"), ("NS", "number set"), ("BS", "Binary sets")])
+@pytest.mark.parametrize(
+    ("empty", "words"), [("SS", "string set"), ("NS", "number set"), ("BS", "Binary sets")]
+)
 def test_a_set_is_not_empty(values, empty, words):
     with refused(words=words):
         values({empty: []})

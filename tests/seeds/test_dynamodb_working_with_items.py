@@ -174,7 +174,9 @@ READ_OR_WRITE = {
     "get": lambda table, key: table.get_item(Key=key),
     "update": lambda table, key: table.update_item(Key=key),
     "delete": lambda table, key: table.delete_item(Key=key),
-    "batch get": lambda table, key: table.meta.client.batch_get_item(RequestItems={table.name: {"Keys": [key]}}),
+    "batch get": lambda table, key: table.meta.client.batch_get_item(
+        RequestItems={table.name: {"Keys": [key]}}
+    ),
     "batch delete": lambda table, key: table.meta.client.batch_write_item(
         RequestItems={table.name: [{"DeleteRequest": {"Key": key}}]}
     ),
@@ -245,7 +247,9 @@ def test_an_acknowledged_write_survives_the_death_of_the_server(database_url, tm
     process = Process(tmp_path, "--database", database_url, "--dialects", "dynamodb")
     process.wait_until_ready()
     try:
-        assert {item["Id"] for item in everything(Live(process.url).resource.Table(table.name))} == set(range(20))
+        assert {item["Id"] for item in everything(Live(process.url).resource.Table(table.name))} == set(
+            range(20)
+        )
     finally:
         process.terminate()
 
@@ -267,7 +271,9 @@ def test_put_item_needs_a_table_and_an_item(dynamodb, catalog):
 
 
 def test_update_item_creates_an_item_where_there_is_none(catalog):
-    catalog.update_item(Key={"Id": 1}, UpdateExpression="SET Title = :t", ExpressionAttributeValues={":t": "new"})
+    catalog.update_item(
+        Key={"Id": 1}, UpdateExpression="SET Title = :t", ExpressionAttributeValues={":t": "new"}
+    )
     assert everything(catalog) == [{"Id": 1, "Title": "new"}]
 
 
@@ -286,7 +292,9 @@ def test_update_item_needs_a_table_a_key_and_new_values(dynamodb, catalog):
         dynamodb.client.update_item(Key={"Id": {"N": "1"}})
     with refused(words="'key'"):
         dynamodb.client.update_item(TableName=catalog.name)
-    with refused(words="An expression attribute value used in expression is not defined; attribute value: :t"):
+    with refused(
+        words="An expression attribute value used in expression is not defined; attribute value: :t"
+    ):
         catalog.update_item(Key={"Id": 1}, UpdateExpression="SET Title = :t")
 
 
@@ -421,11 +429,15 @@ def test_a_batch_writes_up_to_25_items(dynamodb, catalog):
 
 def test_a_batch_writes_items_of_up_to_400_kb(dynamodb, thread):
     puts = [
-        {"PutRequest": {"Item": sized(ITEM_LIMIT, ForumName="f", Subject=f"{number:02}")}} for number in range(25)
+        {"PutRequest": {"Item": sized(ITEM_LIMIT, ForumName="f", Subject=f"{number:02}")}}
+        for number in range(25)
     ]
     dynamodb.resource.batch_write_item(RequestItems={thread.name: puts})
     assert thread.query(
-        KeyConditionExpression="ForumName = :f", ExpressionAttributeValues={":f": "f"}, Limit=25, Select="COUNT"
+        KeyConditionExpression="ForumName = :f",
+        ExpressionAttributeValues={":f": "f"},
+        Limit=25,
+        Select="COUNT",
     )["Count"] in range(1, 4)  # a page of 1 MB
     puts[24]["PutRequest"]["Item"]["pad"] += "x"
     with refused(words="Item size has exceeded the maximum allowed size"):
@@ -436,7 +448,8 @@ def test_a_request_of_more_than_16_mb_is_refused(dynamodb, thread):
     # 25 items of 400 KB are 10 MB; base64 and escapes make a longer request of as much data.
     escaped = "\x01" * (ITEM_LIMIT - 100)
     puts = [
-        {"PutRequest": {"Item": {"ForumName": "f", "Subject": f"{number}", "pad": escaped}}} for number in range(7)
+        {"PutRequest": {"Item": {"ForumName": "f", "Subject": f"{number}", "pad": escaped}}}
+        for number in range(7)
     ]
     with refused("413"):
         dynamodb.resource.batch_write_item(RequestItems={thread.name: puts})
@@ -463,7 +476,9 @@ def test_a_batch_does_what_single_requests_do(dynamodb, catalog):
     batch = dynamodb.resource.batch_get_item(
         RequestItems={catalog.name: {"Keys": keys}}, ReturnConsumedCapacity="TOTAL"
     )
-    assert sorted(batch["Responses"][catalog.name], key=lambda item: item["Id"]) == [one["Item"] for one in alone]
+    assert sorted(batch["Responses"][catalog.name], key=lambda item: item["Id"]) == [
+        one["Item"] for one in alone
+    ]
     [told] = batch["ConsumedCapacity"]
     assert told["CapacityUnits"] == sum(one["ConsumedCapacity"]["CapacityUnits"] for one in alone)
 

@@ -31,7 +31,10 @@ def price(table) -> Decimal:
 def add(table, amount, **more):
     """Add to the counter of item 1."""
     return table.update_item(
-        Key={"Id": 1}, UpdateExpression="SET Price = Price + :a", ExpressionAttributeValues={":a": amount}, **more
+        Key={"Id": 1},
+        UpdateExpression="SET Price = Price + :a",
+        ExpressionAttributeValues={":a": amount},
+        **more,
     )
 
 
@@ -63,7 +66,9 @@ def test_a_counter_is_changed_by_plus_and_minus_too(prices):
 
 
 def test_only_a_number_is_counted(prices):
-    prices.update_item(Key={"Id": 1}, UpdateExpression="SET Price = :p", ExpressionAttributeValues={":p": "10"})
+    prices.update_item(
+        Key={"Id": 1}, UpdateExpression="SET Price = :p", ExpressionAttributeValues={":p": "10"}
+    )
     with refused(words="incorrect data type"):
         add(prices, 1)
     with refused(words="Incorrect operand type for operator or function; operator or function: +"):
@@ -162,7 +167,9 @@ def test_of_many_clients_that_expect_the_same_one_succeeds(prices):
 
 CONDITIONAL = {
     "put": lambda table, **asked: table.put_item(Item={"Id": 1, "Price": 20}, **asked),
-    "update": lambda table, **asked: table.update_item(Key={"Id": 1}, UpdateExpression="REMOVE Color", **asked),
+    "update": lambda table, **asked: table.update_item(
+        Key={"Id": 1}, UpdateExpression="REMOVE Color", **asked
+    ),
     "delete": lambda table, **asked: table.delete_item(Key={"Id": 1}, **asked),
 }
 
@@ -214,7 +221,14 @@ def test_a_price_goes_up_by_ten_per_cent_only_once(prices):
 )
 def test_a_condition_is_made_of_names_operators_and_functions(prices, condition, holds):
     prices.put_item(
-        Item={"Id": 1, "Price": 10, "Color": "red", "Sizes": {10, 12}, "Nested": {"Parts": [1, 10]}, "Other": 1}
+        Item={
+            "Id": 1,
+            "Price": 10,
+            "Color": "red",
+            "Sizes": {10, 12},
+            "Nested": {"Parts": [1, 10]},
+            "Other": 1,
+        }
     )
     values = {":ten": 10, ":three": 3, ":red": "red", ":re": "re", ":ed": "ed", ":N": "N"}
     used = {name: values[name] for name in re.findall(r":\w+", condition)}
@@ -228,7 +242,11 @@ def test_a_condition_is_made_of_names_operators_and_functions(prices, condition,
 
 def test_the_entire_condition_must_be_true(prices):
     with refused("ConditionalCheckFailedException"):
-        add(prices, 1, ConditionExpression=Attr("Price").eq(10) & Attr("Price").exists() & Attr("Color").exists())
+        add(
+            prices,
+            1,
+            ConditionExpression=Attr("Price").eq(10) & Attr("Price").exists() & Attr("Color").exists(),
+        )
     assert price(prices) == 10
 
 
