@@ -99,7 +99,7 @@ LONG_KEY = "k" * 100  # long enough that what the service adds for an action doe
 @pytest.mark.parametrize("transactional", [False, True])
 def test_an_update_makes_items_of_409600_bytes_and_no_larger_ones(orders, growth, transactional):
     expression, value = GROWTHS[growth]
-    [(tag, members)] = value.items()
+    [tag] = value
     key = {"pk": {"S": LONG_KEY}}
     room = ITEM - len("pk") - len(LONG_KEY) - len("ballast")
     # Of a list each element costs a byte more, and the list itself three.
@@ -506,7 +506,7 @@ def test_a_transaction_writes_4_mb(orders):
     puts = [{"Put": {**TABLE, "Item": sized(ITEM, f"{at:02}")}} for at in range(10)]
     done(orders, "TransactWriteItems", TransactItems=[*puts, {"Put": {**TABLE, "Item": sized(left, "10")}}])
     answer = orders.call(
-        "TransactWriteItems", {"TransactItems": [*puts, {"Put": {**TABLE, "Item": sized(left + 100, "10")}}]}
+        "TransactWriteItems", {"TransactItems": [*puts, {"Put": {**TABLE, "Item": sized(left + 1, "10")}}]}
     )
     assert orders.last.status == 400, answer
 
