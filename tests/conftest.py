@@ -7,6 +7,7 @@ TABLEGATE_TEST_DATABASE_URL (a PostgreSQL URL whose role may create databases) t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -45,11 +46,29 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["postgresql"] if OWN_URL else ["sqlite", "postgresql"])
+KINDS = ["postgresql"] if OWN_URL else ["sqlite", "postgresql"]
+
+
+@pytest.fixture(params=KINDS)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a migrated, empty database of its own for each test."""
+    with _new_database(request, tmp_path) as url:
+        yield url
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def shared_database_url(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """One database for all tests of a module, for those that keep to tables of their own."""
+    with _new_database(request, tmp_path_factory.mktemp("shared")) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def _new_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
     if request.param == "sqlite":
-        path = tmp_path / "test.sqlite"
+        path = folder / "test.sqlite"
         shutil.copy(request.getfixturevalue("sqlite_template"), path)
         yield f"sqlite:///{path}"
         return
