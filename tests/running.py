@@ -125,6 +125,13 @@ class Process:
                 return "".join(lines)
         raise AssertionError(f"the server did not start: {self.end()}")
 
+    def wait_for_error(self, *words: str) -> None:
+        """Read standard error until these have been seen, one after the other."""
+        assert self._process.stderr is not None
+        for word in words:
+            while word not in self._process.stderr.readline():
+                assert self._process.poll() is None
+
     def terminate(self) -> tuple[int, str]:
         """SIGTERM; the exit code and what it wrote on standard error."""
         self._process.send_signal(signal.SIGTERM)

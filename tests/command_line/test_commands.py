@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import sqlite3
 import ssl
 import subprocess
 import sys
@@ -11,20 +14,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from gateway.__main__ import main
 from tests.running import ROOT, Process, free_port
 
 
-def tablegate(folder: Path, *arguments: str, code: int = 0, **environment: str) -> str:
-    """Run a command to its end; what it printed, errors included."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "gateway", *arguments],
-        cwd=folder, env={**clean, "PYTHONPATH": str(ROOT), **environment}, text=True, timeout=60, check=False,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    assert done.returncode == code, done.stdout
-    return done.stdout
+def tablegate(folder: Path, *arguments: str, code: int = 0) -> str:
+    """Run a command of this process, as if in a folder; what it printed, errors included."""
+    with contextlib.chdir(folder):
+        done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def refusal(folder: Path, *flags: str) -> str:
+    """Why `tablegate serve` would not start."""
+    process = Process(folder, *flags)
+    code, errors = process.end()
+    assert code == 1, errors
+    return errors
 
 
 @pytest.fixture
@@ -47,7 +56,7 @@ def test_serve_needs_no_argument(serving: Process, tmp_path: Path) -> None:
     assert get(f"{serving.url}/readyz") == "ready\n"
     assert "ready" in tablegate(tmp_path, "healthcheck", "--port", serving.url.rpartition(":")[2])
     # A second server on the file is refused, and told who has it.
-    assert f"pid {serving.pid}" in tablegate(tmp_path, "serve", "--port", "0", code=1)
+    assert f"pid {serving.pid}" in refusal(tmp_path)
     # Other commands may look at it meanwhile.
     tablegate(tmp_path, "tables")
     code, errors = serving.terminate()
@@ -74,7 +83,7 @@ def test_two_servers_in_memory_do_not_meet(tmp_path: Path) -> None:
 
 
 def test_dev_is_not_for_the_network(tmp_path: Path) -> None:
-    said = tablegate(tmp_path, "serve", "--host", "0.0.0.0", "--port", "0", code=1)
+    said = refusal(tmp_path, "--host", "0.0.0.0")
     assert "--auth strict" in said
     assert "--insecure" in said
     for flag in (("--insecure",), ("--auth", "strict")):
@@ -85,7 +94,7 @@ def test_dev_is_not_for_the_network(tmp_path: Path) -> None:
 
 def test_a_port_that_is_taken_is_said(serving: Process, tmp_path: Path) -> None:
     serving.wait_until_ready()
-    said = tablegate(tmp_path, "serve", "--memory", "--port", serving.url.rpartition(":")[2], code=1)
+    said = refusal(tmp_path, "--memory", "--port", serving.url.rpartition(":")[2])
     assert said.startswith("Error: cannot listen on 127.0.0.1")
 
 
@@ -114,29 +123,33 @@ def test_several_workers_share_a_port_and_are_replaced(tmp_path: Path, postgres)
     server.wait_until_ready()
     assert {get(f"{server.url}/readyz") for _ in range(10)} == {"ready\n"}
     assert 'status="200"} 10.0' in get(f"{server.url}/metrics")
+    workers = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+    before = workers.read_text().split()
+    assert len(before) == 2
+    for pid in before:
+        os.kill(int(pid), signal.SIGKILL)
+    server.wait_for_error("is replaced", "is replaced")
+    assert get(f"{server.url}/readyz") == "ready\n"
+    assert not set(before) & set(workers.read_text().split())
     code, errors = server.terminate()
     assert (code, errors) == (0, "")
 
 
 def test_a_database_of_a_later_release_is_refused(tmp_path: Path) -> None:
-    import sqlite3
-
     assert "ran 0001" in tablegate(tmp_path, "migrate")
     assert "up to date" in tablegate(tmp_path, "migrate")
     with sqlite3.connect(tmp_path / "tablegate.sqlite") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    said = tablegate(tmp_path, "serve", "--port", "0", code=1)
+    said = refusal(tmp_path)
     assert "later release" in said
     assert "9999" in said
 
 
 def test_a_database_that_is_not_there_is_said(tmp_path: Path) -> None:
     url = f"postgresql://nobody@127.0.0.1:{free_port()}/none"
-    said = tablegate(tmp_path, "serve", "--port", "0", "--database", url, code=1)
+    said = refusal(tmp_path, "--database", url)
     assert said.startswith("Error: the database: ")
-    assert "is not there" in tablegate(
-        tmp_path, "serve", "--port", "0", "--database", "nowhere/a.sqlite", code=1
-    )
+    assert "is not there" in refusal(tmp_path, "--database", "nowhere/a.sqlite")
 
 
 def test_credentials_from_adding_to_removing(tmp_path: Path) -> None:

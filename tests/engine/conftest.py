@@ -100,7 +100,11 @@ class Client:
 
 
 def make_table(
-    engine: Engine, name: str = "things", schema: KeySchema = PAIR, indexes: tuple[NewIndex, ...] = (), rules: Rules = Rules()
+    engine: Engine,
+    name: str = "things",
+    schema: KeySchema = PAIR,
+    indexes: tuple[NewIndex, ...] = (),
+    rules: Rules = Rules(),
 ) -> Table:
     [table] = engine.run([CreateTable("test", "", name, schema, indexes, rules)])
     assert isinstance(table, Table), table

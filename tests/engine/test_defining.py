@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.commands import AlterTable, CountRows, CreateTable, DropTable, FindTable, Get, ListTables, WriteGroup
+from gateway.model.commands import (
+    AlterTable,
+    CountRows,
+    CreateTable,
+    DropTable,
+    FindTable,
+    Get,
+    ListTables,
+    WriteGroup,
+)
 from gateway.model.errors import StaleTable, TableBusy, TableExists, TableMissing
 from gateway.model.tables import Rules, State, Table
 from gateway.store.databases import Database
@@ -29,7 +38,10 @@ def test_names_differ_by_case_and_namespace(engine: Engine) -> None:
 
 
 def test_each_table_has_an_azure_name_unique_without_case(engine: Engine) -> None:
-    names = [make_table(engine, name).azure_name for name in ("orders", "Orders", "my.table-1", "_x", "tables", "a" * 255)]
+    names = [
+        make_table(engine, name).azure_name
+        for name in ("orders", "Orders", "my.table-1", "_x", "tables", "a" * 255)
+    ]
     assert names[0] == "orders"
     assert len({name.lower() for name in names}) == len(names)
     assert all(name.isalnum() and name[0].isalpha() and 3 <= len(name) <= 63 for name in names)

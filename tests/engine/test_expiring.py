@@ -25,7 +25,9 @@ def names(things: Client) -> list[str]:
 
 def test_a_row_goes_when_its_second_has_passed(engine: Engine, clock: Clock) -> None:
     things = expiring_table(engine)
-    things.write(things.put("soon", ttl=in_seconds(clock, 10)), things.put("later", ttl=in_seconds(clock, 100)))
+    things.write(
+        things.put("soon", ttl=in_seconds(clock, 10)), things.put("later", ttl=in_seconds(clock, 100))
+    )
     do_chores(engine)
     assert names(things) == ["later", "soon"]
     clock.advance(11)
@@ -64,7 +66,9 @@ def test_changing_the_rule_changes_what_expires(engine: Engine, clock: Clock) ->
     do_chores(engine)
     assert len(things.rows()) == 600
     assert {row.position: row.modified_at for row in things.rows()} == before
-    [things.table] = engine.run([AlterTable("test", things.table, rules=Rules(expiry=ExpiryRule(attribute="ttl")))])
+    [things.table] = engine.run(
+        [AlterTable("test", things.table, rules=Rules(expiry=ExpiryRule(attribute="ttl")))]
+    )
     do_chores(engine)
     assert things.rows() == []
 

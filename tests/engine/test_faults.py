@@ -78,7 +78,9 @@ def test_a_lock_holder_that_has_stopped_holds_up_only_what_it_holds(
         )
         began = time.monotonic()
         blocked.start()
-        other = Client(Engine(Store(open_database(str(url).replace("postgresql:", "postgresql+psycopg:")))), things.table)
+        other = Client(
+            Engine(Store(open_database(str(url).replace("postgresql:", "postgresql+psycopg:")))), things.table
+        )
         other.write(other.put("free", x=text("written meanwhile")))
         assert len(other.rows()) == 2
         assert time.monotonic() - began < 2

@@ -43,7 +43,11 @@ def test_entries_follow_random_writes(engine: Engine, projection: Projection) ->
             color = chance.choice([text("red"), text("blue"), decimal(1), None])
             more = {} if color is None else {"color": color}
             remove = chance.random() < 0.3
-            writes.append(things.remove(p, s) if remove else things.put(p, s, x=text("x" * chance.randint(0, 9)), **more))
+            writes.append(
+                things.remove(p, s)
+                if remove
+                else things.put(p, s, x=text("x" * chance.randint(0, 9)), **more)
+            )
         engine.run([WriteGroup((write,)) for write in writes])
         assert entries_of(things, "by_color") == expected_entries(things)
 

@@ -29,7 +29,9 @@ def noise(seed: object, length: int) -> bytes:
 
 def put(client: Client, **values: bytes) -> Write:
     attributes = {name: Value(Kind.BYTES, data) for name, data in values.items()}
-    return Write(client.table, client.table.key_schema.key(attributes), Replace(Contents.of_values(attributes)))
+    return Write(
+        client.table, client.table.key_schema.key(attributes), Replace(Contents.of_values(attributes))
+    )
 
 
 def every_position(client: Client, reverse: bool, **options: object) -> list[Position]:
@@ -62,7 +64,9 @@ def test_maximal_incompressible_keys(engine: Engine, partition_bytes: int, sort_
 
 def test_maximal_index_keys(engine: Engine) -> None:
     """The index's own key and the table's, together over 6 KB."""
-    index = NewIndex("wide", KeySchema((column("i", Kind.BYTES),), (column("j", Kind.BYTES),)), Projection.ALL)
+    index = NewIndex(
+        "wide", KeySchema((column("i", Kind.BYTES),), (column("j", Kind.BYTES),)), Projection.ALL
+    )
     client = Client(engine, make_table(engine, schema=BYTES_PAIR, indexes=(index,)))
     writes = [
         put(client, p=noise(n, 2_048), s=noise(-n, 1_024), i=noise("i", 2_048), j=noise(f"j{n % 2}", 1_024))
@@ -71,7 +75,10 @@ def test_maximal_index_keys(engine: Engine) -> None:
     client.write(*writes)
     made = client.table.index("wide")
     rows: list[Row] = client.rows(index=made)
-    keys = [(row.latest["i"].data, row.latest["j"].data, row.latest["p"].data, row.latest["s"].data) for row in rows]
+    keys = [
+        (row.latest["i"].data, row.latest["j"].data, row.latest["p"].data, row.latest["s"].data)
+        for row in rows
+    ]
     assert keys == sorted(keys)
     assert len(keys) == 8
     client.write(*(put(client, p=noise(n, 2_048), s=noise(-n, 1_024)) for n in range(8)))

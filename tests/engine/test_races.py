@@ -75,7 +75,10 @@ def test_a_conditional_insert_has_one_winner(engines: list[Engine]) -> None:
                 wins.append((number, writer))
 
     all_at_once([lambda writer=writer: insert(writer) for writer in range(writers)])
-    stored = {(int(row.latest["p"].data[1:]), int(row.latest["winner"].data)) for row in Client(engines[0], table).rows()}
+    stored = {
+        (int(row.latest["p"].data[1:]), int(row.latest["winner"].data))
+        for row in Client(engines[0], table).rows()
+    }
     assert len(wins) == rounds
     assert set(wins) == stored
 
@@ -84,7 +87,9 @@ def test_no_increment_is_lost(engines: list[Engine]) -> None:
     table = make_table(engines[0])
     increment = SetTo(("n",), Plus(Current(("n",)), Constant(decimal(1))))
     counters = 3
-    Client(engines[0], table).write(*(Client(engines[0], table).put(f"c{n}", n=decimal(0)) for n in range(counters)))
+    Client(engines[0], table).write(
+        *(Client(engines[0], table).put(f"c{n}", n=decimal(0)) for n in range(counters))
+    )
     done: list[int] = []
     until = time.monotonic() + SECONDS
 

@@ -166,13 +166,17 @@ def test_a_filter_cannot_see_what_the_index_does_not_project(engine: Engine) -> 
     things = Client(engine, make_table(engine, indexes=(by_color(Projection.KEYS),)))
     things.write(things.put("a", 1, color=text("red"), x=text("v")))
     has_x = Compare(Attribute(("x",)), Comparison.EQ, Literal(text("v")))
-    assert things.rows(bounds=within(partition("red")), index=things.table.index("by_color"), filter=has_x) == []
+    assert (
+        things.rows(bounds=within(partition("red")), index=things.table.index("by_color"), filter=has_x) == []
+    )
 
 
 def test_an_index_that_was_dropped_is_missing(engine: Engine) -> None:
     with_index = Client(engine, make_table(engine, indexes=(by_color(),)))
     without = Client(engine, make_table(engine, "others"))
-    [answer] = engine.run([Read(without.table, EVERYTHING, PageLimits(), index=with_index.table.index("by_color"))])
+    [answer] = engine.run(
+        [Read(without.table, EVERYTHING, PageLimits(), index=with_index.table.index("by_color"))]
+    )
     assert isinstance(answer, IndexMissing)
 
 

@@ -48,7 +48,11 @@ def test_writes_of_one_list_see_each_other_in_order(things: Client) -> None:
 
 def test_one_failing_group_of_a_list_fails_alone(things: Client) -> None:
     answers = things.engine.run(
-        [WriteGroup((things.put("a"),)), WriteGroup((things.put("b", condition=RowExists()),)), WriteGroup((things.put("c"),))]
+        [
+            WriteGroup((things.put("a"),)),
+            WriteGroup((things.put("b", condition=RowExists()),)),
+            WriteGroup((things.put("c"),)),
+        ]
     )
     assert isinstance(answers[1], ConditionFailed)
     assert [row.latest["p"].data for row in things.rows()] == ["a", "c"]

@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from gateway.model import bodies
 from gateway.model.rows import Cell, Contents
-from gateway.model.values import NULL, TRUE, Kind, Value, decimal, decimal_fits, number_size_bytes, size_bytes, text
+from gateway.model.values import (
+    NULL,
+    TRUE,
+    Kind,
+    Value,
+    decimal,
+    decimal_fits,
+    number_size_bytes,
+    size_bytes,
+    text,
+)
 
 texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=6)
 numbers = st.decimals(allow_nan=False, allow_infinity=False).filter(decimal_fits)
@@ -24,7 +34,9 @@ scalars = (
     | st.just(NULL)
     | st.frozensets(texts, min_size=1, max_size=3).map(lambda data: Value(Kind.TEXT_SET, data))
     | st.frozensets(numbers, min_size=1, max_size=3).map(lambda data: Value(Kind.DECIMAL_SET, data))
-    | st.frozensets(st.binary(max_size=3), min_size=1, max_size=3).map(lambda data: Value(Kind.BYTES_SET, data))
+    | st.frozensets(st.binary(max_size=3), min_size=1, max_size=3).map(
+        lambda data: Value(Kind.BYTES_SET, data)
+    )
 )
 native = st.recursive(
     scalars,
@@ -57,7 +69,8 @@ _FOREIGN = {"INT32", "INT64", "DOUBLE", "DATETIME", "GUID"}
 @given(st.dictionaries(texts, st.lists(native | foreign, min_size=1, max_size=3), max_size=3))
 def test_versions_of_cells_decode_with_their_stamps(history: dict[str, list[Value]]) -> None:
     cells = {
-        name: tuple(Cell(value, 1000 - age) for age, value in enumerate(versions)) for name, versions in history.items()
+        name: tuple(Cell(value, 1000 - age) for age, value in enumerate(versions))
+        for name, versions in history.items()
     }
     contents = Contents.of_cells({}, cells)
     assert Contents(contents.body, contents.kinds, contents.size_bytes).cells(0) == cells
@@ -90,7 +103,18 @@ def test_nan_and_infinities_are_kept() -> None:
 @pytest.mark.parametrize(
     ("number", "size"),
     # 1 + a byte for every two significant digits on each side of the point + 1 if negative: protocols/dynamodb.md rule 25.
-    [("0", 1), ("1", 2), ("-1", 3), ("100", 2), ("12", 2), ("123", 3), ("0.5", 2), ("1.5", 3), ("0.0001", 2), ("-12.34", 4)],
+    [
+        ("0", 1),
+        ("1", 2),
+        ("-1", 3),
+        ("100", 2),
+        ("12", 2),
+        ("123", 3),
+        ("0.5", 2),
+        ("1.5", 3),
+        ("0.0001", 2),
+        ("-12.34", 4),
+    ],
 )
 def test_billed_size_of_numbers(number: str, size: int) -> None:
     assert number_size_bytes(Decimal(number)) == size
@@ -104,4 +128,6 @@ def test_billed_size_of_documents() -> None:
 
 def test_identifiers_keep_their_kind() -> None:
     identifier = uuid.UUID(int=7)
-    assert bodies.decode(bodies.encode({"g": Value(Kind.GUID, identifier)})) == {"g": Value(Kind.GUID, identifier)}
+    assert bodies.decode(bodies.encode({"g": Value(Kind.GUID, identifier)})) == {
+        "g": Value(Kind.GUID, identifier)
+    }

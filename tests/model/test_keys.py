@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model.errors import BadKey
-from gateway.model.keys import KeyColumn, KeySchema, Position, decode_column, encode_column, encode_prefix, slot_of
+from gateway.model.keys import (
+    KeyColumn,
+    KeySchema,
+    Position,
+    decode_column,
+    encode_column,
+    encode_prefix,
+    slot_of,
+)
 from gateway.model.ranges import KeyRange, prefix, within
 from gateway.model.values import Kind, Value, decimal, decimal_fits, text
 
@@ -63,7 +71,9 @@ def test_a_key_of_four_columns_decodes_back(values: tuple[str, bytes, Decimal, i
 
 @given(zero_heavy_bytes, zero_heavy_bytes, zero_heavy_bytes, zero_heavy_bytes)
 def test_columns_compare_one_after_the_other(a: bytes, b: bytes, c: bytes, d: bytes) -> None:
-    schema = KeySchema((KeyColumn("p", Kind.BYTES),), (KeyColumn("q", Kind.BYTES), KeyColumn("r", Kind.BYTES)))
+    schema = KeySchema(
+        (KeyColumn("p", Kind.BYTES),), (KeyColumn("q", Kind.BYTES), KeyColumn("r", Kind.BYTES))
+    )
     left = schema.position([Value(Kind.BYTES, part) for part in (a, b, c)])
     right = schema.position([Value(Kind.BYTES, part) for part in (a, d, b)])
     assert (left < right) == ((a, b, c) < (a, d, b))
@@ -98,4 +108,8 @@ def test_a_range_resumes_on_either_side_of_a_position() -> None:
 
 def test_slots_never_change() -> None:
     """Rows are stored by these; other numbers would lose them."""
-    assert [slot_of(key) for key in (b"", b"a", encode_column(text("user#1")))] == [0, 232, slot_of(b" user#1\x00")]
+    assert [slot_of(key) for key in (b"", b"a", encode_column(text("user#1")))] == [
+        0,
+        232,
+        slot_of(b" user#1\x00"),
+    ]
