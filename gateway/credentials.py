@@ -41,11 +41,11 @@ class Credential:
 DEV_AZURE_ACCOUNT = "devstoreaccount1"
 # Published by Microsoft as the key of every storage emulator; UseDevelopmentStorage=true signs with it.
 # https://learn.microsoft.com/azure/storage/common/storage-use-azurite#well-known-storage-account-and-key
-_DEV_AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="  # gitleaks:allow
+DEV_AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="  # gitleaks:allow
 
 DEV_CREDENTIALS = (
     Credential(Scheme.AWS, "tablegate", ("tablegate",)),
-    Credential(Scheme.AZURE, DEV_AZURE_ACCOUNT, (_DEV_AZURE_KEY,)),
+    Credential(Scheme.AZURE, DEV_AZURE_ACCOUNT, (DEV_AZURE_KEY,)),
     Credential(Scheme.TABLESTORE, "tablegate", ("tablegate",)),
 )
 

@@ -82,7 +82,9 @@ def _tell(settings: Settings, dialects: Mounted, urls: list[str]) -> None:
     lines = [f"tablegate {_version()} on {without_password(settings.database)}, auth {settings.auth}"]
     if settings.memory:
         lines.append("in memory: nothing is kept")
-    lines += [dialect.hint.replace("{url}", urls[0]) for dialect in dialects.dialects if dialect.hint]
+    lines += [f"  {dialect.hint.replace('{url}', urls[0])}" for dialect in dialects.dialects if dialect.hint]
+    if settings.auth == "strict":
+        lines.append("with the keys of `tablegate credentials`, none others are known")
     lines += [f"also on {url}" for url in urls[1:]]
     lines.append("health: " + ", ".join(sorted(OWN_PATHS)))
     print("\n".join(lines), flush=True)

@@ -47,7 +47,7 @@ from adapters.azuretable.methods import method_of
 from adapters.azuretable.payloads import Level
 from adapters.azuretable.shared_access import Grant
 from adapters.azuretable.values import UNIX_EPOCH_TICKS, timestamp_text
-from gateway.credentials import Credential, Scheme
+from gateway.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credential, Scheme
 from gateway.engine.engine import drive
 from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
 from gateway.model.commands import Exchange
@@ -77,6 +77,10 @@ OPERATIONS: dict[tuple[type, str, str], Operation] = {
     (Service, "PUT", "properties"): service.set_properties,
     (Service, "GET", "stats"): service.get_statistics,
 }
+_HINT = (
+    f'TableServiceClient.from_connection_string("AccountName={DEV_AZURE_ACCOUNT};AccountKey={DEV_AZURE_KEY};'
+    f'TableEndpoint={{url}}/{DEV_AZURE_ACCOUNT}")'
+)
 _XML_COMPONENTS = frozenset({"acl", "properties", "stats"})
 _READING = frozenset({"GET", "HEAD"})
 _VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", re.ASCII)
@@ -103,7 +107,7 @@ def create(house: House) -> Dialect:
     def enter(request: Request) -> Handler | None:
         return door.handle if claims(request) else None
 
-    return Dialect("azuretable", blueprint, enter, claims, operation_name, door.refuse)
+    return Dialect("azuretable", blueprint, enter, claims, operation_name, door.refuse, _HINT)
 
 
 def claims(request: Request) -> bool:

@@ -49,6 +49,10 @@ _MODULES = (
 )
 _TARGET = "DynamoDB_20120810."
 _STREAMS_TARGET = "DynamoDBStreams_20120810."
+_HINT = (
+    'boto3.client("dynamodb", endpoint_url="{url}", region_name="us-east-1", '
+    'aws_access_key_id="any", aws_secret_access_key="any")'
+)
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
@@ -78,7 +82,7 @@ def create(house: House) -> Dialect:
     def elsewhere(rest: str) -> flask.Response:
         return flask_response(wire.not_found(current_request()))
 
-    return Dialect("dynamodb", blueprint, front.enter, front.claims, front.operation, front.refuse)
+    return Dialect("dynamodb", blueprint, front.enter, front.claims, front.operation, front.refuse, _HINT)
 
 
 class Front:

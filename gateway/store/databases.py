@@ -270,7 +270,8 @@ class PostgreSQL(Database):
         if pooled:
             self._begin_settings = [f"SET LOCAL {name} = '{value}'" for name, value in timeouts.items()]
         else:
-            arguments["options"] = " ".join(f"-c {name}={value}" for name, value in timeouts.items())
+            said = sqlalchemy.make_url(url).query.get("options", "")
+            arguments["options"] = " ".join([str(said), *(f"-c {name}={value}" for name, value in timeouts.items())])
         engine = sqlalchemy.create_engine(
             url, connect_args=arguments, pool_size=32, max_overflow=-1, pool_reset_on_return=None
         )

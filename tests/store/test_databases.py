@@ -1,0 +1,30 @@
+"""Connections: what a URL says of a session holds, and a role needs no more than a schema of its own."""
+
+from __future__ import annotations
+
+import psycopg
+from sqlalchemy import make_url
+
+from gateway.store.databases import open_database
+from gateway.store.migrating import migrate
+from tests.databases import PostgresServer
+
+
+def test_a_role_that_owns_one_schema_is_enough(postgres: PostgresServer) -> None:
+    url = make_url(postgres.empty_database())
+    with psycopg.connect(
+        url.set(drivername="postgresql").render_as_string(hide_password=False)
+    ) as connection:
+        connection.execute("DROP ROLE IF EXISTS tenant")
+        connection.execute("CREATE ROLE tenant LOGIN NOSUPERUSER")
+        connection.execute("CREATE SCHEMA tenant AUTHORIZATION tenant")
+        connection.execute("REVOKE ALL ON SCHEMA public FROM PUBLIC")
+    own = url.set(username="tenant").update_query_dict({"options": "-c search_path=tenant"})
+    database = open_database(own.render_as_string(hide_password=False))
+    assert migrate(database)
+    with database.read() as session:
+        assert session.query("SELECT DISTINCT schemaname FROM pg_tables WHERE tablename = 'rows'") == [
+            ("tenant",)
+        ]
+        assert session.query("SHOW lock_timeout") != [("0",)]
+    database.close()
