@@ -117,7 +117,11 @@ def prepare(call: Call, resource: EntitySet | Entity, table: Table) -> Prepared:
     if key is None:
         raise ServiceError("ResourceNotFound")
     call.grant.check_key(*call_keys)
-    return Prepared(Write(table, key, change, condition, view, payloads.rule), call_keys, _answer_update)
+    return Prepared(
+        Write(table, key, change, condition, view, payloads.rule_of(table.key_schema.names)),
+        call_keys,
+        _answer_update,
+    )
 
 
 def _prepare_insert(call: Call, table: Table) -> Prepared:
@@ -141,7 +145,9 @@ def _prepare_insert(call: Call, table: Table) -> Prepared:
         assert outcome.new is not None
         return _answer_insert(call, shape, outcome.new, call_keys)
 
-    return Prepared(Write(table, key, change, _ABSENT, view, payloads.rule), call_keys, answer)
+    return Prepared(
+        Write(table, key, change, _ABSENT, view, payloads.rule_of(table.key_schema.names)), call_keys, answer
+    )
 
 
 def _condition(if_match: str) -> Predicate:

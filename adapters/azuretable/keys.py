@@ -1,9 +1,9 @@
 """The keys of any table as PartitionKey and RowKey, two texts, and back.
 
 A table made here has just these two columns. Of a table made elsewhere the partition columns are shown as PartitionKey and
-the sort columns as RowKey ("" if it has none): one column as its canonical text (numbers in plain digits, bytes in lower-case
-hexadecimal), several joined by "|", with "%" and "|" inside them written %25 and %7C. Every spelling is reversible; a text
-that is not what a key would be shown as belongs to no row.
+the sort columns as RowKey ("" if it has none): one column as its canonical text (plain digits; lower-case hexadecimal of
+bytes), several joined by "|", with "%" and "|" inside them written %25 and %7C. Every spelling is reversible; a text that is
+not what a key would be shown as belongs to no row.
 """
 
 from __future__ import annotations

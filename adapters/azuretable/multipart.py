@@ -99,7 +99,7 @@ def _parts(content_type: str, body: bytes, most: int) -> list[tuple[Headers, byt
 
 
 def _delimiters(body: bytes, delimiter: bytes) -> Iterator[tuple[int, int, bool]]:
-    """Each line that is the delimiter: where it begins (with the line break in front), where it ends, and whether it closes."""
+    """Each line that is the delimiter: where it begins (line break in front included), where it ends, whether it closes."""
     at = body.find(delimiter)
     while at >= 0:
         tail = _TAIL.match(body, at + len(delimiter))

@@ -22,9 +22,10 @@ from adapters.azuretable.errors import ServiceError
 from adapters.azuretable.values import UNIX_EPOCH_TICKS, timestamp_text, view
 from gateway.model import bodies
 from gateway.model.errors import LimitExceeded
-from gateway.model.rows import FOREIGN_KINDS, Cell, Contents, Row
+from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
 from gateway.model.values import Kind, Value
+from gateway.model.writes import RowRule
 
 # Reading
 
@@ -115,48 +116,45 @@ def _attribute(name: str) -> str:
 # What a write leaves behind
 
 
-def rule(old: Row | None, contents: Contents) -> Contents:
-    """This dialect's say on a row that one of its writes leaves (gateway/model/writes.py RowRule).
+@lru_cache(maxsize=256)
+def rule_of(key_names: tuple[str, ...]) -> RowRule:
+    """This dialect's say on rows that its writes leave in tables with these key columns (gateway/model/writes.py).
 
     An attribute that equals what Azure had shown of it keeps its stored kind. Raises LimitExceeded, named by error code.
     """
-    contents = _with_stored_kinds(old, contents)
-    latest = contents.latest
-    if len(latest) > limits.PROPERTIES_MAX:
-        owned = sum(1 for value in latest.values() if value.kind is not Kind.NULL) - 2
-        if owned > limits.PROPERTIES_MAX:
-            raise LimitExceeded("TooManyProperties", limits.PROPERTIES_MAX, owned)
-    if contents.size_bytes > limits.ENTITY_MAX_BYTES // 4:
-        size = entity_size_bytes(latest)
-        if size > limits.ENTITY_MAX_BYTES:
-            raise LimitExceeded("EntityTooLarge", limits.ENTITY_MAX_BYTES, size)
-    return contents
 
-
-def _with_stored_kinds(old: Row | None, contents: Contents) -> Contents:
-    if old is None:
-        return contents
-    before, after = old.latest, contents.latest
-    restored: dict[str, Value] = {}
-    for name, value in after.items():
-        stored = before.get(name)
+    def rule(old: Row | None, contents: Contents) -> Contents:
+        kept = _stored_kinds(old, contents)
+        if kept:
+            contents = contents.replacing(kept, key_names)
+        latest = contents.latest
+        if len(latest) > limits.PROPERTIES_MAX:
+            shown = sum(
+                1 for name, value in latest.items() if name not in key_names and value.kind is not Kind.NULL
+            )
+            if shown > limits.PROPERTIES_MAX:
+                raise LimitExceeded("TooManyProperties", limits.PROPERTIES_MAX, shown)
         if (
-            stored is not None
-            and stored is not value
-            and stored.kind is not value.kind
-            and view(stored) == value
-        ):
-            restored[name] = stored
-    if not restored:
+            contents.size_bytes > limits.ENTITY_MAX_BYTES // 4
+        ):  # text may double as UTF-16, and names do besides
+            size = entity_size_bytes(latest)
+            if size > limits.ENTITY_MAX_BYTES:
+                raise LimitExceeded("EntityTooLarge", limits.ENTITY_MAX_BYTES, size)
         return contents
-    if contents.kinds is None or contents.kinds == FOREIGN_KINDS:  # no stamps to keep
-        return Contents.of_values({**after, **restored})
-    cells = {
-        name: (Cell(restored[name], versions[0].stamp_ms), *versions[1:]) if name in restored else versions
-        for name, versions in contents.cells(0).items()
+
+    return rule
+
+
+def _stored_kinds(old: Row | None, contents: Contents) -> dict[str, Value]:
+    """The attributes that were written back just as Azure had shown them, as they are stored."""
+    if old is None:
+        return {}
+    before = old.latest
+    return {
+        name: before[name]
+        for name, value in contents.latest.items()
+        if name in before and before[name].kind is not value.kind and view(before[name]) == value
     }
-    key_values = {name: value for name, value in after.items() if name not in cells}
-    return Contents.of_cells(key_values, cells)
 
 
 def entity_size_bytes(latest: Mapping[str, Value]) -> int:
@@ -259,8 +257,8 @@ class Shape:
 
     def member(self, row: Row) -> dict[str, Any]:
         """An entity's members without `odata.metadata`."""
-        body: dict[str, dict[str, Any]] = orjson.loads(row.body)
-        partition_key, row_key = self._keys(body)
+        members = row.contents.members
+        partition_key, row_key = self._keys(members)
         moment = timestamp(row)
         shown: dict[str, Any] = {}
         if self.level is Level.FULL:
@@ -280,20 +278,27 @@ class Shape:
             if self.level is Level.FULL:
                 shown["Timestamp@odata.type"] = "Edm.DateTime"
             shown["Timestamp"] = moment
-        self._add_properties(shown, body)
+        self._add_properties(shown, members)
         return shown
 
-    def _keys(self, body: dict[str, dict[str, Any]]) -> tuple[str, str]:
-        """(PartitionKey, RowKey) of a row, taken out of its body."""
+    def _keys(self, members: Mapping[str, dict[str, Any]]) -> tuple[str, str]:
+        """(PartitionKey, RowKey) of a row."""
         schema = self.table.key_schema
         if keys.is_own(schema):
-            return body.pop("PartitionKey")["S"], body.pop("RowKey")["S"]
-        return keys.texts_of(schema, tuple(bodies.untagged(body.pop(name)) for name in schema.names))
+            return members["PartitionKey"]["S"], members["RowKey"]["S"]
+        return keys.texts_of(schema, tuple(bodies.untagged(members[name]) for name in schema.names))
 
-    def _add_properties(self, shown: dict[str, Any], body: dict[str, dict[str, Any]]) -> None:
+    def _add_properties(self, shown: dict[str, Any], members: Mapping[str, dict[str, Any]]) -> None:
         """Every property that is asked for, from the row's body, which is hardly ever decoded for it."""
-        selected, annotated = self.selected, self.level is not Level.NONE
-        for name, ((tag, data),) in ((name, member.items()) for name, member in body.items()):
+        selected, annotated, key_names = (
+            self.selected,
+            self.level is not Level.NONE,
+            self.table.key_schema.names,
+        )
+        for name, member in members.items():
+            if name in key_names:
+                continue
+            ((tag, data),) = member.items()
             spelled = names.spelled(name)
             if selected is not None and spelled not in selected:
                 continue

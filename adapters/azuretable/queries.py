@@ -62,7 +62,9 @@ def _read(call: Call, table: Table, top: int) -> Read:
     resume = _resumption(call)
     if resume is not None:
         key_range = KeyRange(max(key_range.lower, resume), key_range.upper)
-    page_limits = PageLimits(returned=top, seconds=limits.PAGE_MAX_SECONDS, peek=True)
+    page_limits = PageLimits(
+        returned=top, size_bytes=limits.PAGE_MAX_BYTES, seconds=limits.PAGE_MAX_SECONDS, peek=True
+    )
     return Read(table, key_range, page_limits, filter=residue, view=view)
 
 

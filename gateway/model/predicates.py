@@ -326,7 +326,7 @@ def _versions_of(row: Row, name: str, view: View | None) -> tuple[Value, ...]:
 
 def _seen_at(row: Row, path: Path, view: View | None) -> Value | None:
     """The value at a path as the dialect sees it. What is inside a document is of every dialect's own kinds."""
-    found = row.latest.get(path[0])  # type: ignore[arg-type]
+    found = row.contents.value(path[0])  # type: ignore[arg-type]
     if found is not None and view is not None:
         found = view(found)
     return found if len(path) == 1 else _walk(found, path)

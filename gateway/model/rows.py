@@ -57,7 +57,7 @@ class Contents:
     `size_bytes` is the billed size: names and latest values (older versions included for rows that keep them).
     """
 
-    __slots__ = ("_body", "_cells", "_latest", "kinds", "size_bytes")
+    __slots__ = ("_body", "_cells", "_latest", "_members", "kinds", "size_bytes")
 
     def __init__(
         self,
@@ -70,6 +70,7 @@ class Contents:
         self.kinds = kinds
         self.size_bytes = size
         self._latest = latest
+        self._members: dict[str, dict[str, Any]] | None = None
         self._cells: dict[str, tuple[Cell, ...]] | None = None
 
     @classmethod
@@ -145,9 +146,22 @@ class Contents:
     def latest(self) -> dict[str, Value]:
         """Attribute name -> latest value, key columns included. Not to be changed."""
         if self._latest is None:
-            assert self._body is not None
-            self._latest = bodies.decode(self._body)
+            self._latest = {name: bodies.untagged(member) for name, member in self.members.items()}
         return self._latest
+
+    @property
+    def members(self) -> dict[str, dict[str, Any]]:
+        """Attribute name -> its latest value still tagged, as the body has it. Not to be changed."""
+        if self._members is None:
+            self._members = orjson.loads(self.body)
+        return self._members
+
+    def value(self, name: str) -> Value | None:
+        """The latest value of one attribute; the others are not decoded for it."""
+        if self._latest is not None:
+            return self._latest.get(name)
+        member = self.members.get(name)
+        return None if member is None else bodies.untagged(member)
 
     @property
     def is_native(self) -> bool:

@@ -139,6 +139,15 @@ def test_pages_of_a_thousand(people: Service) -> None:
     assert len(people.query("people", filter="RowKey ge '050'")) == 550
 
 
+def test_a_page_ends_before_it_is_too_large(people: Service) -> None:
+    for row in range(40):
+        people.insert("people", "p", f"{row:02}", **dict.fromkeys("abcdefghijklmno", "x" * 32000))
+    first = json.loads(ask(people).body)["value"]
+    assert 30 < len(first) < 40
+    assert len(people.query("people", select="RowKey")) == 40
+    assert people.query("people", filter="missing eq 1") == []
+
+
 def test_selection(people: Service) -> None:
     people.insert("people", "p", "1", a=1, b="x")
     [entity] = people.query("people", select="a")
