@@ -113,7 +113,7 @@ class Connection(asyncio.Protocol):
             # The parser is keeping a header line that does not end; it would do so forever.
             self._quiet_bytes += len(data)
             if self._quiet_bytes > self._settings.max_header_bytes:
-                self._refuse(framing.plain(431, "a header is too long"))
+                self._refuse(framing.plain(400, "a header is too long"))
         if self._refusal is not None:
             self._stand_in_line(self._refusal)
         self._next()
@@ -154,14 +154,14 @@ class Connection(asyncio.Protocol):
         self._heard = True
         self._target += part
         if len(self._target) > self._settings.max_request_line_bytes:
-            self._refuse(framing.plain(414, "the request line is too long"))
+            self._refuse(framing.plain(400, "the request line is too long"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._heard = True
         self._quiet_bytes = 0
         self._header_bytes += len(name) + len(value) + 4
         if self._header_bytes > self._settings.max_header_bytes:
-            self._refuse(framing.plain(431, "the headers are too large"))
+            self._refuse(framing.plain(400, "the headers are too large"))
         elif not self._is_head_complete:  # what comes behind a chunked body is counted and dropped
             self._headers.append((_header_name(name), value.decode("latin-1")))
 

@@ -34,7 +34,6 @@ def batch_get_item(call: Call) -> Exchange:
         clauses[name].check_projection(table)
         if len(set(positions)) < len(positions):
             raise validation(_DUPLICATES)
-        clauses[name].check_projection(table)
         gets += [Get(table, position) for position in positions]
         owners += [(name, at) for at in range(len(positions))]
     rows = yield list(gets)

@@ -81,7 +81,6 @@ def transact_get_items(call: Call) -> Exchange:
         clause.check_projection(table)
         try:
             gets.append(Get(table, keys.key_of(table, member["Key"]).position))
-            clause.check_projection(table)
             reasons.append(None)
         except BadKey as error:
             if error.rule not in _REASON_RULES:
