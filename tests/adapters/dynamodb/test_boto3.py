@@ -189,12 +189,12 @@ def test_a_batch_writer_keeps_the_last_of_equal_keys_if_told_to(live):
         for version in range(3):
             batch.put_item(Item={"id": 1, "version": version})
     assert table.scan()["Items"] == [{"id": 1, "version": 2}]
-    with (
-        pytest.raises(ClientError, match="Provided list of item keys contains duplicates"),
-        table.batch_writer() as batch,
-    ):
-        for version in range(2):
-            batch.put_item(Item={"id": 1, "version": version})
+    batch = table.batch_writer()
+    batch.__enter__()
+    for version in range(2):
+        batch.put_item(Item={"id": 1, "version": version})
+    with pytest.raises(ClientError, match="Provided list of item keys contains duplicates"):
+        batch.__exit__(None, None, None)
 
 
 # Paginators
