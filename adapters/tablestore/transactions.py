@@ -1,6 +1,7 @@
 """Local transactions: StartLocalTransaction, CommitTransaction, AbortTransaction; and other operations run inside one.
 
-An id is a random text that names an open transaction of the engine; what could not be one is refused before it is looked for.
+An id is a random text that names an open transaction of the engine; what could not be one is refused before it is looked
+for.
 Source: protocols/table-store.md section 4.6.
 """
 
@@ -50,14 +51,21 @@ def start_local_transaction(call: Call) -> Exchange:
 
 def commit_transaction(call: Call) -> Exchange:
     """CommitTransaction: all of its writes happen at once."""
-    yield from one(CommitTransaction(checked_id(call.message.transaction_id)))
+    yield from one(CommitTransaction(_ended_id(call)))
     return messages.CommitTransactionResponse(consumed=capacity.consumed(0, 1))
 
 
 def abort_transaction(call: Call) -> Exchange:
     """AbortTransaction: none of its writes happens."""
-    yield from one(AbortTransaction(checked_id(call.message.transaction_id)))
+    yield from one(AbortTransaction(_ended_id(call)))
     return messages.AbortTransactionResponse(consumed=capacity.consumed(0, 1))
+
+
+def _ended_id(call: Call) -> str:
+    transaction: str = call.message.transaction_id
+    if not transaction:
+        raise invalid("TransactionID is invalid.")
+    return checked_id(transaction)
 
 
 def checked_id(transaction: str) -> str:
