@@ -29,7 +29,7 @@ from adapters.tablestore.rows import (
     parse_update,
     shown_row,
 )
-from adapters.tablestore.transactions import get, stage
+from adapters.tablestore.transactions import get, write_groups
 from adapters.tablestore.values import key_value_shown
 from gateway.model.commands import Command, Exchange, Outcome, WriteGroup
 from gateway.model.errors import GatewayError, GroupRefused
@@ -213,12 +213,8 @@ def _checked_atomic(parsed: list[RowWrite | ServiceError]) -> list[RowWrite | Se
 
 def _write_each(written: Sequence[RowWrite | ServiceError], transaction: str) -> Exchange:
     """The outcome of each row, or its error."""
-    groups: list[Command] = [
-        stage(each.write.table, WriteGroup((each.write,)), transaction)
-        for each in written
-        if isinstance(each, RowWrite)
-    ]
-    answers = iter((yield groups) if groups else [])
+    groups = [WriteGroup((each.write,)) for each in written if isinstance(each, RowWrite)]
+    answers = iter((yield from write_groups(groups, transaction)))
     return [each if isinstance(each, ServiceError) else next(answers) for each in written]
 
 

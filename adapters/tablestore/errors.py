@@ -94,6 +94,8 @@ def of(error: GatewayError | ServiceError, style: str = "classic") -> ServiceErr
             return (
                 _LIMITS[what](limit, actual) if what in _LIMITS else invalid(f"{what}: {actual} > {limit}.")
             )
+        case facts.InvalidInput(rule="other-partition"):
+            return ServiceError("OTSDataOutOfRange", "Data out of scope of transaction.")
         case facts.InvalidInput(rule=rule):
             return invalid(
                 _INVALID.get((type(error), rule)) or _INVALID.get((type(error), ""), "Invalid parameter.")
@@ -143,6 +145,7 @@ _AUTHENTICATION = {
 }
 
 _INVALID: dict[tuple[type[GatewayError], str], str] = {
+    (facts.InvalidInput, "auto-increment"): "Auto increment primary key is not supported in transaction.",
     (facts.BadOperand, ""): "The type of the column does not support increment.",
     (facts.NumberOutOfRange, ""): "The result of increment is out of range.",
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from google.protobuf.message import Message
 
-from adapters.tablestore import batches, indexes, ranges, rows, splits, streams, tables
+from adapters.tablestore import batches, indexes, ranges, rows, splits, streams, tables, transactions
 from adapters.tablestore.calls import Call
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from gateway.model.commands import Exchange
@@ -43,6 +43,13 @@ OPERATIONS = _table(
     ("DropIndex", messages.DropIndexRequest, indexes.drop_index),
     ("ListSearchIndex", messages.ListSearchIndexRequest, indexes.list_search_index),
     ("ListTimeseriesTable", messages.ListTimeseriesTableRequest, indexes.list_timeseries_table),
+    (
+        "StartLocalTransaction",
+        messages.StartLocalTransactionRequest,
+        transactions.start_local_transaction,
+    ),
+    ("CommitTransaction", messages.CommitTransactionRequest, transactions.commit_transaction),
+    ("AbortTransaction", messages.AbortTransactionRequest, transactions.abort_transaction),
     ("ListStream", messages.ListStreamRequest, streams.list_stream),
     ("DescribeStream", messages.DescribeStreamRequest, streams.describe_stream),
     ("GetShardIterator", messages.GetShardIteratorRequest, streams.get_shard_iterator),

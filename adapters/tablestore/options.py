@@ -34,7 +34,7 @@ class Options:
     adjusted_at_s: int = 0
     defined: tuple[tuple[str, int], ...] = ()
     encryption: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    local_transactions: bool = False
+    local_transactions: bool = True
     splits: tuple[str, ...] = ()
 
     @classmethod
@@ -65,6 +65,12 @@ def allows_update(table: Table) -> bool:
     """Whether UpdateRow may be used; asked for every update, so without making an Options."""
     kept = table.properties.get(DIALECT)
     return True if kept is None else kept["allow_update"]
+
+
+def allows_transactions(table: Table) -> bool:
+    """Whether local transactions may be begun: unless the maker of the table said no. (The Python SDK cannot ask for them,
+    and its suite has a table made beforehand.)"""
+    return Options.of(table).local_transactions
 
 
 def stamp_deviation_s(table: Table) -> int:

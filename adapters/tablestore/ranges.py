@@ -6,6 +6,7 @@ at the first row not looked at. Source: protocols/table-store.md section 4.4.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from adapters.tablestore import capacity, keys, limits, matrix, selections
@@ -16,7 +17,7 @@ from adapters.tablestore.keys import bound_of, key_cells
 from adapters.tablestore.plainbuffer import WireRow, encode_row, encode_rows
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from adapters.tablestore.selections import Selection
-from adapters.tablestore.transactions import read
+from adapters.tablestore.transactions import checked_id
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Page, PageLimits, Read
 from gateway.model.ranges import KeyRange
@@ -40,7 +41,7 @@ def get_range(call: Call) -> Exchange:
     reverse = message.direction == messages.BACKWARD
     target = yield from find_target(call, message.table_name)
     command = _page_of(target, selection, message, reverse)
-    page: Page = yield from one(read(command, message.transaction_id))
+    page: Page = yield from one(dataclasses.replace(command, transaction=checked_id(message.transaction_id)))
     key_names = None if message.return_entire_primary_keys else frozenset(message.columns_to_get)
     answer = messages.GetRangeResponse(
         consumed=capacity.of_read(page.scanned_bytes),

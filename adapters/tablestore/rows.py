@@ -16,10 +16,11 @@ from adapters.tablestore.names import check_column_name
 from adapters.tablestore.options import allows_update, stamp_deviation_s
 from adapters.tablestore.plainbuffer import HEADER, Operation, WireCell, WireRow, encode_row, row_bytes
 from adapters.tablestore.protocol import table_store_pb2 as messages
-from adapters.tablestore.transactions import get, stage
+from adapters.tablestore.transactions import get, write_groups
 from adapters.tablestore.values import key_value_shown, restored, view
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Outcome, WriteGroup
+from gateway.model.errors import GatewayError
 from gateway.model.keys import Key
 from gateway.model.predicates import ALWAYS, And, Not, Predicate, RowExists
 from gateway.model.rows import Cell, Contents, Row
@@ -134,9 +135,10 @@ def delete_row(call: Call) -> Exchange:
 
 
 def _write(call: Call, written: RowWrite) -> Exchange:
-    group = WriteGroup((written.write,))
-    [outcome] = yield from one(stage(written.write.table, group, call.message.transaction_id))
-    return outcome
+    [answer] = yield from write_groups([WriteGroup((written.write,))], call.message.transaction_id)
+    if isinstance(answer, GatewayError):
+        raise answer
+    return answer[0]
 
 
 # First what is wrong with a row whatever its table; the service says that before it looks for one

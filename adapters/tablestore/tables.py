@@ -36,12 +36,12 @@ def create_table(call: Call) -> Exchange:
     meta = message.table_meta
     check_table_name(meta.table_name)
     schema = _key_schema(meta.primary_key)
-    rules = options.rules_with(Rules(stamped=True, holds=message.enable_local_txn), message.table_options)
+    rules = options.rules_with(Rules(stamped=True), message.table_options)
     kept = Options(
         table_id=secrets.token_hex(16),
         defined=_defined_columns((), meta.defined_column, schema),
         encryption=_encryption(message.sse_spec),
-        local_transactions=message.enable_local_txn,
+        local_transactions=not message.HasField("enable_local_txn") or message.enable_local_txn,
         update_full_row=message.table_options.update_full_row,
         splits=_splits(message.partitions, schema),
     )

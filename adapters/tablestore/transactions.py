@@ -1,29 +1,93 @@
-"""Local transactions: StartLocalTransaction, CommitTransaction, AbortTransaction; and single commands run inside one."""
+"""Local transactions: StartLocalTransaction, CommitTransaction, AbortTransaction; and other operations run inside one.
+
+An id is a random text that names an open transaction of the engine; what could not be one is refused before it is looked
+for.
+Source: protocols/table-store.md section 4.6.
+"""
 
 from __future__ import annotations
 
-from gateway.model.commands import Get, Read, WriteGroup
-from gateway.model.errors import SessionMissing
+import re
+import uuid
+from collections.abc import Sequence
+
+from adapters.tablestore import capacity, keys, limits
+from adapters.tablestore.calls import Call, find_written
+from adapters.tablestore.errors import invalid
+from adapters.tablestore.options import allows_transactions
+from adapters.tablestore.protocol import table_store_pb2 as messages
+from gateway.engine.engine import one
+from gateway.model.commands import (
+    AbortTransaction,
+    BeginTransaction,
+    Command,
+    CommitTransaction,
+    Exchange,
+    Get,
+    Stage,
+    WriteGroup,
+)
+from gateway.model.errors import GatewayError
 from gateway.model.keys import Position
 from gateway.model.tables import Table
 
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def start_local_transaction(call: Call) -> Exchange:
+    """StartLocalTransaction: hold the partition that a key of one column names."""
+    message = call.message
+    wire = keys.decode(message.key)
+    table: Table = yield from find_written(call, message.table_name)
+    partition = keys.partition_of(table, wire.key)
+    if not allows_transactions(table):
+        raise invalid("Try to call method using explicit transaction on explicit-transaction-disabled table.")
+    transaction = str(uuid.uuid4())
+    yield from one(BeginTransaction(table, partition, transaction, limits.TRANSACTION_MS))
+    return messages.StartLocalTransactionResponse(
+        transaction_id=transaction, consumed=capacity.consumed(0, 1)
+    )
+
+
+def commit_transaction(call: Call) -> Exchange:
+    """CommitTransaction: all of its writes happen at once."""
+    yield from one(CommitTransaction(_ended_id(call)))
+    return messages.CommitTransactionResponse(consumed=capacity.consumed(0, 1))
+
+
+def abort_transaction(call: Call) -> Exchange:
+    """AbortTransaction: none of its writes happens."""
+    yield from one(AbortTransaction(_ended_id(call)))
+    return messages.AbortTransactionResponse(consumed=capacity.consumed(0, 1))
+
+
+def _ended_id(call: Call) -> str:
+    transaction: str = call.message.transaction_id
+    if not transaction:
+        raise invalid("TransactionID is invalid.")
+    return checked_id(transaction)
+
+
+def checked_id(transaction: str) -> str:
+    """A transaction id, or "" for none. Raises ServiceError for a text that is no id."""
+    if transaction and not _ID.fullmatch(transaction):
+        raise invalid("TransactionID is invalid.")
+    return transaction
+
 
 def get(table: Table, position: Position, transaction: str) -> Get:
-    """The command that reads a row, inside a transaction if one is named."""
-    if transaction:
-        raise SessionMissing()
-    return Get(table, position)
+    """The command that reads a row, inside a transaction if one is named. Raises ServiceError."""
+    return Get(table, position, checked_id(transaction))
 
 
-def stage(table: Table, group: WriteGroup, transaction: str) -> WriteGroup:
-    """The command that writes a group, inside a transaction if one is named."""
-    if transaction:
-        raise SessionMissing()
-    return group
-
-
-def read(command: Read, transaction: str) -> Read:
-    """The command that reads a page, inside a transaction if one is named."""
-    if transaction:
-        raise SessionMissing()
-    return command
+def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange:
+    """The outcome of each group of writes, or its error, inside a transaction if one is named. Raises SessionMissing."""
+    if not groups:
+        return []
+    if not checked_id(transaction):
+        commands: list[Command] = list(groups)
+        return (yield commands)
+    [answer] = yield [Stage(transaction, tuple(groups), limits.TRANSACTION_MAX_BYTES)]
+    if isinstance(answer, GatewayError):
+        raise answer
+    return answer

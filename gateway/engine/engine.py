@@ -8,11 +8,14 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gateway.engine import defining, expiring, indexing, reading, streaming
+from gateway.engine import defining, expiring, indexing, reading, staging, streaming
 from gateway.engine.defining import Definer
 from gateway.engine.writing import Batch
 from gateway.model.commands import (
+    AbortTransaction,
+    BeginTransaction,
     Command,
+    CommitTransaction,
     Exchange,
     FindPosition,
     FindStream,
@@ -23,6 +26,7 @@ from gateway.model.commands import (
     ReadAll,
     ReadChanges,
     Reshard,
+    Stage,
     WriteGroup,
 )
 from gateway.model.errors import Busy, DatabaseFailed, GatewayError, StaleTable, Unknowable
@@ -117,6 +121,7 @@ class Engine:
             with self._store.write() as session:
                 tokens.forget_expired(session, now_ms)
             more = streaming.trim(self._store, now_ms) or more
+            staging.sweep(self._store, now_ms)
         return 0.0 if more else min(0.25, max(0.01, self._options.sweep_period_s))
 
     def ping(self) -> None:
@@ -130,11 +135,34 @@ class Engine:
 
     def _define(self, command: Any) -> Any:
         now_ms = self._now() // 1_000_000
+        if isinstance(command, (BeginTransaction, Stage, CommitTransaction, AbortTransaction)):
+            return self._transact(command)
         if isinstance(command, Reshard):
             return self._insist(lambda: streaming.reshard(self._store, command, now_ms))
         if isinstance(command, _STREAM_READS):
             return self._insist(lambda: streaming.read(self._store, command))
         return self._insist(lambda: self._definer.run(command, now_ms))
+
+    def _transact(self, command: BeginTransaction | Stage | CommitTransaction | AbortTransaction) -> Any:
+        """The outcome of a command of local transactions."""
+        now_ms = self._now() // 1_000_000
+        match command:
+            case BeginTransaction():
+                return self._insist(lambda: staging.begin(self._store, command, now_ms))
+            case Stage():
+                return self._insist(lambda: staging.stage(self._store, command, self._now() // 100))
+            case AbortTransaction():
+                return self._insist(lambda: staging.end(self._store, command, now_ms))
+            case CommitTransaction(transaction):
+                answer = self._insist(lambda: self._commit(transaction, now_ms))
+        return answer if isinstance(answer, GatewayError) else None
+
+    def _commit(self, transaction: str, now_ms: int) -> Any:
+        """Once: what was staged may grow until it is carried out, and is then read again."""
+        [answer] = self._write_once([staging.commit_group(self._store, transaction, now_ms)])
+        if isinstance(answer, StaleTable):
+            raise Retry("the table changed under a transaction that is being committed")
+        return answer
 
     def _read(self, commands: list[reading.Reading]) -> list[Any]:
         answer = self._insist(lambda: reading.read(self._store, commands, self._now() // 1_000_000))

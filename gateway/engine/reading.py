@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gateway.model.commands import Get, Page, Read, ReadAll
-from gateway.model.errors import GatewayError, IndexMissing, StaleTable, TableBusy
+from gateway.model.errors import GatewayError, IndexMissing, SessionMissing, StaleTable, TableBusy
+from gateway.model.keys import Position
 from gateway.model.predicates import ALWAYS, holds
 from gateway.model.rows import Row
 from gateway.model.tables import State, Table
-from gateway.store import rows
+from gateway.store import rows, staged
 from gateway.store.databases import Session
-from gateway.store.scans import Chunk, Columns, Source, StoredRow, Walk, entries_source, rows_source
+from gateway.store.scans import Chunk, Columns, Source, StoredRow, Walk, entries_source, overlaid, rows_source
 from gateway.store.store import Store
 
 Reading = Get | ReadAll | Read
@@ -22,7 +23,7 @@ Outcome = Row | list[Row | None] | Page | GatewayError | None
 
 def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
     """The outcome of each command, all from one snapshot."""
-    if store.shared and not any(isinstance(command, Read) for command in commands):
+    if store.shared and not any(isinstance(command, Read) or _transaction(command) for command in commands):
         return _look_up(store, commands, now_ms)
     tables = {table.id: table for command in commands for table in _tables_of(command)}
     with store.read() as session:
@@ -39,13 +40,37 @@ def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
             if refusal is not None:
                 outcomes.append(refusal)
                 continue
-            if isinstance(command, Read):
+            transaction = _transaction(command)
+            if transaction:
+                outcomes.append(_staged(session, command, found, now_ms))
+            elif isinstance(command, Read):
                 outcomes.append(_page(session, command, now_ms))
             else:
                 outcomes.append(_found(command, found, now_ms))
     for table_id in stale:
         store.catalog.cache.forget(table_id)
     return outcomes
+
+
+def _transaction(command: Reading) -> str:
+    """The local transaction through which a command reads, if any."""
+    return "" if isinstance(command, ReadAll) else command.transaction
+
+
+def _staged(session: Session, command: Reading, found: dict[rows.RowKey, Row], now_ms: int) -> Outcome:
+    """The outcome of a command that reads through a local transaction."""
+    assert not isinstance(command, ReadAll)
+    hold = staged.find(session, command.transaction, now_ms)
+    if hold is None:
+        return SessionMissing()
+    written = {write.position: write.new for write in staged.writes_of(session, hold.id)}
+    if hold.table_id != command.table.id:
+        written = {}
+    if isinstance(command, Read):
+        return _page(session, command, now_ms, written)
+    if command.position in written:
+        return command.table.visible(written[command.position], now_ms)
+    return _found(command, found, now_ms)
 
 
 def _look_up(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
@@ -89,13 +114,19 @@ def _refusal(command: Reading, stale: set[int], now_ms: int) -> GatewayError | N
     return None
 
 
-def _page(session: Session, command: Read, now_ms: int) -> Page:
+def _page(
+    session: Session, command: Read, now_ms: int, written: Mapping[Position, Row | None] | None = None
+) -> Page:
     if command.index is None:
         source = rows_source(command.table.id)
     else:
         source = entries_source(command.table.id, command.index.id)
     filling = _Filling(command, source.size, now_ms)
-    for chunk in _walk(session, command, source):
+    chunks = _walk(session, command, source)
+    if written and command.index is None:
+        within = {at: row for at, row in written.items() if command.range.lower <= at < command.range.upper}
+        chunks = overlaid(chunks, within, source, command.reverse)
+    for chunk in chunks:
         if filling.add(chunk):
             break
     return filling.page()

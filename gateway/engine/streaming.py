@@ -270,7 +270,7 @@ def _width(shard: Shard) -> int:
 
 
 def trim(store: Store, now_ms: int) -> bool:
-    """Delete some changes that have been kept long enough, and streams that ended that long ago. Whether there may be more."""
+    """Delete some changes that have been kept long enough, and streams that ended that long ago. Whether there is more."""
     with store.read() as session:
         streams = changes.all_streams(session)
     more = False

@@ -7,7 +7,7 @@ group in order of arrival, save, commit. Locks are taken in one order everywhere
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import orjson
 
@@ -18,6 +18,8 @@ from gateway.model.errors import (
     DatabaseFailed,
     GatewayError,
     GroupRefused,
+    PartitionHeld,
+    SessionMissing,
     StaleTable,
     TableBusy,
     TokenReused,
@@ -25,8 +27,8 @@ from gateway.model.errors import (
 from gateway.model.rows import Row
 from gateway.model.tables import State, Table
 from gateway.model.writes import Write, apply
-from gateway.store import entries, rows, tokens
-from gateway.store.databases import Session
+from gateway.store import entries, rows, staged, tokens
+from gateway.store.databases import Retry, Session
 from gateway.store.rows import RowKey
 from gateway.store.store import Store
 
@@ -56,7 +58,9 @@ class Batch:
             remembered = self._take_tokens(session, answers)
             live = [at for at, answer in enumerate(answers) if answer is None]
             writes = numbering.draw(session, {at: self._groups[at] for at in live}, self._now)
-            keys = sorted({_key_of(write) for group in writes.values() for write in group})
+            self._check_holds(session, tables, answers)
+            live = [at for at in live if answers[at] is None]
+            keys = sorted({_key_of(write) for at in live for write in writes[at]})
             rows.claim(session, keys)
             fetched = rows.ask_many(session, keys)
             stale = outdated()
@@ -67,6 +71,8 @@ class Batch:
                     answers[at] = StaleTable()
                 else:
                     answers[at] = self._judge(session, self._groups[at], writes[at], view, remembered)
+                    if self._groups[at].transaction and isinstance(answers[at], list):
+                        staged.remove(session, self._groups[at].transaction)
             self._save(session, keys, before, view, tables)
             if self._records:
                 streaming.record(session, self._records, self._now_ms)
@@ -80,6 +86,27 @@ class Batch:
             if state is State.CREATING or state is State.DELETING:
                 return TableBusy(write.table.name, state.value)
         return None
+
+    def _check_holds(self, session: Session, tables: Mapping[int, Table], answers: list[Answer | None]) -> None:
+        """Refuse writes to partitions that a local transaction holds; a commit must be of one that is still open."""
+        held = {
+            table.id: staged.live_holds(session, table.id, self._now_ms)
+            for table in tables.values()
+            if table.rules.holds
+        }
+        if not any(held.values()) and not any(group.transaction for group in self._groups):
+            return
+        for at, group in enumerate(self._groups):
+            if group.transaction:
+                hold = staged.find(session, group.transaction, self._now_ms, lock=True)
+                if hold is None:
+                    answers[at] = answers[at] or SessionMissing()
+                elif hold.writes != len(group.writes):
+                    raise Retry("more was staged while the transaction was about to be committed")
+            for write in group.writes:
+                partition = staged.held_partition(write.key.position.partition)
+                if held.get(write.table.id, {}).get(partition, group.transaction) != group.transaction:
+                    answers[at] = answers[at] or PartitionHeld()
 
     def _take_tokens(self, session: Session, answers: list[Answer | None]) -> dict[tuple[str, str], tuple[bytes, str]]:
         """Answer replays; what is remembered of each token in use, to which groups of this list add."""
@@ -107,12 +134,12 @@ class Batch:
             replay = _replay(group, remembered)
             if replay is not None:
                 return replay
-        staged: dict[RowKey, Row | None] = {}
+        drafted: dict[RowKey, Row | None] = {}
         outcomes: list[Outcome] = []
         reasons: list[GatewayError | None] = []
         for write in writes:
             key = _key_of(write)
-            old = staged[key] if key in staged else view.get(key)
+            old = drafted[key] if key in drafted else view.get(key)
             try:
                 new = apply(write, old, self._now)
             except GatewayError as error:
@@ -124,10 +151,10 @@ class Batch:
                 continue
             reasons.append(None)
             outcomes.append(Outcome(old, new))
-            staged[key] = new
+            drafted[key] = new
         if len(outcomes) < len(writes):
             return reasons[0] if len(reasons) == 1 and reasons[0] is not None else GroupRefused(reasons)
-        view.update(staged)
+        view.update(drafted)
         self._records += [
             Record(write, outcome.old, outcome.new)
             for write, outcome in zip(writes, outcomes, strict=True)

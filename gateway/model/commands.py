@@ -23,10 +23,11 @@ from gateway.model.writes import Write
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """Read one row. Outcome: Row or None."""
+    """Read one row. Outcome: Row or None. `transaction`: as an open local transaction sees it; SessionMissing."""
 
     table: Table
     position: Position
+    transaction: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class Read:
 
     `cut`, a pure function: what this reader may see of a row (columns, versions), None if nothing. Filter, limits and page
     go by what it leaves; a row of which nothing is left has been looked at, weighs nothing and is not returned.
+    `transaction`: as an open local transaction sees the table (not its indexes); SessionMissing.
     """
 
     table: Table
@@ -94,6 +96,7 @@ class Read:
     after: Position | None = None
     whole_rows: bool = False
     cut: Callable[[Row], Row | None] | None = None
+    transaction: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +126,13 @@ class WriteGroup:
     """Writes that happen all or not at all. Outcome: a list of Outcome, one for each write, in order.
 
     A group of one write fails with that write's error; a larger one with GroupRefused. With a token that was used before
-    by an equal request the outcome is Replayed.
+    by an equal request the outcome is Replayed. Where a partition is held by a local transaction: PartitionHeld;
+    `transaction`: the one that these writes commit.
     """
 
     writes: tuple[Write, ...]
     token: Token | None = None
+    transaction: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +343,47 @@ class Reshard:
     shards: int
 
 
+# Local transactions
+
+
+@dataclass(frozen=True, slots=True)
+class BeginTransaction:
+    """Hold a partition of a table for a local transaction of that (new, unguessable) id. Outcome: None; PartitionHeld,
+    StaleTable. Nobody else can write to the partition until the transaction ends or its time is up."""
+
+    table: Table
+    partition: bytes
+    transaction: str
+    lifetime_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Writes inside a local transaction, judged against what it has written so far over what is there.
+
+    Outcome: for each group what WriteGroup gives, or its error (InvalidInput `other-partition` and `auto-increment`,
+    LimitExceeded `transaction-bytes` besides); SessionMissing, StaleTable.
+    """
+
+    transaction: str
+    groups: tuple[WriteGroup, ...]
+    limit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTransaction:
+    """Carry out what a local transaction has staged, all of it at once. Outcome: None; SessionMissing."""
+
+    transaction: str
+
+
+@dataclass(frozen=True, slots=True)
+class AbortTransaction:
+    """Forget what a local transaction has staged. Outcome: None; SessionMissing."""
+
+    transaction: str
+
+
 Command = (
     Get
     | ReadAll
@@ -357,6 +403,10 @@ Command = (
     | FindPosition
     | ReadChanges
     | Reshard
+    | BeginTransaction
+    | Stage
+    | CommitTransaction
+    | AbortTransaction
 )
 
 Exchange = Generator[list[Command], list[Any], Any]

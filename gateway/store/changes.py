@@ -247,7 +247,7 @@ def _columns(shard: Numbered, sequence: int, change: Change) -> tuple[Any, ...]:
         bodies.encode(change.key_values),
         *_row_columns(change.old),
         *_row_columns(change.new),
-        _actions_json(change.actions) if change.actions else None,
+        actions_json(change.actions) if change.actions else None,
     )
 
 
@@ -264,7 +264,7 @@ def _change(columns: Sequence[Any]) -> Change:
         bodies.decode(key),
         _row(*rows[:3]),
         _row(*rows[3:]),
-        _actions(actions) if actions else (),
+        actions_of(actions) if actions else (),
         actor,
         at_ms,
         bool(noop),
@@ -278,7 +278,8 @@ def _row(modified_at: int | None, kinds: bytes | None, body: bytes | None) -> Ro
     return Row(Position(LOWEST, LOWEST), Contents(body, kinds, 0), modified_at)
 
 
-def _actions_json(actions: Iterable[Action]) -> bytes:
+def actions_json(actions: Iterable[Action]) -> bytes:
+    """Actions on cells as JSON."""
     documents: list[list[Any]] = []
     for action in actions:
         match action:
@@ -291,7 +292,8 @@ def _actions_json(actions: Iterable[Action]) -> bytes:
     return orjson.dumps(documents)
 
 
-def _actions(data: bytes) -> tuple[Action, ...]:
+def actions_of(data: bytes) -> tuple[Action, ...]:
+    """The inverse of actions_json."""
     found: list[Action] = []
     for document in orjson.loads(data):
         match document:

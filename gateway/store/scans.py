@@ -7,7 +7,7 @@ bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -272,3 +272,46 @@ class Walk:
                 return
             last = chunk[-1]
             slot, partition, sort = last[source.slot], last[source.partition], last[source.sort] + b"\x00"
+
+
+def overlaid(
+    chunks: Iterator[Chunk], written: Mapping[Position, Row | None], source: Source, reverse: bool
+) -> Iterator[Chunk]:
+    """A walk over rows as it is with other rows in place of some (None: with none)."""
+    waiting = sorted(written, reverse=not reverse)  # the next one last
+    for chunk in chunks:
+        merged: Chunk = []
+        for columns in chunk:
+            position = source.position(columns)
+            while waiting and (waiting[-1] > position if reverse else waiting[-1] < position):
+                merged += _columns_of(written[waiting.pop()])
+            if waiting and waiting[-1] == position:
+                merged += _columns_of(written[waiting.pop()])
+            else:
+                merged.append(columns)
+        if merged:
+            yield merged
+    rest = [columns for position in reversed(waiting) for columns in _columns_of(written[position])]
+    if rest:
+        yield rest
+
+
+def _columns_of(row: Row | None) -> list[Columns]:
+    """A row as a row of the result of `rows_source`, or nothing."""
+    if row is None:
+        return []
+    place = place_of(row.position)
+    contents = row.contents
+    return [
+        (
+            place.partition,
+            place.sort,
+            place.full_key,
+            row.modified_at,
+            row.expires_at_ms,
+            contents.size_bytes,
+            contents.kinds,
+            contents.body,
+            place.slot,
+        )
+    ]

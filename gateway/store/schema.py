@@ -179,6 +179,37 @@ changes = Table(
 )
 Index("changes_by_time", changes.c.stream_id, changes.c.shard, changes.c.at_ms)
 
+# Open local transactions. Each holds one partition (as gateway/store/positions.py stores it) of one table.
+holds = Table(
+    "holds",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("table_id", BigInteger, nullable=False),
+    Column("partition", LargeBinary, nullable=False),
+    Column("expires_at_ms", BigInteger, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("writes", Integer, nullable=False),
+    UniqueConstraint("table_id", "partition"),
+)
+
+# The writes of open local transactions: the row that each leaves, and what change streams will be told.
+staged = Table(
+    "staged",
+    metadata,
+    Column("transaction_id", Text, nullable=False),
+    Column("ordinal", Integer, nullable=False),
+    Column("partition", LargeBinary, nullable=False),
+    Column("sort", LargeBinary, nullable=False),
+    Column("full_key", LargeBinary),
+    Column("kind", Text, nullable=False),
+    Column("modified_at", BigInteger),
+    Column("size_bytes", Integer),
+    Column("kinds", LargeBinary),
+    Column("body", LargeBinary),
+    Column("actions", LargeBinary),
+    PrimaryKeyConstraint("transaction_id", "ordinal"),
+)
+
 # Tables and indexes that are gone and whose rows and entries are still to be deleted, a batch at a time.
 purges = Table(
     "purges",

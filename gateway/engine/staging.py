@@ -1,0 +1,185 @@
+"""Local transactions: begin, stage, read through, commit, abort.
+
+A transaction holds one partition, alone, until it ends or its time is up. Its writes are decided at once, on staged rows
+over real ones, and kept; commit carries them out as one group of the ordinary write path, conditions no longer looked at:
+nobody else could write to the partition meanwhile.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from gateway.model.changes import kind_of, resolved_actions
+from gateway.model.commands import AbortTransaction, BeginTransaction, Outcome, Stage, WriteGroup
+from gateway.model.errors import (
+    GatewayError,
+    GroupRefused,
+    InvalidInput,
+    LimitExceeded,
+    PartitionHeld,
+    SessionMissing,
+    StaleTable,
+)
+from gateway.model.keys import AUTO_INCREMENT, Position
+from gateway.model.rows import Row
+from gateway.model.tables import Table
+from gateway.model.writes import Recorded, Remove, Replace, Write, apply
+from gateway.store import rows, staged
+from gateway.store.databases import Session
+from gateway.store.staged import Hold, Staged
+from gateway.store.store import Store
+
+View = dict[Position, Row | None]
+"""Rows as a transaction sees them."""
+
+
+def begin(store: Store, command: BeginTransaction, now_ms: int) -> None:
+    """Take a partition. The first transaction of a table tells its writers to look for holds from then on.
+
+    Raises PartitionHeld, StaleTable.
+    """
+    with store.write() as session:
+        table = store.catalog.lock(session, command.table.id)
+        if table is None or table.version != command.table.version:
+            store.catalog.cache.forget(command.table.id)
+            raise StaleTable()
+        partition = staged.held_partition(command.partition)
+        if partition in staged.live_holds(session, table.id, now_ms):
+            raise PartitionHeld()
+        expires_at_ms = now_ms + command.lifetime_ms
+        staged.add(session, Hold(command.transaction, table.id, partition, expires_at_ms, 0, 0))
+        if not table.rules.holds:
+            rules = dataclasses.replace(table.rules, holds=True)
+            store.catalog.update(session, dataclasses.replace(table, rules=rules))
+            store.catalog.cache.forget(table.id)
+
+
+def stage(store: Store, command: Stage, now: int) -> list[list[Outcome] | GatewayError]:
+    """Decide groups of writes and keep them: for each its outcomes or its error. Raises SessionMissing, StaleTable."""
+    now_ms = now // 10_000
+    tables = {write.table.id: write.table for group in command.groups for write in group.writes}
+    with store.write() as session:
+        stale = store.catalog.check(session, tables.values(), lock=True)
+        if stale:
+            raise StaleTable()
+        hold = staged.find(session, command.transaction, now_ms, lock=True)
+        if hold is None:
+            raise SessionMissing()
+        view = staged_view(session, hold)
+        _fetch(session, hold, command.groups, view)
+        answers: list[list[Outcome] | GatewayError] = []
+        kept: list[Staged] = []
+        size = hold.size_bytes
+        for group in command.groups:
+            try:
+                outcomes, writes = _decide(hold, group, view, now)
+                added = sum(weight(write) for write in group.writes)
+                if size + added > command.limit_bytes:
+                    raise LimitExceeded("transaction-bytes", command.limit_bytes, size + added)
+            except GatewayError as error:
+                answers.append(error)
+                continue
+            size += added
+            kept += writes
+            view.update((write.position, write.new) for write in writes)
+            answers.append(outcomes)
+        if kept:
+            staged.stage(session, hold, kept, size)
+        return answers
+
+
+def _fetch(session: Session, hold: Hold, groups: Sequence[WriteGroup], view: View) -> None:
+    """Add to the view the real rows that the groups are about and that have not been staged."""
+    wanted = {
+        (write.table.id, write.key.position)
+        for group in groups
+        for write in group.writes
+        if _refusal(hold, write) is None and write.key.position not in view
+    }
+    for (_, position), row in rows.fetch_many(session, sorted(wanted)).items():
+        view[position] = row
+
+
+def _refusal(hold: Hold, write: Write) -> GatewayError | None:
+    """What keeps a write out of a transaction."""
+    partition = staged.held_partition(write.key.position.partition)
+    if write.table.id != hold.table_id or partition != hold.partition:
+        return InvalidInput("other-partition")
+    if AUTO_INCREMENT in write.key.values:  # type: ignore[comparison-overlap]
+        return InvalidInput("auto-increment")
+    return None
+
+
+def _decide(hold: Hold, group: WriteGroup, view: View, now: int) -> tuple[list[Outcome], list[Staged]]:
+    """Apply a group to the view, whole or not at all. Raises what keeps it from being applied."""
+    seen = dict(view)
+    outcomes: list[Outcome] = []
+    writes: list[Staged] = []
+    reasons: list[GatewayError | None] = []
+    for write in group.writes:
+        position = write.key.position
+        try:
+            refusal = _refusal(hold, write)
+            if refusal is not None:
+                raise refusal
+            old = seen.get(position)
+            new = apply(write, old, now)
+        except GatewayError as error:
+            reasons.append(error)
+            continue
+        reasons.append(None)
+        seen[position] = new
+        outcomes.append(Outcome(old, new))
+        kind = kind_of(write)
+        if kind is not None:
+            writes.append(Staged(position, new, Recorded(kind, resolved_actions(write, new, now // 10_000))))
+    failed = [reason for reason in reasons if reason is not None]
+    if failed:
+        raise failed[0] if len(reasons) == 1 else GroupRefused(reasons)
+    return outcomes, writes
+
+
+def weight(write: Write) -> int:
+    """What a write adds to the size of its transaction: the contents that it brings."""
+    return write.change.contents.size_bytes if isinstance(write.change, Replace) else 0
+
+
+def staged_view(session: Session, hold: Hold) -> View:
+    """The rows that a transaction has written so far (None: deleted)."""
+    return {write.position: write.new for write in staged.writes_of(session, hold.id)}
+
+
+def commit_group(store: Store, transaction: str, now_ms: int) -> WriteGroup:
+    """The group of writes that commits a transaction. Raises SessionMissing."""
+    with store.read() as session:
+        hold = staged.find(session, transaction, now_ms)
+        table = None if hold is None else store.catalog.by_id(session, hold.table_id)
+        if hold is None or table is None:
+            raise SessionMissing()
+        writes = staged.writes_of(session, transaction)
+    return WriteGroup(tuple(_carried_out(table, write) for write in writes), transaction=transaction)
+
+
+def _carried_out(table: Table, write: Staged) -> Write:
+    key = table.key_schema.decode(write.position)
+    change = Remove() if write.new is None else Replace(write.new.contents)
+    return Write(table, key, change, recorded=write.recorded)
+
+
+def end(store: Store, command: AbortTransaction, now_ms: int) -> None:
+    """Give a partition back, and forget what was staged. Raises SessionMissing."""
+    with store.write() as session:
+        if staged.find(session, command.transaction, now_ms, lock=True) is None:
+            raise SessionMissing()
+        staged.remove(session, command.transaction)
+
+
+def sweep(store: Store, now_ms: int) -> None:
+    """Forget transactions that are past their time."""
+    with store.read() as session:
+        gone = staged.expired(session, now_ms)
+    if gone:
+        with store.write() as session:
+            for transaction in gone:
+                staged.remove(session, transaction)
