@@ -245,6 +245,8 @@ _BAD_KEYS = {
     + _EMPTY
     + "IndexName: {index}, IndexKey: {name}",
     "index-update-kind": "The update expression attempted to update the secondary index key to unsupported type",
+    # In the documentation of TransactWriteItems, as the one above.
+    "index-update-size": "The update expression attempted to update the secondary index key beyond allowed size limits",
     "index-update-empty": _NOT_VALID
     + "The update expression attempted to update a secondary index key to a value that is not supported. "
     + _EMPTY.rstrip(),

@@ -76,7 +76,10 @@ def check_updated_index_keys(table: Table, old: Mapping[str, Value], new: Mappin
         value = new.get(name)
         return None if value is None or value == old.get(name) else view(value)
 
-    _check_index_values(table, changed, _COMPUTED)
+    try:
+        _check_index_values(table, changed, _COMPUTED)
+    except KeyTooLong:
+        raise BadKey("index-update-size") from None
 
 
 def index_view(value: Value, is_partition: bool) -> Value | None:

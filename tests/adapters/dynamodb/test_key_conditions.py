@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.dynamodb import legacy
@@ -124,6 +124,7 @@ def _wire(value: Value) -> dict[str, str]:
 
 
 @given(st.data(), st.sampled_from("snb"))
+@settings(deadline=None)
 def test_a_range_has_exactly_the_keys_that_pass(data: st.DataObject, column: str) -> None:
     strategy = {"s": TEXTS.map(text), "n": NUMBERS.map(decimal), "b": BYTES.map(partial(Value, Kind.BYTES))}[
         column
