@@ -1035,9 +1035,9 @@ def test_any_text_gives_a_tree_or_the_services_error(expression: str) -> None:
 )
 def test_hostile_texts_are_refused_quickly(parse: Callable[[str], Any], expression: str) -> None:
     condition("a = b")  # the parser is made with the first text
-    started = time.perf_counter()
+    started = time.process_time()  # the machine may be busy with other things
     refusal(parse, expression)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(
