@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 
+from gateway import __version__
 from gateway.credentials import Credential, Scheme
 from gateway.database_urls import without_password
 from gateway.settings import SETTINGS, BadSetting, Settings, load
@@ -71,7 +72,7 @@ def _load(flags: dict[str, Any], config: Path | None) -> Settings:
 
 
 @click.group(context_settings={"max_content_width": 110, "help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="tablegate")
+@click.version_option(__version__)
 def main() -> None:
     """One server that speaks the DynamoDB, Azure Table and Table Store APIs over SQLite or PostgreSQL.
 

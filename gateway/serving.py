@@ -6,7 +6,6 @@ Knows the order of these steps and what is printed. How several processes are ke
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import ipaddress
 import logging
 import os
@@ -16,7 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from gateway import certificates, logs, metrics, server, workers
+from gateway import __version__, certificates, logs, metrics, server, workers
 from gateway.app import OWN_PATHS, Mounted, Opened, connect, create_app, mounted, open_store
 from gateway.chores import Chores
 from gateway.database_urls import without_password
@@ -79,7 +78,7 @@ def _tell(settings: Settings, dialects: Mounted, urls: list[str]) -> None:
     """How to point each SDK here."""
     if settings.metrics_port is not None:
         metrics.serve(settings.host, settings.metrics_port)
-    lines = [f"tablegate {_version()} on {without_password(settings.database)}, auth {settings.auth}"]
+    lines = [f"tablegate {__version__} on {without_password(settings.database)}, auth {settings.auth}"]
     if settings.memory:
         lines.append("in memory: nothing is kept")
     lines += [f"  {dialect.hint.replace('{url}', urls[0])}" for dialect in dialects.dialects if dialect.hint]
@@ -88,13 +87,6 @@ def _tell(settings: Settings, dialects: Mounted, urls: list[str]) -> None:
     lines += [f"also on {url}" for url in urls[1:]]
     lines.append("health: " + ", ".join(sorted(OWN_PATHS)))
     print("\n".join(lines), flush=True)
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("tablegate")
-    except importlib.metadata.PackageNotFoundError:
-        return "(from its sources)"
 
 
 def lane_of(settings: Settings) -> str:
