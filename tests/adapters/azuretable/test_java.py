@@ -20,7 +20,9 @@ IS_HERE = all(shutil.which(program) for program in ("java", "javac", "mvn"))
 @pytest.fixture(scope="session")
 def class_path() -> str:
     """Where the compiled cases and the SDK are, put there once for each version of them."""
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SOURCES.iterdir()))).hexdigest()[:16]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SOURCES.iterdir()))).hexdigest()[
+        :16
+    ]
     folder = cache_folder() / "java" / digest
     class_path = f"{folder}/lib/*:{folder}"
     if not (folder / "Cases.class").exists():
@@ -33,9 +35,7 @@ def class_path() -> str:
 
 @pytest.mark.skipif(not IS_HERE, reason="there is no JDK with Maven on this machine")
 def test_java_cases(class_path: str, server: Running) -> None:
-    connection = (
-        f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={DEV_KEY};TableEndpoint={server.url}/{ACCOUNT};"
-    )
+    connection = f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={DEV_KEY};TableEndpoint={server.url}/{ACCOUNT};"
     command = ["java", "-Dfile.encoding=UTF-8", "-cp", class_path, "Cases", connection]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     results = ran.stdout.splitlines()
