@@ -22,7 +22,9 @@ GO = shutil.which("go")
 def program() -> Path:
     """The cases as a program, built once for each version of them."""
     assert GO is not None
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SOURCES.iterdir()))).hexdigest()[:16]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SOURCES.iterdir()))).hexdigest()[
+        :16
+    ]
     folder = cache_folder() / "go" / digest
     built = folder / "cases"
     if not built.exists():
