@@ -29,7 +29,7 @@ from gateway.model.commands import (
 from gateway.model.errors import StreamMissing
 from gateway.model.rows import Cell, Row
 from gateway.model.updates import DeleteCell, DeleteCells, PutCell
-from gateway.model.values import Kind
+from gateway.model.values import Kind, Value
 from gateway.model.writes import ChangeKind
 
 _HOUR_MS = 3_600_000
@@ -237,16 +237,23 @@ def _update_cells(change: Change, key_names: tuple[str, ...]) -> list[WireCell]:
 
 
 def _difference(change: Change, key_names: tuple[str, ...]) -> list[WireCell]:
-    before = {} if change.old is None else change.old.latest
-    after = {} if change.new is None else change.new.latest
-    found = [
-        WireCell(name, None, None, Operation.DELETE_ALL)
-        for name in sorted(before)
-        if name not in key_names and (name not in after or after[name].kind is Kind.NULL)
-    ]
-    found += [
+    """What became of each column between the row before and the row after."""
+    before, after = _columns(change.old, key_names), _columns(change.new, key_names)
+    gone = [WireCell(name, None, None, Operation.DELETE_ALL) for name in sorted(before) if name not in after]
+    put = [
         WireCell(name, view(value), change.at_ms)
         for name, value in sorted(after.items())
-        if name not in key_names and value.kind is not Kind.NULL and before.get(name) != value
+        if before.get(name) != value
     ]
-    return found
+    return gone + put
+
+
+def _columns(row: Row | None, key_names: tuple[str, ...]) -> dict[str, Value]:
+    """The newest values of a row's columns, as far as Table Store has them."""
+    if row is None:
+        return {}
+    return {
+        name: value
+        for name, value in row.latest.items()
+        if name not in key_names and value.kind is not Kind.NULL
+    }
