@@ -148,6 +148,7 @@ _TEXTS: dict[str, str] = {
     "definitions-spare": _INVALID + "Some AttributeDefinitions are not used. "
     "AttributeDefinitions: [{definitions}], keys used: [{keys}]",
     "definition-twice": "Attribute Name is duplicated: {name}",
+    "definition-twice-classic": "Cannot have two attributes with the same name",  # PynamoDB test_discriminator_index.py
     "local-empty": _INVALID + "List of LocalSecondaryIndexes is empty",
     "global-empty": _INVALID + "List of GlobalSecondaryIndexes is empty",
     "local-without-range": _INVALID + "Table KeySchema does not have a range key, "

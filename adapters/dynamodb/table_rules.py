@@ -26,7 +26,7 @@ def create_table(data: Input, style: str, good: bool) -> None:
     _throughput(data, style)
     definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
     if style != CLASSIC:
-        _defined_once(definitions)
+        _defined_once(definitions, "definition-twice")
     _table_keys(data, definitions)
     if style != CLASSIC:
         _definitions(data, definitions)
@@ -36,6 +36,7 @@ def create_table(data: Input, style: str, good: bool) -> None:
     if "GlobalSecondaryIndexes" in data:
         _global_indexes(data, definitions, names, style)
     if style == CLASSIC:
+        _defined_once(definitions, "definition-twice-classic")
         return
     _projected_total(data)
     _stream(data)
@@ -181,10 +182,10 @@ def _index_keys(index: Input, definitions: list[str], multiple: bool) -> None:
         raise _refused("same-key-among-many")
 
 
-def _defined_once(definitions: list[str]) -> None:
+def _defined_once(definitions: list[str], rule: str) -> None:
     for name, count in Counter(definitions).items():
         if count > 1:
-            raise _refused("definition-twice", name=name)
+            raise _refused(rule, name=name)
 
 
 def _definitions(data: Input, definitions: list[str]) -> None:
