@@ -53,6 +53,9 @@ def batch_get_item(call: Call) -> Exchange:
         if row is not None:
             room -= row.size_bytes
             responses[name].append(orjson.Fragment(clauses[name].cut(row)))
+    refusals = [row for row in rows if _is_passing(row)]
+    if refusals and not read:
+        raise refusals[0]
     return {"Responses": responses, "UnprocessedKeys": unprocessed, **charges.batch_read(call, read)}
 
 

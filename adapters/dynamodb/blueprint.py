@@ -19,6 +19,7 @@ from adapters.dynamodb import auth, keys, shapes, wire
 from adapters.dynamodb.calls import Call, Operation
 from adapters.dynamodb.errors import ServiceError, from_gateway, internal, render, serialization
 from adapters.dynamodb.properties import DIALECT
+from adapters.dynamodb.throughput import Throttle
 from gateway.engine.engine import drive
 from gateway.http import (
     Dialect,
@@ -92,6 +93,7 @@ class Front:
         self._house = house
         self._operations = operations()
         self._style = house.settings.message_style
+        self._throttle = Throttle(house.now_ms) if house.settings.throughput == "enforce" else None
 
     # Which requests are this dialect's
 
@@ -156,7 +158,8 @@ class Front:
             raise serialization()
         checked = shapes.check(name, body, self._style)
         call = Call(name, checked, caller, house, request.header("host"))
-        answer = yield from row.handler(call)
+        exchange = row.handler(call)
+        answer = yield from exchange if self._throttle is None else self._throttle.hold(call, exchange)
         if isinstance(answer, dict):
             return orjson.dumps(answer)
         return b"" if answer is None else answer

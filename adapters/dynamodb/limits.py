@@ -87,6 +87,7 @@ TTL_NAME_CHARACTERS = 255
 READ_UNIT_BYTES = 4096
 WRITE_UNIT_BYTES = 1024
 TRANSACTION_FACTOR = 2
+BURST_SECONDS = 300  # for which unused provisioned units are kept
 
 # Streams [38]
 

@@ -5,7 +5,6 @@ Which test stands for which line is in coverage.toml; data types are in the file
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from decimal import Decimal
 
 import pytest
@@ -298,23 +297,24 @@ def test_index_data_is_counted_beside_the_table(dynamodb):
 # Item distribution
 
 
-@pytest.fixture(scope="module")
-def slow_tables(shared_database_url: str) -> Iterator[Live]:
-    """A server on which a table is made in half a second."""
-    running = start(shared_database_url, dialects="dynamodb", control_plane_delay=0.5)
-    yield Live(running.url)
+def test_a_new_table_is_creating_and_cannot_be_used(shared_database_url):
+    running = start(shared_database_url, dialects="dynamodb", control_plane_delay=3600)
+    table = Live(running.url).create("Id:S", name="table-of-an-hour")
+    assert table.table_status == "CREATING"
+    for use in (table.scan, lambda: table.put_item(Item={"Id": "1"})):
+        with refused("ResourceNotFoundException"):
+            use()
     running.stop()
 
 
-def test_a_new_table_is_creating_and_then_active(slow_tables):
-    table = slow_tables.create("Id:S", name="slow-table")
-    assert table.table_status == "CREATING"
-    with refused("ResourceNotFoundException"):
-        table.put_item(Item={"Id": "1"})
+def test_a_table_is_used_once_it_is_active(shared_database_url):
+    running = start(shared_database_url, dialects="dynamodb", control_plane_delay=0.2)
+    table = Live(running.url).create("Id:S", name="table-of-a-moment")
     while table.table_status != "ACTIVE":
         table.reload()
     table.put_item(Item={"Id": "1"})
     assert table.get_item(Key={"Id": "1"})["Item"] == {"Id": "1"}
+    running.stop()
 
 
 def test_an_item_is_found_by_its_partition_key(dynamodb):
