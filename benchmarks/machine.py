@@ -1,0 +1,63 @@
+"""The machine: which cores serve and which load, and what its disk takes for an fsync.
+
+Knows nothing of servers.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+_FSYNC_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """Sets of core numbers; the same one twice on a machine that has only one."""
+
+    server: frozenset[int]
+    generator: frozenset[int]
+
+
+def cores() -> Cores:
+    """The last core serves, the one before it makes the load: so nothing but the server runs on the server's."""
+    usable = sorted(os.sched_getaffinity(0))
+    return Cores(frozenset(usable[-1:]), frozenset(usable[-2:-1] or usable))
+
+
+@dataclass(frozen=True, slots=True)
+class FsyncTimes:
+    """Milliseconds for appending a page to a file and fsyncing it."""
+
+    median_ms: float
+    p99_ms: float
+
+
+def measure_fsync(folder: Path, count: int = 200) -> FsyncTimes:
+    """What one fsync costs in this folder."""
+    path = folder / "fsync"
+    times: list[float] = []
+    with path.open("wb", buffering=0) as file:
+        for _ in range(count):
+            file.write(os.urandom(_FSYNC_BYTES))
+            began = perf_counter()
+            os.fdatasync(file.fileno())
+            times.append((perf_counter() - began) * 1000)
+    path.unlink()
+    return FsyncTimes(statistics.median(times), sorted(times)[int(count * 0.99)])
+
+
+def describe() -> str:
+    """One line: processor, cores, memory, system."""
+    model = "unknown processor"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    python = platform.python_version()
+    return f"{model}, {os.cpu_count()} cores, {memory:.0f} GiB, Linux {platform.release()}, Python {python}"

@@ -1,0 +1,143 @@
+"""A server as the tree of its processes: started on one core, its CPU time and memory, stopped.
+
+Linux only: everything is read from /proc. Knows no protocol.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+# Fields of /proc/PID/stat, counted behind the command's closing bracket.
+_PARENT, _UTIME, _STIME, _CUTIME, _CSTIME = 1, 11, 12, 13, 14
+
+
+class StartFailed(Exception):
+    """A server did not come up; the text holds the end of what it wrote."""
+
+
+class Tree:
+    """All processes under one or more roots."""
+
+    def __init__(self, roots: Sequence[int]) -> None:
+        self._roots = tuple(roots)
+
+    def members(self) -> list[int]:
+        """Process ids, roots first."""
+        children: dict[int, list[int]] = {}
+        for entry in os.listdir("/proc"):
+            if entry.isdigit():
+                fields = _stat(int(entry))
+                if fields:
+                    children.setdefault(int(fields[_PARENT]), []).append(int(entry))
+        found: list[int] = []
+        waiting = list(self._roots)
+        while waiting:
+            each = waiting.pop()
+            found.append(each)
+            waiting += children.get(each, [])
+        return found
+
+    def cpu_seconds(self) -> float:
+        """User and system time of all, and of those children of theirs that have ended."""
+        ticks = 0
+        for member in self.members():
+            fields = _stat(member)
+            if fields:
+                ticks += sum(int(fields[at]) for at in (_UTIME, _STIME, _CUTIME, _CSTIME))
+        return ticks / _TICKS_PER_SECOND
+
+    def memory_mb(self) -> tuple[float, float]:
+        """(sum of resident sizes, sum of proportional sizes) in MB of 10^6 bytes."""
+        resident = proportional = 0
+        for member in self.members():
+            with contextlib.suppress(OSError):
+                for line in Path(f"/proc/{member}/smaps_rollup").read_text().splitlines():
+                    name, _, value = line.partition(":")
+                    if name == "Rss":
+                        resident += int(value.split()[0]) * 1024
+                    elif name == "Pss":
+                        proportional += int(value.split()[0]) * 1024
+        return resident / 1e6, proportional / 1e6
+
+    def pin(self, cores: frozenset[int]) -> None:
+        """Bind all that are there, with all their threads; what they start later is born bound."""
+        for member in self.members():
+            with contextlib.suppress(OSError):
+                for thread in os.listdir(f"/proc/{member}/task"):
+                    os.sched_setaffinity(int(thread), cores)
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()
+
+
+class Process:
+    """A program of ours on a core. Its output goes to a log file, of which the end is shown when it fails."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        cores: frozenset[int],
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._command = " ".join(command)
+        self._log = folder / "log"
+        # Settings of the caller's own must not reach the server.
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
+        with self._log.open("ab") as log:
+            self._popen = subprocess.Popen(
+                list(command),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**inherited, **(environment or {})},
+                start_new_session=True,
+            )
+        os.sched_setaffinity(self._popen.pid, cores)
+        self.pid = self._popen.pid
+
+    def wait_for_port(self, port: int, seconds: float = 60.0) -> None:
+        """Until it takes connections. Raises StartFailed."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if self._popen.poll() is not None:
+                break
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                return
+            time.sleep(0.02)
+        raise StartFailed(f"{self._command}: {self.last_words()}")
+
+    def last_words(self) -> str:
+        """The end of its log."""
+        return self._log.read_text(errors="replace")[-1500:]
+
+    def stop(self) -> None:
+        """SIGTERM, and after ten seconds SIGKILL to all that it started."""
+        self._popen.terminate()
+        try:
+            self._popen.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._popen.pid, signal.SIGKILL)
+            self._popen.wait()
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,155 @@
+"""generator.c in Python, for machines without a C compiler: the same arguments, files and line of JSON.
+
+It reaches a fraction of what the C program does, and where it is what limits, the report says so.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import struct
+import sys
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+_READ_BYTES = 1 << 18
+
+
+class Connection:
+    """One connection of the closed loop."""
+
+    def __init__(self, port: int, selector: selectors.BaseSelector) -> None:
+        self._port = port
+        self._selector = selector
+        self.number = -1
+        self.began = 0.0
+        self.status = 0
+        self.answer = bytearray()
+        self.body = b""
+        self.closes = False
+        self._connect()
+
+    def _connect(self) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", self._port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._selector.register(self.socket, selectors.EVENT_READ, self)
+
+    def again(self) -> None:
+        """A new connection in place of this one."""
+        self._selector.unregister(self.socket)
+        self.socket.close()
+        self._connect()
+
+    def begin(self, number: int, request: bytes) -> None:
+        """Send a request."""
+        self.number, self.answer = number, bytearray()
+        self.began = time.perf_counter()
+        self.socket.sendall(request)
+
+    def read(self) -> tuple[bool, bool]:
+        """(whether the answer is complete, whether the connection has ended)."""
+        try:
+            data = self.socket.recv(_READ_BYTES)
+        except ConnectionError:
+            data = b""
+        self.answer += data
+        return self._is_complete(not data), not data
+
+    def _is_complete(self, ended: bool) -> bool:
+        head, found, rest = bytes(self.answer).partition(b"\r\n\r\n")
+        if not found:
+            return False
+        lines = head.lower().split(b"\r\n")
+        fields = dict(line.split(b":", 1) for line in lines[1:] if b":" in line)
+        self.status = int(lines[0][9:12])
+        connection = fields.get(b"connection", b"").strip()
+        self.closes = connection == b"close" or (
+            lines[0].startswith(b"http/1.0") and connection != b"keep-alive"
+        )
+        self.body = rest
+        if b"content-length" in fields:
+            return len(rest) >= int(fields[b"content-length"])
+        if b"chunked" in fields.get(b"transfer-encoding", b""):
+            return rest.endswith(b"0\r\n\r\n")
+        self.closes = True
+        return self.status in (204, 304) or ended
+
+
+def load(
+    port: int, connections: int, files: tuple[Path, Path], status: int, every: int, seconds: float
+) -> None:
+    """See generator.c."""
+    requests, results = _requests(files[0]), files[1].open("wb")
+    selector = selectors.DefaultSelector()
+    waiting = iter(enumerate(requests))
+    cpu, start = time.process_time(), time.perf_counter()
+    running = completed = unexpected = broken = 0
+    for _ in range(min(connections, len(requests))):
+        Connection(port, selector).begin(*next(waiting))
+        running += 1
+    while running:
+        for event, _ in selector.select(1):
+            made: Connection = event.data
+            complete, ended = made.read()
+            if not complete and not ended:
+                continue
+            completed += 1
+            if complete:
+                unexpected += made.status != status
+                _note(results, made, made.status != status or made.number % every == 0)
+            broken += not complete
+            if ended or made.closes:
+                made.again()
+            following = next(waiting, None) if time.perf_counter() - start < seconds else None
+            if following is None:
+                running -= 1
+            else:
+                made.begin(*following)
+    results.close()
+    facts = {"asked": len(requests), "completed": completed, "unexpected": unexpected, "broken": broken}
+    print(json.dumps(facts | {"seconds": time.perf_counter() - start, "cpu": time.process_time() - cpu}))
+
+
+def _note(results: BinaryIO, made: Connection, sampled: bool) -> None:
+    body = made.body if sampled else b""
+    microseconds = int((time.perf_counter() - made.began) * 1e6)
+    results.write(struct.pack("<IIII", made.number, microseconds, made.status, len(body)) + body)
+
+
+def _requests(path: Path) -> list[bytes]:
+    data, at, found = path.read_bytes(), 0, []
+    while at < len(data):
+        (length,) = struct.unpack_from("<I", data, at)
+        found.append(data[at + 4 : at + 4 + length])
+        at += 4 + length
+    return found
+
+
+def answer(port: int) -> None:
+    """A server that answers anything with the same bytes."""
+    reply = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}"
+    selector = selectors.DefaultSelector()
+    listening = socket.create_server(("127.0.0.1", port))
+    selector.register(listening, selectors.EVENT_READ)
+    while True:
+        for event, _ in selector.select():
+            made = event.fileobj
+            assert isinstance(made, socket.socket)
+            if made is listening:
+                selector.register(listening.accept()[0], selectors.EVENT_READ)
+            elif made.recv(_READ_BYTES):
+                made.sendall(reply)
+            else:
+                selector.unregister(made)
+                made.close()
+
+
+if __name__ == "__main__":
+    what, *rest = sys.argv[1:]
+    if what == "answer":
+        answer(int(rest[0]))
+    else:
+        paths = Path(rest[2]), Path(rest[3])
+        load(int(rest[0]), int(rest[1]), paths, int(rest[4]), int(rest[5]), float(rest[6]))
