@@ -99,6 +99,7 @@ def _prepare_all(call: Call, requests: tuple[InnerRequest, ...]) -> Exchange:
                 raise ServiceError("InvalidInput")
             if isinstance(resource, EntitySet) is not (inner.method == "POST"):
                 raise ServiceError("InvalidInput")
+            inner.grant.check(entities.action_of(inner, resource), resource.table)
             if table is None:
                 table = yield from find_table(inner, resource.table)
             elif resource.table.lower() != table.azure_name.lower():
@@ -136,7 +137,6 @@ def _inner_call(call: Call, request: InnerRequest) -> tuple[Call, Resource]:
         method=method_of(made),
         options=options_of(query),
         origin=call.origin,
-        version=call.version,
         namespace=call.namespace,
         grant=call.grant,
         house=call.house,

@@ -206,7 +206,6 @@ class Door:
             method=method_of(request),
             options=options,
             origin=f"{scheme}://{request.header('host')}{address.base}",
-            version=self._version(request, options),
             namespace=account.namespace,
             grant=grant,
             house=self._house,
@@ -227,19 +226,12 @@ class Door:
 
     # Replies
 
-    def _version(self, request: Request, options: dict[str, str]) -> str:
-        return (
-            request.header("x-ms-version")
-            or options.get("sv", "")
-            or self._house.settings.azure_default_version
-        )
-
     def _headers(self, request: Request, answer: Answer) -> list[tuple[str, str]]:
         version = request.header("x-ms-version")
         headers = [
             *answer.headers,
             ("x-ms-request-id", service_id(request.id)),
-            ("x-ms-version", version if _VERSION.fullmatch(version) else self._version_of_query(request)),
+            ("x-ms-version", version if _VERSION.fullmatch(version) else self._version_unsaid(request)),
             ("Server", "Windows-Azure-Table/1.0"),
             ("Date", _http_date(self._house.now_ms() // 1000)),
         ]
@@ -250,7 +242,8 @@ class Door:
             headers += _ODATA_HEADERS
         return headers
 
-    def _version_of_query(self, request: Request) -> str:
+    def _version_unsaid(self, request: Request) -> str:
+        """The version of a request that names none, or none that can be read: its token's, else the setting's."""
         found = re.search(r"(?:^|&)sv=(\d{4}-\d\d-\d\d)(?:&|$)", request.query)
         return found.group(1) if found else self._house.settings.azure_default_version
 
@@ -288,15 +281,12 @@ def _check_version(version: str) -> None:
 def _speaks_xml(request: Request) -> bool:
     """Whether the request is for one of the operations whose documents are XML."""
     query = request.query
-    return "comp=" in query and options_of_safely(query).get("comp", "") in _XML_COMPONENTS
-
-
-def options_of_safely(query: str) -> dict[str, str]:
-    """The options of a query, none of one that cannot be read."""
+    if "comp=" not in query:
+        return False
     try:
-        return options_of(query)
-    except ServiceError:
-        return {}
+        return options_of(query).get("comp", "") in _XML_COMPONENTS
+    except ServiceError:  # a query that cannot be read
+        return False
 
 
 @lru_cache(maxsize=1024)

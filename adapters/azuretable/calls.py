@@ -30,7 +30,6 @@ class Call:
     method: str
     options: Mapping[str, str]
     origin: str
-    version: str
     namespace: str
     grant: Grant
     house: House

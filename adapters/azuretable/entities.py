@@ -52,6 +52,7 @@ def update(call: Call, resource: Entity) -> Exchange:
 
 
 def _write(call: Call, resource: EntitySet | Entity) -> Exchange:
+    call.grant.check(action_of(call, resource), resource.table)
     table = yield from find_table(call, resource.table)
     prepared = prepare(call, resource, table)
     [outcome] = yield from one(WriteGroup((prepared.write,)))
@@ -64,9 +65,7 @@ def get(call: Call, resource: Entity) -> Exchange:
     shape_of = shape_reader(call)
     table = yield from find_table(call, resource.table)
     key = keys.key_of(table.key_schema, resource.partition_key, resource.row_key)
-    if key is None or (
-        call.grant.access and not call.grant.access.covers(resource.partition_key, resource.row_key)
-    ):
+    if key is None or not call.grant.covers(resource.partition_key, resource.row_key):
         raise ServiceError("ResourceNotFound")
     row = yield from one(Get(table, key.position))
     if row is None:
@@ -84,8 +83,17 @@ def shape_reader(call: Call) -> Callable[[Table], Shape]:
     return lambda table: Shape(table, call.origin, call.address.account, level, selected)
 
 
+def action_of(call: Call, resource: EntitySet | Entity) -> Action:
+    """What a write must be allowed to do."""
+    if isinstance(resource, EntitySet):
+        return Action.INSERT
+    if call.method == "DELETE":
+        return Action.DELETE
+    return Action.UPDATE if call.request.header("if-match") else Action.UPSERT
+
+
 def prepare(call: Call, resource: EntitySet | Entity, table: Table) -> Prepared:
-    """Read one write. Raises ServiceError for what can be refused without looking at the row."""
+    """Read one write that the caller may do. Raises ServiceError for what can be refused without looking at the row."""
     if isinstance(resource, EntitySet):
         return _prepare_insert(call, table)
     if call.request.header("if-none-match"):
@@ -93,14 +101,12 @@ def prepare(call: Call, resource: EntitySet | Entity, table: Table) -> Prepared:
     call_keys = (resource.partition_key, resource.row_key)
     if_match = call.request.header("if-match")
     if call.method == "DELETE":
-        call.grant.check(Action.DELETE, table.azure_name)
         if not if_match:
             raise ServiceError("MissingRequiredHeader")
         condition = _condition(if_match)
         change: Change = Remove()
         key = keys.key_of(table.key_schema, *call_keys)
     else:
-        call.grant.check(Action.UPDATE if if_match else Action.UPSERT, table.azure_name)
         sent = payloads.parse_entity(call.request.body)
         _check_same_key(sent, call_keys)
         condition = _condition(if_match) if if_match else ALWAYS
@@ -125,7 +131,6 @@ def prepare(call: Call, resource: EntitySet | Entity, table: Table) -> Prepared:
 
 
 def _prepare_insert(call: Call, table: Table) -> Prepared:
-    call.grant.check(Action.INSERT, table.azure_name)
     level = payloads.level_of(call.options.get("$format") or call.request.header("accept"))
     sent = payloads.parse_entity(call.request.body)
     if sent.partition_key is None or sent.row_key is None:

@@ -116,6 +116,10 @@ def _attribute(name: str) -> str:
 # What a write leaves behind
 
 
+# What the gateway bills below this is below the service's limit too, though text may double as UTF-16, and names besides.
+_SURELY_SMALL_BYTES = limits.ENTITY_MAX_BYTES // 4
+
+
 @lru_cache(maxsize=256)
 def rule_of(key_names: tuple[str, ...]) -> RowRule:
     """This dialect's say on rows that its writes leave in tables with these key columns (gateway/model/writes.py).
@@ -129,14 +133,14 @@ def rule_of(key_names: tuple[str, ...]) -> RowRule:
             contents = contents.replacing(kept, key_names)
         latest = contents.latest
         if len(latest) > limits.PROPERTIES_MAX:
-            shown = sum(
-                1 for name, value in latest.items() if name not in key_names and value.kind is not Kind.NULL
-            )
-            if shown > limits.PROPERTIES_MAX:
-                raise LimitExceeded("TooManyProperties", limits.PROPERTIES_MAX, shown)
-        if (
-            contents.size_bytes > limits.ENTITY_MAX_BYTES // 4
-        ):  # text may double as UTF-16, and names do besides
+            shown = [
+                name
+                for name, value in latest.items()
+                if value.kind is not Kind.NULL and name not in key_names
+            ]
+            if len(shown) > limits.PROPERTIES_MAX:
+                raise LimitExceeded("TooManyProperties", limits.PROPERTIES_MAX, len(shown))
+        if contents.size_bytes > _SURELY_SMALL_BYTES:
             size = entity_size_bytes(latest)
             if size > limits.ENTITY_MAX_BYTES:
                 raise LimitExceeded("EntityTooLarge", limits.ENTITY_MAX_BYTES, size)
@@ -194,9 +198,9 @@ def level_of(accept: str) -> Level:
     """The metadata level of an Accept header (or $format). Raises ServiceError: Atom and other types are not supported."""
     lowered = accept.lower()
     if not accept or "json" in lowered or "*/*" in lowered or "application/*" in lowered:
-        if "odata=nometadata" in lowered or "odata=none" in lowered:
+        if "odata=nometadata" in lowered:
             return Level.NONE
-        return Level.FULL if "odata=fullmetadata" in lowered or "odata=verbose" in lowered else Level.MINIMAL
+        return Level.FULL if "odata=fullmetadata" in lowered else Level.MINIMAL
     raise ServiceError("AtomFormatNotSupported" if "xml" in lowered else "MediaTypeNotSupported")
 
 
@@ -290,11 +294,8 @@ class Shape:
 
     def _add_properties(self, shown: dict[str, Any], members: Mapping[str, dict[str, Any]]) -> None:
         """Every property that is asked for, from the row's body, which is hardly ever decoded for it."""
-        selected, annotated, key_names = (
-            self.selected,
-            self.level is not Level.NONE,
-            self.table.key_schema.names,
-        )
+        selected, key_names = self.selected, self.table.key_schema.names
+        annotated = self.level is not Level.NONE
         for name, member in members.items():
             if name in key_names:
                 continue

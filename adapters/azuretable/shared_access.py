@@ -131,8 +131,12 @@ class Grant:
 
     def check_key(self, partition_key: str, row_key: str) -> None:
         """Raises ServiceError AuthorizationFailure for an entity outside the token's range."""
-        if self.access is not None and not self.access.covers(partition_key, row_key):
+        if not self.covers(partition_key, row_key):
             raise ServiceError("AuthorizationFailure")
+
+    def covers(self, partition_key: str, row_key: str) -> bool:
+        """Whether an entity is within the token's range."""
+        return self.access is None or self.access.covers(partition_key, row_key)
 
 
 def _has_letters(permissions: str, needed: str) -> bool:
