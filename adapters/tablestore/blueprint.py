@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import Any
 
 import flask
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
 from adapters.tablestore import auth, replies
 from adapters.tablestore.auth import Caller
 from adapters.tablestore.calls import Call, check_names
 from adapters.tablestore.errors import INTERNAL, ServiceError, invalid, of
-from adapters.tablestore.operations import OPERATIONS, Operation
+from adapters.tablestore.operations import OPERATIONS
 from adapters.tablestore.options import DIALECT
+from adapters.tablestore.parsing import parse
 from adapters.tablestore.values import index_view
 from gateway.engine.engine import drive
 from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
@@ -85,7 +85,8 @@ def handle(house: House, request: Request) -> Exchange:
         known = OPERATIONS.get(operation)
         if known is None:
             raise invalid(f"Unsupported operation: {operation}.")
-        call = Call(operation, read_message(known, replies.inflated(request)), caller, house, now_ms)
+        message = parse(known.request, replies.inflated(request), "the ProtoBuf message")
+        call = Call(operation, message, caller, house, now_ms)
         yield from check_names(call)
         made: Message = yield from known.handle(call)
         answer = made.SerializeToString()
@@ -103,16 +104,3 @@ def _operation_name(path: str) -> str:
     """The last part of the path, or the last two of the tunnel service's."""
     parts = path.strip("/").split("/")
     return "/".join(parts[-2:]) if parts[-2:-1] == ["tunnel"] else parts[-1]
-
-
-def read_message(operation: Operation, body: bytes) -> Any:
-    """The request's message. Raises ServiceError for bytes that are none."""
-    message = operation.request()
-    try:
-        message.ParseFromString(body)
-    except DecodeError:
-        raise invalid("Failed to parse the ProtoBuf message.") from None
-    if not message.IsInitialized():
-        missing = ", ".join(message.FindInitializationErrors())  # type: ignore[attr-defined]
-        raise invalid(f"Failed to parse the ProtoBuf message, missing required fields: {missing}.")
-    return message

@@ -8,14 +8,13 @@ are kept by their bytes, since clients repeat them. Source: protocols/table-stor
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
-
-from google.protobuf.message import DecodeError, Message
+from typing import NamedTuple
 
 from adapters.tablestore import limits
 from adapters.tablestore.errors import invalid
 from adapters.tablestore.lengths import check_value
 from adapters.tablestore.names import check_column_asked
+from adapters.tablestore.parsing import MessageT, parse
 from adapters.tablestore.plainbuffer import PlainBufferError, decode_value
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from adapters.tablestore.values import SHOWN_KINDS
@@ -36,8 +35,6 @@ from gateway.model.predicates import (
     Predicate,
 )
 from gateway.model.values import Kind, Value
-
-MessageT = TypeVar("MessageT", bound=Message)
 
 
 class Pagination(NamedTuple):
@@ -203,11 +200,4 @@ def _pagination(data: bytes) -> Pagination:
 
 
 def _read(kind: type[MessageT], data: bytes) -> MessageT:
-    message = kind()
-    try:
-        message.ParseFromString(data)
-    except DecodeError:
-        raise invalid("Failed to parse filter.") from None
-    if not message.IsInitialized():
-        raise invalid("Failed to parse filter.")
-    return message
+    return parse(kind, data, "filter")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import hmac
 from collections.abc import Iterator
@@ -223,8 +224,9 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture
-def service(clock: Clock) -> Iterator[Service]:
+@contextlib.contextmanager
+def opened(clock: Clock) -> Iterator[Service]:
+    """The dialect on a new database in memory."""
     settings = Settings(memory=True)
     database = connect(settings)
     migrate(database)
@@ -232,3 +234,9 @@ def service(clock: Clock) -> Iterator[Service]:
     engine.register_view("tablestore", index_view)
     yield Service(House(engine, Credentials(settings), settings, clock), clock)
     engine.close()
+
+
+@pytest.fixture
+def service(clock: Clock) -> Iterator[Service]:
+    with opened(clock) as made:
+        yield made
