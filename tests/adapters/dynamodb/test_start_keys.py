@@ -6,7 +6,6 @@ protocols/dynamodb.md rule 28.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -31,7 +30,7 @@ def schema(*names: str) -> list[dict[str, str]]:
 
 
 @pytest.fixture(params=["service", "classic"])
-def pairs(request: pytest.FixtureRequest) -> Iterator[Service]:
+def pairs(request: pytest.FixtureRequest) -> Service:
     """A service of either style with `pairs`: key a, b; `local` on a, c; `single` on c; `double` on c, d (keys only)."""
     service: Service = request.getfixturevalue(request.param)
     units = {"ProvisionedThroughput": {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}}
@@ -50,7 +49,7 @@ def pairs(request: pytest.FixtureRequest) -> Iterator[Service]:
             {"IndexName": "double", "KeySchema": schema("c", "d"), "Projection": keys_only, **units},
         ],
     )
-    yield service
+    return service
 
 
 def ask(
