@@ -64,7 +64,7 @@ def batch_write_item(call: Call) -> Exchange:
     requests: dict[str, list[dict[str, Any]]] = call.input["RequestItems"]
     writes: list[Write] = []
     owners: list[tuple[str, dict[str, Any]]] = []
-    for name, members in requests.items():
+    for members in requests.values():
         for member in members:
             if "PutRequest" in member:
                 member["PutRequest"]["Item"] = item_of(member["PutRequest"]["Item"])

@@ -15,7 +15,6 @@ import orjson
 from gateway.model import errors as model
 from gateway.model.values import Kind
 
-
 LATEST = "2026"
 CLASSIC = "classic"
 """The two styles of texts (messages.py)."""

@@ -64,6 +64,10 @@ _TEXTS: dict[str, str] = {
     "values-empty": "ExpressionAttributeValues must not be empty",
     "names-key": 'ExpressionAttributeNames contains invalid key: Syntax error; key: "{key}"',
     "values-key": 'ExpressionAttributeValues contains invalid key: Syntax error; key: "{key}"',
+    "names-key-size": "ExpressionAttributeNames contains invalid key: "
+    "The expression attribute map contains a key that is too long; size of key: {size}",
+    "values-key-size": "ExpressionAttributeValues contains invalid key: "
+    "The expression attribute map contains a key that is too long; size of key: {size}",
     "values-value": "ExpressionAttributeValues contains invalid value: {text} for key {key}",
     "names-value": "ExpressionAttributeNames contains invalid value: {text} for key {key}",
     "expression-empty": "Invalid {name}: The expression can not be empty;",

@@ -303,8 +303,9 @@ def transact_write(data: Input, style: str, good: bool) -> None:
 
 # Expressions and their placeholders
 
-_NAME_PLACEHOLDER = re.compile("#[0-9a-zA-Z_]+")
-_VALUE_PLACEHOLDER = re.compile(":[0-9a-zA-Z_]+")
+_PLACEHOLDER = f"[0-9a-zA-Z_]{{1,{limits.PLACEHOLDER_BYTES - 1}}}"
+_NAME_PLACEHOLDER = re.compile("#" + _PLACEHOLDER)
+_VALUE_PLACEHOLDER = re.compile(":" + _PLACEHOLDER)
 
 
 def _parameters(
@@ -357,7 +358,7 @@ def _placeholders(operation: str, data: Input, style: str, good: bool) -> None:
             raise messages.refused(operation, "names-empty", style)
         for key, name in names.items():
             if _NAME_PLACEHOLDER.fullmatch(key) is None:
-                raise messages.refused(operation, "names-key", style, key=key)
+                raise _bad_placeholder(operation, "names", key, style)
             if not name or len(name) > limits.ATTRIBUTE_NAME_BYTES // 4:
                 _check_named(operation, key, name, style)
     wire = data.get("ExpressionAttributeValues")
@@ -367,10 +368,17 @@ def _placeholders(operation: str, data: Input, style: str, good: bool) -> None:
         raise messages.refused(operation, "values-empty", style)
     for key in wire:
         if _VALUE_PLACEHOLDER.fullmatch(key) is None:
-            raise messages.refused(operation, "values-key", style, key=key)
+            raise _bad_placeholder(operation, "values", key, style)
     if not good:
         for key, member in wire.items():
             _check_placeholder_value(operation, key, member, style)
+
+
+def _bad_placeholder(operation: str, which: str, key: str, style: str) -> ServiceError:
+    size = len(key.encode("utf-8", "surrogatepass"))
+    if size > limits.PLACEHOLDER_BYTES:
+        return messages.refused(operation, f"{which}-key-size", style, size=size)
+    return messages.refused(operation, f"{which}-key", style, key=key)
 
 
 def _check_named(operation: str, key: str, name: str, style: str) -> None:

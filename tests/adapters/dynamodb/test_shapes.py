@@ -245,3 +245,18 @@ def test_key_names_have_255_characters_at_most() -> None:
 
     check("CreateTable", created(255), LATEST)
     assert "length less than or equal to 255" in refusal("CreateTable", created(256))
+
+
+@pytest.mark.parametrize(
+    ("member", "mark", "value"),
+    [("ExpressionAttributeNames", "#", "a"), ("ExpressionAttributeValues", ":", {"S": "a"})],
+)
+def test_placeholders_have_255_bytes_with_their_mark(member: str, mark: str, value: Any) -> None:
+    """Developer guide, "Expression parameters": the maximum length of #name or :val is 255 bytes."""
+
+    def scan(length: int) -> dict[str, Any]:
+        return {"TableName": "abc", "FilterExpression": "a = b", member: {mark + "k" * (length - 1): value}}
+
+    check("Scan", scan(255), LATEST)
+    told = f"{member} contains invalid key: The expression attribute map contains a key that is too long; size of key: 256"
+    assert refusal("Scan", scan(256)) == told

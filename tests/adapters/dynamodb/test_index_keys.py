@@ -1,0 +1,176 @@
+"""Key attributes of items, parameters and indexes in writes: what may be written to them, and the words where it may not.
+
+Texts: dynoxide's captures (eu-west-2, 2026) and dynalite putItem.js, updateItem.js, batchWriteItem.js (recorded);
+protocols/dynamodb.md rules 11, 23, 36, 37.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.adapters.dynamodb.conftest import Service
+
+EMPTY = "The AttributeValue for a key attribute cannot contain an empty {} value."
+MISMATCH = "One or more parameter values were invalid: Type mismatch for Index Key {} Expected: S Actual: {} IndexName: {}"
+UPDATED_TO = (
+    "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a "
+    "value that is not supported. " + EMPTY
+)
+KEY = {"pk": {"S": "k"}}
+
+
+def index(name: str, key: str) -> dict[str, Any]:
+    return {
+        "IndexName": name,
+        "KeySchema": [{"AttributeName": key, "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "ALL"},
+    }
+
+
+def definitions(**types: str) -> list[dict[str, str]]:
+    return [{"AttributeName": name, "AttributeType": kind} for name, kind in types.items()]
+
+
+@pytest.fixture
+def orders(service: Service) -> Service:
+    """The service with `orders`: key pk, indexes on g (S) and b (B), the first by name made last."""
+    service.table(
+        AttributeDefinitions=definitions(pk="S", g="S", b="B"),
+        GlobalSecondaryIndexes=[index("on-g", "g"), index("on-b", "b"), index("another-on-g", "g")],
+    )
+    return service
+
+
+def update(service: Service, expression: str, **values: Any) -> tuple[str, str]:
+    """What an update of the item KEY is told."""
+    given: dict[str, Any] = {"TableName": "orders", "Key": KEY, "UpdateExpression": expression}
+    if values:
+        given["ExpressionAttributeValues"] = {f":{name}": value for name, value in values.items()}
+    return service.error("UpdateItem", given)
+
+
+def invalid(text: str) -> tuple[str, str]:
+    return "ValidationException", text
+
+
+# Items
+
+
+@pytest.mark.parametrize(
+    ("value", "tag"), [({"N": "5"}, "N"), ({"L": []}, "L"), ({"SS": ["a"]}, "SS"), ({"NULL": True}, "NULL")]
+)
+def test_an_item_with_an_index_key_of_another_type_names_the_first_such_index(orders, value, tag):
+    given = {"TableName": "orders", "Item": {**KEY, "g": value}}
+    assert orders.error("PutItem", given) == invalid(MISMATCH.format("g", tag, "another-on-g"))
+
+
+@pytest.mark.parametrize(("name", "value", "what"), [("g", {"S": ""}, "string"), ("b", {"B": ""}, "binary")])
+def test_an_item_with_an_empty_index_key_names_index_and_key(orders, name, value, what):
+    head = "One or more parameter values are not valid. A value specified for a secondary index key is not supported. "
+    where = f" IndexName: {'another-on-g' if name == 'g' else 'on-b'}, IndexKey: {name}"
+    given = {"TableName": "orders", "Item": {**KEY, name: value}}
+    assert orders.error("PutItem", given) == invalid(head + EMPTY.format(what) + where)
+
+
+def test_a_batch_tells_of_keys_in_items_as_if_they_were_parameters(orders):
+    for item in ({}, {"g": {"S": "x"}}, {"pk": {"N": "1"}}):
+        given = {"RequestItems": {"orders": [{"PutRequest": {"Item": item}}]}}
+        assert orders.error("BatchWriteItem", given) == invalid(
+            "The provided key element does not match the schema"
+        )
+
+
+# Updates
+
+
+def test_an_update_cannot_give_an_index_key_another_type(orders):
+    assert update(orders, "SET g = :v", v={"N": "5"}) == invalid(MISMATCH.format("g", "N", "another-on-g"))
+    assert update(orders, "ADD g :v", v={"N": "5"}) == invalid(MISMATCH.format("g", "N", "another-on-g"))
+    assert update(orders, "SET g = x + :v", v={"N": "5"}) == invalid(
+        MISMATCH.format("g", "N", "another-on-g")
+    )
+    assert update(orders, "SET g = list_append(x, :v)", v={"L": []}) == invalid(
+        MISMATCH.format("g", "L", "another-on-g")
+    )
+    legacy = {"TableName": "orders", "Key": KEY, "AttributeUpdates": {"g": {"Value": {"N": "5"}}}}
+    assert orders.error("UpdateItem", legacy) == invalid(MISMATCH.format("g", "N", "another-on-g"))
+
+
+def test_what_only_the_item_shows_has_other_words(orders):
+    orders.call("PutItem", {"TableName": "orders", "Item": {**KEY, "x": {"N": "1"}}})
+    told = invalid("The update expression attempted to update the secondary index key to unsupported type")
+    assert update(orders, "SET g = x") == told
+    assert update(orders, "SET g = if_not_exists(y, x)") == told
+
+
+@pytest.mark.parametrize(("name", "value", "what"), [("g", {"S": ""}, "string"), ("b", {"B": ""}, "binary")])
+def test_an_update_cannot_empty_an_index_key(orders, name, value, what):
+    assert update(orders, f"SET {name} = :v", v=value) == invalid(UPDATED_TO.format(what))
+    orders.call("PutItem", {"TableName": "orders", "Item": {**KEY, "x": value}})
+    assert update(orders, f"SET {name} = x") == invalid(UPDATED_TO.format(what))
+
+
+def test_an_update_may_take_an_index_key_away(orders):
+    orders.call("PutItem", {"TableName": "orders", "Item": {**KEY, "g": {"S": "x"}}})
+    orders.call("UpdateItem", {"TableName": "orders", "Key": KEY, "UpdateExpression": "REMOVE g"})
+    assert orders.last.status == 200
+
+
+def test_an_update_leaves_alone_what_was_there_before_the_index(service):
+    """dynoxide's update_unrelated_set_does_not_revalidate_legacy_bad_index_key."""
+    service.table()
+    service.call("PutItem", {"TableName": "orders", "Item": {**KEY, "g": {"N": "5"}}})
+    service.update(
+        AttributeDefinitions=definitions(pk="S", g="S"),
+        GlobalSecondaryIndexUpdates=[{"Create": index("on-g", "g")}],
+    )
+    given = {"TableName": "orders", "Key": KEY, "UpdateExpression": "SET x = :v"}
+    service.call("UpdateItem", {**given, "ExpressionAttributeValues": {":v": {"S": "x"}}})
+    assert service.last.status == 200
+    assert update(service, "SET g = :v", v={"N": "6"}) == invalid(MISMATCH.format("g", "N", "on-g"))
+
+
+def test_types_of_index_keys_come_after_the_table_key_and_before_paths_into_keys(orders):
+    told = invalid(
+        "One or more parameter values were invalid: Cannot update attribute pk. This attribute is part of the key"
+    )
+    assert update(orders, "SET pk = :v, g = :v", v={"N": "1"}) == told
+    assert update(orders, "SET x = b.y, g = :v", v={"N": "1"}) == invalid(
+        MISMATCH.format("g", "N", "another-on-g")
+    )
+    assert "not allowed: IndexKey: b" in update(orders, "SET x = b.y")[1]
+
+
+def test_in_a_transaction_a_wrong_type_is_a_reason_and_an_empty_value_an_error(orders):
+    def action(value: dict[str, Any]) -> dict[str, Any]:
+        given = {"TableName": "orders", "Key": KEY, "UpdateExpression": "SET g = :v"}
+        return {"TransactItems": [{"Update": {**given, "ExpressionAttributeValues": {":v": value}}}]}
+
+    answer = orders.call("TransactWriteItems", action({"N": "5"}))
+    assert answer["CancellationReasons"] == [
+        {"Code": "ValidationError", "Message": MISMATCH.format("g", "N", "another-on-g")}
+    ]
+    assert orders.error("TransactWriteItems", action({"S": ""})) == invalid(UPDATED_TO.format("string"))
+
+
+# Key parameters
+
+ON_KEYS = {
+    "GetItem": lambda key: {"TableName": "orders", "Key": key},
+    "DeleteItem": lambda key: {"TableName": "orders", "Key": key},
+    "UpdateItem": lambda key: {"TableName": "orders", "Key": key},
+    "BatchGetItem": lambda key: {"RequestItems": {"orders": {"Keys": [key]}}},
+    "TransactGetItems": lambda key: {"TransactItems": [{"Get": {"TableName": "orders", "Key": key}}]},
+}
+
+
+@pytest.mark.parametrize("operation", ON_KEYS)
+@pytest.mark.parametrize("style", ["service", "classic"])
+def test_an_empty_key_is_told_as_the_style_tells_it(request, operation, style):
+    service: Service = request.getfixturevalue(style)
+    service.table(BillingMode=None, ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 1})
+    head = "were invalid: " if style == "classic" else "are not valid. "
+    told = "One or more parameter values " + head + EMPTY.format("string") + " Key: pk"
+    assert service.error(operation, ON_KEYS[operation]({"pk": {"S": ""}})) == invalid(told)

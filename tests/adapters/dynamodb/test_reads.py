@@ -1,0 +1,138 @@
+"""Reads through whole requests: where a page ends, and in which order the clauses of a read are judged.
+
+Sources: dynalite getItem.js, query.js and scan.js (recorded from the service); protocols/dynamodb.md rules 20, 27.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.adapters.dynamodb.conftest import Service
+
+MEGABYTE = 1024 * 1024
+SCALARS = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: {}"
+
+
+def schema(*names: str) -> list[dict[str, str]]:
+    return [
+        {"AttributeName": name, "KeyType": role} for name, role in zip(names, ("HASH", "RANGE"), strict=False)
+    ]
+
+
+@pytest.fixture
+def pairs(service: Service) -> Service:
+    """The service with `pairs`: key p, s; a global index on g that projects keys only."""
+    service.table(
+        "pairs",
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in "psg"],
+        KeySchema=schema("p", "s"),
+        GlobalSecondaryIndexes=[
+            {"IndexName": "on-g", "KeySchema": schema("g"), "Projection": {"ProjectionType": "KEYS_ONLY"}}
+        ],
+    )
+    return service
+
+
+def refused(service: Service, operation: str, **given: Any) -> str:
+    code, text = service.error(operation, {"TableName": "pairs", **given})
+    assert code == "ValidationException"
+    return text
+
+
+def query(**more: Any) -> dict[str, Any]:
+    values = {":p": {"S": "p"}, **more.pop("values", {})}
+    return {"KeyConditionExpression": "p = :p", "ExpressionAttributeValues": values, **more}
+
+
+# Where a page ends
+
+
+@pytest.mark.parametrize("operation", ["Query", "Scan"])
+def test_the_item_that_reaches_a_megabyte_is_the_last_of_its_page(pairs, operation):
+    """dynalite query.js "should return all if just under limit": with it the page consumes 133.5 units, so it is over."""
+    given = {"TableName": "pairs", **(query() if operation == "Query" else {})}
+    for name, size in (("1", 400_000), ("2", 400_000), ("3", 248_575), ("4", 400_000), ("5", 10)):
+        ballast = "x" * (size - len("pp" + "s" + name + "b"))
+        item = {"p": {"S": "p"}, "s": {"S": name}, "b": {"S": ballast}}
+        pairs.call("PutItem", {"TableName": "pairs", "Item": item})
+        assert pairs.last.status == 200
+    answer = pairs.call(operation, {**given, "Select": "COUNT", "ReturnConsumedCapacity": "TOTAL"})
+    assert (answer["Count"], answer["LastEvaluatedKey"]["s"]) == (4, {"S": "4"})
+    assert answer["ConsumedCapacity"]["CapacityUnits"] == 177.0
+    # One byte more in the third, and the fourth is another page's.
+    pairs.call(
+        "UpdateItem",
+        {
+            "TableName": "pairs",
+            "Key": {"p": {"S": "p"}, "s": {"S": "3"}},
+            "UpdateExpression": "SET c = :c",
+            "ExpressionAttributeValues": {":c": {"NULL": True}},
+        },
+    )
+    answer = pairs.call(operation, {**given, "Select": "COUNT"})
+    assert (answer["Count"], answer["LastEvaluatedKey"]["s"]) == (3, {"S": "3"})
+    start = answer["LastEvaluatedKey"]
+    answer = pairs.call(operation, {**given, "Select": "COUNT", "ExclusiveStartKey": start})
+    assert answer == {"Count": 2, "ScannedCount": 2}
+
+
+# Paths into keys
+
+
+@pytest.mark.parametrize("path", ["p.x", "p[0]", "s.x", "g[1]"])
+@pytest.mark.parametrize("operation", ["GetItem", "BatchGetItem", "TransactGetItems", "Query", "Scan"])
+def test_no_projection_leads_into_a_key_attribute(pairs, operation, path):
+    told = SCALARS.format(("IndexKey: " if path[0] == "g" else "Key: ") + path[0])
+    key, asked = {"p": {"S": "p"}, "s": {"S": "s"}}, {"ProjectionExpression": path}
+    match operation:
+        case "GetItem":
+            given = {"TableName": "pairs", "Key": key, **asked}
+        case "BatchGetItem":
+            given = {"RequestItems": {"pairs": {"Keys": [key], **asked}}}
+        case "TransactGetItems":
+            given = {"TransactItems": [{"Get": {"TableName": "pairs", "Key": key, **asked}}]}
+        case "Query":
+            given = {"TableName": "pairs", **query(), **asked}
+        case _:
+            given = {"TableName": "pairs", **asked}
+    assert pairs.error(operation, given) == ("ValidationException", told)
+
+
+def test_no_filter_leads_into_a_key_attribute(pairs):
+    assert refused(pairs, "Scan", FilterExpression="attribute_exists(p.x)") == SCALARS.format("Key: p")
+    assert refused(pairs, "Scan", FilterExpression="attribute_exists(g[0])") == SCALARS.format("IndexKey: g")
+    told = SCALARS.format("IndexKey: g")
+    assert refused(pairs, "Query", **query(FilterExpression="attribute_exists(g[0])")) == told
+
+
+# The order of the clauses
+
+
+def test_all_expressions_are_read_before_the_key_condition_is_judged(pairs):
+    key_condition = {
+        "KeyConditionExpression": "attribute_type(p, :p)",
+        "ExpressionAttributeValues": {":p": {"S": "N"}},
+    }
+    empty = "Invalid {}: The expression can not be empty;"
+    both = {"FilterExpression": "", "ProjectionExpression": ""}
+    assert refused(pairs, "Query", **key_condition, **both) == empty.format("FilterExpression")
+    both["FilterExpression"] = "x > y"
+    assert refused(pairs, "Query", **key_condition, **both) == empty.format("ProjectionExpression")
+    both["ProjectionExpression"] = "x"
+    told = "Invalid operator used in KeyConditionExpression: attribute_type"
+    assert refused(pairs, "Query", **key_condition, **both) == told
+
+
+def test_a_filter_on_keys_comes_before_select_and_paths_into_keys_after_it(pairs):
+    given = {
+        "IndexName": "on-g",
+        "Select": "ALL_ATTRIBUTES",
+        "KeyConditionExpression": "g = :g",
+        "ExpressionAttributeValues": {":g": {"S": "g"}},
+    }
+    told = "Filter Expression can only contain non-primary key attributes: Primary key attribute: g"
+    assert refused(pairs, "Query", **given, FilterExpression="attribute_exists(g)") == told
+    told = "because its projection type is not ALL"
+    assert told in refused(pairs, "Query", **given, FilterExpression="attribute_exists(p.x)")
