@@ -32,7 +32,9 @@ def test_rows_are_in_order():
     assert coverage.out_of_order(read_coverage()) == []
 
 
-@pytest.mark.parametrize("seed", ["azure-table-may-2009", "dynamodb-data-model", "dynamodb-working-with-items"])
+@pytest.mark.parametrize(
+    "seed", ["azure-table-may-2009", "dynamodb-data-model", "dynamodb-working-with-items"]
+)
 def test_a_seed_that_is_done_has_rows(seed):
     assert any(row.seed == seed for row in read_coverage())
 

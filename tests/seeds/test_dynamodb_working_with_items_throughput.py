@@ -58,9 +58,15 @@ def test_a_batch_of_which_nothing_is_done_fails(limited):
 
 def test_a_local_index_uses_up_the_throughput_of_its_table(limited):
     """A query of the index leaves nothing for the table."""
-    table = limited.create("Id:S", "Sort:S", indexes=[Index("by-place", "Id:S", "Place:S", local=True)], units=(1, 1))
+    table = limited.create(
+        "Id:S", "Sort:S", indexes=[Index("by-place", "Id:S", "Place:S", local=True)], units=(1, 1)
+    )
     table.put_item(Item={"Id": "a", "Sort": "a", "Place": "x", "text": LARGE})
-    query = {"IndexName": "by-place", "KeyConditionExpression": "Id = :i", "ExpressionAttributeValues": {":i": "a"}}
+    query = {
+        "IndexName": "by-place",
+        "KeyConditionExpression": "Id = :i",
+        "ExpressionAttributeValues": {":i": "a"},
+    }
     assert table.query(**query, ConsistentRead=True)["Count"] == 1
     with refused(EXCEEDED, "provisioned throughput for the table was exceeded"):
         table.get_item(Key={"Id": "a", "Sort": "a"})
