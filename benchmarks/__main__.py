@@ -17,15 +17,19 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import dynamodb, machine, plot, report
-from benchmarks.contestants import CONTESTANTS, DYNAMODB, Place
+from benchmarks import azuretable, dynamodb, machine, plot, report, tablestore
+from benchmarks.contestants import AZURE, CONTESTANTS, DYNAMODB, TABLESTORE, Place
 from benchmarks.generator import Generator, is_compiled
 from benchmarks.installing import Absent
 from benchmarks.processes import StartFailed
 from benchmarks.rounds import Plan, Player, play_all
 from benchmarks.workloads import Workload
 
-WORKLOADS: dict[str, Sequence[Workload]] = {DYNAMODB: dynamodb.WORKLOADS}
+WORKLOADS: dict[str, Sequence[Workload]] = {
+    DYNAMODB: dynamodb.WORKLOADS,
+    AZURE: azuretable.WORKLOADS,
+    TABLESTORE: tablestore.WORKLOADS,
+}
 
 
 def main(arguments: Sequence[str]) -> int:

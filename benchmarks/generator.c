@@ -177,10 +177,28 @@ static int is_complete(struct connection *self, int ended) {
     return 0;
 }
 
+/* The chunks put together, in place: samples are bodies. */
+static void join_chunks(struct connection *self) {
+    size_t to = self->body_at;
+    for (size_t at = self->body_at;;) {
+        char *data;
+        size_t size = strtoull(self->answer + at, &data, 16);
+        data = strstr(data, "\r\n") + 2;
+        if (!size) break;
+        memmove(self->answer + to, data, size);
+        to += size;
+        at = data - self->answer + size + 2;
+    }
+    self->filled = to;
+}
+
 static void note(struct connection *self) {
     struct record made = {self->number, (uint32_t)((now() - self->began) * 1e6), (uint32_t)self->status, 0};
     if (self->status != expected_status) unexpected++;
-    if (self->status != expected_status || self->number % sample_every == 0) made.sampled = self->filled - self->body_at;
+    if (self->status != expected_status || self->number % sample_every == 0) {
+        if (self->length == -1) join_chunks(self);
+        made.sampled = self->filled - self->body_at;
+    }
     fwrite(&made, sizeof made, 1, results);
     fwrite(self->answer + self->body_at, 1, made.sampled, results);
     completed++;
