@@ -88,6 +88,7 @@ def open_store(settings: Settings, database: Database) -> Opened:
     options = EngineOptions(
         control_plane_delay_ms=round(settings.control_plane_delay * 1000),
         sweep_period_s=settings.sweep_period,
+        stream_shards=settings.stream_shards,
     )
     return Opened(store, Engine(store, options), Vault(store, lambda: find_key(settings)))
 

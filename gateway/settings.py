@@ -103,6 +103,10 @@ class Settings:
     control_plane_delay: float = setting(0.0, "Seconds that tables stay CREATING, UPDATING and DELETING.")
     table_deletion_delay: float = setting(0.0, "Azure: seconds for which a deleted table's name is not free.")
     sweep_period: float = setting(60.0, "Seconds between two sweeps for expired rows.")
+    tablestore_tables: int = setting(
+        64, "Table Store: most tables that its clients can make in an instance; 0: any number."
+    )
+    stream_shards: int = setting(1, "Shards that a new change stream has.")
     azure_default_version: str = setting("2019-02-02", "Azure: x-ms-version of requests that name none.")
     url_segment_limit: int = setting(
         0, "Azure: longest URL path segment in characters (260 in 2009); 0: none."

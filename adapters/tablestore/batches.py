@@ -32,7 +32,7 @@ from adapters.tablestore.rows import (
 from adapters.tablestore.transactions import get, write_groups
 from adapters.tablestore.values import key_value_shown
 from gateway.model.commands import Command, Exchange, Outcome, WriteGroup
-from gateway.model.errors import GatewayError, GroupRefused
+from gateway.model.errors import GatewayError, GroupRefused, TableMissing
 from gateway.model.tables import Table
 
 _ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperationConflict"})
@@ -152,7 +152,12 @@ def bulk_import(call: Call) -> Exchange:
     )
     checked = [_checked(row) for row in message.rows]
     _check_size(checked)
-    table = yield from find_written(call, message.table_name)
+    try:
+        table = yield from find_written(call, message.table_name)
+    except TableMissing as error:
+        # Each row's own error here, and not in BatchWriteRow (aliyun-tablestore-java-sdk, TestBulkImportFunction).
+        failed = messages.RowInBulkImportResponse(is_ok=False, error=of(error).as_message())
+        return messages.BulkImportResponse(table_name=message.table_name, rows=[failed] * len(checked))
     unconditional = messages.RowInBatchWriteRowRequest(
         type=messages.PUT, row_change=b"", condition=messages.Condition(row_existence=messages.IGNORE)
     )

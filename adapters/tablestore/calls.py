@@ -103,9 +103,11 @@ def _find_index(call: Call, name: str) -> Exchange:
 def check_names(call: Call) -> Exchange:
     """Raises ServiceError if the request names a table that neither is nor could be: before anything else about the request
     is judged. Tables that other dialects made may have names that could not be given here."""
-    if "table_name" in call.message.DESCRIPTOR.fields_by_name:
-        name = call.message.table_name
-        if not is_name(name) and (name or call.message.HasField("table_name")):
+    fields = call.message.DESCRIPTOR.fields_by_name
+    named = call.message.tables if "tables" in fields else [call.message] if "table_name" in fields else []
+    for part in named:
+        name = part.table_name
+        if not is_name(name) and (name or part.HasField("table_name")):
             try:
                 yield from find_target(call, name)
             except TableMissing:

@@ -70,10 +70,15 @@ def _stored(column: KeyColumn, value: Datum | None) -> Datum:
 
 def check_values(cells: Sequence[WireCell], may_draw: bool) -> None:
     """Raises ServiceError for what is wrong with a key whatever its table."""
-    if not 1 <= len(cells) <= limits.KEY_COLUMNS_MAX:
-        raise invalid(f"The number of primary key columns must be in range: [1, {limits.KEY_COLUMNS_MAX}].")
+    _check_count(cells)
     for cell in cells:
         check_value(cell, may_draw)
+
+
+def _check_count(cells: Sequence[WireCell]) -> None:
+    """An index's key may have more columns than a table's; what it lacks or has too many is seen against its own."""
+    if not 1 <= len(cells) <= limits.KEY_COLUMNS_MAX:
+        raise invalid(f"The number of primary key columns must be in range: [1, {limits.KEY_COLUMNS_MAX}].")
 
 
 def check_value(cell: WireCell, may_draw: bool) -> None:
@@ -136,6 +141,8 @@ def bound_of(target: Target, data: bytes) -> tuple[Position, tuple[Datum, ...]]:
     virtual bound does not matter.
     """
     cells = decode(data).key
+    if target.index is None:
+        _check_count(cells)
     for cell in cells:
         if not isinstance(cell.value, Bound):
             check_value(cell, may_draw=False)

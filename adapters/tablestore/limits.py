@@ -25,7 +25,6 @@ RANGE_SECONDS = (
 )
 
 # Tables
-TABLES_MAX = 64
 INDEXES_MAX = 5
 PARTITIONS_MAX = 10  # asked for at creation
 PARTITION_BOUND_MAX_BYTES = 64

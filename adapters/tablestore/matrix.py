@@ -4,6 +4,7 @@
     name    = length:int16 bytes
     row     = 02 value*          a value for each name, `06` where the row has none
     options = 0A 01 (every key column is there)  03 row_count:int32
+    crc     = over everything before it
 
 Only the newest version of a cell is shown. Source: protocols/table-store.md section 3.6.
 """
@@ -37,7 +38,8 @@ def encode(key_names: Sequence[str], names: Sequence[str], rows: Sequence[Mappin
             b"\x0a\x01\x03" + struct.pack("<i", len(rows)),
         )
     )
-    return body + b"\x01" + bytes((crc8(body),))
+    body += b"\x01"
+    return body + bytes((crc8(body),))
 
 
 def _row(columns: Sequence[str], row: Mapping[str, Value]) -> bytes:

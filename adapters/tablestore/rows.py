@@ -52,6 +52,7 @@ def get_row(call: Call) -> Exchange:
 def read_row(call: Call, target: Target, wire: WireRow, transaction: str) -> Exchange:
     """The row with a key, of a table or of an index."""
     if target.index is None:
+        keys.check_values(wire.key, may_draw=False)
         key = keys.key_of(target.table, wire.key)
         return (yield from one(get(target.table, key.position, transaction)))
     page = yield from one(keys.index_get(target, wire.key))

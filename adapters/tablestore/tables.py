@@ -51,6 +51,7 @@ def create_table(call: Call) -> Exchange:
         rules = dataclasses.replace(rules, stream=options.stream_rule(None, message.stream_spec, call.now_ms))
     indexes = [new_index(schema, kept, rules, index) for index in message.index_metas]
     _check_index_names(meta.table_name, [index.name for index in indexes])
+    yield from _check_quota(call)
     yield from check_name_is_free(call, [meta.table_name, *(index.name for index in indexes)])
     yield from one(
         CreateTable(
@@ -64,6 +65,15 @@ def create_table(call: Call) -> Exchange:
         )
     )
     return messages.CreateTableResponse()
+
+
+def _check_quota(call: Call) -> Exchange:
+    """Raises ServiceError when the instance has all the tables of Table Store's that it may have."""
+    quota = call.house.settings.tablestore_tables
+    if quota:
+        tables = yield from one(ListTables(call.caller.namespace))
+        if sum(DIALECT in table.properties for table in tables) >= quota:
+            raise ServiceError("OTSQuotaExhausted", f"Number of tables exceeds the quota:{quota}.")
 
 
 def _check_index_names(table_name: str, names: Sequence[str]) -> None:

@@ -237,7 +237,7 @@ def unpacked(data: bytes) -> tuple[list[str], list[list[Any]]]:
     assert data[at : at + 3] == b"\x0a\x01\x03"
     assert struct.unpack_from("<i", data, at + 3) == (len(lines),)
     assert data[at + 7 : at + 8] == b"\x01"
-    assert data[at + 8 :] == bytes((crc8(data[: at + 7]),))
+    assert data[at + 8 :] == bytes((crc8(data[: at + 8]),))
     return names, lines
 
 

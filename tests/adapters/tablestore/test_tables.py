@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -358,3 +359,21 @@ def test_a_table_of_another_dialect_is_shown(service: Service) -> None:
     with pytest.raises(Refused) as refused:
         service.put({"user-id": "x", "at": "no number"}, {"a": 1}, table="my.table-1")
     assert refused.value.code == "OTSInvalidPK"
+
+
+def test_number_of_tables(service: Service) -> None:
+    """Those that Table Store made; 0 in the setting: any number."""
+    service.house.engine.run(
+        [CreateTable("dynamodb", "shared", "other", KeySchema((KeyColumn("p", Kind.TEXT),)))]
+    )
+    quota = service.house.settings.tablestore_tables
+    for number in range(quota):
+        make(service, [column("pk")], f"t{number}")
+    with pytest.raises(Refused) as told:
+        make(service, [column("pk")], "more")
+    assert (told.value.status, told.value.code) == (403, "OTSQuotaExhausted")
+    assert told.value.message == f"Number of tables exceeds the quota:{quota}."
+    free = dataclasses.replace(
+        service.house, settings=dataclasses.replace(service.house.settings, tablestore_tables=0)
+    )
+    make(Service(free, service.clock), [column("pk")], "more")
