@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import azuretable, dynamodb, machine, plot, report, tablestore
+from benchmarks import azuretable, databases, dynamodb, machine, plot, report, tablestore
 from benchmarks.contestants import AZURE, CONTESTANTS, DYNAMODB, TABLESTORE, Place
 from benchmarks.generator import Generator, is_compiled
 from benchmarks.installing import Absent
@@ -61,7 +61,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="make bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    names = [each.name for each in CONTESTANTS]
+    names = [*(each.name for each in CONTESTANTS), *databases.PLAYERS]
     parser.add_argument("--dialects", type=_names, default=list(WORKLOADS), help=f"of {', '.join(WORKLOADS)}")
     parser.add_argument("--contestants", type=_names, default=names, help=f"of {', '.join(names)}")
     workloads = sorted({each.name for known in WORKLOADS.values() for each in known})
@@ -132,6 +132,9 @@ def _measure(dialect: str, options: argparse.Namespace, generator: Generator, pl
                 except (Absent, StartFailed) as reason:
                     notes.append(f"Without {each.title}: {reason}")
                     print(notes[-1], file=sys.stderr)
+        for name, make in databases.PLAYERS.items():
+            if name in options.contestants and dialect == DYNAMODB:
+                players.append(make(Place(place.cores, place.folder / dialect / name)))
         if players and workloads:
             plan = Plan(options.rounds, tuple(options.connections), options.seconds)
             play_all(generator, players, workloads, plan)
