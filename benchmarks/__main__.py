@@ -17,12 +17,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import azuretable, dynamodb, machine, plot, report, tablestore
+from benchmarks import azuretable, databases, dynamodb, machine, plot, report, tablestore
 from benchmarks.contestants import AZURE, CONTESTANTS, DYNAMODB, TABLESTORE, Place
 from benchmarks.generator import Generator, is_compiled
 from benchmarks.installing import Absent
 from benchmarks.processes import StartFailed
 from benchmarks.rounds import Plan, Player, play_all
+from benchmarks.single import SINGLE, Bench
 from benchmarks.workloads import Workload
 
 WORKLOADS: dict[str, Sequence[Workload]] = {
@@ -49,6 +50,7 @@ def main(arguments: Sequence[str]) -> int:
         print(header, flush=True)
         if not options.dry:
             report.write("machine", header)
+        _measure_ours(options, Bench(generator, Place(cores.server, folder / "single")))
         for dialect in options.dialects:
             _measure(dialect, options, generator, Place(cores.server, folder))
     finally:
@@ -61,11 +63,14 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="make bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    names = [each.name for each in CONTESTANTS]
+    names = [*(each.name for each in CONTESTANTS), *databases.PLAYERS]
     parser.add_argument("--dialects", type=_names, default=list(WORKLOADS), help=f"of {', '.join(WORKLOADS)}")
     parser.add_argument("--contestants", type=_names, default=names, help=f"of {', '.join(names)}")
     workloads = sorted({each.name for known in WORKLOADS.values() for each in known})
     parser.add_argument("--workloads", type=_names, default=workloads, help=f"of {', '.join(workloads)}")
+    parser.add_argument(
+        "--single", type=_names, default=list(SINGLE), help=f"of {', '.join(SINGLE)}, or none"
+    )
     parser.add_argument("--connections", type=_numbers, default=[1, 16, 64], help="numbers, default 1,16,64")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.7, help="about how long a slice lasts")
@@ -78,7 +83,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     options = parser.parse_args(arguments)
     if options.quick:
-        quick = {"connections": [16], "rounds": 3, "seconds": 0.3, "dry": True}
+        quick = {"connections": [16], "rounds": 3, "seconds": 0.3, "dry": True, "single": []}
         quick["contestants"] = [
             name for name in options.contestants if name in ("tablegate-full", "dynalite", "azurite")
         ]
@@ -87,6 +92,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
         (options.contestants, names),
         (options.workloads, workloads),
         (options.dialects, list(WORKLOADS)),
+        (options.single, list(SINGLE)),
     ):
         unknown = set(given) - set(known)
         if unknown:
@@ -95,7 +101,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _names(text: str) -> list[str]:
-    return text.split(",")
+    return [] if text == "none" else text.split(",")
 
 
 def _numbers(text: str) -> list[int]:
@@ -118,6 +124,17 @@ def _list(cores: frozenset[int]) -> str:
     return ", ".join(map(str, sorted(cores)))
 
 
+def _measure_ours(options: argparse.Namespace, bench: Bench) -> None:
+    """What needs no comparison."""
+    lines = []
+    for name in options.single:
+        lines.append(f"- {SINGLE[name](bench)}")
+        print(lines[-1], flush=True)
+        shutil.rmtree(bench.place.folder, ignore_errors=True)
+    if lines and not options.dry:
+        report.write("single", "\n".join(lines))
+
+
 def _measure(dialect: str, options: argparse.Namespace, generator: Generator, place: Place) -> None:
     """One dialect: start everybody, play, stop, report."""
     workloads = [each for each in WORKLOADS[dialect] if each.name in options.workloads]
@@ -132,6 +149,9 @@ def _measure(dialect: str, options: argparse.Namespace, generator: Generator, pl
                 except (Absent, StartFailed) as reason:
                     notes.append(f"Without {each.title}: {reason}")
                     print(notes[-1], file=sys.stderr)
+        for name, make in databases.PLAYERS.items():
+            if name in options.contestants and dialect == DYNAMODB:
+                players.append(make(Place(place.cores, place.folder / dialect / name)))
         if players and workloads:
             plan = Plan(options.rounds, tuple(options.connections), options.seconds)
             play_all(generator, players, workloads, plan)

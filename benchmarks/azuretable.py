@@ -117,6 +117,16 @@ WORKLOADS = (
     Workload("insert", "Insert Entity", _insert, _empty("Insert"), lambda body: not body, 204),
     Workload("get", "get an entity", _get, _prepare_read, _has_entity, pool=1000),
     Workload("batch", "batch of 100 inserts", _batch, _empty("Batch"), _wrote_all, 202, rows=_BATCH),
-    Workload("query", "query of 1,000", _query, _prepare_read, partial(_has, _QUERIED), pool=1, rows=_QUERIED),
-    Workload("filter", "filtered query, 0.1 % of 1,000", _filter, _prepare_read, partial(_has, 1), pool=100, rows=_QUERIED),
+    Workload(
+        "query", "query of 1,000", _query, _prepare_read, partial(_has, _QUERIED), pool=1, rows=_QUERIED
+    ),
+    Workload(
+        "filter",
+        "filtered query, 0.1 % of 1,000",
+        _filter,
+        _prepare_read,
+        partial(_has, 1),
+        pool=100,
+        rows=_QUERIED,
+    ),
 )

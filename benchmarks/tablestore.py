@@ -65,10 +65,13 @@ def _prepare_read(client: Client) -> None:
 
 def _writes(port: int, table: str, rows: list[bytes]) -> bytes:
     changes = [
-        messages.RowInBatchWriteRowRequest(type=messages.PUT, row_change=row, condition=_ignore()) for row in rows
+        messages.RowInBatchWriteRowRequest(type=messages.PUT, row_change=row, condition=_ignore())
+        for row in rows
     ]
     of_table = messages.TableInBatchWriteRowRequest(table_name=table, rows=changes)
-    return tablestore(port, "BatchWriteRow", messages.BatchWriteRowRequest(tables=[of_table]).SerializeToString())
+    return tablestore(
+        port, "BatchWriteRow", messages.BatchWriteRowRequest(tables=[of_table]).SerializeToString()
+    )
 
 
 def _ignore() -> Any:

@@ -1,0 +1,98 @@
+"""A process that does nothing but SQLite: the gateway's own statements for one row, on its own schema and pragmas.
+
+It reads lines `put COUNT` or `get COUNT` and answers each with the latencies in microseconds, as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from gateway.store.databases import open_database
+from gateway.store.migrating import migrate
+
+_ROWS = 10_000
+_PUT = (
+    "INSERT INTO rows (table_id, partition, sort, slot, modified_at, expires_at_ms, size_bytes, kinds, body, full_key)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET modified_at = excluded.modified_at,"
+    " expires_at_ms = excluded.expires_at_ms, size_bytes = excluded.size_bytes, kinds = excluded.kinds,"
+    " body = excluded.body, full_key = excluded.full_key"
+)
+_GET = (
+    "SELECT partition, sort, modified_at, expires_at_ms, size_bytes, kinds, full_key, body FROM rows"
+    " WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
+)
+
+
+class Worker:
+    """The other end: starts the process and asks it."""
+
+    def __init__(self, command: Sequence[str], cores: frozenset[int]) -> None:
+        root = str(Path(__file__).parent.parent)
+        self._popen = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": root},
+        )
+        self.pid = self._popen.pid
+        os.sched_setaffinity(self.pid, cores)
+
+    def ask(self, what: str, count: int) -> list[int]:
+        """Latencies in microseconds."""
+        assert self._popen.stdin is not None
+        assert self._popen.stdout is not None
+        self._popen.stdin.write(f"{what} {count}\n")
+        self._popen.stdin.flush()
+        latencies: list[int] = json.loads(self._popen.stdout.readline())
+        return latencies
+
+    def stop(self) -> None:
+        """Close its input: it ends."""
+        self._popen.communicate()
+
+
+def serve(path: str, synchronous: str) -> None:
+    """Answer lines until there are no more."""
+    database = open_database(f"sqlite:///{path}", synchronous)
+    migrate(database)
+    connection: sqlite3.Connection = database.engine.raw_connection().driver_connection  # type: ignore[assignment]
+    body = b"x" * 1100
+    connection.execute("BEGIN IMMEDIATE")
+    for number in range(_ROWS):
+        connection.execute(_PUT, _columns(number, 0, body))
+    connection.execute("COMMIT")
+    done = 1  # SQLite writes nothing where a row is replaced by just what it is
+    for line in sys.stdin:
+        what, count = line.split()
+        latencies = []
+        for number in range(done, done + int(count)):
+            key = number * 7919 % _ROWS
+            began = time.perf_counter()
+            if what == "put":
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(_PUT, _columns(key, number, body))
+                connection.execute("COMMIT")
+            else:
+                assert connection.execute(_GET, _columns(key, 0, body)[:4]).fetchall()
+            latencies.append(int((time.perf_counter() - began) * 1e6))
+        done += int(count)
+        print(json.dumps(latencies), flush=True)
+
+
+def _columns(number: int, modified_at: int, body: bytes) -> tuple[object, ...]:
+    key = struct.pack(">q", number)
+    return 1, key, key, number % 256, modified_at, None, 925, None, body, None
+
+
+if __name__ == "__main__":
+    serve(*sys.argv[1:])

@@ -1,0 +1,223 @@
+"""Figures of this server alone: its start, its memory, and how it holds up as data, writers and hot spots grow.
+
+Each returns a line or two of Markdown that say what was measured and what came out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import dynamodb, machine
+from benchmarks.contestants import Place, start_ours
+from benchmarks.generator import Aim, Generator, Slice
+from benchmarks.processes import Process, Tree
+from benchmarks.signing import Client
+from benchmarks.signing import dynamodb as sign
+from gateway.app import connect, open_store
+from gateway.model.commands import WriteGroup
+from gateway.model.keys import Key
+from gateway.model.rows import Contents
+from gateway.model.tables import Table
+from gateway.model.values import Kind, Value
+from gateway.model.writes import Replace, Write
+from gateway.settings import load
+
+_IDLE_S = 10
+_STARTS = 5
+_PUTS, _PUTS_PER_SLICE = 100_000, 10_000
+_FEW_ROWS, _MANY_ROWS = 10_000, 1_000_000
+_WRITERS, _WRITER_PUTS = 32, 4_000
+_ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What every measurement here needs."""
+
+    generator: Generator
+    place: Place
+
+    def fresh(self, name: str) -> Place:
+        """An empty folder."""
+        folder = self.place.folder / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return Place(self.place.cores, folder)
+
+
+# Start and memory
+
+
+def start(bench: Bench) -> str:
+    """From the start of the process to the first answer of a request, and the CPU time that this took."""
+    lines: list[str] = []
+    cpu: list[float] = []
+    for what in ("an empty folder", "an existing file"):
+        times = []
+        place = bench.fresh("start")
+        for _ in range(_STARTS):
+            if what == "an empty folder":
+                place = bench.fresh("start")
+            began = time.perf_counter()
+            port, process = start_ours(place)
+            client = Client(port)
+            dynamodb.call(client, "ListTables", {})
+            times.append(time.perf_counter() - began)
+            cpu.append(Tree([process.pid]).cpu_seconds())
+            client.close()
+            process.stop()
+        lines.append(f"{what} {statistics.median(times):.2f} s ({min(times):.2f} to {max(times):.2f})")
+    return f"First answer after the start, median of {_STARTS}: {'; '.join(lines)}; CPU {statistics.median(cpu):.2f} s."
+
+
+def memory(bench: Bench) -> str:
+    """Memory of a server that has nothing to do."""
+    _, process = start_ours(bench.fresh("memory"))
+    time.sleep(_IDLE_S)
+    resident, proportional = Tree([process.pid]).memory_mb()
+    process.stop()
+    return f"Memory after {_IDLE_S} s idle: PSS {proportional:.0f} MB, RSS {resident:.0f} MB."
+
+
+# Growth
+
+
+def growth(bench: Bench) -> str:
+    """100,000 puts of 1 KB: the rate and cost of the last tenth against the first."""
+    port, process = start_ours(bench.fresh("growth"))
+    dynamodb.make_table(Client(port), "Put")
+    request = dynamodb.put("Put", dynamodb.spread)
+    slices: list[tuple[float, float]] = []
+    for start_at in range(0, _PUTS, _PUTS_PER_SLICE):
+        requests = [request(port, number) for number in range(start_at, start_at + _PUTS_PER_SLICE)]
+        slices.append(_measured(bench, process, requests, port, 16)[:2])
+    process.stop()
+    (first_rate, first_cpu), (last_rate, last_cpu) = slices[0], slices[-1]
+    return (
+        f"{_PUTS:,} puts of 1 KB, 16 connections: the last {_PUTS_PER_SLICE:,} at {last_rate / first_rate:.2f} of the "
+        f"rate of the first ({last_rate:,.0f} against {first_rate:,.0f}/s; CPU {last_cpu:.0f} against {first_cpu:.0f} us)."
+    )
+
+
+def size(bench: Bench) -> str:
+    """Point reads in a table of a million rows against one of ten thousand, in turns."""
+    servers = []
+    for rows in (_FEW_ROWS, _MANY_ROWS):
+        place = bench.fresh(f"size-{rows}")
+        _fill(place.folder, rows)
+        servers.append((rows, *start_ours(place)))
+    taken: dict[int, list[tuple[float, float]]] = {_FEW_ROWS: [], _MANY_ROWS: []}
+    chosen = random.Random(1)
+    for _ in range(_ROUNDS):
+        for rows, port, process in servers:
+            keys = [chosen.randrange(rows) for _ in range(3_000)]
+            requests = [_get(port, number) for number in keys]
+            taken[rows].append(_measured(bench, process, requests, port, 16)[:2])
+    for _, _, process in servers:
+        process.stop()
+    few, many = (
+        tuple(statistics.median(each[at] for each in taken[rows]) for at in (0, 1))
+        for rows in (_FEW_ROWS, _MANY_ROWS)
+    )
+    return (
+        f"GetItem of random keys, 16 connections: with {_MANY_ROWS:,} rows {many[0] / few[0]:.2f} of the rate with "
+        f"{_FEW_ROWS:,} ({many[0]:,.0f} against {few[0]:,.0f}/s; CPU {many[1]:.0f} against {few[1]:.0f} us)."
+    )
+
+
+def _get(port: int, number: int) -> bytes:
+    body = {"TableName": "Big", "Key": dynamodb.key(dynamodb.spread(number), number)}
+    return sign(port, "GetItem", json.dumps(body).encode())
+
+
+def _fill(folder: Path, rows: int) -> None:
+    """A table with so many rows, through the engine: over the wire it would take minutes."""
+    url = f"sqlite:///{folder / 'bench.sqlite'}"
+    port, process = start_ours(Place(frozenset(os.sched_getaffinity(0)), folder))
+    dynamodb.make_table(Client(port), "Big")
+    process.stop()
+    settings = load({"database": url, "synchronous": "normal"}, {})
+    opened = open_store(settings, connect(settings))
+    with opened.store.read() as session:
+        [table] = opened.store.catalog.all(session)
+    for first in range(0, rows, 2_000):
+        groups = [WriteGroup((_write(table, number),)) for number in range(first, min(rows, first + 2_000))]
+        opened.engine.run(list(groups))
+    opened.close()
+
+
+def _write(table: Table, number: int) -> Write:
+    item = dynamodb.item(dynamodb.spread(number), number)
+    values = tuple(Value(Kind.TEXT, item[name]["S"]) for name in ("pk", "sk"))
+    contents = Contents(json.dumps(item, separators=(",", ":")).encode(), None, dynamodb.ITEM_BYTES)
+    return Write(table, Key(values, table.key_schema.position(values)), Replace(contents), wants_old=False)
+
+
+# Writers and hot spots
+
+
+def writers(bench: Bench) -> str:
+    """The worst latency of any of 32 writers, beside the fsync of the same moment."""
+    port, process = start_ours(bench.fresh("writers"))
+    dynamodb.make_table(Client(port), "Put")
+    request = dynamodb.put("Put", dynamodb.spread)
+    requests = [request(port, number) for number in range(_WRITER_PUTS)]
+    *_, taken = _measured(bench, process, requests, port, _WRITERS)
+    process.stop()
+    fsync = machine.measure_fsync(bench.place.folder)
+    ordered = sorted(taken.latencies_us)
+    return (
+        f"{_WRITERS} writers on SQLite FULL, {taken.completed:,} puts: worst latency {ordered[-1] / 1000:.0f} ms, p99 "
+        f"{ordered[int(len(ordered) * 0.99)] / 1000:.0f} ms; fsync p99 at that time {fsync.p99_ms:.1f} ms."
+    )
+
+
+def partition(bench: Bench) -> str:
+    """All writes on one partition against spread ones, in turns."""
+    port, process = start_ours(bench.fresh("partition"))
+    requests: dict[str, Callable[[int, int], bytes]] = {}
+    for name, choose in (("Spread", dynamodb.spread), ("One", dynamodb.one_partition)):
+        dynamodb.make_table(Client(port), name)
+        requests[name] = dynamodb.put(name, choose)
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in requests}
+    for number in range(_ROUNDS):
+        for name, request in requests.items():
+            made = [request(port, each) for each in range(number * 2_000, number * 2_000 + 2_000)]
+            taken[name].append(_measured(bench, process, made, port, 16)[:2])
+    process.stop()
+    rates = {name: statistics.median(rate for rate, _ in each) for name, each in taken.items()}
+    cpu = {name: statistics.median(cost for _, cost in each) for name, each in taken.items()}
+    return (
+        f"All puts on one partition, 16 connections: {rates['One'] / rates['Spread']:.2f} of the rate of spread ones "
+        f"({rates['One']:,.0f} against {rates['Spread']:,.0f}/s; CPU {cpu['One']:.0f} against {cpu['Spread']:.0f} us)."
+    )
+
+
+def _measured(
+    bench: Bench, process: Process, requests: list[bytes], port: int, connections: int
+) -> tuple[float, float, Slice]:
+    """(requests a second, microseconds of CPU for each, everything)."""
+    tree = Tree([process.pid])
+    before = tree.cpu_seconds()
+    taken = bench.generator.run(requests, Aim(port, connections, seconds=300))
+    assert not taken.unexpected, taken.refusals[:1]
+    cost = (tree.cpu_seconds() - before) / taken.completed * 1e6
+    return taken.completed / taken.seconds, cost, taken
+
+
+SINGLE: dict[str, Callable[[Bench], str]] = {
+    "start": start,
+    "memory": memory,
+    "writers": writers,
+    "partition": partition,
+    "growth": growth,
+    "size": size,
+}
