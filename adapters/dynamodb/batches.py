@@ -41,7 +41,7 @@ def batch_get_item(call: Call) -> Exchange:
     unprocessed: dict[str, dict[str, Any]] = {}
     read: list[tuple[str, Row | None, bool]] = []
     room = limits.RESPONSE_BYTES
-    for (name, at), row in zip(owners, rows, strict=True):
+    for (name, at), get, row in zip(owners, gets, rows, strict=True):
         if _is_passing(row) or (isinstance(row, Row) and row.size_bytes > room):
             request = requests[name]
             options = {option: value for option, value in request.items() if option != "Keys"}
@@ -52,7 +52,7 @@ def batch_get_item(call: Call) -> Exchange:
         read.append((name, row, bool(requests[name].get("ConsistentRead"))))
         if row is not None:
             room -= row.size_bytes
-            responses[name].append(orjson.Fragment(clauses[name].cut(row)))
+            responses[name].append(orjson.Fragment(clauses[name].cut(get.table, row)))
     refusals = [row for row in rows if _is_passing(row)]
     if refusals and not read:
         raise refusals[0]

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import legacy
+from adapters.dynamodb import composites, legacy
 from adapters.dynamodb.calls import Call
 from adapters.dynamodb.conditions import parse_condition, refuse_filter_on_keys
 from adapters.dynamodb.expressions import FILTER, refuse_paths_into_keys
@@ -34,7 +34,7 @@ from adapters.dynamodb.update_expressions import (
     parse_update,
     refuse_key_updates,
 )
-from adapters.dynamodb.values import render_row, render_values, view
+from adapters.dynamodb.values import render_values
 from gateway.model.keys import KeySchema
 from gateway.model.predicates import ALWAYS, Path, Predicate, paths_of
 from gateway.model.ranges import KeyRange
@@ -87,6 +87,10 @@ class ReadClauses:
         """The keys that a Query asks for; `look`: see key_conditions.py."""
         return key_range(self._key_tests or (), schema, self._style, look)
 
+    def composite_range(self, schema: KeySchema) -> tuple[KeyRange, Predicate]:
+        """The same, once it was checked, of a table with a composite key; and what is left to be judged of each row."""
+        return composites.bounds(schema, self._key_tests or ())
+
     def tests_sort_key(self, schema: KeySchema) -> bool:
         """Whether a Query has a condition on a sort key."""
         return len(self._key_tests or ()) > len(schema.partition)
@@ -101,17 +105,17 @@ class ReadClauses:
         if self._filter is not ALWAYS:
             _refuse_paths_into_keys(paths_of(self._filter), table)
 
-    def filter(self, key_names: tuple[str, ...]) -> Predicate:
+    def filter(self, table: Table, key_names: tuple[str, ...] = ()) -> Predicate:
         """The filter; of a Query it must not read these key attributes."""
         if self._filter is not ALWAYS and key_names:
             refuse_filter_on_keys(paths_of(self._filter), key_names, self._filter_name)
-        return self._filter
+        return composites.bound(table.key_schema, self._filter)
 
-    def cut(self, row: Row) -> bytes:
-        """What the answer shows of a row, as JSON."""
+    def cut(self, table: Table, row: Row) -> bytes:
+        """What the answer shows of a row of a table, as JSON."""
         if self.projection is None:
-            return render_row(row)
-        return orjson.dumps(render_values(project(_seen(row), self.projection)))
+            return composites.render(table.key_schema, row)
+        return orjson.dumps(render_values(project(composites.seen(table.key_schema, row), self.projection)))
 
 
 class WriteClauses:
@@ -140,12 +144,12 @@ class WriteClauses:
         """The condition."""
         if self._condition is not ALWAYS:
             _refuse_paths_into_keys(paths_of(self._condition), table)
-        return self._condition
+        return composites.bound(table.key_schema, self._condition)
 
     def actions(self, table: Table) -> tuple[Action, ...]:
         """The actions of an update; they must not write the table's key."""
         if self._actions:
-            refuse_key_updates(self._actions, table.key_schema.names)
+            refuse_key_updates(self._actions, _key_names(table))
             if table.indexes:
                 check_given_index_keys(table, given_values(self._actions))
             _refuse_paths_into_keys(operand_paths(self._actions), table)
@@ -167,8 +171,12 @@ def _projection(given: Input, placeholders: Placeholders) -> Projection | None:
 
 def _refuse_paths_into_keys(paths: Iterable[Path], table: Table) -> None:
     index_keys = [name for index in table.indexes for name in index.key_schema.names]
-    refuse_paths_into_keys(paths, table.key_schema.names, index_keys)
+    refuse_paths_into_keys(paths, _key_names(table), index_keys)
 
 
-def _seen(row: Row) -> Mapping[str, Any]:
-    return row.latest if row.contents.is_native else {name: view(value) for name, value in row.latest.items()}
+def _key_names(table: Table) -> tuple[str, ...]:
+    """The key attributes of a table: its columns, and the composite that some are shown as."""
+    names = table.key_schema.names
+    composite = composites.composite_name(table.key_schema)
+    return names if composite is None else (*names, composite)
+

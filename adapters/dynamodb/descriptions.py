@@ -1,7 +1,7 @@
 """A table as DescribeTable shows it: pure, from the descriptor, its statistics and who asks.
 
 Also of tables that other dialects made: integer keys look like N, and where a table has more than one sort column they are
-shown as one composite S attribute (docs/architecture.md, keys).
+shown as one composite S attribute (composites.py).
 Shapes: botocore 1.44.5 TableDescription; what is absent when, and in which order lists come: measured on the service by
 ack-api-quirks in October 2026 (findings 028, 033, 125, 134, 138).
 """
@@ -24,6 +24,7 @@ from adapters.dynamodb.properties import (
 )
 from adapters.dynamodb.resources import index_arn, stream_arn, table_arn
 from gateway.model.commands import TableStatistics
+from gateway.model.composites import name_of
 from gateway.model.keys import KeySchema
 from gateway.model.tables import Index, Projection, State, Table
 from gateway.model.values import Kind
@@ -54,7 +55,7 @@ def shown_table_keys(schema: KeySchema) -> tuple[ShownKey, ...]:
 def _shown_as_one(columns: tuple[Any, ...], role: str) -> ShownKey:
     if len(columns) == 1:
         return ShownKey(columns[0].name, KEY_TYPES[columns[0].kind], role)
-    return ShownKey("/".join(column.name for column in columns), "S", role)
+    return ShownKey(name_of(columns), "S", role)
 
 
 def shown_index_keys(schema: KeySchema) -> tuple[ShownKey, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adapters.dynamodb import billing, limits
+from adapters.dynamodb.composites import composite_name
 from adapters.dynamodb.descriptions import PROJECTIONS, shown_index_keys, shown_table_keys
 from adapters.dynamodb.errors import ServiceError, validation
 from gateway.model.commands import NewIndex
@@ -94,6 +95,9 @@ def _check_new(table: Table, create: Wire, types: Mapping[str, str]) -> None:
             f"Keys: [{', '.join(names)}], AttributeDefinitions: [{', '.join(types)}]"
         )
     _refuse_redefinition(table, create, types)
+    if composite_name(table.key_schema) in names:
+        # Entries are made from what is stored, and only its columns are.
+        raise validation(f"{_INVALID}A key of several columns cannot be an index key; its columns can")
     if sum(not index.local for index in table.indexes) >= limits.GLOBAL_INDEXES:
         text = f"Number of global secondary indexes exceeds per-table limit of {limits.GLOBAL_INDEXES}"
         raise ServiceError("LimitExceededException", f"Subscriber limit exceeded: {text}")

@@ -11,12 +11,12 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import charges, keys, legacy, limits, messages
+from adapters.dynamodb import charges, composites, keys, legacy, limits, messages
 from adapters.dynamodb.calls import Call, find_table
 from adapters.dynamodb.clauses import ReadClauses, WriteClauses
 from adapters.dynamodb.errors import condition_failed, validation
 from adapters.dynamodb.projections import touched
-from adapters.dynamodb.values import Item, item_of, keep_kinds, render_row, render_values, view
+from adapters.dynamodb.values import Item, item_of, keep_kinds, render_values, view
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Get, Outcome, WriteGroup
 from gateway.model.errors import BadOperand, ConditionFailed
@@ -40,7 +40,7 @@ def get_item(call: Call) -> Exchange:
     blocks = charges.item_read(call, row)
     if row is None:
         return blocks
-    item = clauses.cut(row)
+    item = clauses.cut(table, row)
     return {"Item": orjson.Fragment(item), **blocks} if blocks else b'{"Item":' + item + b"}"
 
 
@@ -78,7 +78,8 @@ def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old:
     if item.size_bytes > limits.ITEM_BYTES:
         raise validation(messages.bare("item-size"))
     condition = ALWAYS if clauses is None else clauses.condition(table)
-    return Write(table, key, Replace(item.contents), condition, view, _keep_kinds, wants_old=wants_old)
+    contents = composites.stored_contents(table, key, item.contents)
+    return Write(table, key, Replace(contents), condition, view, _keep_kinds, wants_old=wants_old)
 
 
 def delete_write(
@@ -172,7 +173,7 @@ def _written(call: Call, write: Write) -> Exchange:
         wanted = (
             call.input.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and failure.row is not None
         )
-        raise condition_failed(render_row(failure.row) if wanted else None) from None
+        raise condition_failed(composites.render(write.table.key_schema, failure.row) if wanted else None) from None
     except BadOperand:
         if "AttributeUpdates" in call.input:
             raise legacy.update_mismatch() from None
@@ -188,7 +189,7 @@ def _returned(call: Call, write: Write, outcome: Outcome) -> dict[str, Any]:
     if row is None:
         return {}
     if mode.startswith("ALL"):
-        return {"Attributes": orjson.Fragment(render_row(row))}
+        return {"Attributes": orjson.Fragment(composites.render(write.table.key_schema, row))}
     assert isinstance(write.change, Edit)
     attributes = touched(write.change.actions, row.latest)
     return {"Attributes": render_values(attributes)} if attributes else {}

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from adapters.dynamodb import limits
+from adapters.dynamodb.composites import shown_schema, stored_key, with_columns
 from adapters.dynamodb.values import as_kind, value_of, view
 from gateway.model.errors import BadKey, KeyTooLong
 from gateway.model.keys import Key, KeyColumn
@@ -20,13 +21,13 @@ from gateway.model.values import Kind, Value
 
 def key_of(table: Table, wire: Mapping[str, Any]) -> Key:
     """The key of a `Key` parameter: exactly the key attributes, of their types."""
-    schema = table.key_schema
+    schema = shown_schema(table.key_schema)
     if len(wire) != len(schema.columns):
         raise BadKey("schema")
     # A key that another dialect wrote, and that would not be legal here, can still be read and deleted here.
     is_ours = "dynamodb" in table.properties
     values = [key_value(column, column in schema.partition, wire, is_ours) for column in schema.columns]
-    return Key(tuple(values), schema.position(values))
+    return stored_key(table.key_schema, values)
 
 
 def key_value(column: KeyColumn, is_partition: bool, wire: Mapping[str, Any], is_ours: bool = True) -> Value:
@@ -45,6 +46,7 @@ def key_value(column: KeyColumn, is_partition: bool, wire: Mapping[str, Any], is
 def item_key(table: Table, item: Mapping[str, Any]) -> Key:
     """The key that an item to be put holds. Its index keys are checked too."""
     schema = table.key_schema
+    item = with_columns(schema, item)
     values = []
     for column in schema.columns:
         member = item.get(column.name)

@@ -13,12 +13,14 @@ import orjson
 from adapters.dynamodb import charges, limits, messages
 from adapters.dynamodb.calls import Call, find_table
 from adapters.dynamodb.clauses import ReadClauses
+from adapters.dynamodb.composites import shown_key, shown_schema
 from adapters.dynamodb.errors import validation
 from adapters.dynamodb.start_keys import StartKey
 from adapters.dynamodb.values import render_values, view
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Page, PageLimits, Read, Segment
 from gateway.model.errors import IndexMissing
+from gateway.model.predicates import ALWAYS, And, Predicate
 from gateway.model.ranges import EVERYTHING
 from gateway.model.rows import Row
 from gateway.model.tables import Index, Projection, Table
@@ -29,17 +31,21 @@ def query(call: Call) -> Exchange:
     clauses = ReadClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     index = _index(call, table)
-    schema = table.key_schema if index is None else index.key_schema
+    schema = shown_schema(table.key_schema) if index is None else index.key_schema
     reverse = not call.input.get("ScanIndexForward", True)
     start = _start_key(call, table, index)
-    if start is None:
-        bounds = clauses.key_range(schema)
-    else:
+    if start is not None:
         start.check_count(is_query=True)
-        bounds = clauses.key_range(schema, start.check_column)
+    bounds = clauses.key_range(schema, None if start is None else start.check_column)
+    judged: Predicate = ALWAYS
+    if index is None and schema is not table.key_schema:
+        bounds, judged = clauses.composite_range(table.key_schema)
+    if start is not None:
         bounds = start.rest_of_query(bounds, clauses.tests_sort_key(schema), reverse)
     clauses.check_projection(table)
-    predicate = clauses.filter(schema.names)
+    predicate = clauses.filter(table, schema.names)
+    if judged is not ALWAYS:
+        predicate = And((judged, predicate))
     _check_select(call, index)
     clauses.check_filter(table)
     read = Read(
@@ -50,7 +56,7 @@ def query(call: Call) -> Exchange:
         reverse=reverse,
         filter=predicate,
         view=view,
-        whole_rows=_wants_whole_rows(call, index, clauses),
+        whole_rows=_wants_whole_rows(call, table, index, clauses),
     )
     return (yield from _page(call, read, clauses))
 
@@ -79,11 +85,11 @@ def scan(call: Call) -> Exchange:
         EVERYTHING if after is None else EVERYTHING.after(after),
         _limits(call),
         index=index,
-        filter=clauses.filter(()),
+        filter=clauses.filter(table),
         view=view,
         segment=segment,
         after=after,
-        whole_rows=_wants_whole_rows(call, index, clauses),
+        whole_rows=_wants_whole_rows(call, table, index, clauses),
     )
     return (yield from _page(call, read, clauses))
 
@@ -122,12 +128,13 @@ def _check_select(call: Call, index: Index | None) -> None:
         raise validation(messages.bare("select-all-global", index=index.name))
 
 
-def _wants_whole_rows(call: Call, index: Index | None, clauses: ReadClauses) -> bool:
+def _wants_whole_rows(call: Call, table: Table, index: Index | None, clauses: ReadClauses) -> bool:
     """Whether items must be fetched from the table beyond what a local index projects."""
     if index is None or index.shown is None:
         return False
     projection = clauses.projection
-    beyond = [] if projection is None else sorted(projection.names - index.shown)
+    shown = {*index.shown, *shown_schema(table.key_schema).names}
+    beyond = [] if projection is None else sorted(projection.names - shown)
     if beyond and not index.local:
         names = ", ".join(beyond)
         raise validation(messages.bare("global-not-projected", index=index.name, names=names))
@@ -143,7 +150,7 @@ def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:
     answer: dict[str, Any] = {"Count": len(page.rows), "ScannedCount": page.scanned}
     if call.input.get("Select") != "COUNT":
         # Joined before the encoder sees it, which would copy each item by itself.
-        answer["Items"] = orjson.Fragment(b"[" + b",".join([clauses.cut(row) for row in page.rows]) + b"]")
+        answer["Items"] = orjson.Fragment(b"[" + b",".join([clauses.cut(read.table, row) for row in page.rows]) + b"]")
     if page.last is not None and not _is_alone(call, read):
         answer["LastEvaluatedKey"] = _last_key(read.table, read.index, page.last)
     return {**answer, **charges.page_read(call, read, page)}
@@ -155,8 +162,10 @@ def _is_alone(call: Call, read: Read) -> bool:
 
 
 def _last_key(table: Table, index: Index | None, row: Row) -> dict[str, Any]:
-    names = table.key_schema.names if index is None else (*index.key_schema.names, *table.key_schema.names)
-    return render_values({name: row.latest[name] for name in names})
+    found = shown_key(table.key_schema, row.latest)
+    if index is not None:
+        found = {name: row.latest[name] for name in index.key_schema.names} | found
+    return render_values(found)
 
 
 OPERATIONS = {"Query": (query, True), "Scan": (scan, True)}

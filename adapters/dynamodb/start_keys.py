@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from adapters.dynamodb.composites import shown_schema, stored_key
 from adapters.dynamodb.errors import ServiceError, from_gateway, validation
 from adapters.dynamodb.keys import key_value
 from adapters.dynamodb.messages import bare
 from adapters.dynamodb.values import as_kind, value_of
 from gateway.model.commands import Segment
 from gateway.model.errors import BadKey, KeyTooLong
-from gateway.model.keys import KeyColumn, Position
+from gateway.model.keys import LOWEST, KeyColumn, Position
 from gateway.model.ranges import KeyRange
 from gateway.model.tables import Index, Table
 
@@ -24,19 +25,20 @@ from gateway.model.tables import Index, Table
 class StartKey:
     """A start key on its way through the checks of a request. `style`: of the texts (messages.py)."""
 
-    __slots__ = ("_index", "_is_ours", "_style", "_table", "_wire")
+    __slots__ = ("_index", "_is_ours", "_row", "_style", "_table", "_wire")
 
     def __init__(self, wire: Mapping[str, Any], table: Table, index: Index | None, style: str) -> None:
         self._wire = wire
         self._table = table
         self._index = index
+        self._row = Position(LOWEST, LOWEST)  # its place in the table, known once that was looked at
         self._style = style
         # What another dialect wrote may have keys that are not legal here, and is paged through all the same.
         self._is_ours = "dynamodb" in table.properties
 
     def check_count(self, is_query: bool) -> None:
         """Raise ServiceError unless there are as many attributes as the keys of table and index have together."""
-        names = set(self._table.key_schema.names)
+        names = set(shown_schema(self._table.key_schema).names)
         if self._index is not None:
             names.update(self._index.key_schema.names)
         if len(self._wire) != len(names):
@@ -57,20 +59,26 @@ class StartKey:
 
     def check_table(self) -> None:
         """Look at the table's key attributes."""
-        schema = self._table.key_schema
+        schema = shown_schema(self._table.key_schema)
         try:
-            for column in schema.columns:
+            values = [
                 key_value(column, column in schema.partition, self._wire, self._is_ours)
+                for column in schema.columns
+            ]
+            self._row = stored_key(self._table.key_schema, values).position
         except (BadKey, KeyTooLong) as error:
             raise self._told(error) from None
 
     @property
     def position(self) -> Position:
         """Where it stands in the table or the index, once everything was looked at."""
-        row = self._position_in(self._table)
+        row = self._row
         if self._index is None:
             return row
-        head = self._position_in(self._index)
+        values = [
+            as_kind(value_of(self._wire[column.name]), column.kind) for column in self._index.key_schema.columns
+        ]
+        head = self._index.key_schema.position(values)
         return Position(head.partition, head.sort + row.partition + row.sort)
 
     def rest_of_query(self, bounds: KeyRange, has_sort_test: bool, reverse: bool) -> KeyRange:
@@ -96,12 +104,6 @@ class StartKey:
         if not segment.holds(self.position):
             text = bare("start-key-segment", total=segment.total, segment=segment.number)
             raise validation(bare("start-key", text=text))
-
-    def _position_in(self, place: Table | Index) -> Position:
-        values = []
-        for column in place.key_schema.columns:
-            values.append(as_kind(value_of(self._wire[column.name]), column.kind))
-        return place.key_schema.position(values)
 
     def _told(self, error: BadKey | KeyTooLong) -> ServiceError:
         told = from_gateway(error, "", self._style)

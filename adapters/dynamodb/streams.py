@@ -18,10 +18,11 @@ import orjson
 
 from adapters.dynamodb import limits
 from adapters.dynamodb.calls import Call
-from adapters.dynamodb.descriptions import KEY_TYPES
+from adapters.dynamodb.composites import render, shown_key
+from adapters.dynamodb.descriptions import shown_table_keys
 from adapters.dynamodb.errors import ServiceError, validation
 from adapters.dynamodb.resources import bare_name, stream_arn
-from adapters.dynamodb.values import render_row, render_values, view
+from adapters.dynamodb.values import render_values, view
 from gateway.engine.engine import one
 from gateway.model.changes import Change, ChangePage, Shard, Stream
 from gateway.model.commands import (
@@ -206,9 +207,7 @@ def _view_of(stream: Stream) -> str:
 
 
 def _key_schema(stream: Stream) -> list[dict[str, str]]:
-    schema = stream.key_schema
-    roles = [("HASH", column) for column in schema.partition] + [("RANGE", column) for column in schema.sort]
-    return [{"AttributeName": column.name, "KeyType": role} for role, column in roles if column.kind in KEY_TYPES]
+    return [{"AttributeName": key.name, "KeyType": key.role} for key in shown_table_keys(stream.key_schema)]
 
 
 def _describe_shard(stream: Stream, shard: Shard) -> dict[str, Any]:
@@ -284,7 +283,7 @@ def _records(call: Call, stream: Stream, changes: list[Change]) -> Iterator[dict
 
 def _record(call: Call, stream: Stream, change: Change) -> dict[str, Any]:
     shows = _view_of(stream)
-    keys = {name: view(value) for name, value in change.key_values.items()}
+    keys = {name: view(value) for name, value in shown_key(stream.key_schema, change.key_values).items()}
     size = sum(len(name.encode()) + size_bytes(value) for name, value in keys.items())
     shown: dict[str, Any] = {
         "ApproximateCreationDateTime": change.at_ms // 1000,
@@ -296,7 +295,7 @@ def _record(call: Call, stream: Stream, change: Change) -> dict[str, Any]:
         ("OldImage", change.old, ("OLD_IMAGE", "NEW_AND_OLD_IMAGES")),
     ):
         if row is not None and shows in views:
-            shown[name] = orjson.Fragment(render_row(row))
+            shown[name] = orjson.Fragment(render(stream.key_schema, row))
             size += row.size_bytes
     shown |= {"SizeBytes": size, "StreamViewType": shows}
     identity = f"{stream.id}/{change.shard}/{change.sequence}"

@@ -13,9 +13,10 @@ import orjson
 from adapters.dynamodb import charges, keys, limits
 from adapters.dynamodb.calls import Call, find_table
 from adapters.dynamodb.clauses import ReadClauses, WriteClauses
+from adapters.dynamodb.composites import render
 from adapters.dynamodb.errors import ServiceError, cancelled, condition_failed, from_gateway, validation
 from adapters.dynamodb.items import check_write, delete_write, put_write, update_write
-from adapters.dynamodb.values import item_of, render_row
+from adapters.dynamodb.values import item_of
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Get, ReadAll, Replayed, Token, WriteGroup
 from gateway.model.errors import BadKey, ConditionFailed, GatewayError, GroupRefused, TokenReused
@@ -92,8 +93,8 @@ def transact_get_items(call: Call) -> Exchange:
         raise validation(_TWICE)
     rows: list[Row | None] = yield from one(ReadAll(tuple(gets)))
     responses = [
-        {} if row is None else {"Item": orjson.Fragment(clause.cut(row))}
-        for row, clause in zip(rows, clauses, strict=True)
+        {} if row is None else {"Item": orjson.Fragment(clause.cut(get.table, row))}
+        for get, row, clause in zip(gets, rows, clauses, strict=True)
     ]
     names = [member["TableName"] for member in members]
     return {"Responses": responses, **charges.transaction_read(call, names, rows)}
@@ -133,7 +134,7 @@ def _cancelled(
         if isinstance(reason, ConditionFailed):
             charges.failed_write(write.table, reason.row)
             wanted = action.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and reason.row is not None
-            listed.append(condition_failed(render_row(reason.row) if wanted else None))
+            listed.append(condition_failed(render(write.table.key_schema, reason.row) if wanted else None))
         else:
             listed.append(None if reason is None else from_gateway(reason, "UpdateItem"))
     return cancelled(_only_first_invalid(listed))
