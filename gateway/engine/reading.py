@@ -73,7 +73,7 @@ def _staged(session: Session, command: Reading, found: dict[rows.RowKey, Row], n
     return _found(command, found, now_ms)
 
 
-def _look_up(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
+def _look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[Outcome]:
     """Point reads, in one statement."""
     gets = [get for command in commands for get in (command.gets if isinstance(command, ReadAll) else [command])]
     with store.look() as session:

@@ -13,8 +13,8 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from re import _constants as codes  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _constants as codes
+from re import _parser as parser
 from typing import Any
 
 PROGRAM_MAX_STEPS = 1_000

@@ -130,7 +130,7 @@ class Catalog:
             answer = session.ask(f"SELECT id, version FROM tables WHERE id IN ({marks})", ids)
 
         def outdated() -> set[int]:
-            current = dict(answer())
+            current: dict[int, int] = dict(answer())
             return {table_id for table_id, version in expected.items() if current.get(table_id) != version}
 
         return outdated

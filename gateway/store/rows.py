@@ -122,7 +122,7 @@ def look_up(session: Session, keys: Sequence[RowKey]) -> tuple[dict[RowKey, Row]
         answer = session.query(_LOOK_UP_MANY, _arrays(keys))
         at = [keys[columns[ROW_WIDTH + 1] - 1] for columns in answer]
     versions = {key[0]: columns[ROW_WIDTH] for key, columns in zip(at, answer, strict=True)}
-    found = {
+    found: dict[RowKey, Row] = {
         key: StoredRow(columns)
         for key, columns in zip(at, answer, strict=True)
         if columns[ROW_WIDTH - 1] is not None

@@ -177,7 +177,7 @@ class Walk:
         while True:
             if lower[0] == upper[0]:
                 where = f"{alias}.partition = ? AND {alias}.sort >= ? AND {alias}.sort < ?"
-                bounds = (lower[0], lower[1], upper[1])
+                bounds: tuple[bytes, ...] = (lower[0], lower[1], upper[1])
                 order = f"{alias}.sort{way}"
             else:
                 where = f"({alias}.partition, {alias}.sort) >= (?, ?) AND ({alias}.partition, {alias}.sort) < (?, ?)"
