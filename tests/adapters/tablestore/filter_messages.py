@@ -6,7 +6,7 @@ from typing import Any
 
 from adapters.tablestore.plainbuffer import encode_value
 from adapters.tablestore.protocol import table_store_pb2 as messages
-from tests.adapters.tablestore.conftest import datum
+from tests.adapters.tablestore.client import datum
 
 
 def single(

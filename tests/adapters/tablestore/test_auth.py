@@ -14,7 +14,7 @@ from gateway.credentials import Credential, Credentials, Scheme
 from gateway.http import Request
 from gateway.model.errors import NotAuthenticated
 from gateway.settings import Settings
-from tests.adapters.tablestore.conftest import Refused, Service, signed
+from tests.adapters.tablestore.client import Refused, Service, signed
 
 NOW_MS = 1_704_164_645_000  # 2024-01-02T03:04:05Z
 HEADERS = {

@@ -9,7 +9,7 @@ import pytest
 from adapters.tablestore import limits
 from adapters.tablestore.plainbuffer import Bound, Operation, WireCell, WireRow, decode_row, encode_row
 from adapters.tablestore.protocol import table_store_pb2 as messages
-from tests.adapters.tablestore.conftest import Refused, Service, cells_of, datum, plain, row, units_of
+from tests.adapters.tablestore.client import Refused, Service, cells_of, datum, plain, row, units_of
 
 IGNORE, EXPECT_EXIST = messages.IGNORE, messages.EXPECT_EXIST
 

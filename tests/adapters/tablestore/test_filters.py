@@ -9,7 +9,7 @@ import pytest
 from adapters.tablestore import limits
 from adapters.tablestore.plainbuffer import WireCell
 from adapters.tablestore.protocol import table_store_pb2 as messages
-from tests.adapters.tablestore.conftest import Refused, Service, datum, plain, rows_of
+from tests.adapters.tablestore.client import Refused, Service, datum, plain, rows_of
 from tests.adapters.tablestore.filter_messages import composite, pagination, single
 
 EQ, NE = messages.CT_EQUAL, messages.CT_NOT_EQUAL

@@ -9,7 +9,7 @@ import pytest
 from adapters.tablestore import limits
 from adapters.tablestore.plainbuffer import Bound, decode_row
 from adapters.tablestore.protocol import table_store_pb2 as messages
-from tests.adapters.tablestore.conftest import Refused, Service, plain, row, rows_of, units_of
+from tests.adapters.tablestore.client import Refused, Service, plain, row, rows_of, units_of
 from tests.adapters.tablestore.filter_messages import single
 
 MIN, MAX = Bound.INF_MIN, Bound.INF_MAX

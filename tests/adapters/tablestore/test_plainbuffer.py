@@ -24,7 +24,7 @@ from adapters.tablestore.plainbuffer import (
 )
 from gateway.model.keys import AUTO_INCREMENT
 from gateway.model.values import Kind, Value
-from tests.adapters.tablestore.conftest import cells_of
+from tests.adapters.tablestore.client import cells_of
 
 STAMP = 1_500_000_000_000
 

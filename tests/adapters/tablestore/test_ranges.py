@@ -11,7 +11,7 @@ from adapters.tablestore import limits, matrix
 from adapters.tablestore.checksums import crc8
 from adapters.tablestore.plainbuffer import Bound, decode_row, decode_value
 from adapters.tablestore.protocol import table_store_pb2 as messages
-from tests.adapters.tablestore.conftest import Refused, Service, plain, row, rows_of, units_of
+from tests.adapters.tablestore.client import Refused, Service, plain, row, rows_of, units_of
 from tests.adapters.tablestore.filter_messages import single
 
 MIN, MAX = Bound.INF_MIN, Bound.INF_MAX

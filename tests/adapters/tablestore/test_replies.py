@@ -16,7 +16,7 @@ from gateway.http import Request
 from gateway.model import errors as facts
 from gateway.model.errors import GatewayError
 from gateway.model.predicates import Not, RowExists
-from tests.adapters.tablestore.conftest import Clock, Refused, Service, no_throughput, opened, row, signed
+from tests.adapters.tablestore.client import Clock, Refused, Service, no_throughput, opened, row, signed
 
 
 def told(service: Service) -> Refused:

@@ -10,7 +10,7 @@ from adapters.tablestore import limits
 from adapters.tablestore.plainbuffer import Bound, Operation, WireCell, decode_row
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from gateway.model.keys import AUTO_INCREMENT
-from tests.adapters.tablestore.conftest import Refused, Service, datum, no_throughput, plain, row, units_of
+from tests.adapters.tablestore.client import Refused, Service, datum, no_throughput, plain, row, units_of
 from tests.adapters.tablestore.filter_messages import single
 
 EXPECT_EXIST, EXPECT_NOT_EXIST = messages.EXPECT_EXIST, messages.EXPECT_NOT_EXIST

@@ -15,7 +15,7 @@ from gateway.model.updates import Literal as Constant
 from gateway.model.updates import Remove, SetTo
 from gateway.model.values import Kind, Value, decimal, text
 from gateway.model.writes import Edit, Replace, Write
-from tests.adapters.tablestore.conftest import Refused, Service, cells_of, datum
+from tests.adapters.tablestore.client import Refused, Service, cells_of, datum
 
 PUT, UPDATE, DELETE = messages.PUT_ROW, messages.UPDATE_ROW, messages.DELETE_ROW
 

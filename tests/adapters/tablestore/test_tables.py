@@ -14,7 +14,7 @@ from adapters.tablestore.protocol import table_store_pb2 as messages
 from gateway.model.commands import CreateTable
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.values import Kind
-from tests.adapters.tablestore.conftest import Refused, Service, datum, no_throughput, plain, rows_of
+from tests.adapters.tablestore.client import Refused, Service, datum, no_throughput, plain, rows_of
 
 INTEGER, STRING, BINARY = messages.INTEGER, messages.STRING, messages.BINARY
 

@@ -1,0 +1,229 @@
+"""A small client of the Table Store wire: signed requests in, checked replies out; before a real engine, without a server."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from adapters.tablestore import blueprint
+from adapters.tablestore.auth import string_to_sign
+from adapters.tablestore.operations import OPERATIONS
+from adapters.tablestore.plainbuffer import WireCell, WireRow, decode_row, decode_rows, encode_row
+from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.replies import date_text
+from adapters.tablestore.values import index_view
+from gateway.app import connect
+from gateway.credentials import Credentials
+from gateway.engine.engine import Engine, EngineOptions, drive
+from gateway.http import House, Reply, Request
+from gateway.model.values import Kind, Value
+from gateway.settings import Settings
+from gateway.store.migrating import migrate
+from gateway.store.store import Store
+
+INSTANCE = "inst"
+
+
+class Clock:
+    """Milliseconds since 1970; stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.ms = 1_700_000_000_123
+
+    def __call__(self) -> int:
+        return self.ms
+
+    def advance(self, seconds: float) -> None:
+        self.ms += int(seconds * 1000)
+
+
+class Refused(Exception):
+    """An error reply: status, code, message."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(status, code, message)
+        self.status = status
+        self.code = code
+        self.message = message
+
+
+def signed(
+    operation: str, body: bytes, now_ms: int, secret: str = "tablegate", **more: str
+) -> tuple[tuple[str, str], ...]:
+    """The headers of a V2 request; `more` adds or replaces (underscores for dashes), an empty text leaves one out."""
+    headers = {
+        "x-ots-date": date_text(now_ms)[:-4] + "Z",
+        "x-ots-apiversion": "2015-12-31",
+        "x-ots-accesskeyid": "tablegate",
+        "x-ots-instancename": INSTANCE,
+        "x-ots-contentmd5": base64.b64encode(hashlib.md5(body).digest()).decode(),
+    }
+    headers.update({name.replace("_", "-"): value for name, value in more.items()})
+    headers = {name: value for name, value in headers.items() if value}
+    signature = hmac.digest(secret.encode(), string_to_sign(operation, headers), "sha1")
+    headers.setdefault("x-ots-signature", base64.b64encode(signature).decode())
+    return tuple(headers.items())
+
+
+@dataclass
+class Service:
+    """The dialect of one application, and the few things that tests say to it often."""
+
+    house: House
+    clock: Clock
+    last: Reply = field(default_factory=lambda: Reply(0, ()))
+
+    def send(self, request: Request) -> Reply:
+        """The reply to any request."""
+        self.last = drive(self.house.engine, partial(blueprint.handle, self.house, request))
+        return self.last
+
+    def post(self, operation: str, body: bytes, **headers: str) -> Reply:
+        """The reply to a signed request with any body."""
+        return self.send(
+            Request("POST", f"/{operation}", signed(operation, body, self.clock.ms, **headers), body)
+        )
+
+    def call(self, operation: str, **members: Any) -> Any:
+        """The answer to an operation; Refused if it is an error."""
+        return self.ask(operation, OPERATIONS[operation].request(**members))
+
+    def ask(self, operation: str, message: Any) -> Any:
+        """The answer to a message; Refused if it is an error."""
+        reply = self.post(operation, message.SerializeToString())
+        if reply.status != 200:
+            error = messages.Error.FromString(reply.body)
+            raise Refused(reply.status, error.code, error.message)
+        answer = getattr(messages, f"{operation}Response").FromString(reply.body)
+        assert answer.IsInitialized()
+        return answer
+
+    def create(self, name: str = "t", *key: tuple[str, int], **members: Any) -> None:
+        """A table; its key is one INTEGER column `pk` unless said otherwise."""
+        columns = [
+            messages.PrimaryKeySchema(name=column, type=kind)
+            for column, kind in key or (("pk", messages.INTEGER),)
+        ]
+        meta = messages.TableMeta(
+            table_name=name, primary_key=columns, defined_column=members.pop("defined", ())
+        )
+        members.setdefault("table_options", messages.TableOptions(time_to_live=-1, max_versions=1))
+        self.call("CreateTable", table_meta=meta, reserved_throughput=no_throughput(), **members)
+
+    def put(self, key: dict[str, Any], cells: Any = (), table: str = "t", **members: Any) -> Any:
+        """PutRow of plain Python values; cells as a dict, or a list of WireCell."""
+        return self.call(
+            "PutRow", table_name=table, row=row(key, cells), condition=condition(members), **members
+        )
+
+    def update(self, key: dict[str, Any], cells: Any, table: str = "t", **members: Any) -> Any:
+        """UpdateRow."""
+        return self.call(
+            "UpdateRow", table_name=table, row_change=row(key, cells), condition=condition(members), **members
+        )
+
+    def delete(self, key: dict[str, Any], table: str = "t", **members: Any) -> Any:
+        """DeleteRow."""
+        data = encode_row(WireRow(cells_of(key), (), is_delete=True))
+        return self.call(
+            "DeleteRow", table_name=table, primary_key=data, condition=condition(members), **members
+        )
+
+    def get(self, key: dict[str, Any], table: str = "t", **members: Any) -> WireRow | None:
+        """GetRow: the row, or None."""
+        if "time_range" not in members:
+            members.setdefault("max_versions", 1)
+        answer = self.call("GetRow", table_name=table, primary_key=row(key), **members)
+        return decode_row(answer.row) if answer.row else None
+
+    def range(self, start: dict[str, Any], end: dict[str, Any], table: str = "t", **members: Any) -> Any:
+        """GetRange: the answer; see `rows_of`."""
+        members.setdefault("direction", messages.FORWARD)
+        if "time_range" not in members:
+            members.setdefault("max_versions", 1)
+        return self.call(
+            "GetRange",
+            table_name=table,
+            inclusive_start_primary_key=row(start),
+            exclusive_end_primary_key=row(end),
+            **members,
+        )
+
+
+def no_throughput() -> messages.ReservedThroughput:
+    return messages.ReservedThroughput(capacity_unit=messages.CapacityUnit(read=0, write=0))
+
+
+def datum(value: Any) -> Any:
+    """A plain Python value as it travels; what is not plain passes."""
+    match value:
+        case bool():
+            return Value(Kind.BOOL, value)
+        case int():
+            return Value(Kind.INT64, value)
+        case float():
+            return Value(Kind.DOUBLE, value)
+        case str():
+            return Value(Kind.TEXT, value)
+        case bytes():
+            return Value(Kind.BYTES, value)
+    return value
+
+
+def cells_of(values: dict[str, Any]) -> list[WireCell]:
+    return [WireCell(name, datum(value)) for name, value in values.items()]
+
+
+def row(key: dict[str, Any], cells: Any = ()) -> bytes:
+    """A row in PlainBuffer."""
+    return encode_row(WireRow(cells_of(key), cells_of(cells) if isinstance(cells, dict) else list(cells)))
+
+
+def plain(wire: WireRow | None) -> dict[str, Any] | None:
+    """A row as a dict of plain Python values, newest versions."""
+    if wire is None:
+        return None
+    found: dict[str, Any] = {}
+    for cell in (*wire.key, *wire.cells):
+        assert isinstance(cell.value, Value)
+        found.setdefault(cell.name, cell.value.data)
+    return found
+
+
+def rows_of(answer: Any) -> list[dict[str, Any] | None]:
+    """The rows of a GetRange as plain dicts."""
+    return [plain(wire) for wire in decode_rows(answer.rows)]
+
+
+def units_of(answer: Any) -> tuple[int, int]:
+    """(read, write) units of an answer."""
+    unit = answer.consumed.capacity_unit
+    assert unit.HasField("read")
+    assert unit.HasField("write")
+    return unit.read, unit.write
+
+
+def condition(members: dict[str, Any]) -> messages.Condition:
+    """The condition of a write, from `expect` and `column_condition` among its members."""
+    made = messages.Condition(row_existence=members.pop("expect", messages.IGNORE))
+    if "column_condition" in members:
+        made.column_condition = members.pop("column_condition")
+    return made
+
+
+@contextlib.contextmanager
+def opened(clock: Clock) -> Iterator[Service]:
+    """The dialect on a new database in memory."""
+    settings = Settings(memory=True)
+    database = connect(settings)
+    migrate(database)
+    engine = Engine(Store(database), EngineOptions(), lambda: clock.ms * 1_000_000)
+    engine.register_view("tablestore", index_view)
+    yield Service(House(engine, Credentials(settings), settings, clock), clock)
+    engine.close()
