@@ -9,7 +9,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -22,7 +22,7 @@ from gateway.model.updates import Literal as Constant
 from gateway.model.values import decimal, text
 from gateway.store.databases import Database, open_database
 from gateway.store.store import Store
-
+from tests.concurrency import all_at_once
 from tests.engine.conftest import Client, make_table
 
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
@@ -37,25 +37,6 @@ def engines(database: Database) -> Iterator[list[Engine]]:
     yield made
     for engine in made:
         engine.close()
-
-
-def all_at_once(works: list[Callable[[], None]]) -> None:
-    """Run each in a thread of its own; fail with the first error."""
-    errors: list[BaseException] = []
-
-    def guarded(work: Callable[[], None]) -> None:
-        try:
-            work()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 def test_a_conditional_insert_has_one_winner(engines: list[Engine]) -> None:

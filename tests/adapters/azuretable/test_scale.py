@@ -20,6 +20,7 @@ import pytest
 
 from tests.adapters.azuretable.batch_requests import insert_part, upsert_part
 from tests.adapters.azuretable.client import ACCOUNT, KEY, sign
+from tests.concurrency import all_at_once
 from tests.running import Process, Running, start
 
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "60"))
@@ -87,25 +88,6 @@ class Connection:
         self._connection.close()
 
 
-def at_once(works: list[Callable[[], None]]) -> None:
-    """Run each in a thread of its own; fail with the first error."""
-    errors: list[BaseException] = []
-
-    def guarded(work: Callable[[], None]) -> None:
-        try:
-            work()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-
-
 @pytest.mark.parametrize("total", [3_000, pytest.param(100_000, marks=pytest.mark.soak)])
 def test_a_large_table(server: Running, total: int) -> None:
     """The rate of loading does not fall, a walk finds everything once and in order, a small partition costs what it holds."""
@@ -162,7 +144,7 @@ def test_readers_never_see_half_of_a_batch(server: Running, seconds: float) -> N
 
         return work
 
-    at_once(
+    all_at_once(
         [write, read("PartitionKey eq 'p'"), read("n ge 0"), read("PartitionKey ge 'a' and RowKey lt '9'")]
     )
     assert counts["writes"] > 3
@@ -205,7 +187,7 @@ def test_a_crash_loses_nothing_that_was_acknowledged(tmp_path: Path, seconds: fl
 
     killer = threading.Timer(seconds, process.kill)
     killer.start()
-    at_once([load(insert), load(insert_group)])
+    all_at_once([load(insert), load(insert_group)])
     killer.join()
     assert singles
     assert groups
