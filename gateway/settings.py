@@ -106,6 +106,11 @@ class Settings:
     tablestore_tables: int = setting(
         64, "Table Store: most tables that its clients can make in an instance; 0: any number."
     )
+    tablestore_message_style: str = setting(
+        "classic",
+        "Table Store: one text for all failed conditions, as the SDKs' suites compare, or those of 2026 that tell why.",
+        ("classic", "2026"),
+    )
     stream_shards: int = setting(1, "Shards that a new change stream has.")
     azure_default_version: str = setting("2019-02-02", "Azure: x-ms-version of requests that name none.")
     url_segment_limit: int = setting(

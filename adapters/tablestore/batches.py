@@ -138,7 +138,7 @@ def batch_write_row(call: Call) -> Exchange:
     for table_part in message.tables:
         results_part = answer.tables.add(table_name=table_part.table_name)
         for _ in table_part.rows:
-            results_part.rows.append(_wrote(*next(pairs)))
+            results_part.rows.append(_wrote(call, *next(pairs)))
     return answer
 
 
@@ -168,7 +168,7 @@ def bulk_import(call: Call) -> Exchange:
     results = yield from _write_each(written, "")
     answer = messages.BulkImportResponse(table_name=message.table_name)
     for row_write, result in zip(written, results, strict=True):
-        wrote = _wrote(row_write, result)
+        wrote = _wrote(call, row_write, result)
         part = answer.rows.add(is_ok=wrote.is_ok)
         if wrote.is_ok:
             assert isinstance(row_write, RowWrite)
@@ -246,13 +246,14 @@ def _write_together(counts: Sequence[int], written: Sequence[RowWrite | ServiceE
     return results
 
 
-def _wrote(written: RowWrite | ServiceError, result: Any) -> messages.RowInBatchWriteRowResponse:
+def _wrote(call: Call, written: RowWrite | ServiceError, result: Any) -> messages.RowInBatchWriteRowResponse:
     if isinstance(result, GroupRefused):
         result = next(reason for reason in result.reasons if reason is not None)
     if isinstance(written, ServiceError):
         result = written
     if isinstance(result, GatewayError | ServiceError):
-        return messages.RowInBatchWriteRowResponse(is_ok=False, error=of(result).as_message())
+        told = of(result, call.house.settings.tablestore_message_style)
+        return messages.RowInBatchWriteRowResponse(is_ok=False, error=told.as_message())
     assert isinstance(written, RowWrite)
     outcome: Outcome = result[0]
     return messages.RowInBatchWriteRowResponse(

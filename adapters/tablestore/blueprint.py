@@ -93,7 +93,7 @@ def handle(house: House, request: Request) -> Exchange:
     except ServiceError as error:
         answer = error
     except GatewayError as error:
-        answer = of(error)
+        answer = of(error, house.settings.tablestore_message_style)
     except Exception:
         log.exception("request %s (%s) failed", request.id, replies.request_id(request))
         answer = INTERNAL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -593,3 +594,15 @@ def test_malformed_cells(table: Service) -> None:
             primary_key=b"\x75\x00\x00\x00",
             max_versions=1,
         )
+
+
+def test_failed_conditions_are_told_apart_if_that_is_set(table: Service) -> None:
+    options = dataclasses.replace(table.house.settings, tablestore_message_style="2026")
+    modern = Service(dataclasses.replace(table.house, settings=options), table.clock)
+    with pytest.raises(Refused) as told:
+        modern.put({"pk": 1}, {"a": 1}, expect=EXPECT_EXIST)
+    assert told.value.message == "Row does not exist which is expected existent"
+    modern.put({"pk": 1}, {"a": 1}, expect=EXPECT_NOT_EXIST)
+    with pytest.raises(Refused) as told:
+        modern.put({"pk": 1}, {"a": 1}, expect=EXPECT_NOT_EXIST)
+    assert told.value.message == "Row exists which is expected nonexistent"
