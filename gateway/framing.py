@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
 
 from gateway.http import Reply
@@ -16,6 +17,18 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 # A dialect's Date and Server stand; what frames the message is decided here alone.
 _FRAMING = frozenset(("content-length", "connection", "transfer-encoding", "keep-alive"))
+
+
+@lru_cache(maxsize=256)
+def _role(name: str) -> str:
+    """The name of a header that means something here, in lower case; "" of any other."""
+    lowered = name.lower()
+    return lowered if lowered in _FRAMING or lowered in ("date", "server") else ""
+
+
+@lru_cache(maxsize=64)
+def _status_line(status: int) -> str:
+    return f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}"
 
 
 class _Clock:
@@ -36,17 +49,22 @@ def http_date() -> str:
 
 def encode(reply: Reply, method: str, keep_alive: bool, http_10: bool) -> tuple[bytes, bytes]:
     """Head and body of a reply as they are sent. Raises ValueError if a header would break out of its line."""
-    lines = [f"HTTP/1.1 {reply.status} {_REASONS.get(reply.status, 'Unknown')}"]
+    lines = [_status_line(reply.status)]
     dated = named = False
     length = None
     for name, value in reply.headers:
-        lowered = name.lower()
-        if lowered in _FRAMING:
-            if lowered == "content-length":
+        match _role(name):
+            case "":
+                pass
+            case "date":
+                dated = True
+            case "server":
+                named = True
+            case "content-length":
                 length = value
-            continue
-        dated = dated or lowered == "date"
-        named = named or lowered == "server"
+                continue
+            case _:
+                continue
         lines.append(f"{name}: {value}")
     if not dated:
         lines.append(f"Date: {http_date()}")

@@ -6,6 +6,7 @@ would not survive decoding.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -26,10 +27,19 @@ Headers = tuple[tuple[str, str], ...]
 
 def new_request_id() -> str:
     """52 characters of A-Z and 0-9, as the AWS services give; unique enough to find a line in a log."""
-    return secrets.token_bytes(52).translate(_LETTERS).decode()
+    try:
+        return _ready_ids.pop()
+    except IndexError:
+        letters = secrets.token_bytes(_ID_LENGTH * _IDS_AT_ONCE).translate(_LETTERS).decode()
+        _ready_ids.extend(letters[at : at + _ID_LENGTH] for at in range(_ID_LENGTH, len(letters), _ID_LENGTH))
+        return letters[:_ID_LENGTH]
 
 
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567" * 8
+_ID_LENGTH, _IDS_AT_ONCE = 52, 64
+_ready_ids: list[str] = []
+# Workers are forked (gateway/workers.py): no two may give the same ids.
+os.register_at_fork(after_in_child=_ready_ids.clear)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,10 @@ class Request:
     client: str = "127.0.0.1"
     secure: bool = False
     id: str = field(default_factory=new_request_id)
+    _first: dict[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_first", dict(reversed(self.headers)))
 
     @property
     def path(self) -> str:
@@ -59,10 +73,7 @@ class Request:
 
     def header(self, name: str, default: str = "") -> str:
         """The first value of a header, named in lower case."""
-        for known, value in self.headers:
-            if known == name:
-                return value
-        return default
+        return self._first.get(name, default)
 
     def header_values(self, name: str) -> list[str]:
         """All values of a header, in order."""
