@@ -30,8 +30,6 @@ from tests.across import Across
 from tests.live_dynamodb import pages, refused
 from tests.running import start
 
-DOUBLE_NAN = float("nan")
-
 
 @pytest.fixture(scope="module")
 def across(shared_database_url: str) -> Iterator[Across]:
@@ -125,13 +123,14 @@ def test_what_azure_writes(across: Across, name: str, written: Any, dynamodb: An
     assert shown[name] == dynamodb
     row = across.get(table, PAIR)
     assert row is not None
-    assert (row[name], type(row[name])) == (tablestore, type(tablestore))
+    assert row[name] == tablestore
+    assert isinstance(row[name], bytearray if isinstance(tablestore, bytes) else type(tablestore))
     # Written back as it was shown, it keeps Azure's type: by a put, by an update, by a PutRow.
     ours = across.dynamodb.resource.Table(table)
     ours.put_item(Item=shown)
     ours.update_item(
         Key=PAIR,
-        UpdateExpression="SET #n = :v, other = :v",
+        UpdateExpression="SET #n = :v, twin = :v",
         ExpressionAttributeNames={"#n": name},
         ExpressionAttributeValues={":v": shown[name]},
     )
@@ -241,7 +240,7 @@ def test_four_columns_are_two_keys_elsewhere(across: Across, wide: str) -> None:
         found = table.get_item(Key=shown_key(text))["Item"]
         stored = {"a": "x", "b": Decimal(key["b"]), "c": key["c"], "d": Binary(bytes(key["d"]))}
         assert found == {**stored, "b/c/d": text, "n": Decimal(number)}
-        assert across.entities(wide).get_entity("x", text)["n"] == number
+        assert across.entities(wide).get_entity("x", text)["n"].value == number
     listed = [entity["RowKey"] for entity in across.entities(wide).list_entities()]
     assert listed == [found["b/c/d"] for found in table.scan()["Items"]]
     assert sorted(listed) == sorted(text for _, text in ROWS)
@@ -269,7 +268,9 @@ def test_pages_of_composite_keys(across: Across, wide: str, reverse: bool) -> No
         (Key("b/c/d").gte("10|%7"), [1, 2]),
     ],
 )
-def test_conditions_on_a_composite_key(across: Across, wide: str, condition: Any, expected: list[int]) -> None:
+def test_conditions_on_a_composite_key(
+    across: Across, wide: str, condition: Any, expected: list[int]
+) -> None:
     found = across.dynamodb.resource.Table(wide).query(KeyConditionExpression=Key("a").eq("x") & condition)
     assert sorted(found["n"] for found in found["Items"]) == expected
 
@@ -315,7 +316,9 @@ def test_conditions_updates_and_groups_with_composite_keys(across: Across, wide:
             ExpressionAttributeNames={"#k": "b/c/d"},
             ExpressionAttributeValues={":v": "10||00"},
         )
-    assert table.scan(FilterExpression=Attr("b/c/d").eq("10||"), ProjectionExpression="n")["Items"] == [{"n": 9}]
+    assert table.scan(FilterExpression=Attr("b/c/d").eq("10||"), ProjectionExpression="n")["Items"] == [
+        {"n": 9}
+    ]
     resource, client = across.dynamodb.resource, across.dynamodb.client
     got = resource.batch_get_item(RequestItems={wide: {"Keys": [shown_key(text) for _, text in ROWS]}})
     assert {found["b/c/d"] for found in got["Responses"][wide]} == {text for _, text in ROWS}
@@ -326,7 +329,9 @@ def test_conditions_updates_and_groups_with_composite_keys(across: Across, wide:
             {"Put": {"TableName": wide, "Item": {"a": {"S": "x"}, "b/c/d": {"S": "1|t|"}}}},
         ]
     )
-    assert client.transact_get_items(TransactItems=[{"Get": {"TableName": wide, "Key": wire}}])["Responses"] == [{}]
+    assert client.transact_get_items(TransactItems=[{"Get": {"TableName": wide, "Key": wire}}])[
+        "Responses"
+    ] == [{}]
     assert across.get(wide, {"a": "x", "b": 1, "c": "t", "d": bytearray(b"")}) is not None
     with table.batch_writer() as batch:
         batch.delete_item(Key=shown_key("1|t|"))
@@ -336,7 +341,12 @@ def test_conditions_updates_and_groups_with_composite_keys(across: Across, wide:
 @pytest.mark.parametrize(
     ("columns", "key", "dynamodb", "azure"),
     [
-        (("i:INTEGER", "j:INTEGER"), {"i": -3, "j": 2**63 - 1}, {"i": -3, "j": 2**63 - 1}, ("-3", str(2**63 - 1))),
+        (
+            ("i:INTEGER", "j:INTEGER"),
+            {"i": -3, "j": 2**63 - 1},
+            {"i": -3, "j": 2**63 - 1},
+            ("-3", str(2**63 - 1)),
+        ),
         (
             ("i:BINARY", "j:INTEGER"),
             {"i": bytearray(b"\x00\xff"), "j": 0},
@@ -345,11 +355,20 @@ def test_conditions_updates_and_groups_with_composite_keys(across: Across, wide:
         ),
         (("i:INTEGER",), {"i": 4}, {"i": 4}, ("4", "")),
         (("i:STRING", "j:STRING"), {"i": "USER#1", "j": ""}, {"i": "USER#1", "j": ""}, ("USER#1", "")),
-        (("i:STRING", "j:STRING"), {"i": "字" * 341, "j": "a/b"}, {"i": "字" * 341, "j": "a/b"}, ("字" * 341, "a/b")),
+        (
+            ("i:STRING", "j:STRING"),
+            {"i": "字" * 341, "j": "a/b"},
+            {"i": "字" * 341, "j": "a/b"},
+            ("字" * 341, "a/b"),
+        ),
     ],
 )
 def test_keys_of_other_kinds(
-    across: Across, columns: tuple[str, ...], key: dict[str, Any], dynamodb: dict[str, Any], azure: tuple[str, str]
+    across: Across,
+    columns: tuple[str, ...],
+    key: dict[str, Any],
+    dynamodb: dict[str, Any],
+    azure: tuple[str, str],
 ) -> None:
     name = across.table(*columns)
     across.put(name, key, n=1)
@@ -371,7 +390,12 @@ def test_number_keys_come_in_the_order_of_numbers(across: Across) -> None:
     table = across.dynamodb.create("pk:S", "at:N", name=across.new_name())
     for number in ("10", "9", "-1", "1.5"):
         table.put_item(Item={"pk": "p", "at": Decimal(number)})
-    assert [entity["RowKey"] for entity in across.entities(table.name).list_entities()] == ["-1", "1.5", "9", "10"]
+    assert [entity["RowKey"] for entity in across.entities(table.name).list_entities()] == [
+        "-1",
+        "1.5",
+        "9",
+        "10",
+    ]
     assert [row["at"] for row in across.rows(table.name, ["pk", "at"])] == ["-1", "1.5", "9", "10"]
 
 
@@ -385,13 +409,14 @@ def test_keys_that_are_not_legal_everywhere_are_reached_everywhere(across: Acros
         assert ours.get_item(Key=key)["Item"]["n"] == 1
         with refused():
             ours.put_item(Item={**key, "n": 2})
-        assert [page["Count"] for page in pages(ours.scan, Limit=1)][0] == 1
+        assert next(pages(ours.scan, Limit=1))["Count"] == 1
         ours.delete_item(Key=key)
         with pytest.raises(HttpResponseError):
             across.entities(table).get_entity("p", row_key)
 
 
 # Writers
+
 
 def test_an_optimistic_lock_holds_across_dialects(across: Across) -> None:
     table = text_pair(across)
@@ -400,12 +425,17 @@ def test_an_optimistic_lock_holds_across_dialects(across: Across) -> None:
     read = entities.get_entity("p", "r")
     lock = {"ConditionExpression": Attr("version").eq(item(across, table, **PAIR)["version"])}
     ours.update_item(
-        Key=PAIR, UpdateExpression="SET version = :v", ExpressionAttributeValues={":v": Decimal("0.2")}, **lock
+        Key=PAIR,
+        UpdateExpression="SET version = :v",
+        ExpressionAttributeValues={":v": Decimal("0.2")},
+        **lock,
     )
     with refused("ConditionalCheckFailedException"):
         ours.put_item(Item=PAIR, **lock)
     with pytest.raises(HttpResponseError) as caught:
-        entities.update_entity(read, match_condition=MatchConditions.IfNotModified, etag=read.metadata["etag"])
+        entities.update_entity(
+            read, match_condition=MatchConditions.IfNotModified, etag=read.metadata["etag"]
+        )
     assert caught.value.status_code == 412
     stale = ots.SingleColumnCondition("version", 0.1, ots.ComparatorType.EQUAL, False)
     fresh = ots.SingleColumnCondition("version", 0.2, ots.ComparatorType.EQUAL, False)
@@ -440,7 +470,9 @@ def test_of_three_writers_that_race_for_a_row_one_wins(across: Across) -> None:
         lost: list[str] = []
         gate = threading.Barrier(3)
 
-        def work(name: str, write: Any, key: Any = key, won: Any = won, lost: Any = lost, gate: Any = gate) -> None:
+        def work(
+            name: str, write: Any, key: Any = key, won: Any = won, lost: Any = lost, gate: Any = gate
+        ) -> None:
             gate.wait()
             try:
                 write(key)
@@ -463,7 +495,9 @@ def test_of_three_writers_that_race_for_a_row_one_wins(across: Across) -> None:
 def _code_of(error: Any) -> str:
     if isinstance(error, ClientError):
         return str(error.response["Error"]["Code"])
-    return str(error.code if isinstance(error, ots.OTSServiceError) else error.error_code.value)
+    if isinstance(error, ots.OTSServiceError):
+        return str(error.code)
+    return "EntityAlreadyExists" if "EntityAlreadyExists" in str(error) else str(error)
 
 
 # Streams
@@ -523,7 +557,9 @@ def test_a_tablestore_stream_of_a_table_that_boto3_writes(across: Across) -> Non
     [listed] = across.ask("ListStream", table_name=name).streams
     records = []
     for shard in across.ask("DescribeStream", stream_id=listed.stream_id).shards:
-        place = across.ask("GetShardIterator", stream_id=listed.stream_id, shard_id=shard.shard_id).shard_iterator
+        place = across.ask(
+            "GetShardIterator", stream_id=listed.stream_id, shard_id=shard.shard_id
+        ).shard_iterator
         records += across.ask("GetStreamRecord", shard_iterator=place).stream_records
     assert [record.action_type for record in records] == [messages.PUT_ROW, messages.DELETE_ROW]
     row = decode_row(records[0].record)
