@@ -144,15 +144,18 @@ def sweep(settings: Settings) -> None:
 @main.command()
 @with_settings(every=False)
 def tables(settings: Settings) -> None:
-    """List each table: its name, key columns, and how each dialect calls it."""
+    """List each table: its name, and in each dialect its name, key and address ("*": any account or instance)."""
+    from gateway.app import listings
+
     with _opened(settings) as opened:
         with opened.store.read() as session:
             found = opened.store.catalog.all(session)
         for table in sorted(found, key=lambda item: (item.namespace, item.name)):
-            keys = ", ".join(f"{column.name} {column.kind.name}" for column in table.key_schema.columns)
-            click.echo(
-                f"{table.namespace}\t{table.name}\t{keys}\tazure: {table.azure_name}\t{table.state.value}"
-            )
+            click.echo(f"{table.name}\n  namespace {table.namespace}, {table.state.value}")
+            for dialect, listed in listings(settings).items():
+                name, keys, address = listed(table)
+                click.echo(f"  {dialect}\t{name}\t{keys}\t{address}")
+            click.echo()
 
 
 @main.group()

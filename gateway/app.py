@@ -21,6 +21,7 @@ from gateway.credentials import Credentials
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Dialect, House, Reply, Request, flask_response, request_of
 from gateway.model.errors import Busy, GatewayError, LimitExceeded
+from gateway.model.tables import Table
 from gateway.seal import find_key
 from gateway.settings import BadSetting, Settings
 from gateway.store.databases import Database, open_database
@@ -126,6 +127,17 @@ def _dialect(name: str, house: House) -> Dialect:
         raise BadSetting(f"dialects: there is no adapter {name}") from None
     dialect: Dialect = module.create(house)
     return dialect
+
+
+Listing = Callable[[Table], tuple[str, str, str]]
+"""How a dialect calls a table: its name, its key, its address (adapters/*/listing.py)."""
+
+
+def listings(settings: Settings) -> dict[str, Listing]:
+    """Dialect -> how it calls tables."""
+    return {
+        name: importlib.import_module(f"adapters.{name}.listing").listed for name in sorted(settings.dialects)
+    }
 
 
 class _Dispatch:

@@ -11,8 +11,9 @@ from operator import attrgetter
 from typing import Any
 
 from adapters.dynamodb import limits
-from adapters.dynamodb.composites import shown_schema, stored_key, with_columns
+from adapters.dynamodb.composites import composite_name, shown_schema, stored_key, with_columns
 from adapters.dynamodb.values import as_kind, value_of, view
+from gateway.model.composites import joined
 from gateway.model.errors import BadKey, KeyTooLong
 from gateway.model.keys import Key, KeyColumn
 from gateway.model.tables import Index, Table
@@ -46,6 +47,7 @@ def key_value(column: KeyColumn, is_partition: bool, wire: Mapping[str, Any], is
 def item_key(table: Table, item: Mapping[str, Any]) -> Key:
     """The key that an item to be put holds. Its index keys are checked too."""
     schema = table.key_schema
+    composite = composite_name(schema)
     item = with_columns(schema, item)
     values = []
     for column in schema.columns:
@@ -56,11 +58,13 @@ def item_key(table: Table, item: Mapping[str, Any]) -> Key:
         stored = as_kind(value, column.kind)
         if stored is None:
             raise BadKey("kind", column=column, actual=value)
-        if stored.kind in _SIZED:
+        if stored.kind in _SIZED and not (composite and column in schema.sort):
             if not stored.data:
                 raise BadKey("empty", column=column, actual=stored)
             _check_size(stored, column in schema.partition)
         values.append(stored)
+    if composite:  # shown as one text, which is what has a length here
+        _check_size(Value(Kind.TEXT, joined(values[len(schema.partition) :])), is_partition=False)
     if table.indexes:
         _check_index_values(table, lambda name: value_of(item[name]) if name in item else None, _PUT)
     return Key(tuple(values), schema.position(values))

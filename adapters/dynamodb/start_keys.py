@@ -76,7 +76,8 @@ class StartKey:
         if self._index is None:
             return row
         values = [
-            as_kind(value_of(self._wire[column.name]), column.kind) for column in self._index.key_schema.columns
+            as_kind(value_of(self._wire[column.name]), column.kind)
+            for column in self._index.key_schema.columns
         ]
         head = self._index.key_schema.position(values)
         return Position(head.partition, head.sort + row.partition + row.sort)
