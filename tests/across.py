@@ -17,7 +17,7 @@ from azure.data.tables import TableClient
 
 from adapters.tablestore.operations import OPERATIONS
 from adapters.tablestore.protocol import table_store_pb2 as messages
-from tests.adapters.tablestore.conftest import signed
+from tests.adapters.tablestore.client import signed
 from tests.live_azure import LiveAzure
 from tests.live_dynamodb import Live
 
