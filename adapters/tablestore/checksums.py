@@ -39,11 +39,7 @@ def crc8(data: bytes, crc: int = 0) -> int:
     """The checksum of data that follows data with checksum `crc`."""
     length = len(data)
     if length >= _FOLD_FROM:
-        return SHIFTED[length % PERIOD][crc] ^ _loop(_folded(data), 0)
-    return _loop(data, crc)
-
-
-def _loop(data: bytes, crc: int) -> int:
+        return SHIFTED[length % PERIOD][crc] ^ crc8(_folded(data))
     table = TABLE
     for byte in data:
         crc = table[crc ^ byte]

@@ -13,7 +13,6 @@ from adapters.tablestore import limits
 from adapters.tablestore.calls import Target
 from adapters.tablestore.errors import invalid
 from adapters.tablestore.filters import Pagination, parse_filter
-from adapters.tablestore.keys import key_cells
 from adapters.tablestore.names import check_column_asked
 from adapters.tablestore.plainbuffer import WireCell, WireRow
 from adapters.tablestore.values import WIRE_KINDS, key_value_shown, view
@@ -41,6 +40,7 @@ class Selection:
         newest = Window(versions=target.table.rules.max_versions)
         columns, window, start, end, shown = self.columns, self.window, self.start, self.end, target.shown
         named = bool(columns or start or end or shown is not None)
+        is_timed = window.start_ms is not None or window.end_ms is not None
 
         def cut(row: Row) -> Row:
             latest = row.latest
@@ -57,7 +57,9 @@ class Selection:
                     )
                 ):
                     continue
-                versions = window.of(newest.of(cells[name]))
+                versions = cells[name]
+                if is_timed or len(versions) > 1:
+                    versions = window.of(newest.of(versions))
                 if len(versions) == 1 and versions[0].value.kind in WIRE_KINDS:
                     kept[name] = versions
                 elif versions:
@@ -96,7 +98,8 @@ class Selection:
 
     def wire_row(self, target: Target, row: Row, key_names: frozenset[str] | None = None) -> WireRow:
         """A row that has been cut, as it travels; `key_names`: the key columns to show (None: all)."""
-        key = key_cells(target, row)
+        latest = row.latest
+        key = [WireCell(name, latest[name]) for name in target.key_names]
         if key_names is not None:
             key = [cell for cell in key if cell.name in key_names]
         cells = [

@@ -32,7 +32,25 @@ def encode(values: Mapping[str, Value]) -> bytes:
 
 def decode(body: bytes) -> dict[str, Value]:
     """The attributes of a body."""
-    return {name: untagged(member) for name, member in orjson.loads(body).items()}
+    return untagged_all(orjson.loads(body))
+
+
+def untagged_all(members: Mapping[str, Mapping[str, Any]]) -> dict[str, Value]:
+    """The values of tagged objects by name."""
+    values: dict[str, Value] = {}
+    for name, member in members.items():
+        for tag, data in member.items():
+            # The two commonest kinds without a call: pages of Table Store are decoded row by row.
+            if tag == "S":
+                values[name] = _new(Value, (Kind.TEXT, data))
+            elif tag == "I64":
+                values[name] = _new(Value, (Kind.INT64, int(data)))
+            else:
+                values[name] = _READERS[tag](data)
+    return values
+
+
+_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 
 
 def is_native(values: Mapping[str, Value]) -> bool:

@@ -18,7 +18,7 @@ import orjson
 
 from gateway.model import bodies
 from gateway.model.keys import Position
-from gateway.model.values import Value, size_bytes
+from gateway.model.values import Kind, Value, size_bytes
 
 TICKS_PER_MS = 10_000
 FOREIGN_KINDS = b"{}"
@@ -29,6 +29,9 @@ class Cell(NamedTuple):
 
     value: Value
     stamp_ms: int
+
+
+_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 
 
 class Window(NamedTuple):
@@ -100,10 +103,16 @@ class Contents:
     def seen(cls, key_values: Mapping[str, Value], cells: dict[str, tuple[Cell, ...]]) -> Contents:
         """What a reader sees of a row: these key columns and cells. To be filtered, measured and shown, never stored."""
         latest = dict(key_values)
-        size = sum(len(name.encode()) + size_bytes(value) for name, value in key_values.items())
+        size = 0
+        for name, value in key_values.items():
+            size += (len(name) if name.isascii() else len(name.encode())) + size_bytes(value)
         for name, versions in cells.items():
-            latest[name] = versions[0].value
+            newest = versions[0].value
+            latest[name] = newest
             name_size = len(name) if name.isascii() else len(name.encode())
+            if len(versions) == 1:
+                size += name_size + (8 if newest.kind is Kind.INT64 else size_bytes(newest))
+                continue
             for version in versions:
                 size += name_size + size_bytes(version.value)
         made = cls(None, FOREIGN_KINDS, size, latest)
@@ -146,7 +155,7 @@ class Contents:
     def latest(self) -> dict[str, Value]:
         """Attribute name -> latest value, key columns included. Not to be changed."""
         if self._latest is None:
-            self._latest = {name: bodies.untagged(member) for name, member in self.members.items()}
+            self._latest = bodies.untagged_all(self.members)
         return self._latest
 
     @property
@@ -175,13 +184,16 @@ class Contents:
         """
         if self._cells is None:
             stamps = orjson.loads(self.kinds).get("cells", {}) if self.kinds else {}
-            found = {}
+            found: dict[str, tuple[Cell, ...]] = {}
+            unstamped = (default_stamp_ms,)
             for name, value in self.latest.items():
-                stamp, *older = stamps.get(name, (default_stamp_ms,))
-                found[name] = (
-                    Cell(value, stamp),
-                    *(Cell(bodies.untagged(member), older_stamp) for older_stamp, member in older),
-                )
+                kept = stamps.get(name, unstamped)
+                newest = _new(Cell, (value, kept[0]))
+                if len(kept) == 1:
+                    found[name] = (newest,)
+                else:
+                    older = (Cell(bodies.untagged(member), stamp) for stamp, member in kept[1:])
+                    found[name] = (newest, *older)
             self._cells = found
         return self._cells
 
