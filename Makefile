@@ -21,7 +21,7 @@ test: .venv/.complete ## all tests, on SQLite and on a PostgreSQL that they star
 	$(BIN)/pytest $(ARGS)
 
 soak: .venv/.complete ## the races and crashes at full length
-	$(BIN)/pytest -m soak $(ARGS)
+	TABLEGATE_SOAK_SECONDS=$${TABLEGATE_SOAK_SECONDS:-60} $(BIN)/pytest -m soak $(ARGS)
 
 bench: .venv/.complete ## figures, side by side with other emulators
 	$(BIN)/python -m benchmarks $(ARGS)

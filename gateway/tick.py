@@ -10,6 +10,9 @@ requests that only read take the first and the others the second. A list is all 
 rather than answers, nothing of such a list was committed, so each request is run again alone and the one at fault fails
 alone. What is neither (the control plane) goes alone from the start.
 
+What the engine answers with Contended waits aside, while others go on, and is run again alone and in a hurry, for a few
+seconds. Only those commands of a request that were not done are run again.
+
 Knows neither HTTP nor SQL nor dialects.
 """
 
@@ -20,20 +23,22 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any
 
 from gateway import metrics
-from gateway.engine.engine import Engine
+from gateway.engine.engine import PATIENCE_S, Engine, contended, pauses_between_attempts
 from gateway.http import Handler, Reply, Request
 from gateway.model.commands import Command, Exchange, Get, Read, ReadAll, WriteGroup
-from gateway.model.errors import Busy, StaleTable
+from gateway.model.errors import Busy, Contended, StaleTable
 
 _READS = {Get, Read, ReadAll}
 _WRITES = {WriteGroup}
 # A request whose tables change under it this many times in a row is told to come back.
 _MOST_RESTARTS = 8
 _MOST_ALONE = 8
+# What was put aside may take so much of a tick from the others.
+_ASIDE_S = 0.05
 
 Answer = Callable[[Reply], None]
 Refuse = Callable[[Request, Exception], Reply]
@@ -50,7 +55,7 @@ class TickLimits:
 class Visit:
     """A request on its way through ticks."""
 
-    __slots__ = ("answer", "begin", "commands", "exchange", "request", "restarts")
+    __slots__ = ("answer", "begin", "commands", "exchange", "patience", "request", "restarts")
 
     def __init__(self, request: Request, begin: Handler, answer: Answer) -> None:
         self.request = request
@@ -59,6 +64,29 @@ class Visit:
         self.exchange: Exchange | None = None
         self.commands: list[Command] = []
         self.restarts = 0
+        self.patience: Patience | None = None
+
+
+class Patience:
+    """What a visit has of its outcomes while some are Contended: `waiting` says which."""
+
+    __slots__ = ("outcomes", "pauses", "until", "waiting")
+
+    def __init__(self, outcomes: list[Any], waiting: list[int]) -> None:
+        self.outcomes = outcomes
+        self.waiting = waiting
+        self.until = monotonic() + PATIENCE_S
+        self.pauses = pauses_between_attempts()
+
+    def merge(self, again: list[Any]) -> None:
+        """Take the outcomes of another attempt at what waits."""
+        for at, outcome in zip(self.waiting, again, strict=True):
+            self.outcomes[at] = outcome
+        self.waiting = contended(self.outcomes)
+
+    @property
+    def is_over(self) -> bool:
+        return not self.waiting or monotonic() >= self.until
 
 
 Answered = tuple[Visit, list[Any] | Exception]
@@ -130,11 +158,32 @@ class Ticker:
         for visit, outcomes in answers:
             if isinstance(outcomes, Exception):
                 # Its handler may put that into its dialect's words.
+                visit.patience = None
                 self._advance(visit, outcomes)
-            elif any(type(outcome) is StaleTable for outcome in outcomes):
+                continue
+            kinds = set(map(type, outcomes))
+            if StaleTable in kinds:
                 self._restart(visit)
+            elif visit.patience is not None or Contended in kinds:
+                self._have_patience(visit, outcomes)
             else:
                 self._advance(visit, outcomes)
+
+    def _have_patience(self, visit: Visit, outcomes: list[Any]) -> None:
+        patience = visit.patience
+        if patience is None:
+            patience = visit.patience = Patience(outcomes, contended(outcomes))
+        else:
+            patience.merge(outcomes)
+        if patience.is_over:
+            visit.patience = None
+            self._advance(visit, patience.outcomes)
+        else:
+            self._loop.call_later(next(patience.pauses), self._try_again, visit)
+
+    def _try_again(self, visit: Visit) -> None:
+        self._write_lane.aside.append(visit)
+        self.wake()
 
     def _advance(self, visit: Visit, outcomes: list[Any] | Exception) -> None:
         assert visit.exchange is not None
@@ -155,6 +204,7 @@ class Ticker:
         assert visit.exchange is not None
         visit.exchange.close()
         visit.restarts += 1
+        visit.patience = None
         if visit.restarts < _MOST_RESTARTS:
             self._arrived.append(visit)
             self.wake()
@@ -171,6 +221,7 @@ class _Lane:
         self.reads: deque[Visit] = deque()
         self.writes: deque[Visit] = deque()
         self.others: deque[Visit] = deque()
+        self.aside: deque[Visit] = deque()
         self._engine = engine
         self._limits = limits
         self._ticker = ticker
@@ -180,14 +231,14 @@ class _Lane:
 
     def flush(self) -> None:
         """Run a tick, unless one is under way: then what waits goes with the next."""
-        if self._is_running or not (self.writes or self.reads or self.others):
+        if self._is_running or not (self.writes or self.reads or self.others or self.aside):
             return
         lists = self._take()
         if self._thread is not None:
             self._is_running = True
             self._thread.submit(self._run_on_thread, lists)
             return
-        if self.writes or self.reads or self.others:
+        if self.writes or self.reads or self.others or self.aside:
             self._ticker.wake()
         self._ticker.deliver(self._run(lists))
 
@@ -216,7 +267,19 @@ class _Lane:
         self._ticker.deliver(answers)
 
     def _run(self, lists: list[list[Visit]]) -> list[Answered]:
-        return [answered for visits in lists for answered in self._run_list(visits)]
+        answers = [answered for visits in lists for answered in self._run_list(visits)]
+        until = monotonic() + _ASIDE_S
+        while self.aside and monotonic() < until:
+            answers.append(self._run_aside(self.aside.popleft()))
+        return answers
+
+    def _run_aside(self, visit: Visit) -> Answered:
+        assert visit.patience is not None
+        try:
+            commands = [visit.commands[at] for at in visit.patience.waiting]
+            return visit, self._engine.run(commands, hurried=True)
+        except Exception as error:
+            return visit, error
 
     def _run_list(self, visits: list[Visit]) -> list[Answered]:
         began = perf_counter()

@@ -115,6 +115,10 @@ class Process:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
     def wait_until_ready(self) -> str:
         """What it printed until it was answering requests."""
         assert self._process.stdout is not None

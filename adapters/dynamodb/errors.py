@@ -71,7 +71,10 @@ def cancelled(reasons: Sequence[ServiceError | None]) -> ServiceError:
 
 def short_code(error: ServiceError) -> str:
     """The code of an error as a reason of a cancelled transaction, or as the error of one statement of a batch."""
-    return "ValidationError" if error.code == "ValidationException" else error.code.removesuffix("Exception")
+    return _SHORT_CODES.get(error.code) or error.code.removesuffix("Exception")
+
+
+_SHORT_CODES = {"ValidationException": "ValidationError", "ThrottlingException": "ThrottlingError"}
 
 
 # On the wire
@@ -170,6 +173,7 @@ _INDEX_THROTTLED = (
     "The level of configured provisioned throughput for one or more global secondary indexes of the table was exceeded. "
     "Consider increasing your provisioning level for the under-provisioned global secondary indexes with the UpdateTable API"
 )
+_MAXIMUM_EXCEEDED = "Throughput exceeds the maximum OnDemandThroughput configured on table or index"
 _TOKEN_REUSED = (
     "The request uses the same client token as a previous, but non-identical request. "
     "Do not reuse a client token with different requests, unless the requests are identical"
@@ -310,11 +314,19 @@ def _partition_held(error: model.PartitionHeld, operation: str) -> ServiceError:
 
 
 def _throttled(error: model.Throttled, operation: str) -> ServiceError:
-    """`resource` is an ARN; that of an index has `/index/` in it. `kind` is read or write."""
+    """`resource` is an ARN; that of an index has `/index/` in it. `kind` is read or write.
+
+    What is beyond the maximum of a table on demand is another exception, whose reasons begin in lower case (botocore 1.44.5
+    service-2.json; the text: developer guide, 'Understanding throttling exceptions').
+    """
     if "/index/" in error.resource:
         what, text = "Index", _INDEX_THROTTLED
     else:
         what, text = "Table", _TABLE_THROTTLED
+    if error.limit == "maximum":
+        reason = f"{what}{error.kind.capitalize()}MaxOnDemandThroughputExceeded"
+        reasons = [{"reason": reason, "resource": error.resource}]
+        return ServiceError("ThrottlingException", _MAXIMUM_EXCEEDED, extra={"throttlingReasons": reasons})
     reason = f"{what}{error.kind.capitalize()}ProvisionedThroughputExceeded"
     extra = {"ThrottlingReasons": [{"reason": reason, "resource": error.resource}]}
     return ServiceError("ProvisionedThroughputExceededException", text, extra=extra)
@@ -371,6 +383,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.SessionMissing: _internal,
     model.Throttled: _throttled,
     model.Busy: _unavailable,
+    model.Contended: _unavailable,
     model.DatabaseFailed: _internal,
     model.Unknowable: _internal,
     model.PositionExpired: _trimmed,

@@ -6,8 +6,8 @@ know of any of this; batches take it for a member to be tried again.
 
 A bucket fills with the provisioned units each second and keeps up to five minutes' worth ("burst capacity"; developer
 guide, 'Burst and adaptive capacity'). What a request costs is known when it is done, so it is let in while there is anything
-left, and the rest is a debt. A local index uses its table's units. Tables on demand have no bucket. Buckets are those of one
-server process and begin anew with it.
+left, and the rest is a debt. A local index uses its table's units. Tables on demand have a bucket where a maximum was set for
+them. Buckets are those of one server process and begin anew with it.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from gateway.model.updates import names_of
 from gateway.model.writes import Edit, Keep, Replace, Write
 
 _LEAST = {READ: 0.5, WRITE: 1.0}  # units that the smallest request costs
+_MAXIMA = {READ: "MaxReadRequestUnits", WRITE: "MaxWriteRequestUnits"}
 _MOST_BUCKETS = 100_000
 
 
@@ -64,18 +65,26 @@ class Cost:
 
     @property
     def units_per_second(self) -> int | None:
-        """What is provisioned; None: nothing, for a table on demand."""
-        properties = TableProperties.of(self.table)
-        if properties.billing != PROVISIONED:
-            return None
-        units = properties.throughput if self.index is None else IndexProperties.of(self.index).throughput
-        return units.read if self.kind == READ else units.write
+        """What is provisioned, or for a table on demand the maximum that was set; None: no limit."""
+        owner = self._owner
+        if self._is_provisioned:
+            return owner.throughput.read if self.kind == READ else owner.throughput.write
+        return owner.on_demand.get(_MAXIMA[self.kind])
+
+    @property
+    def _owner(self) -> TableProperties | IndexProperties:
+        return TableProperties.of(self.table) if self.index is None else IndexProperties.of(self.index)
+
+    @property
+    def _is_provisioned(self) -> bool:
+        return TableProperties.of(self.table).billing == PROVISIONED
 
     def throttled(self, caller: Caller) -> Throttled:
         """The refusal."""
-        if self.index is None:
-            return Throttled(table_arn(caller, self.table.name), self.kind)
-        return Throttled(index_arn(caller, self.table.name, self.index.name), self.kind)
+        arn = table_arn(caller, self.table.name)
+        if self.index is not None:
+            arn = index_arn(caller, self.table.name, self.index.name)
+        return Throttled(arn, self.kind, "provisioned" if self._is_provisioned else "maximum")
 
 
 class Throttle:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from gateway.engine import defining, expiring, indexing, reading, staging, streaming
@@ -29,17 +29,21 @@ from gateway.model.commands import (
     Stage,
     WriteGroup,
 )
-from gateway.model.errors import Busy, DatabaseFailed, GatewayError, StaleTable, Unknowable
+from gateway.model.errors import Busy, Contended, DatabaseFailed, GatewayError, StaleTable, Unknowable
 from gateway.model.tables import IndexView, Table
 from gateway.store import purges, tokens
-from gateway.store.databases import CommitLost, Retry
+from gateway.store.databases import CommitLost, LockHeld, Retry
 from gateway.store.store import Store
 
 log = logging.getLogger(__name__)
 
 PURGE_ROWS = 1_000
-_ATTEMPTS = 12
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.5
+# Attempts that follow each other at once; past them it is for the caller to wait, who knows whom that holds up.
+_ATTEMPTS = 4
+_FIRST_PAUSE_S = 0.002
+_LONG_ATTEMPT_S = 1.0
+# So long `drive` and the tick try again what is Contended.
+PATIENCE_S = 5.0
 _TOKEN_SWEEP_S = 60.0
 _STREAM_READS = (FindPosition, FindStream, ListShards, ListStreams, ReadChanges)
 
@@ -77,9 +81,13 @@ class Engine:
         """The same by Azure name, whose case does not matter."""
         return self._store.catalog.cache.get_azure(namespace, azure_name)
 
-    def run(self, commands: list[Command]) -> list[Any]:
+    def run(self, commands: list[Command], hurried: bool = False) -> list[Any]:
         """For each command its outcome, or the GatewayError it met. All writes of the list are one transaction, all its
-        reads one snapshot, taken after the writes."""
+        reads one snapshot, taken after the writes.
+
+        A command that is answered Contended did nothing and may be run again after a pause; then `hurried`, so that it
+        waits for locks as little as can be.
+        """
         outcomes: list[Any] = [None] * len(commands)
         writes = [at for at, command in enumerate(commands) if isinstance(command, WriteGroup)]
         reads = [at for at, command in enumerate(commands) if isinstance(command, (Get, Read, ReadAll))]
@@ -88,7 +96,7 @@ class Engine:
                 if not isinstance(command, (WriteGroup, Get, Read, ReadAll)):
                     outcomes[at] = self._define(command)
         if writes:
-            for at, answer in zip(writes, self._write([commands[at] for at in writes]), strict=True):  # type: ignore[misc]
+            for at, answer in zip(writes, self._write([commands[at] for at in writes], hurried), strict=True):  # type: ignore[misc]
                 outcomes[at] = answer
         if reads:
             for at, answer in zip(reads, self._read([commands[at] for at in reads]), strict=True):  # type: ignore[misc]
@@ -166,27 +174,23 @@ class Engine:
 
     def _read(self, commands: list[reading.Reading]) -> list[Any]:
         answer = self._insist(lambda: reading.read(self._store, commands, self._now() // 1_000_000))
-        return [answer] * len(commands) if isinstance(answer, GatewayError) else answer  # type: ignore[return-value]
+        return [answer] * len(commands) if isinstance(answer, GatewayError) else answer
 
-    def _write(self, groups: list[WriteGroup]) -> list[Any]:
-        answer = self._insist(lambda: self._write_once(groups))
+    def _write(self, groups: list[WriteGroup], hurried: bool = False) -> list[Any]:
+        answer = self._insist(lambda: self._write_once(groups, hurried))
         if isinstance(answer, DatabaseFailed) and len(groups) > 1:
             # Only the culprit may fail, so look for it by halves.
             half = len(groups) // 2
-            return self._write(groups[:half]) + self._write(groups[half:])
-        return [answer] * len(groups) if isinstance(answer, GatewayError) else answer  # type: ignore[return-value]
+            return self._write(groups[:half], hurried) + self._write(groups[half:], hurried)
+        return [answer] * len(groups) if isinstance(answer, GatewayError) else answer
 
-    def _write_once(self, groups: list[WriteGroup]) -> list[Any]:
-        batch = Batch(self._store, groups, self._now() // 100)
+    def _write_once(self, groups: list[WriteGroup], hurried: bool = False) -> list[Any]:
+        batch = Batch(self._store, groups, self._now() // 100, hurried)
         try:
             batch.run()
         except CommitLost as lost:
             # Never guess: ask what became of the transaction. Applied: the answers in hand are true. Not: once more.
-            committed = self._ask(lost.transaction_id)
-            if committed is None:
-                raise Unknowable("the connection was lost at COMMIT") from lost
-            if not committed:
-                raise Retry("the connection was lost at COMMIT, which did not happen") from lost
+            self._require_commit(lost)
         except (GatewayError, Retry):
             raise
         except Exception as error:
@@ -194,6 +198,23 @@ class Engine:
             log.exception("a list of writes failed")
             raise DatabaseFailed(repr(error)) from error
         return batch.answers
+
+    def _require_commit(self, lost: CommitLost) -> None:
+        """Return if the transaction was committed after all. Raises Retry if not, Unknowable if nobody can say."""
+        committed = self._ask(lost.transaction_id)
+        if committed is None:
+            raise Unknowable("the connection was lost at COMMIT") from lost
+        if not committed:
+            raise Retry("the connection was lost at COMMIT, which did not happen") from lost
+
+    def _fate(self, lost: CommitLost) -> GatewayError:
+        try:
+            self._require_commit(lost)
+        except Retry as reason:
+            return Contended(str(reason))
+        except Unknowable as error:
+            return error
+        return Unknowable("the connection was lost at COMMIT, which did happen")
 
     def _ask(self, transaction_id: str | None) -> bool | None:
         for pause in (0.05, 0.2, 0.5, 1.0, 1.0):
@@ -204,20 +225,29 @@ class Engine:
         return None
 
     def _insist(self, work: Callable[[], Any]) -> Any:
-        """Do something that may fail for a passing reason; again with jitter; what it gave, or the GatewayError."""
+        """Do something that may fail for a passing reason; at once again with jitter, a few times; what it gave, or the
+        GatewayError. Waiting for a lock longer than the database did is not for here: others wait behind this call."""
         pause = _FIRST_PAUSE_S
+        began = time.monotonic()
         for attempt in range(_ATTEMPTS):
             try:
                 return work()
+            except LockHeld as reason:
+                return Contended(str(reason))
             except Retry as reason:
                 log.info("attempt %d will be repeated: %s", attempt + 1, reason)
+                if time.monotonic() - began > _LONG_ATTEMPT_S:
+                    break
                 time.sleep(pause * random.uniform(0.5, 1.5))
-                pause = min(pause * 2, _LONGEST_PAUSE_S)
+                pause *= 2
+            except CommitLost as lost:
+                # Of the control plane: what it would have answered is lost, even if it happened.
+                return self._fate(lost)
             except GatewayError as error:
                 if isinstance(error, (DatabaseFailed, Unknowable)):
                     log.error("the database failed: %r", error)
                 return error
-        return Busy("the database did not yield in time")
+        return Contended("the database did not yield")
 
 
 def drive(engine: Engine, begin: Callable[[], Exchange]) -> Any:
@@ -226,7 +256,7 @@ def drive(engine: Engine, begin: Callable[[], Exchange]) -> Any:
         exchange = begin()
         commands = next_commands(exchange, None)
         while isinstance(commands, list):
-            outcomes = engine.run(commands)
+            outcomes = _run_patiently(engine, commands)
             if any(isinstance(outcome, StaleTable) for outcome in outcomes):
                 exchange.close()
                 break
@@ -234,6 +264,31 @@ def drive(engine: Engine, begin: Callable[[], Exchange]) -> Any:
         else:
             return commands
     raise Busy("tables keep changing")
+
+
+def _run_patiently(engine: Engine, commands: list[Command]) -> list[Any]:
+    outcomes = engine.run(commands)
+    until = time.monotonic() + PATIENCE_S
+    pauses = pauses_between_attempts()
+    while (waiting := contended(outcomes)) and time.monotonic() < until:
+        time.sleep(next(pauses))
+        again = engine.run([commands[at] for at in waiting], hurried=True)
+        for at, outcome in zip(waiting, again, strict=True):
+            outcomes[at] = outcome
+    return outcomes
+
+
+def contended(outcomes: list[Any]) -> list[int]:
+    """Where in a list the outcomes stand that are to be had by trying again."""
+    return [at for at, outcome in enumerate(outcomes) if type(outcome) is Contended]
+
+
+def pauses_between_attempts() -> Iterator[float]:
+    """Seconds to wait before each further attempt at something Contended; they grow, with jitter."""
+    pause = 0.01
+    while True:
+        yield pause * random.uniform(0.5, 1.5)
+        pause = min(pause * 2, 0.25)
 
 
 def next_commands(exchange: Exchange, outcomes: list[Any] | None) -> Any:

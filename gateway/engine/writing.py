@@ -40,10 +40,11 @@ Answer = list[Outcome] | Replayed | GatewayError
 class Batch:
     """One attempt to write a list of groups. `answers` stand as soon as the transaction is about to commit."""
 
-    def __init__(self, store: Store, groups: Sequence[WriteGroup], now: int) -> None:
+    def __init__(self, store: Store, groups: Sequence[WriteGroup], now: int, hurried: bool = False) -> None:
         self._store = store
         self._groups = groups
         self._now = now
+        self._hurried = hurried
         self._now_ms = now // 10_000
         self._records: list[Record] = []
         self.answers: list[Answer] = []
@@ -52,7 +53,7 @@ class Batch:
         """Write everything in one transaction. Raises Retry, CommitLost, Busy, DatabaseFailed."""
         answers: list[Answer | None] = [self._refusal(group) for group in self._groups]
         tables = {write.table.id: write.table for group in self._groups for write in group.writes}
-        with self._store.write() as session:
+        with self._store.write(self._hurried) as session:
             # Asked together and answered together: on PostgreSQL this is one round trip up to the first answer used.
             outdated = self._store.catalog.ask_check(session, tables.values(), lock=True)
             remembered = self._take_tokens(session, answers)

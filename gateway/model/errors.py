@@ -15,6 +15,7 @@
     ├── SessionMissing             a local transaction that never was, or is over
     ├── Throttled                  the provisioned throughput is used up
     ├── Busy                       locks or the database did not yield in time; a retry may help
+    │   └── Contended              internal: not now; whoever can wait without holding up others tries again
     ├── DatabaseFailed             the database refused a statement for good: a defect, or a full disk
     ├── Unknowable                 the connection broke at COMMIT and the outcome cannot be asked for
     ├── PositionExpired            a stream position older than what is kept
@@ -142,16 +143,23 @@ class SessionMissing(GatewayError):
 
 
 class Throttled(GatewayError):
-    """The provisioned throughput of `resource` (a table, or a table and an index) is used up."""
+    """The throughput of `resource` (a table, or a table and an index) is used up. `limit` says which: what is provisioned,
+    or the maximum that somebody set for a table on demand."""
 
-    def __init__(self, resource: str, kind: str) -> None:
-        super().__init__(resource, kind)
+    def __init__(self, resource: str, kind: str, limit: str = "provisioned") -> None:
+        super().__init__(resource, kind, limit)
         self.resource = resource
         self.kind = kind
+        self.limit = limit
 
 
 class Busy(GatewayError):
     """A lock, the database or the server did not yield in time; trying again may help."""
+
+
+class Contended(Busy):
+    """Somebody else's lock did not yield at once, and nothing was done. The tick and `drive` try again after a pause, for a
+    while; others may take it for Busy."""
 
 
 class DatabaseFailed(GatewayError):

@@ -28,6 +28,9 @@ SQLITE_PAGE_BYTES = 16_384
 LOCK_TIMEOUT_MS = 500
 STATEMENT_TIMEOUT_MS = 30_000
 IDLE_TRANSACTION_TIMEOUT_MS = 5_000
+# A write transaction ends after this whatever it is doing, so that its locks do (PostgreSQL 17 and later).
+WRITE_TRANSACTION_TIMEOUT_MS = 5_000
+HURRIED_LOCK_TIMEOUT_MS = 10
 
 
 class CommitLost(Exception):
@@ -40,6 +43,10 @@ class CommitLost(Exception):
 
 class Retry(Exception):
     """The transaction failed before COMMIT was sent, for a reason that may pass: deadlock, time-out, lost connection."""
+
+
+class LockHeld(Retry):
+    """Somebody else holds a lock, and did not give it up while this transaction waited."""
 
 
 class Session:
@@ -76,22 +83,41 @@ class Session:
 
 
 class PostgresSession(Session):
-    """A psycopg connection, in pipeline mode while it writes. Results come in binary form: bytea without hex."""
+    """A psycopg connection, in pipeline mode while it writes. Results come in binary form: bytea without hex.
+
+    Where it waits for results it ends its part of the pipeline with a Sync: only after that does the server count the
+    session as idle, so that idle_in_transaction_session_timeout frees the locks of a gateway that has stopped. One that
+    stopped before its Sync is "active" for ever; transaction_timeout is for that.
+    """
 
     is_postgresql = True
 
     def __init__(self, connection: Any, pipeline: Any = None) -> None:
         super().__init__(connection)
         self._pipeline = pipeline
+        self._asked = self._settled = 0
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        cursor = self._connection.cursor(binary=True)
-        return cursor.execute(_percent(statement), parameters).fetchall()  # type: ignore[no-any-return]
+        return self.ask(statement, parameters)()
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], list[Row]]:
         cursor = self._connection.cursor(binary=True)
         cursor.execute(_percent(statement), parameters)
-        return cursor.fetchall  # type: ignore[no-any-return]
+        if self._pipeline is None:
+            return cursor.fetchall
+        self._asked = asked = self._asked + 1
+
+        def answer() -> list[Row]:
+            self._settle(asked)
+            return cursor.fetchall()
+
+        return answer
+
+    def _settle(self, asked: int) -> None:
+        """Have the answers to everything up to a question, unless they are there."""
+        if asked > self._settled:
+            self._settled = self._asked
+            self._pipeline.sync()
 
     def send(self, statement: str, parameters: Sequence[Any] = ()) -> None:
         self._connection.execute(_percent(statement), parameters)
@@ -99,8 +125,9 @@ class PostgresSession(Session):
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
         cursor = self._connection.execute(_percent(statement), parameters)
         if self._pipeline is not None:
+            self._settled = self._asked
             self._pipeline.sync()  # the count is there only with the answer
-        return cursor.rowcount  # type: ignore[no-any-return]
+        return cursor.rowcount
 
     def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> None:
         self._connection.cursor().executemany(_percent(statement), parameters)
@@ -121,7 +148,8 @@ class Database:
 
     `read()` gives a session in a read-only transaction with one snapshot, on a connection that never waits for a writer;
     `look()` one for a single statement, which is a snapshot by itself;
-    `write()` one in a write transaction that commits at the end of the block and rolls back on any exception.
+    `write()` one in a write transaction that commits at the end of the block and rolls back on any exception; `hurried`
+    ones wait a few milliseconds for a lock and no longer.
     `shared`: other processes may write too, so that what was read before may be out of date.
     """
 
@@ -140,7 +168,7 @@ class Database:
         return self.read()
 
     @contextmanager
-    def write(self) -> Iterator[Session]:
+    def write(self, hurried: bool = False) -> Iterator[Session]:
         raise NotImplementedError
         yield
 
@@ -159,7 +187,12 @@ class SQLite(Database):
     def __init__(self, url: str, synchronous: str = "full") -> None:
         engine = sqlalchemy.create_engine(
             url,
-            connect_args={"check_same_thread": False, "isolation_level": None, "cached_statements": 512, "timeout": 5},
+            connect_args={
+                "check_same_thread": False,
+                "isolation_level": None,
+                "cached_statements": 512,
+                "timeout": LOCK_TIMEOUT_MS / 1000,
+            },
             poolclass=sqlalchemy.pool.QueuePool,
             max_overflow=-1,
         )
@@ -168,6 +201,7 @@ class SQLite(Database):
         event.listen(engine, "connect", self._set_up)
         self._writer: Any = None
         self._write_lock = threading.Lock()
+        self._is_hurried = False
 
     def _set_up(self, connection: sqlite3.Connection, _: object) -> None:
         connection.execute(f"PRAGMA page_size = {SQLITE_PAGE_BYTES}")
@@ -178,11 +212,18 @@ class SQLite(Database):
         connection.execute("PRAGMA journal_size_limit = 67108864")
         connection.execute("PRAGMA cache_size = -32768")
 
+    def _connected(self) -> Any:
+        try:
+            return self.engine.raw_connection()
+        except (sqlite3.Error, sqlalchemy.exc.DBAPIError) as error:
+            cause = getattr(error, "orig", error)
+            raise (_sqlite_error(cause) if isinstance(cause, sqlite3.Error) else Busy(str(error))) from error
+
     @contextmanager
     def read(self) -> Iterator[Session]:
         pooled = getattr(self._local, "reader", None)
         if pooled is None:
-            pooled = self._local.reader = self.engine.raw_connection()
+            pooled = self._local.reader = self._connected()
         connection = pooled.driver_connection
         try:
             connection.execute("BEGIN")
@@ -196,12 +237,16 @@ class SQLite(Database):
             raise _sqlite_error(error) from error
 
     @contextmanager
-    def write(self) -> Iterator[Session]:
+    def write(self, hurried: bool = False) -> Iterator[Session]:
         with self._write_lock:
             if self._writer is None:
-                self._writer = self.engine.raw_connection()
+                self._writer = self._connected()
             connection = self._writer.driver_connection
             try:
+                if hurried != self._is_hurried:
+                    self._is_hurried = hurried
+                    patience_ms = HURRIED_LOCK_TIMEOUT_MS if hurried else LOCK_TIMEOUT_MS
+                    connection.execute(f"PRAGMA busy_timeout = {patience_ms}")
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield Session(connection)
@@ -228,7 +273,7 @@ class SQLite(Database):
 def _sqlite_error(error: sqlite3.Error) -> Exception:
     code = getattr(error, "sqlite_errorname", "") or ""
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return Retry(str(error))
+        return LockHeld(str(error))
     if code.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_NOMEM")):
         return Busy(str(error))
     return DatabaseFailed(str(error))
@@ -248,6 +293,8 @@ class PostgreSQL(Database):
             "lock_timeout": LOCK_TIMEOUT_MS,
             "statement_timeout": STATEMENT_TIMEOUT_MS,
             "idle_in_transaction_session_timeout": IDLE_TRANSACTION_TIMEOUT_MS,
+            # For a session that is sending rows to a gateway which has stopped taking them.
+            "tcp_user_timeout": 20_000,
             # Every statement of the data path is a look-up by key; without statistics the planner may think otherwise.
             "enable_hashjoin": "off",
             "enable_mergejoin": "off",
@@ -271,7 +318,9 @@ class PostgreSQL(Database):
             self._begin_settings = [f"SET LOCAL {name} = '{value}'" for name, value in timeouts.items()]
         else:
             said = sqlalchemy.make_url(url).query.get("options", "")
-            arguments["options"] = " ".join([str(said), *(f"-c {name}={value}" for name, value in timeouts.items())])
+            arguments["options"] = " ".join(
+                [str(said), *(f"-c {name}={value}" for name, value in timeouts.items())]
+            )
         engine = sqlalchemy.create_engine(
             url, connect_args=arguments, pool_size=32, max_overflow=-1, pool_reset_on_return=None
         )
@@ -280,12 +329,19 @@ class PostgreSQL(Database):
     def _connection(self, purpose: str) -> Any:
         pooled = getattr(self._local, purpose, None)
         if pooled is None or pooled.driver_connection is None or pooled.driver_connection.closed:
-            try:
-                pooled = self.engine.raw_connection()
-            except sqlalchemy.exc.DBAPIError as error:
-                raise Busy(str(error.orig)) from error
+            pooled = self._opened(purpose)
             setattr(self._local, purpose, pooled)
         return pooled.driver_connection
+
+    def _opened(self, purpose: str) -> sqlalchemy.PoolProxiedConnection:
+        try:
+            pooled = self.engine.raw_connection()
+            connection: Any = pooled.driver_connection
+            if purpose == "writer" and not self._begin_settings and _has_transaction_timeout(connection):
+                connection.execute(f"SET transaction_timeout = {WRITE_TRANSACTION_TIMEOUT_MS}")
+        except (sqlalchemy.exc.DBAPIError, psycopg.Error) as error:
+            raise Busy(str(getattr(error, "orig", error))) from error
+        return pooled
 
     def _drop(self, purpose: str) -> None:
         pooled = getattr(self._local, purpose, None)
@@ -314,13 +370,17 @@ class PostgreSQL(Database):
                 connection.execute("COMMIT")
 
     @contextmanager
-    def write(self) -> Iterator[Session]:
+    def write(self, hurried: bool = False) -> Iterator[Session]:
         transaction_id = None
         with self._guarded("writer") as connection:
             try:
                 with connection.pipeline() as pipeline:
                     connection.execute("BEGIN")
                     self._set_locally(connection)
+                    if self._begin_settings and _has_transaction_timeout(connection):
+                        connection.execute(f"SET LOCAL transaction_timeout = {WRITE_TRANSACTION_TIMEOUT_MS}")
+                    if hurried:
+                        connection.execute(f"SET LOCAL lock_timeout = {HURRIED_LOCK_TIMEOUT_MS}")
                     session = PostgresSession(connection, pipeline)
                     identity = session.ask("SELECT pg_current_xact_id()::text")
                     yield session
@@ -339,11 +399,17 @@ class PostgreSQL(Database):
 
     @contextmanager
     def _guarded(self, purpose: str) -> Iterator[Any]:
-        """This thread's connection for a purpose; rolled back after an error, given up if it broke, errors translated."""
+        """This thread's connection for a purpose; rolled back after an error of ours, given up after one of the database's.
+
+        psycopg (3.3) may go on believing that a statement was prepared whose turn in a pipeline never came, because one
+        before it failed; on the same connection that statement then fails for ever.
+        """
         try:
             connection = self._connection(purpose)
             try:
                 yield connection
+            except psycopg.Error:
+                raise
             except BaseException:
                 if not connection.closed:
                     connection.execute("ROLLBACK")
@@ -352,8 +418,7 @@ class PostgreSQL(Database):
             self._drop(purpose)
             raise
         except psycopg.Error as error:
-            if connection.closed or connection.broken or error.sqlstate is None:
-                self._drop(purpose)
+            self._drop(purpose)
             raise _postgresql_error(error) from error
 
     def committed(self, transaction_id: str | None) -> bool | None:
@@ -370,31 +435,59 @@ class PostgreSQL(Database):
         return {"committed": True, "aborted": False}.get(status)
 
 
+# InvalidSqlStatementName: driver and server disagree about what is prepared; a new connection knows of nothing.
 _RETRYABLE = (
+    psycopg.errors.InvalidSqlStatementName,
     psycopg.errors.SerializationFailure,
     psycopg.errors.DeadlockDetected,
-    psycopg.errors.LockNotAvailable,
-    psycopg.errors.QueryCanceled,
     psycopg.OperationalError,
     psycopg.InterfaceError,
 )
 
-_FULL = (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory, psycopg.errors.TooManyConnections)
+# QueryCanceled: a statement took its whole time, and would again.
+_EXHAUSTED = (
+    psycopg.errors.DiskFull,
+    psycopg.errors.OutOfMemory,
+    psycopg.errors.TooManyConnections,
+    psycopg.errors.QueryCanceled,
+)
+
+# Given up by the server for the time it took. Most of that was spent waiting, or this process had stopped.
+_GIVEN_UP = (psycopg.errors.IdleInTransactionSessionTimeout, psycopg.errors.TransactionTimeout)
 
 
 def _postgresql_error(error: psycopg.Error) -> Exception:
-    if isinstance(error, _FULL):
+    if isinstance(error, _EXHAUSTED):
         return Busy(str(error))
+    if isinstance(error, (psycopg.errors.LockNotAvailable, *_GIVEN_UP)):
+        return LockHeld(str(error))
     if isinstance(error, _RETRYABLE):
         return Retry(str(error))
     return DatabaseFailed(str(error))
 
 
-def open_database(url: str, synchronous: str = "full", pooled: bool = False, schema: str | None = None) -> Database:
+def _has_transaction_timeout(connection: Any) -> bool:
+    found: int = connection.info.server_version
+    return found >= 170_000
+
+
+def open_database(
+    url: str, synchronous: str = "full", pooled: bool = False, schema: str | None = None
+) -> Database:
     """The database at a SQLAlchemy URL (`sqlite:///...` or `postgresql+psycopg://...`)."""
     if url.startswith("sqlite"):
         return SQLite(url, synchronous)
     return PostgreSQL(url, pooled, schema)
 
 
-__all__ = ["Busy", "CommitLost", "Database", "PostgreSQL", "Retry", "SQLite", "Session", "Unknowable", "open_database"]
+__all__ = [
+    "Busy",
+    "CommitLost",
+    "Database",
+    "PostgreSQL",
+    "Retry",
+    "SQLite",
+    "Session",
+    "Unknowable",
+    "open_database",
+]

@@ -28,9 +28,10 @@ class Store:
         """For a single statement that reads."""
         return self.database.look()
 
-    def write(self) -> AbstractContextManager[Session]:
-        """A write transaction: commits at the end of the block, rolls back on any exception."""
-        return self.database.write()
+    def write(self, hurried: bool = False) -> AbstractContextManager[Session]:
+        """A write transaction: commits at the end of the block, rolls back on any exception. `hurried`: waits for no lock
+        longer than a moment."""
+        return self.database.write(hurried)
 
     def close(self) -> None:
         """Give back every connection."""

@@ -16,7 +16,7 @@ from sqlalchemy import make_url
 
 from gateway.engine.engine import Engine
 from gateway.model.commands import Get, WriteGroup
-from gateway.model.errors import Busy, DatabaseFailed, Unknowable
+from gateway.model.errors import Busy, Contended, DatabaseFailed, Unknowable
 from gateway.model.rows import Contents
 from gateway.model.updates import Current, Plus, SetTo
 from gateway.model.updates import Literal as Constant
@@ -90,6 +90,25 @@ def test_a_lock_holder_that_has_stopped_holds_up_only_what_it_holds(
         other.engine.close()
     things.write(things.edit("held", 0, INCREMENT))
     assert things.engine.run([Get(things.table, things.key("held").position)])[0].latest["n"] == decimal(2)
+
+
+@on_postgresql
+def test_locks_that_do_not_yield_leave_the_connection_fit_for_use(database: Database, things: Client) -> None:
+    """A server process once could not write any more after some: "prepared statement does not exist"."""
+    things.write(things.put("held", n=decimal(0)))
+    url = make_url(database.engine.url).set(drivername="postgresql").render_as_string(hide_password=False)
+    increment = [WriteGroup((things.edit("held", 0, INCREMENT),))]
+    other = Engine(Store(open_database(str(url).replace("postgresql:", "postgresql+psycopg:"))))
+    with psycopg.connect(url) as holder:
+        holder.execute("SELECT 1 FROM rows FOR UPDATE")
+        for _ in range(6):
+            [answer] = other.run(increment, hurried=True)
+            assert isinstance(answer, Contended)
+    for _ in range(6):
+        [answer] = other.run(increment, hurried=True)
+        assert isinstance(answer, list), answer
+    assert things.rows()[0].latest["n"] == decimal(6)
+    other.close()
 
 
 class Proxy:

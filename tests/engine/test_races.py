@@ -25,6 +25,8 @@ from gateway.store.store import Store
 from tests.concurrency import all_at_once
 from tests.engine.conftest import Client, make_table
 
+pytestmark = pytest.mark.soak
+
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
 
 

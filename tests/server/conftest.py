@@ -20,7 +20,7 @@ from gateway.app import Mounted, mount
 from gateway.credentials import Credentials
 from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
 from gateway.model.commands import Exchange, ReadAll, WriteGroup
-from gateway.model.errors import Busy, GatewayError, LimitExceeded, StaleTable
+from gateway.model.errors import Busy, Contended, GatewayError, LimitExceeded, StaleTable
 from gateway.settings import load
 from tests.running import Running, start_app
 
@@ -34,8 +34,9 @@ class FakeEngine:
         self.gate.set()
         self.entered = threading.Semaphore(0)
         self.stale = 0
+        self.contended = 0
 
-    def run(self, commands: list[Any]) -> list[Any]:
+    def run(self, commands: list[Any], hurried: bool = False) -> list[Any]:
         said = [
             command.writes[0] if isinstance(command, WriteGroup) else command.gets[0] for command in commands
         ]
@@ -50,6 +51,9 @@ class FakeEngine:
         if said == b"stale" and self.stale:
             self.stale -= 1
             return StaleTable()
+        if said == b"contended" and self.contended:
+            self.contended -= 1
+            return Contended("a lock")
         return Busy("refused") if said == b"busy" else said
 
     def ping(self) -> None:
@@ -83,6 +87,9 @@ def handle(request: Request) -> Exchange:
             return Reply(200, (), outcome)
         case "/both":
             outcomes = yield [read(b"read"), write(b"written")]
+            return Reply(200, (), b" ".join(outcomes))
+        case "/each":
+            outcomes = yield [write(word) for word in request.body.split()]
             return Reply(200, (), b" ".join(outcomes))
         case "/many":
             for round_number in range(int(request.body)):

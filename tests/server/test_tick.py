@@ -120,6 +120,32 @@ def test_a_gateway_error_is_an_outcome(toy, wire, lane: str) -> None:
     assert wire(toy(lane)).post("/say", b"busy").reply()[::2] == (503, b"toy: busy")
 
 
+def test_what_is_contended_waits_aside_and_is_run_again_alone(
+    toy, wire, lane: str, engine: FakeEngine
+) -> None:
+    engine.contended = 3
+    server = toy(lane)
+    waiting = wire(server).post("/each", b"a contended b")
+    assert wire(server).post("/say", b"others go on").reply()[2] == b"others go on"
+    assert waiting.reply()[2] == b"a contended b"
+    assert [said for said in engine.lists if b"others go on" not in said] in (
+        [[b"a", b"contended", b"b"], [b"contended"], [b"contended"], [b"contended"]],
+        [[b"contended"], [b"contended"], [b"contended"]],
+    )
+
+
+def test_what_stays_contended_ends_in_busy(
+    toy, wire, lane: str, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.tick.PATIENCE_S", 0.1)
+    engine.contended = 1000
+    server = toy(lane)
+    assert wire(server).post("/say", b"contended").reply()[::2] == (503, b"toy: busy")
+    assert len(engine.lists) > 2
+    engine.contended = 0
+    assert wire(server).post("/say", b"contended").reply()[2] == b"contended"
+
+
 @pytest.mark.parametrize(
     ("target", "words"), [("/raise-first", b"before the engine"), ("/raise-later", b"after the engine")]
 )

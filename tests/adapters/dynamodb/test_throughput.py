@@ -116,6 +116,26 @@ def test_tables_on_demand_are_not_limited(limited):
     assert all(put(limited, str(at), 300) for at in range(5))
 
 
+def test_a_table_on_demand_is_limited_to_the_maximum_that_was_set_for_it(limited):
+    limited.table(OnDemandThroughput={"MaxWriteRequestUnits": 2})
+    answers = [limited.call("PutItem", {**TABLE, "Item": item(str(at))}) for at in range(3)]
+    assert answers[:2] == [{}, {}]
+    assert answers[2]["__type"].endswith("#ThrottlingException")
+    assert answers[2]["message"].startswith("Throughput exceeds the maximum OnDemandThroughput configured")
+    assert answers[2]["throttlingReasons"] == [
+        {
+            "reason": "TableWriteMaxOnDemandThroughputExceeded",
+            "resource": "arn:aws:dynamodb:us-east-1:000000000000:table/orders",
+        }
+    ]
+    assert all(get(limited, "1") for _ in range(30))
+    puts = [{"Put": {**TABLE, "Item": item("9")}}]
+    answer = limited.call("TransactWriteItems", {"TransactItems": puts})
+    assert [reason["Code"] for reason in answer["CancellationReasons"]] == ["ThrottlingError"]
+    limited.update(OnDemandThroughput={"MaxWriteRequestUnits": -1})
+    assert all(limited.call("PutItem", {**TABLE, "Item": item(str(at))}) == {} for at in range(5))
+
+
 def test_a_change_of_throughput_counts_at_once(orders):
     assert put(orders, "1", 30)
     orders.update(ProvisionedThroughput=units(10, 1000))
