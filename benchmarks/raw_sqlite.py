@@ -15,8 +15,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from gateway.store.databases import open_database
 from gateway.store.migrating import migrate
+from gateway.store.opening import open_database
 
 _ROWS = 10_000
 _PUT = (

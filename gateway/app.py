@@ -24,7 +24,8 @@ from gateway.model.errors import Busy, GatewayError, LimitExceeded
 from gateway.model.tables import Table
 from gateway.seal import find_key
 from gateway.settings import BadSetting, Settings
-from gateway.store.databases import Database, open_database
+from gateway.store.databases import Database
+from gateway.store.opening import open_database
 from gateway.store.store import Store
 from gateway.vault import Vault
 

@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from gateway.store.databases import Database, open_database
+from gateway.store.databases import Database
 from gateway.store.migrating import migrate
+from gateway.store.opening import open_database
 from tests.databases import PostgresServer, start_postgres
 from tests.running import Running, start
 

@@ -13,8 +13,8 @@ import psycopg
 from sqlalchemy import URL, make_url
 
 from gateway.database_urls import normalise
-from gateway.store.databases import open_database
 from gateway.store.migrating import migrate
+from gateway.store.opening import open_database
 from gateway.store.schema import metadata
 
 # The wheel brings two majors; TABLEGATE_TEST_POSTGRES picks one.

@@ -24,7 +24,7 @@ Outcome = Row | list[Row | None] | Page | GatewayError | None
 def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
     """The outcome of each command, all from one snapshot."""
     if store.shared and not any(isinstance(command, Read) or _transaction(command) for command in commands):
-        return _look_up(store, commands, now_ms)
+        return _look_up(store, cast(list[Get | ReadAll], commands), now_ms)
     tables = {table.id: table for command in commands for table in _tables_of(command)}
     with store.read() as session:
         stale = store.catalog.check(session, tables.values(), lock=False) if store.shared else set()

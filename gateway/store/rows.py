@@ -96,7 +96,8 @@ def ask_many(session: Session, keys: Sequence[RowKey]) -> Callable[[], dict[RowK
         [(table_id, position)] = keys
         place = place_of(position)
         answer = session.ask(_GET, (table_id, place.partition, place.sort, place.slot))
-        return lambda: {keys[0]: StoredRow(columns) for columns in answer() if columns[ROW_WIDTH - 1] is not None}
+        key = keys[0]
+        return lambda: dict([(key, StoredRow(columns)) for columns in answer() if columns[ROW_WIDTH - 1] is not None])
     answer = session.ask(_GET_MANY, _arrays(keys))
     return lambda: {keys[columns[ROW_WIDTH] - 1]: StoredRow(columns) for columns in answer()}
 

@@ -19,7 +19,6 @@ from gateway.model.errors import StaleTable, TableBusy, TableExists, TableMissin
 from gateway.model.tables import Rules, State, Table
 from gateway.store.databases import Database
 from gateway.store.store import Store
-
 from tests.engine.conftest import PAIR, Client, Clock, by_color, do_chores, make_table
 
 

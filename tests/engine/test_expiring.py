@@ -7,7 +7,6 @@ from gateway.engine.engine import Engine
 from gateway.model.commands import AlterTable
 from gateway.model.tables import ExpiryRule, Rules
 from gateway.model.values import Value, decimal, text
-
 from tests.engine.conftest import Client, Clock, do_chores, make_table
 
 

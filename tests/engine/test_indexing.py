@@ -14,7 +14,6 @@ from gateway.model.keys import KeySchema
 from gateway.model.ranges import EVERYTHING
 from gateway.model.tables import Projection
 from gateway.model.values import Kind, decimal, text
-
 from tests.engine.conftest import Client, by_color, column, do_chores, make_table
 
 

@@ -17,7 +17,6 @@ from gateway.model.rows import Contents, Row
 from gateway.model.tables import Projection
 from gateway.model.values import Kind, Value
 from gateway.model.writes import Remove, Replace, Write
-
 from tests.engine.conftest import Client, column, make_table
 
 BYTES_PAIR = KeySchema((column("p", Kind.BYTES),), (column("s", Kind.BYTES),))

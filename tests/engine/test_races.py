@@ -20,7 +20,8 @@ from gateway.model.predicates import Attribute, Compare, Comparison, Literal, No
 from gateway.model.updates import Current, Minus, Plus, SetTo
 from gateway.model.updates import Literal as Constant
 from gateway.model.values import decimal, text
-from gateway.store.databases import Database, open_database
+from gateway.store.databases import Database
+from gateway.store.opening import open_database
 from gateway.store.store import Store
 from tests.concurrency import all_at_once
 from tests.engine.conftest import Client, make_table

@@ -12,7 +12,6 @@ from gateway.model.predicates import Attribute, Compare, Comparison, Literal
 from gateway.model.ranges import EVERYTHING, within
 from gateway.model.tables import Projection
 from gateway.model.values import decimal, text
-
 from tests.engine.conftest import Client, by_color, column, make_table
 
 

@@ -37,7 +37,8 @@ from gateway.model.tables import ExpiryRule, Rules, Table
 from gateway.model.updates import Add
 from gateway.model.values import decimal, text
 from gateway.model.writes import Replace, Write
-from gateway.store.databases import Database, open_database
+from gateway.store.databases import Database
+from gateway.store.opening import open_database
 from gateway.store.store import Store
 from tests.engine.conftest import Client, Clock, by_color, do_chores, make_table
 from tests.engine.test_streaming import ask, everything, make, stream_of

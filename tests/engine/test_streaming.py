@@ -38,7 +38,8 @@ from gateway.model.tables import ExpiryRule, Rules, StreamRule, Table
 from gateway.model.updates import Add, DeleteCells, Increment, PutCell
 from gateway.model.values import Kind, Value, decimal, text
 from gateway.model.writes import ChangeKind, Recorded, Replace, Write
-from gateway.store.databases import Database, open_database
+from gateway.store.databases import Database
+from gateway.store.opening import open_database
 from gateway.store.store import Store
 from tests.engine.conftest import Client, Clock, column, do_chores
 

@@ -9,11 +9,10 @@ from gateway.model.commands import AlterTable, DropTable, Get, Replayed, Token, 
 from gateway.model.errors import ConditionFailed, GroupRefused, StaleTable, TokenReused
 from gateway.model.predicates import Attribute, Compare, Comparison, Literal, Not, RevisionIs, RowExists
 from gateway.model.tables import Rules
-from gateway.model.updates import Plus, SetTo
-from gateway.model.updates import Current, Literal as Constant
+from gateway.model.updates import Current, Plus, SetTo
+from gateway.model.updates import Literal as Constant
 from gateway.model.values import decimal, text
 from gateway.model.writes import Keep, Write
-
 from tests.engine.conftest import Client, make_table
 
 

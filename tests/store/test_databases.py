@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 from sqlalchemy import make_url
 
-from gateway.store.databases import open_database
 from gateway.store.migrating import migrate
+from gateway.store.opening import open_database
 from tests.databases import PostgresServer
 
 

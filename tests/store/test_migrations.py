@@ -12,8 +12,9 @@ import sqlalchemy
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from gateway.store.databases import Database, open_database
+from gateway.store.databases import Database
 from gateway.store.migrating import NewerDatabase, migrate, steps
+from gateway.store.opening import open_database
 from gateway.store.schema import metadata
 
 

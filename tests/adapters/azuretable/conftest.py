@@ -12,7 +12,7 @@ from gateway.credentials import Credentials
 from gateway.engine.engine import Engine
 from gateway.http import House
 from gateway.settings import Settings
-from gateway.store.databases import open_database
+from gateway.store.opening import open_database
 from gateway.store.store import Store
 from tests.adapters.azuretable.client import OTHER, Clock, Service
 

@@ -1,0 +1,118 @@
+"""SQLite: one file in write-ahead mode; which of its errors mean what. See databases.py."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import event
+
+from gateway.model.errors import Busy, DatabaseFailed
+from gateway.store.databases import HURRIED_LOCK_TIMEOUT_MS, LOCK_TIMEOUT_MS, Database, LockHeld, Session
+
+log = logging.getLogger(__name__)
+
+SQLITE_PAGE_BYTES = 16_384
+
+
+class SQLite(Database):
+    """One file in write-ahead mode: one writer at a time, any number of readers, each with its own snapshot."""
+
+    def __init__(self, url: str, synchronous: str = "full") -> None:
+        engine = sqlalchemy.create_engine(
+            url,
+            connect_args={
+                "check_same_thread": False,
+                "isolation_level": None,
+                "cached_statements": 512,
+                "timeout": LOCK_TIMEOUT_MS / 1000,
+            },
+            poolclass=sqlalchemy.pool.QueuePool,
+            max_overflow=-1,
+        )
+        super().__init__(engine)
+        self._synchronous = synchronous
+        event.listen(engine, "connect", self._set_up)
+        self._writer: Any = None
+        self._write_lock = threading.Lock()
+        self._is_hurried = False
+
+    def _set_up(self, connection: sqlite3.Connection, _: object) -> None:
+        connection.execute(f"PRAGMA page_size = {SQLITE_PAGE_BYTES}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        # Large enough that a checkpoint is rare, small enough that recovery is quick.
+        connection.execute("PRAGMA wal_autocheckpoint = 2000")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+        connection.execute("PRAGMA cache_size = -32768")
+
+    def _connected(self) -> Any:
+        try:
+            return self.engine.raw_connection()
+        except (sqlite3.Error, sqlalchemy.exc.DBAPIError) as error:
+            cause = getattr(error, "orig", error)
+            raise (_sqlite_error(cause) if isinstance(cause, sqlite3.Error) else Busy(str(error))) from error
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        pooled = getattr(self._local, "reader", None)
+        if pooled is None:
+            pooled = self._local.reader = self._connected()
+        connection = pooled.driver_connection
+        try:
+            connection.execute("BEGIN")
+            try:
+                yield Session(connection)
+            finally:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            self._local.reader = None
+            pooled.invalidate()
+            raise _sqlite_error(error) from error
+
+    @contextmanager
+    def write(self, hurried: bool = False) -> Iterator[Session]:
+        with self._write_lock:
+            if self._writer is None:
+                self._writer = self._connected()
+            connection = self._writer.driver_connection
+            try:
+                if hurried != self._is_hurried:
+                    self._is_hurried = hurried
+                    patience_ms = HURRIED_LOCK_TIMEOUT_MS if hurried else LOCK_TIMEOUT_MS
+                    connection.execute(f"PRAGMA busy_timeout = {patience_ms}")
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield Session(connection)
+                    connection.execute("COMMIT")
+                except BaseException:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                raise _sqlite_error(error) from error
+
+    def close(self) -> None:
+        with self._write_lock:
+            if self._writer is not None:
+                try:
+                    self._writer.driver_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                except sqlite3.Error:
+                    log.warning("no checkpoint at the end", exc_info=True)
+                self._writer.close()
+                self._writer = None
+        super().close()
+
+
+def _sqlite_error(error: sqlite3.Error) -> Exception:
+    code = getattr(error, "sqlite_errorname", "") or ""
+    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return LockHeld(str(error))
+    if code.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_NOMEM")):
+        return Busy(str(error))
+    return DatabaseFailed(str(error))
