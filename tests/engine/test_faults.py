@@ -24,8 +24,7 @@ from gateway.model.values import decimal, text
 from gateway.model.writes import Replace, Write
 from gateway.store.databases import Database, open_database
 from gateway.store.store import Store
-
-from tests.engine.conftest import Client, make_table
+from tests.engine.conftest import Client
 
 INCREMENT = SetTo(("n",), Plus(Current(("n",)), Constant(decimal(1))))
 
