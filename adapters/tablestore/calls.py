@@ -115,15 +115,14 @@ def check_names(call: Call) -> Exchange:
 
 
 def find_table(call: Call, name: str) -> Exchange:
-    """The table of that name, to be written or described. Raises TableMissing, ServiceError."""
-    table = call.house.engine.cached_table(call.caller.namespace, name)
-    if table is None:
-        try:
-            table = yield from one(FindTable(call.caller.namespace, name))
-        except TableMissing:
-            check_table_name(name)
-            raise
-    return table
+    """The table of that name as it is now, to be described or changed. Raises TableMissing, ServiceError.
+
+    Not from the cache: another server process may have changed it, and nothing would find that out."""
+    try:
+        return (yield from one(FindTable(call.caller.namespace, name)))
+    except TableMissing:
+        check_table_name(name)
+        raise
 
 
 def find_written(call: Call, name: str) -> Exchange:

@@ -7,17 +7,17 @@ makes its rows unique. Source: protocols/table-store.md section 4.7.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from adapters.tablestore import limits
-from adapters.tablestore.calls import Call, find_table, find_target
+from adapters.tablestore.calls import Call, find_table
 from adapters.tablestore.errors import ServiceError, invalid
 from adapters.tablestore.names import check_table_name
 from adapters.tablestore.options import DIALECT, Options
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from gateway.engine.engine import one
-from gateway.model.commands import AlterTable, Exchange, NewIndex
-from gateway.model.errors import TableExists, TableMissing
+from gateway.model.commands import AlterTable, Exchange, ListTables, NewIndex
+from gateway.model.errors import TableExists
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.tables import Index, Projection, Rules, Table
 from gateway.model.values import Kind
@@ -38,7 +38,7 @@ def create_index(call: Call) -> Exchange:
         raise invalid(f"Number of index per table exceeds the quota:{limits.INDEXES_MAX}.")
     index = new_index(table.key_schema, Options.of(table), table.rules, message.index_meta)
     index = dataclasses.replace(index, fill=message.include_base_data)
-    yield from check_name_is_free(call, [index.name])
+    check_names_are_free((yield from one(ListTables(call.caller.namespace))), [index.name])
     yield from one(AlterTable(DIALECT, table, add_indexes=(index,)))
     return messages.CreateIndexResponse()
 
@@ -65,14 +65,14 @@ def list_timeseries_table(call: Call) -> Exchange:
     return messages.ListTimeseriesTableResponse()
 
 
-def check_name_is_free(call: Call, names: Iterable[str]) -> Exchange:
-    """Raises TableExists: tables and indexes share their names."""
+def check_names_are_free(tables: Sequence[Table], names: Iterable[str]) -> None:
+    """Raises TableExists: the tables of an instance and their indexes share their names. (Those of other dialects' indexes
+    are their tables' own.)"""
+    taken = {table.name for table in tables}
+    taken.update(index.name for table in tables for index in table.indexes if index.dialect == DIALECT)
     for name in names:
-        try:
-            yield from find_target(call, name)
-        except TableMissing:
-            continue
-        raise TableExists(name)
+        if name in taken:
+            raise TableExists(name)
 
 
 def new_index(schema: KeySchema, kept: Options, rules: Rules, meta: messages.IndexMeta) -> NewIndex:

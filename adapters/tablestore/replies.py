@@ -10,6 +10,7 @@ import hashlib
 import uuid
 import zlib
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from adapters.tablestore import auth, limits
 from adapters.tablestore.auth import Caller
@@ -76,4 +77,9 @@ def request_id(request: Request) -> str:
 def date_text(now_ms: int) -> str:
     """A moment with six fractional digits, as the service writes it."""
     seconds, rest = divmod(now_ms, 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}000Z"
+    return f"{_second_text(seconds)}.{rest:03d}000Z"
+
+
+@lru_cache(maxsize=4)
+def _second_text(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from adapters.tablestore import limits, options
 from adapters.tablestore.calls import Call, find_table
 from adapters.tablestore.errors import ServiceError, invalid
-from adapters.tablestore.indexes import check_name_is_free, index_meta, new_index
+from adapters.tablestore.indexes import check_names_are_free, index_meta, new_index
 from adapters.tablestore.names import check_column_name, check_table_name
 from adapters.tablestore.options import DIALECT, Options
 from adapters.tablestore.plainbuffer import (
@@ -51,8 +51,9 @@ def create_table(call: Call) -> Exchange:
         rules = dataclasses.replace(rules, stream=options.stream_rule(None, message.stream_spec, call.now_ms))
     indexes = [new_index(schema, kept, rules, index) for index in message.index_metas]
     _check_index_names(meta.table_name, [index.name for index in indexes])
-    yield from _check_quota(call)
-    yield from check_name_is_free(call, [meta.table_name, *(index.name for index in indexes)])
+    tables = yield from one(ListTables(call.caller.namespace))
+    check_names_are_free(tables, [meta.table_name, *(index.name for index in indexes)])
+    _check_quota(call, tables)
     yield from one(
         CreateTable(
             DIALECT,
@@ -67,13 +68,11 @@ def create_table(call: Call) -> Exchange:
     return messages.CreateTableResponse()
 
 
-def _check_quota(call: Call) -> Exchange:
+def _check_quota(call: Call, tables: Sequence[Table]) -> None:
     """Raises ServiceError when the instance has all the tables of Table Store's that it may have."""
     quota = call.house.settings.tablestore_tables
-    if quota:
-        tables = yield from one(ListTables(call.caller.namespace))
-        if sum(DIALECT in table.properties for table in tables) >= quota:
-            raise ServiceError("OTSQuotaExhausted", f"Number of tables exceeds the quota:{quota}.")
+    if quota and sum(DIALECT in table.properties for table in tables) >= quota:
+        raise ServiceError("OTSQuotaExhausted", f"Number of tables exceeds the quota:{quota}.")
 
 
 def _check_index_names(table_name: str, names: Sequence[str]) -> None:
