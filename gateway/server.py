@@ -29,6 +29,7 @@ from gateway.tick import Ticker, TickLimits
 
 _WSGI_THREADS = 8
 _SWEEP_S = 1.0
+_GC_THRESHOLDS = (10_000, 20, 20)
 _BACKLOG = 1024
 
 
@@ -222,6 +223,8 @@ def run(app: flask.Flask, place: Place, ready: Callable[[], None]) -> bool:
         # What has been made by now stays; looking through it again at each collection would only cost.
         gc.collect()
         gc.freeze()
+        # Requests make no circles worth looking for every 700 objects: a batch of 25 items makes thousands.
+        gc.set_threshold(*_GC_THRESHOLDS)
         return await serve(app, place, ready, told)
 
     return run_in_loop(main())

@@ -98,9 +98,14 @@ def _caller(credentials: Credentials, credential: Credential | None, access_id: 
     account = credential.place if credential is not None else ""
     if not account:
         account = access_id if _ACCOUNT.fullmatch(access_id) else DEFAULT_ACCOUNT
-    return Caller(access_id, account, region, credentials.namespace(account, region))
+    return _same_caller(access_id, account, region, credentials.namespace(account, region))
 
 
+# The same few callers come again and again.
+_same_caller = lru_cache(maxsize=1024)(Caller)
+
+
+@lru_cache(maxsize=1024)
 def _scope_of_any(credential: str) -> tuple[str, str]:
     """(access id, region) of a credential that may be of any form."""
     parts = credential.split("/")

@@ -31,8 +31,18 @@ def mode_of(call: Call) -> str:
     return call.input.get("ReturnConsumedCapacity", "NONE")
 
 
+def _is_untold(call: Call) -> bool:
+    """Whether nobody asked for any block: then the units are only counted."""
+    given = call.input
+    return "ReturnConsumedCapacity" not in given and "ReturnItemCollectionMetrics" not in given
+
+
 def item_read(call: Call, row: Row | None) -> Answer:
     """The blocks of GetItem: empty, or with ConsumedCapacity."""
+    if _is_untold(call):
+        size_bytes = 0 if row is None else row.size_bytes
+        meter(call.input["TableName"], "", READ, capacity.read_units(size_bytes, bool(call.input.get("ConsistentRead"))))
+        return {}
     charge = Charge(call.input["TableName"], READ)
     charge.add_item(row, bool(call.input.get("ConsistentRead")))
     charge.tell(meter)
@@ -53,6 +63,11 @@ def page_read(call: Call, read: Read, page: Page) -> Answer:
 
 def item_write(call: Call, write: Write, outcome: Outcome) -> Answer:
     """The blocks of PutItem, UpdateItem and DeleteItem."""
+    if _is_untold(call) and not write.table.indexes:
+        old_bytes = None if outcome.old is None else outcome.old.size_bytes
+        new_bytes = None if outcome.new is None else outcome.new.size_bytes
+        meter(call.input["TableName"], "", WRITE, capacity.write_units(old_bytes, new_bytes))
+        return {}
     charge = Charge(call.input["TableName"], WRITE)
     charge.add_write(write.table, outcome)
     charge.tell(meter)

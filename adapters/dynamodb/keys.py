@@ -55,7 +55,7 @@ def item_key(table: Table, item: Mapping[str, Any]) -> Key:
         if member is None:
             raise BadKey("missing", column=column)
         value = value_of(member)
-        stored = as_kind(value, column.kind)
+        stored = value if value.kind is column.kind else as_kind(value, column.kind)
         if stored is None:
             raise BadKey("kind", column=column, actual=value)
         if stored.kind in _SIZED and not (composite and column in schema.sort):
