@@ -414,6 +414,23 @@ def test_an_update_makes_a_row_from_a_composite_key(across: Across, wide: str) -
     assert across.get(wide, key) == {**key, "n": 1}
 
 
+@pytest.mark.parametrize("expression", ["SET z = #k", "SET z = if_not_exists(#k, n)"])
+def test_an_update_does_not_compute_with_a_composite_key(across: Across, wide: str, expression: str) -> None:
+    with refused(words="several columns"):
+        across.dynamodb.resource.Table(wide).update_item(
+            Key=shown_key("10||"),
+            UpdateExpression=expression,
+            ExpressionAttributeNames={"#k": "b/c/d"},
+        )
+
+
+def test_a_put_row_loses_a_null(across: Across) -> None:
+    table = text_pair(across)
+    across.dynamodb.resource.Table(table).put_item(Item={**PAIR, "nothing": None, "n": 1})
+    across.put(table, PAIR, n=1)
+    assert "nothing" not in item(across, table, **PAIR)
+
+
 def test_an_azure_insert_makes_a_row_from_a_composite_key(across: Across, wide: str) -> None:
     across.entities(wide).create_entity({"PartitionKey": "x", "RowKey": "78|new|0a", "n": 1})
     key = {"a": "x", "b": 78, "c": "new", "d": bytearray(b"\x0a")}
