@@ -11,15 +11,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import requests
 import tablestore as ots
 from azure.data.tables import TableClient
 
-from adapters.tablestore.operations import OPERATIONS
-from adapters.tablestore.protocol import table_store_pb2 as messages
-from tests.adapters.tablestore.client import signed
 from tests.live_azure import LiveAzure
 from tests.live_dynamodb import Live
+from tests.live_tablestore import LiveTableStore
 
 TYPES = {str: "STRING", int: "INTEGER", bytes: "BINARY"}
 
@@ -80,13 +77,7 @@ class Across:
 
     def ask(self, operation: str, **members: Any) -> Any:
         """A Table Store operation as its messages are on the wire."""
-        import time
-
-        body = OPERATIONS[operation].request(**members).SerializeToString()
-        headers = dict(signed(operation, body, time.time_ns() // 1_000_000))
-        reply = requests.post(f"{self.url}/{operation}", body, headers=headers, timeout=60)
-        assert reply.status_code == 200, messages.Error.FromString(reply.content)
-        return getattr(messages, f"{operation}Response").FromString(reply.content)
+        return LiveTableStore.at(self.url).call(operation, **members)
 
 
 def _columns(row: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What one dialect writes, the others read: through the official SDKs, against one live server on each database.
 
 How Azure sees values and keys of every kind is tested by properties in adapters/azuretable/test_other_dialects.py and
-test_keys.py; here is what takes all three.
+test_keys.py, round trips between DynamoDB and Azure in test_dynamodb_and_azure.py; here is what takes all three.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -27,6 +28,7 @@ from adapters.tablestore.plainbuffer import decode_row
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from gateway.__main__ import main
 from tests.across import Across
+from tests.concurrency import all_at_once
 from tests.live_dynamodb import pages, refused
 from tests.running import start
 
@@ -412,6 +414,23 @@ def test_an_update_makes_a_row_from_a_composite_key(across: Across, wide: str) -
     assert across.get(wide, key) == {**key, "n": 1}
 
 
+@pytest.mark.parametrize("expression", ["SET z = #k", "SET z = if_not_exists(#k, n)"])
+def test_an_update_does_not_compute_with_a_composite_key(across: Across, wide: str, expression: str) -> None:
+    with refused(words="several columns"):
+        across.dynamodb.resource.Table(wide).update_item(
+            Key=shown_key("10||"),
+            UpdateExpression=expression,
+            ExpressionAttributeNames={"#k": "b/c/d"},
+        )
+
+
+def test_a_put_row_loses_a_null(across: Across) -> None:
+    table = text_pair(across)
+    across.dynamodb.resource.Table(table).put_item(Item={**PAIR, "nothing": None, "n": 1})
+    across.put(table, PAIR, n=1)
+    assert "nothing" not in item(across, table, **PAIR)
+
+
 def test_an_azure_insert_makes_a_row_from_a_composite_key(across: Across, wide: str) -> None:
     across.entities(wide).create_entity({"PartitionKey": "x", "RowKey": "78|new|0a", "n": 1})
     key = {"a": "x", "b": 78, "c": "new", "d": bytearray(b"\x0a")}
@@ -558,12 +577,8 @@ def test_of_three_writers_that_race_for_a_row_one_wins(across: Across) -> None:
         key = {"PartitionKey": "p", "RowKey": str(number)}
         won: list[str] = []
         lost: list[str] = []
-        gate = threading.Barrier(3)
 
-        def work(
-            name: str, write: Any, key: Any = key, won: Any = won, lost: Any = lost, gate: Any = gate
-        ) -> None:
-            gate.wait()
+        def attempt(name: str, write: Any, key: Any = key, won: Any = won, lost: Any = lost) -> None:
             try:
                 write(key)
                 won.append(name)
@@ -571,11 +586,7 @@ def test_of_three_writers_that_race_for_a_row_one_wins(across: Across) -> None:
                 lost.append(_code_of(error))
 
         writers = (("dynamodb", by_dynamodb), ("azure", by_azure), ("tablestore", by_tablestore))
-        threads = [threading.Thread(target=work, args=writer) for writer in writers]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        all_at_once([partial(attempt, *writer) for writer in writers])
         assert len(won) == 1
         assert len(lost) == 2
         assert set(lost) <= codes

@@ -153,6 +153,7 @@ class WriteClauses:
             if table.indexes:
                 check_given_index_keys(table, given_values(self._actions))
             _refuse_paths_into_keys(operand_paths(self._actions), table)
+            composites.refuse_as_operand(table.key_schema, operand_paths(self._actions))
         return self._actions
 
     @property

@@ -7,13 +7,14 @@ spelling is all dialects' (gateway/model/composites.py). Of every other table al
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 import orjson
 
+from adapters.dynamodb.errors import validation
 from adapters.dynamodb.key_conditions import KeyTest
 from adapters.dynamodb.values import as_kind, render_row, render_values, value_of, view
 from gateway.model.composites import joined, name_of, split
@@ -148,6 +149,15 @@ def bound(schema: KeySchema, predicate: Predicate) -> Predicate:
     """A condition or filter with the composite in place of the attribute of its name."""
     name = composite_name(schema)
     return predicate if name is None or predicate is ALWAYS else _bound(predicate, name, schema)
+
+
+def refuse_as_operand(schema: KeySchema, paths: Iterable[Path]) -> None:
+    """Raise ServiceError if an update computes with the composite: rows do not hold it, if_not_exists would go wrong."""
+    name = composite_name(schema)
+    if name is not None and any(path[0] == name for path in paths):
+        raise validation(
+            f"Invalid UpdateExpression: {name} is a key of several columns and cannot be an operand"
+        )
 
 
 def _bound(predicate: Predicate, name: str, schema: KeySchema) -> Predicate:
