@@ -182,7 +182,9 @@ def streams_list(settings: Settings) -> None:
 
 @streams.command("reshard")
 @click.argument("table")
-@click.option("--shards", type=click.IntRange(1, 256), required=True, help="How many open shards there shall be.")
+@click.option(
+    "--shards", type=click.IntRange(1, 256), required=True, help="How many open shards there shall be."
+)
 @click.option("--namespace", default=SHARED_NAMESPACE, show_default=True, help="Where the table lives.")
 @with_settings(every=False)
 def streams_reshard(settings: Settings, table: str, shards: int, namespace: str) -> None:

@@ -41,7 +41,12 @@ def item_read(call: Call, row: Row | None) -> Answer:
     """The blocks of GetItem: empty, or with ConsumedCapacity."""
     if _is_untold(call):
         size_bytes = 0 if row is None else row.size_bytes
-        meter(call.input["TableName"], "", READ, capacity.read_units(size_bytes, bool(call.input.get("ConsistentRead"))))
+        meter(
+            call.input["TableName"],
+            "",
+            READ,
+            capacity.read_units(size_bytes, bool(call.input.get("ConsistentRead"))),
+        )
         return {}
     charge = Charge(call.input["TableName"], READ)
     charge.add_item(row, bool(call.input.get("ConsistentRead")))

@@ -180,4 +180,3 @@ def _key_names(table: Table) -> tuple[str, ...]:
     names = table.key_schema.names
     composite = composites.composite_name(table.key_schema)
     return names if composite is None else (*names, composite)
-

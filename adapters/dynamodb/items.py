@@ -173,7 +173,9 @@ def _written(call: Call, write: Write) -> Exchange:
         wanted = (
             call.input.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and failure.row is not None
         )
-        raise condition_failed(composites.render(write.table.key_schema, failure.row) if wanted else None) from None
+        raise condition_failed(
+            composites.render(write.table.key_schema, failure.row) if wanted else None
+        ) from None
     except BadOperand:
         if "AttributeUpdates" in call.input:
             raise legacy.update_mismatch() from None

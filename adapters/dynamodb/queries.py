@@ -150,7 +150,9 @@ def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:
     answer: dict[str, Any] = {"Count": len(page.rows), "ScannedCount": page.scanned}
     if call.input.get("Select") != "COUNT":
         # Joined before the encoder sees it, which would copy each item by itself.
-        answer["Items"] = orjson.Fragment(b"[" + b",".join([clauses.cut(read.table, row) for row in page.rows]) + b"]")
+        answer["Items"] = orjson.Fragment(
+            b"[" + b",".join([clauses.cut(read.table, row) for row in page.rows]) + b"]"
+        )
     if page.last is not None and not _is_alone(call, read):
         answer["LastEvaluatedKey"] = _last_key(read.table, read.index, page.last)
     return {**answer, **charges.page_read(call, read, page)}

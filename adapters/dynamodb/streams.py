@@ -64,7 +64,8 @@ def list_streams(call: Call) -> Exchange:
     page = arns[: _page_limit(given)]
     answer: dict[str, Any] = {
         "Streams": [
-            {"StreamArn": arn, "TableName": stream.table_name, "StreamLabel": stream.label} for arn, stream in page
+            {"StreamArn": arn, "TableName": stream.table_name, "StreamLabel": stream.label}
+            for arn, stream in page
         ]
     }
     if len(page) < len(arns):
@@ -145,7 +146,9 @@ def get_records(call: Call) -> Exchange:
     sequence: int | None = place.sequence
     room, looked_at = limits.STREAM_RECORDS_BYTES, 0
     while sequence is not None and len(records) < limit and room > 0 and looked_at < _LOOKED_AT:
-        page: ChangePage = yield from one(ReadChanges(stream, place.shard, sequence, limit - len(records), room))
+        page: ChangePage = yield from one(
+            ReadChanges(stream, place.shard, sequence, limit - len(records), room)
+        )
         shown = list(_records(call, stream, page.changes))
         records += shown
         room -= sum(record["dynamodb"]["SizeBytes"] for record in shown)

@@ -117,7 +117,9 @@ class Definer:
             changes.end_stream(session, old.stream.id, now_ms)
         rule = new.stream
         if streaming.is_new(old, new):
-            rule = streaming.begin(session, table, self._catalog.next_id(session), self._stream_shards, now_ms)
+            rule = streaming.begin(
+                session, table, self._catalog.next_id(session), self._stream_shards, now_ms
+            )
         elif rule is not None and old is not None and old.stream is not None and rule != old.stream:
             rule = dataclasses.replace(rule, id=old.stream.id, shards=old.stream.shards)
             changes.update_rule(session, rule)
@@ -139,7 +141,13 @@ class Definer:
             raise TableExists(existing.name)
 
     def _index(
-        self, session: Session, new: NewIndex, table_keys: KeySchema, dialect: str, busy_until_ms: int, filled: bool = True
+        self,
+        session: Session,
+        new: NewIndex,
+        table_keys: KeySchema,
+        dialect: str,
+        busy_until_ms: int,
+        filled: bool = True,
     ) -> Index:
         return Index(
             id=self._catalog.next_id(session),
@@ -165,7 +173,9 @@ class Definer:
             state, busy_until_ms = self._state_after(command, table, now_ms)
             altered_from = table.rules
             for new in command.add_indexes:
-                index = self._index(session, new, table.key_schema, command.dialect, busy_until_ms, filled=not new.fill)
+                index = self._index(
+                    session, new, table.key_schema, command.dialect, busy_until_ms, filled=not new.fill
+                )
                 self._catalog.insert_index(session, table.id, index)
             for name in command.drop_indexes:
                 dropped = table.index(name)
@@ -214,7 +224,10 @@ class Definer:
                 changes.end_stream(session, current.rules.stream.id, now_ms)
             if delay_ms:
                 current = dataclasses.replace(
-                    current, state=State.DELETING, busy_until_ms=now_ms + delay_ms, version=current.version + 1
+                    current,
+                    state=State.DELETING,
+                    busy_until_ms=now_ms + delay_ms,
+                    version=current.version + 1,
                 )
                 self._catalog.update(session, current)
             else:

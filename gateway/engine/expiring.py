@@ -25,7 +25,8 @@ def sweep(store: Store, now_ms: int) -> list[WriteGroup]:
     with store.read() as session:
         found = rows.expired(session, now_ms, SWEEP_ROWS)
         tables = {
-            table_id: store.catalog.by_id(session, table_id) for table_id in {table_id for table_id, _ in found}
+            table_id: store.catalog.by_id(session, table_id)
+            for table_id in {table_id for table_id, _ in found}
         }
     groups = []
     outdated: list[tuple[int, Row]] = []

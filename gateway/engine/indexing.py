@@ -41,7 +41,9 @@ def backfill(store: Store) -> bool:
     Writers keep the index up from the moment it exists; filling only adds what was there before.
     """
     with store.read() as session:
-        waiting = store.catalog.all(session, "id IN (SELECT table_id FROM indexes WHERE filled = 0) ORDER BY id LIMIT 1")
+        waiting = store.catalog.all(
+            session, "id IN (SELECT table_id FROM indexes WHERE filled = 0) ORDER BY id LIMIT 1"
+        )
     if not waiting:
         return False
     [table] = waiting
@@ -52,7 +54,9 @@ def backfill(store: Store) -> bool:
         batch = walking.next_batch(session, table, store.catalog.filled_up_to(session, index.id))
         if batch is not None:
             found, mark = batch
-            entries.add_many(session, [(index.id, entry) for row in found if (entry := index.entry(row)) is not None])
+            entries.add_many(
+                session, [(index.id, entry) for row in found if (entry := index.entry(row)) is not None]
+            )
             store.catalog.save_progress(session, index.id, mark)
             return True
     _finish(store, table, index)

@@ -31,7 +31,13 @@ def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
         wanted = {
             (get.table.id, get.position)
             for command in commands
-            for get in (command.gets if isinstance(command, ReadAll) else [command] if isinstance(command, Get) else [])
+            for get in (
+                command.gets
+                if isinstance(command, ReadAll)
+                else [command]
+                if isinstance(command, Get)
+                else []
+            )
         }
         found = rows.fetch_many(session, list(wanted)) if wanted else {}
         outcomes: list[Outcome] = []
@@ -75,7 +81,9 @@ def _staged(session: Session, command: Reading, found: dict[rows.RowKey, Row], n
 
 def _look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[Outcome]:
     """Point reads, in one statement."""
-    gets = [get for command in commands for get in (command.gets if isinstance(command, ReadAll) else [command])]
+    gets = [
+        get for command in commands for get in (command.gets if isinstance(command, ReadAll) else [command])
+    ]
     with store.look() as session:
         found, versions = rows.look_up(session, list({(get.table.id, get.position) for get in gets}))
     stale = {get.table.id for get in gets if versions.get(get.table.id) != get.table.version}

@@ -88,7 +88,9 @@ class Batch:
                 return TableBusy(write.table.name, state.value)
         return None
 
-    def _check_holds(self, session: Session, tables: Mapping[int, Table], answers: list[Answer | None]) -> None:
+    def _check_holds(
+        self, session: Session, tables: Mapping[int, Table], answers: list[Answer | None]
+    ) -> None:
         """Refuse writes to partitions that a local transaction holds; a commit must be of one that is still open."""
         held = {
             table.id: staged.live_holds(session, table.id, self._now_ms)
@@ -109,7 +111,9 @@ class Batch:
                 if held.get(write.table.id, {}).get(partition, group.transaction) != group.transaction:
                     answers[at] = answers[at] or PartitionHeld()
 
-    def _take_tokens(self, session: Session, answers: list[Answer | None]) -> dict[tuple[str, str], tuple[bytes, str]]:
+    def _take_tokens(
+        self, session: Session, answers: list[Answer | None]
+    ) -> dict[tuple[str, str], tuple[bytes, str]]:
         """Answer replays; what is remembered of each token in use, to which groups of this list add."""
         named = sorted({(group.token.scope, group.token.name) for group in self._groups if group.token})
         remembered = {}
@@ -207,7 +211,9 @@ def _sizes(outcome: Outcome) -> tuple[int | None, int | None]:
     return None if old is None else old.size_bytes, None if new is None else new.size_bytes
 
 
-def _replay(group: WriteGroup, remembered: dict[tuple[str, str], tuple[bytes, str]]) -> Replayed | TokenReused | None:
+def _replay(
+    group: WriteGroup, remembered: dict[tuple[str, str], tuple[bytes, str]]
+) -> Replayed | TokenReused | None:
     assert group.token is not None
     known = remembered.get((group.token.scope, group.token.name))
     if known is None:
@@ -216,4 +222,3 @@ def _replay(group: WriteGroup, remembered: dict[tuple[str, str], tuple[bytes, st
     if digest != group.token.digest:
         return TokenReused()
     return Replayed(tuple((old, new) for old, new in orjson.loads(answer)))
-

@@ -49,7 +49,8 @@ class Window(NamedTuple):
             cells = tuple(
                 cell
                 for cell in cells
-                if (start_ms is None or cell.stamp_ms >= start_ms) and (end_ms is None or cell.stamp_ms < end_ms)
+                if (start_ms is None or cell.stamp_ms >= start_ms)
+                and (end_ms is None or cell.stamp_ms < end_ms)
             )
         return cells if versions is None or len(cells) <= versions else cells[:versions]
 

@@ -199,7 +199,10 @@ class Table:
             written_at_s = row.modified_at // 10_000_000
             return None if seconds < written_at_s - _EXPIRY_WINDOW_S or seconds > 1 << 50 else seconds * 1000
         assert rule.age_ms is not None
-        youngest = max((versions[0].stamp_ms for versions in self.cells_of(row).values()), default=row.modified_at // 10_000)
+        youngest = max(
+            (versions[0].stamp_ms for versions in self.cells_of(row).values()),
+            default=row.modified_at // 10_000,
+        )
         return youngest + rule.age_ms
 
     def cells_of(self, row: Row) -> dict[str, tuple[Cell, ...]]:

@@ -48,6 +48,7 @@ class Keep:
 
 Change = Replace | Edit | Remove | Keep
 
+
 class ChangeKind(Enum):
     """What the write was. Insert, modify or remove follows from the old and the new row."""
 

@@ -27,9 +27,7 @@ from gateway.model.tables import (
 from gateway.model.values import Kind
 from gateway.store.databases import Session
 
-_TABLE_COLUMNS = (
-    "id, namespace, name, azure_name, key_schema, rules, properties, state, busy_until_ms, version, created_at_ms"
-)
+_TABLE_COLUMNS = "id, namespace, name, azure_name, key_schema, rules, properties, state, busy_until_ms, version, created_at_ms"
 
 
 class Cache:
@@ -193,7 +191,13 @@ class Catalog:
         """Store a table's rules, properties and state; its version grows by one."""
         session.execute(
             "UPDATE tables SET rules = ?, properties = ?, state = ?, busy_until_ms = ?, version = version + 1 WHERE id = ?",
-            (_rules_json(table.rules), _json(table.properties), table.state.value, table.busy_until_ms, table.id),
+            (
+                _rules_json(table.rules),
+                _json(table.properties),
+                table.state.value,
+                table.busy_until_ms,
+                table.id,
+            ),
         )
 
     def insert_index(self, session: Session, table_id: int, index: Index) -> None:
@@ -260,7 +264,9 @@ class Catalog:
     # Rows of SQL <-> descriptors
 
     def _table(self, columns: tuple[Any, ...], indexes: list[tuple[Any, ...]]) -> Table:
-        (table_id, namespace, name, azure_name, schema, rules, properties, state, busy, version, created) = columns
+        (table_id, namespace, name, azure_name, schema, rules, properties, state, busy, version, created) = (
+            columns
+        )
         key_schema = key_schema_of(orjson.loads(schema))
         return Table(
             id=table_id,

@@ -25,7 +25,6 @@ LOCK_TIMEOUT_MS = 500
 HURRIED_LOCK_TIMEOUT_MS = 10
 
 
-
 class CommitLost(Exception):
     """The connection broke while COMMIT was under way. `transaction_id`: to ask PostgreSQL what became of it."""
 

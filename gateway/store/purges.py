@@ -20,7 +20,9 @@ def purge(session: Session, limit: int) -> bool:
         (owner_id, limit),
     )
     if edge:
-        session.execute(f"DELETE FROM {table} WHERE {owner} = ? AND (partition, sort) < (?, ?)", (owner_id, *edge[0]))
+        session.execute(
+            f"DELETE FROM {table} WHERE {owner} = ? AND (partition, sort) < (?, ?)", (owner_id, *edge[0])
+        )
     else:
         session.execute(f"DELETE FROM {table} WHERE {owner} = ?", (owner_id,))
         session.execute("DELETE FROM purges WHERE kind = ? AND id = ?", (kind, owner_id))

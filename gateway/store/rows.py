@@ -17,7 +17,9 @@ from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH, StoredRow
 RowKey = tuple[int, Position]
 """(table id, position)."""
 
-_GET = f"SELECT {ROW_COLUMNS} FROM rows r WHERE r.table_id = ? AND r.partition = ? AND r.sort = ? AND r.slot = ?"
+_GET = (
+    f"SELECT {ROW_COLUMNS} FROM rows r WHERE r.table_id = ? AND r.partition = ? AND r.sort = ? AND r.slot = ?"
+)
 
 # LIMIT 1 keeps the planner from turning the look-ups into a join by scan.
 _GET_MANY = f"""
@@ -97,7 +99,9 @@ def ask_many(session: Session, keys: Sequence[RowKey]) -> Callable[[], dict[RowK
         place = place_of(position)
         answer = session.ask(_GET, (table_id, place.partition, place.sort, place.slot))
         key = keys[0]
-        return lambda: dict([(key, StoredRow(columns)) for columns in answer() if columns[ROW_WIDTH - 1] is not None])
+        return lambda: dict(
+            [(key, StoredRow(columns)) for columns in answer() if columns[ROW_WIDTH - 1] is not None]
+        )
     answer = session.ask(_GET_MANY, _arrays(keys))
     return lambda: {keys[columns[ROW_WIDTH] - 1]: StoredRow(columns) for columns in answer()}
 

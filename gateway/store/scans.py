@@ -117,7 +117,9 @@ class Walk:
         if bounds.is_empty:
             return
         if bounds.lower.partition == bounds.upper.partition:
-            yield from self._partition(place_of(Position(bounds.lower.partition, b"")).partition, bounds, reverse)
+            yield from self._partition(
+                place_of(Position(bounds.lower.partition, b"")).partition, bounds, reverse
+            )
             return
         source = self._source
         lower = self._column_bound(bounds.lower, lower_bound, LOWEST)
@@ -264,7 +266,9 @@ class Walk:
             wanted = self._chunk
             chunk = self._fetch(where, (slot, partition, sort, (highest - 1) >> 24), order, wanted)
             inside = [
-                columns for columns in chunk if lowest <= spread_of(source.position(columns).partition) < highest
+                columns
+                for columns in chunk
+                if lowest <= spread_of(source.position(columns).partition) < highest
             ]
             if inside:
                 yield inside

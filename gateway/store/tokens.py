@@ -16,7 +16,9 @@ def take(session: Session, scope: str, name: str, now_ms: int) -> tuple[bytes, s
             " ON CONFLICT (scope, name) DO UPDATE SET answer = '' WHERE false",
             (scope, name),
         )
-    rows = session.query("SELECT digest, answer, expires_at_ms FROM tokens WHERE scope = ? AND name = ?", (scope, name))
+    rows = session.query(
+        "SELECT digest, answer, expires_at_ms FROM tokens WHERE scope = ? AND name = ?", (scope, name)
+    )
     if not rows or rows[0][2] <= now_ms:
         return None
     return bytes(rows[0][0]), rows[0][1]

@@ -251,7 +251,8 @@ SCALARS = st.one_of(
         lambda texts: {"SS": texts}, st.lists(st.text(max_size=3), min_size=1, max_size=4, unique=True)
     ),
     st.builds(
-        lambda texts: {"NS": texts}, st.lists(st.integers(-(10**37), 10**37).map(str), min_size=1, max_size=4, unique=True)
+        lambda texts: {"NS": texts},
+        st.lists(st.integers(-(10**37), 10**37).map(str), min_size=1, max_size=4, unique=True),
     ),
 )
 WIRE = st.recursive(
