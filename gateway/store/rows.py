@@ -7,6 +7,7 @@ so that two writers lock in the same order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from gateway.model.keys import Position
 from gateway.model.rows import Row
@@ -98,12 +99,16 @@ def ask_many(session: Session, keys: Sequence[RowKey]) -> Callable[[], dict[RowK
         [(table_id, position)] = keys
         place = place_of(position)
         answer = session.ask(_GET, (table_id, place.partition, place.sort, place.slot))
-        key = keys[0]
-        return lambda: dict(
-            [(key, StoredRow(columns)) for columns in answer() if columns[ROW_WIDTH - 1] is not None]
-        )
+        return lambda: {
+            key: StoredRow(columns) for key, columns in zip(keys, _with_body(answer()), strict=False)
+        }
     answer = session.ask(_GET_MANY, _arrays(keys))
     return lambda: {keys[columns[ROW_WIDTH] - 1]: StoredRow(columns) for columns in answer()}
+
+
+def _with_body(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Without claims, which have no row yet."""
+    return [columns for columns in rows if columns[ROW_WIDTH - 1] is not None]
 
 
 def _fetch_singly(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, Row]:
