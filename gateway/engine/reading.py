@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from typing import cast
 
 from gateway.model.commands import Get, Page, Read, ReadAll
 from gateway.model.errors import GatewayError, IndexMissing, SessionMissing, StaleTable, TableBusy
