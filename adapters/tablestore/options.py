@@ -7,6 +7,7 @@ the service's defaults.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -77,6 +78,12 @@ def stamp_deviation_s(table: Table) -> int:
     """How far, in seconds, a cell's stamp may be from now."""
     kept = table.properties.get(DIALECT)
     return limits.DEVIATION_DEFAULT_S if kept is None else kept["deviation_s"]
+
+
+def kept_for_ms(table: Table) -> float:
+    """For how long a cell is shown after its stamp."""
+    expiry = table.rules.expiry
+    return math.inf if expiry is None or expiry.age_ms is None else expiry.age_ms
 
 
 # Table options

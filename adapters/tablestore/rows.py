@@ -13,7 +13,7 @@ from adapters.tablestore.errors import CONDITION_FAILED, ServiceError, invalid
 from adapters.tablestore.filters import parse_condition
 from adapters.tablestore.lengths import check_request, check_value
 from adapters.tablestore.names import check_column_name
-from adapters.tablestore.options import allows_update, stamp_deviation_s
+from adapters.tablestore.options import allows_update, kept_for_ms, stamp_deviation_s
 from adapters.tablestore.plainbuffer import HEADER, Operation, WireCell, WireRow, encode_row, row_bytes
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from adapters.tablestore.transactions import get, write_groups
@@ -276,7 +276,8 @@ def _check_against(call: Call, table: Table, cells: Sequence[WireCell]) -> None:
             raise invalid(f"Duplicated attribute column name with primary key column: '{name}'.")
         if stamp_ms is not None and operation is not Operation.DELETE_ONE:
             deviation_s = stamp_deviation_s(table)
-            if abs(stamp_ms - call.now_ms) > deviation_s * 1000:
+            age_ms = call.now_ms - stamp_ms
+            if abs(age_ms) > deviation_s * 1000 or age_ms > kept_for_ms(table):
                 raise invalid(
                     f"The timestamp of column must be within {deviation_s} seconds of the current time,"
                     f" timestamp: {stamp_ms}."

@@ -37,6 +37,14 @@ log = logging.getLogger(__name__)
 Answer = list[Outcome] | Replayed | GatewayError
 
 
+class _OutOfDate(Exception):
+    """Some tables are no longer what parse saw."""
+
+    def __init__(self, tables: set[int]) -> None:
+        super().__init__(tables)
+        self.tables = tables
+
+
 class Batch:
     """One attempt to write a list of groups. `answers` stand as soon as the transaction is about to commit."""
 
@@ -50,7 +58,19 @@ class Batch:
         self.answers: list[Answer] = []
 
     def run(self) -> None:
-        """Write everything in one transaction. Raises Retry, CommitLost, Busy, DatabaseFailed."""
+        """Write everything in one transaction. Raises Retry, CommitLost, Busy, DatabaseFailed.
+
+        If one table is not what parse saw, nothing of the list is written and all of it is parsed again: groups of one
+        request may be in the same list, and must not be written twice when their request is.
+        """
+        try:
+            self._run()
+        except _OutOfDate as found:
+            for table_id in found.tables:
+                self._store.catalog.cache.forget(table_id)
+            self.answers = [StaleTable() for _ in self._groups]
+
+    def _run(self) -> None:
         answers: list[Answer | None] = [self._refusal(group) for group in self._groups]
         tables = {write.table.id: write.table for group in self._groups for write in group.writes}
         with self._store.write(self._hurried) as session:
@@ -65,21 +85,18 @@ class Batch:
             rows.claim(session, keys)
             fetched = rows.ask_many(session, keys)
             stale = outdated()
+            if stale:
+                raise _OutOfDate(stale)
             before = fetched()
             view: dict[RowKey, Row | None] = dict(before)
             for at in live:
-                if stale and any(write.table.id in stale for write in writes[at]):
-                    answers[at] = StaleTable()
-                else:
-                    answers[at] = self._judge(session, self._groups[at], writes[at], view, remembered)
-                    if self._groups[at].transaction and isinstance(answers[at], list):
-                        staged.remove(session, self._groups[at].transaction)
+                answers[at] = self._judge(session, self._groups[at], writes[at], view, remembered)
+                if self._groups[at].transaction and isinstance(answers[at], list):
+                    staged.remove(session, self._groups[at].transaction)
             self._save(session, keys, before, view, tables)
             if self._records:
                 streaming.record(session, self._records, self._now_ms)
             self.answers = [answer for answer in answers if answer is not None]
-        for table_id in stale:
-            self._store.catalog.cache.forget(table_id)
 
     def _refusal(self, group: WriteGroup) -> TableBusy | None:
         for write in group.writes:

@@ -143,6 +143,15 @@ def test_an_outdated_descriptor_is_parsed_again(things: Client) -> None:
     assert isinstance(answer, StaleTable)
 
 
+def test_nothing_of_a_list_is_written_if_one_table_is_outdated(engine: Engine, things: Client) -> None:
+    """Groups of one request may be in one list; the request is begun again, and must find nothing of itself done."""
+    other = Client(engine, make_table(engine, "other"))
+    engine.run([AlterTable("test", other.table, rules=Rules(max_versions=2))])
+    answers = engine.run([WriteGroup((things.put("a"),)), WriteGroup((other.put("a"),))])
+    assert [type(answer) for answer in answers] == [StaleTable, StaleTable]
+    assert things.rows() == []
+
+
 def test_nothing_is_acknowledged_into_a_dropped_table(engine: Engine, things: Client) -> None:
     engine.run([DropTable(things.table)])
     anew = make_table(engine)

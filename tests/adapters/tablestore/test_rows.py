@@ -323,6 +323,16 @@ def test_stamps_too_far_from_now(table: Service) -> None:
         assert told.value.code == "OTSParameterInvalid"
 
 
+def test_stamps_that_are_past_the_time_to_live(service: Service) -> None:
+    options = messages.TableOptions(time_to_live=86_400, max_versions=1, deviation_cell_version_in_sec=200_000)
+    service.create(table_options=options)
+    now = service.clock.ms
+    service.put({"pk": 1}, [cell("a", 1, now - 86_400_000)])
+    with pytest.raises(Refused) as told:
+        service.put({"pk": 1}, [cell("a", 1, now - 86_400_001)])
+    assert told.value.code == "OTSParameterInvalid"
+
+
 def test_what_is_past_its_time_is_not_there(service: Service) -> None:
     service.create(table_options=messages.TableOptions(time_to_live=86_400, max_versions=3))
     service.put({"pk": 1}, {"old": 1})
