@@ -324,7 +324,9 @@ def test_stamps_too_far_from_now(table: Service) -> None:
 
 
 def test_stamps_that_are_past_the_time_to_live(service: Service) -> None:
-    options = messages.TableOptions(time_to_live=86_400, max_versions=1, deviation_cell_version_in_sec=200_000)
+    options = messages.TableOptions(
+        time_to_live=86_400, max_versions=1, deviation_cell_version_in_sec=200_000
+    )
     service.create(table_options=options)
     now = service.clock.ms
     service.put({"pk": 1}, [cell("a", 1, now - 86_400_000)])
