@@ -13,7 +13,9 @@ from tests.seeds import coverage
 from tests.seeds.coverage import OUTLINE, Statement, outline, read_coverage, read_outlines
 
 # Where the seeds themselves are; they are not part of the project.
-SEEDS = os.environ.get("TABLEGATE_TEST_SEEDS", "")
+# Where this project is built its seeds lie beside it.
+_BESIDE = Path(__file__).resolve().parents[3] / "shared" / "seeds"
+SEEDS = os.environ.get("TABLEGATE_TEST_SEEDS") or (str(_BESIDE) if _BESIDE.is_dir() else "")
 
 
 def test_every_sentence_of_a_seed_has_a_row():
