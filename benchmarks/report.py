@@ -28,6 +28,8 @@ def count(number: float) -> str:
 def ratio(mine: float, theirs: float) -> str:
     """How many times theirs mine is."""
     value = mine / theirs
+    if value < 0.1:
+        return f"{value:.2f}x"
     return f"{value:.1f}x" if value < 10 else f"{value:.0f}x"
 
 

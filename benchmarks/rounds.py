@@ -21,6 +21,7 @@ _FIRST_GUESS = 40
 # Where a guess was wrong, a slice ends after this many times what it should have lasted.
 _LONGEST_SLICE = 2
 _MOST_BYTES = 256 << 20
+_REASON_LENGTH = 160
 
 
 class WrongAnswer(Exception):
@@ -166,7 +167,7 @@ def _play(player: Player, generator: Generator, workload: Workload, connections:
         try:
             player.play(generator, workload, connections, seconds)
         except WrongAnswer as reason:
-            player.absent[workload.name] = str(reason)
+            player.absent[workload.name] = str(reason)[:_REASON_LENGTH]
             _say(f"wrong: {reason}")
 
 
