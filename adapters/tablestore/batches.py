@@ -13,7 +13,7 @@ from typing import Any
 from adapters.tablestore import keys, limits, selections
 from adapters.tablestore.calls import Call, Target, find_target, find_written
 from adapters.tablestore.capacity import of_bulk, request_size
-from adapters.tablestore.errors import ServiceError, invalid, of
+from adapters.tablestore.errors import RowError, ServiceError, invalid, of
 from adapters.tablestore.lengths import check_request
 from adapters.tablestore.names import check_table_name
 from adapters.tablestore.plainbuffer import WireRow
@@ -66,7 +66,7 @@ def batch_get_row(call: Call) -> Exchange:
             try:
                 commands.append(_get(target, keys.decode(data)))
             except ServiceError as error:
-                if error.code not in _ROW_CODES:
+                if not _is_of_row(error):
                     raise
                 rows.append((target, selection, error))
             else:
@@ -87,6 +87,7 @@ def batch_get_row(call: Call) -> Exchange:
 def _get(target: Target, wire: WireRow) -> Command:
     if target.index is not None:
         return keys.index_get(target, wire.key)
+    keys.check_values(wire.key, may_draw=False)
     return get(target.table, keys.key_of(target.table, wire.key).position, "")
 
 
@@ -200,9 +201,13 @@ def _parsed(call: Call, table: Table, wire: WireRow, row: Any) -> RowWrite | Ser
     try:
         return parse(call, table, wire, row)
     except ServiceError as error:
-        if error.code in _ROW_CODES:
+        if _is_of_row(error):
             return error
         raise
+
+
+def _is_of_row(error: ServiceError) -> bool:
+    return error.code in _ROW_CODES or isinstance(error, RowError)
 
 
 def _checked_atomic(parsed: list[RowWrite | ServiceError]) -> list[RowWrite | ServiceError]:

@@ -63,6 +63,10 @@ class ServiceError(Exception):
         return messages.Error(code=self.code, message=self.message)
 
 
+class RowError(ServiceError):
+    """What is wrong with one row in its table: in a batch it is that row's result, whatever its code."""
+
+
 def invalid(message: str) -> ServiceError:
     """The request breaks a rule of the service; sending it again cannot help."""
     return ServiceError("OTSParameterInvalid", message)

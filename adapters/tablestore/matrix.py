@@ -3,7 +3,7 @@
     file    = magic  data_offset  option_offset  key_count  attribute_count  (each int32)  name*  row*  options  01 crc
     name    = length:int16 bytes
     row     = 02 value*          a value for each name, `06` where the row has none
-    options = 0A 01 (every key column is there)  03 row_count:int32
+    options = 0A has_whole_keys:byte  03 row_count:int32
     crc     = over everything before it
 
 Only the newest version of a cell is shown. Source: protocols/table-store.md section 3.6.
@@ -23,8 +23,14 @@ _HEAD = struct.Struct("<iiiii")
 _MISSING = b"\x06"
 
 
-def encode(key_names: Sequence[str], names: Sequence[str], rows: Sequence[Mapping[str, Value]]) -> bytes:
-    """Rows as a matrix with these columns; a row is its values by name."""
+def encode(
+    key_names: Sequence[str],
+    names: Sequence[str],
+    rows: Sequence[Mapping[str, Value]],
+    has_whole_keys: bool = True,
+) -> bytes:
+    """Rows as a matrix with these columns; a row is its values by name. `has_whole_keys`: whether the columns are all of the
+    key's."""
     columns = [*key_names, *names]
     head = b"".join(struct.pack("<h", len(name.encode())) + name.encode() for name in columns)
     data = b"".join(_row(columns, row) for row in rows)
@@ -35,7 +41,7 @@ def encode(key_names: Sequence[str], names: Sequence[str], rows: Sequence[Mappin
             _HEAD.pack(MAGIC, data_offset, option_offset, len(key_names), len(names)),
             head,
             data,
-            b"\x0a\x01\x03" + struct.pack("<i", len(rows)),
+            b"\x0a" + bytes((has_whole_keys,)) + b"\x03" + struct.pack("<i", len(rows)),
         )
     )
     body += b"\x01"

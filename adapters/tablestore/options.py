@@ -80,6 +80,12 @@ def stamp_deviation_s(table: Table) -> int:
     return limits.DEVIATION_DEFAULT_S if kept is None else kept["deviation_s"]
 
 
+def defined_types(table: Table) -> Mapping[str, int]:
+    """The types of a table's defined columns by name; asked for every write."""
+    kept = table.properties.get(DIALECT)
+    return dict(kept["defined"]) if kept is not None and kept["defined"] else {}
+
+
 def kept_for_ms(table: Table) -> float:
     """For how long a cell is shown after its stamp."""
     expiry = table.rules.expiry

@@ -7,13 +7,14 @@ at the first row not looked at. Source: protocols/table-store.md section 4.4.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from adapters.tablestore import capacity, keys, limits, matrix, selections
 from adapters.tablestore.calls import Call, Target, find_target
 from adapters.tablestore.errors import invalid
 from adapters.tablestore.filters import parse_filter
-from adapters.tablestore.keys import bound_of, key_cells
+from adapters.tablestore.keys import bound_of
 from adapters.tablestore.plainbuffer import WireRow, encode_row, encode_rows
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from adapters.tablestore.selections import Selection
@@ -42,11 +43,13 @@ def get_range(call: Call) -> Exchange:
     target = yield from find_target(call, message.table_name)
     command = _page_of(target, selection, message, reverse)
     page: Page = yield from one(dataclasses.replace(command, transaction=checked_id(message.transaction_id)))
-    key_names = None if message.return_entire_primary_keys else frozenset(message.columns_to_get)
+    whole_keys = message.return_entire_primary_keys
+    key_names = None if whole_keys else frozenset(message.columns_to_get)
+    columns = Columns.of(target, message.columns_to_get, whole_keys)
     answer = messages.GetRangeResponse(
         consumed=capacity.of_read(page.scanned_bytes),
         rows=(
-            _as_matrix(target, selection, list(message.columns_to_get), page.rows)
+            _as_matrix(target, selection, columns, page.rows)
             if is_matrix
             else encode_rows(selection.wire_row(target, row, key_names) for row in page.rows)
         ),
@@ -68,10 +71,13 @@ def bulk_export(call: Call) -> Exchange:
     selection = selections.everything(names, parse_filter(message.filter).predicate)
     target = yield from find_target(call, message.table_name)
     page: Page = yield from one(_page_of(target, selection, message, reverse=False))
+    # A matrix has the key columns that are asked for, PlainBuffer all of them (aliyun-tablestore-java-sdk,
+    # functiontest/TestBulkExportFunciton).
+    columns = Columns.of(target, message.columns_to_get, whole_keys=False)
     answer = messages.BulkExportResponse(
         consumed=capacity.of_bulk(page.scanned_bytes, 0),
         rows=(
-            _as_matrix(target, selection, list(message.columns_to_get), page.rows)
+            _as_matrix(target, selection, columns, page.rows)
             if is_matrix
             else encode_rows(selection.wire_row(target, row) for row in page.rows)
         ),
@@ -110,14 +116,26 @@ def _page_of(target: Target, selection: Selection, message: Any, reverse: bool) 
     )
 
 
-def _as_matrix(target: Target, selection: Selection, names: list[str], rows: list[Row]) -> bytes:
-    columns = [name for name in dict.fromkeys(names) if name not in target.key_names]
+def _as_matrix(target: Target, selection: Selection, columns: Columns, rows: list[Row]) -> bytes:
     values = []
     for row in rows:
-        shown = {cell.name: cell.value for cell in key_cells(target, row)}
+        shown = dict(row.latest)
         shown.update((name, versions[0].value) for name, versions in selection.page(row).items())
         values.append(shown)
-    return matrix.encode(target.key_names, columns, values)  # type: ignore[arg-type]
+    return matrix.encode(columns.key, columns.attributes, values, columns.key == target.key_names)
+
+
+class Columns(NamedTuple):
+    """The columns of a matrix: those of the key in its order, then attributes by name (clients send them as a set)."""
+
+    key: tuple[str, ...]
+    attributes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, target: Target, names: Sequence[str], whole_keys: bool) -> Columns:
+        """From a columns_to_get; `whole_keys`: key columns are shown whether or not they are among these."""
+        key = target.key_names if whole_keys else tuple(name for name in target.key_names if name in names)
+        return cls(key, tuple(sorted(set(names).difference(target.key_names))))
 
 
 def _key_data(target: Target, row: Row) -> bytes:

@@ -9,15 +9,15 @@ from typing import Any
 
 from adapters.tablestore import capacity, keys, limits, selections
 from adapters.tablestore.calls import Call, Target, find_target, find_written
-from adapters.tablestore.errors import CONDITION_FAILED, ServiceError, invalid
+from adapters.tablestore.errors import CONDITION_FAILED, RowError, ServiceError, invalid
 from adapters.tablestore.filters import parse_condition
 from adapters.tablestore.lengths import check_request, check_value
 from adapters.tablestore.names import check_column_name
-from adapters.tablestore.options import allows_update, kept_for_ms, stamp_deviation_s
+from adapters.tablestore.options import allows_update, defined_types, kept_for_ms, stamp_deviation_s
 from adapters.tablestore.plainbuffer import HEADER, Operation, WireCell, WireRow, encode_row, row_bytes
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from adapters.tablestore.transactions import get, write_groups
-from adapters.tablestore.values import key_value_shown, restored, view
+from adapters.tablestore.values import DEFINED_KINDS, TYPE_NAMES, key_value_shown, restored, view
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Outcome, WriteGroup
 from gateway.model.errors import GatewayError
@@ -271,7 +271,10 @@ def _check_columns(cells: Sequence[WireCell]) -> None:
 def _check_against(call: Call, table: Table, cells: Sequence[WireCell]) -> None:
     """Attribute cells against their table: no key columns, and no stamps too far from now for its options."""
     key_names = table.key_schema.names
-    for name, _, stamp_ms, operation in cells:
+    defined = defined_types(table)
+    for name, value, stamp_ms, operation in cells:
+        if defined and name in defined:
+            _check_type(name, value, defined[name])
         if name in key_names:
             raise invalid(f"Duplicated attribute column name with primary key column: '{name}'.")
         if stamp_ms is not None and operation is not Operation.DELETE_ONE:
@@ -282,6 +285,19 @@ def _check_against(call: Call, table: Table, cells: Sequence[WireCell]) -> None:
                     f"The timestamp of column must be within {deviation_s} seconds of the current time,"
                     f" timestamp: {stamp_ms}."
                 )
+
+
+def _check_type(name: str, value: Any, defined: int) -> None:
+    """A defined column holds values of its type.
+
+    Source: aliyun-tablestore-java-sdk, functiontest/TestBulkImportFunction, testInvalidParam.
+    """
+    if isinstance(value, Value) and value.kind is not DEFINED_KINDS[defined]:
+        expected, actual = TYPE_NAMES[DEFINED_KINDS[defined]], TYPE_NAMES[value.kind]
+        raise RowError(
+            "OTSParameterInvalid",
+            f"Invalid column type for column {name} expect VT_{expected} actual VT_{actual}",
+        )
 
 
 def _contents(call: Call, table: Table, key: Key, cells: Sequence[WireCell]) -> Contents:

@@ -86,6 +86,15 @@ def restored(old: Row | None, contents: Contents, key_names: tuple[str, ...]) ->
     return contents.replacing(kept, key_names) if kept else contents
 
 
+DEFINED_KINDS: dict[int, Kind] = {
+    messages.DCT_INTEGER: Kind.INT64,
+    messages.DCT_DOUBLE: Kind.DOUBLE,
+    messages.DCT_BOOLEAN: Kind.BOOL,
+    messages.DCT_STRING: Kind.TEXT,
+    messages.DCT_BLOB: Kind.BYTES,
+}
+
+
 # Keys
 
 _KEY_TYPES = {

@@ -57,7 +57,6 @@ def test_rows_have_the_index_columns_first_and_then_the_rest_of_the_key(table: S
     table.put({"p": "a", "q": 2}, {"s": "y", "n": 2})
     table.put({"p": "a", "q": 1}, {"s": "x", "d": 2.5})
     table.put({"p": "c", "q": 1}, {"n": 3})
-    table.put({"p": "d", "q": 1}, {"s": 5})
     assert rows_of(everything(table)) == [
         {"s": "x", "p": "a", "q": 1, "d": 2.5},
         {"s": "y", "p": "a", "q": 2},
@@ -65,6 +64,23 @@ def test_rows_have_the_index_columns_first_and_then_the_rest_of_the_key(table: S
     ]
     assert plain(table.get({"s": "y", "p": "b", "q": 1}, table="i")) == {"s": "y", "p": "b", "q": 1, "d": 1.5}
     assert table.get({"s": "y", "p": "b", "q": 2}, table="i") is None
+
+
+def test_a_defined_column_holds_values_of_its_type(table: Service) -> None:
+    for write in (table.put, table.update):
+        with pytest.raises(Refused) as told:
+            write({"p": "d", "q": 1}, {"n": b"x"})
+        assert (told.value.status, told.value.code) == (400, "OTSParameterInvalid")
+        assert told.value.message == "Invalid column type for column n expect VT_INTEGER actual VT_BLOB"
+    request = messages.BatchWriteRowRequest()
+    part = request.tables.add(table_name="t")
+    for value in ("text", 5):
+        part.rows.add(
+            type=messages.PUT,
+            row_change=row({"p": "d", "q": 1}, {"s": value}),
+            condition=messages.Condition(row_existence=messages.IGNORE),
+        )
+    assert [result.is_ok for result in table.ask("BatchWriteRow", request).tables[0].rows] == [True, False]
 
 
 def test_an_index_follows_its_table(table: Service) -> None:

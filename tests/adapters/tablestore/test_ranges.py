@@ -212,7 +212,7 @@ def test_the_answer_says_how_rows_are_packed(table: Service) -> None:
 # The matrix
 
 
-def unpacked(data: bytes) -> tuple[list[str], list[list[Any]]]:
+def unpacked(data: bytes, has_whole_keys: bool = True) -> tuple[list[str], list[list[Any]]]:
     """Names and values of a matrix, read as protocols/table-store.md section 3.6 says."""
     magic, data_offset, option_offset, keys, attributes = struct.unpack_from("<iiiii", data)
     assert magic == matrix.MAGIC
@@ -234,7 +234,7 @@ def unpacked(data: bytes) -> tuple[list[str], list[list[Any]]]:
             line.append(None if value is None else value.data)  # type: ignore[union-attr]
             at += width
         lines.append(line)
-    assert data[at : at + 3] == b"\x0a\x01\x03"
+    assert data[at : at + 3] == bytes((0x0A, has_whole_keys, 0x03))
     assert struct.unpack_from("<i", data, at + 3) == (len(lines),)
     assert data[at + 7 : at + 8] == b"\x01"
     assert data[at + 8 :] == bytes((crc8(data[: at + 8]),))
@@ -277,12 +277,12 @@ def export(table: Service, **members: Any) -> Any:
 
 def test_bulk_export(table: Service) -> None:
     answer = export(table, columns_to_get=["n"])
-    names, lines = unpacked(answer.rows)
-    assert names == ["p", "i", "n"]
-    assert [line[2] for line in lines] == [0, 1, 2, 3, 4]
+    assert unpacked(answer.rows, has_whole_keys=False) == (["n"], [[0], [1], [2], [3], [4]])
     assert units_of(answer) == (0, 0)
     size = answer.consumed.capacity_data_size
     assert (size.read_size, size.write_size) == (5 * (1 + 1 + 1 + 8 + 1 + 8), 0)
+    names, lines = unpacked(export(table, columns_to_get=["n", "i", "p"]).rows)
+    assert (names, lines[4]) == (["p", "i", "n"], ["c", 2, 4])
     plain_buffer = export(
         table,
         data_block_type_hint=messages.DBT_PLAIN_BUFFER,
