@@ -2,7 +2,7 @@
 #   make serve ARGS="--port 9000 --database postgresql://..."
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test soak bench lint format lock migration
+.PHONY: help setup serve test soak bench lint format lock migration protocol
 
 PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
@@ -34,6 +34,11 @@ lint: .venv/.complete ## ruff and mypy
 format: .venv/.complete ## what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# grpcio-tools 1.60: what it generates runs on every protobuf from 4 on; later ones bind it to a major version.
+protocol: .venv/.complete ## the module of Table Store's messages, after a change of the .proto
+	$(BIN)/uv tool run --from 'grpcio-tools==1.60.2' --with 'setuptools<70' --python 3.11 python -m grpc_tools.protoc -I. \
+		--python_out=. --pyi_out=. adapters/tablestore/protocol/table_store.proto
 
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --custom-compile-command "make lock"
 lock: .venv/.complete ## newest versions that pyproject.toml allows; what is tested is what is run

@@ -1,0 +1,50 @@
+"""The .proto and the generated module say the same, and the module runs on whatever protobuf is installed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+
+from adapters.tablestore.protocol import table_store_pb2 as messages
+
+FOLDER = Path(messages.__file__).parent
+PROTO = (FOLDER / "table_store.proto").read_text()
+_BLOCK = re.compile(r"^(message|enum) (\w+) \{(.*?)\}", re.MULTILINE | re.DOTALL)
+_FIELD = re.compile(r"(required|optional|repeated) ([\w.]+) (\w+) = (\d+)")
+_VALUE = re.compile(r"(\w+) = (\d+);")
+
+
+def label_of(field: FieldDescriptorProto) -> str:
+    return FieldDescriptorProto.Label.Name(field.label).removeprefix("LABEL_").lower()
+
+
+def type_of(field: FieldDescriptorProto) -> str:
+    """As the .proto writes it; of messages and enums the name without the package."""
+    return (
+        field.type_name.rpartition(".")[2]
+        or FieldDescriptorProto.Type.Name(field.type).removeprefix("TYPE_").lower()
+    )
+
+
+def test_the_generated_module_is_that_of_the_proto() -> None:
+    """After a change of the .proto: make protocol."""
+    declared = {name: (kind, body) for kind, name, body in _BLOCK.findall(PROTO)}
+    file = FileDescriptorProto()
+    messages.DESCRIPTOR.CopyToProto(file)
+    assert sorted(declared) == sorted(part.name for part in (*file.message_type, *file.enum_type))
+    for enum in file.enum_type:
+        values = {value.name: value.number for value in enum.value}
+        assert values == {name: int(number) for name, number in _VALUE.findall(declared[enum.name][1])}, (
+            enum.name
+        )
+    for message in file.message_type:
+        generated = {(label_of(field), type_of(field), field.name, field.number) for field in message.field}
+        fields = _FIELD.findall(declared[message.name][1])
+        assert generated == {(*rest, int(number)) for *rest, number in fields}, message.name
+
+
+def test_the_generated_module_is_bound_to_no_runtime() -> None:
+    """A module of protoc 26 or later refuses runtimes of other major versions than its own and the next."""
+    assert "runtime_version" not in (FOLDER / "table_store_pb2.py").read_text()
