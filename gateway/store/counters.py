@@ -21,3 +21,8 @@ def advance(session: Session, name: str, step: int, floor: int = 0) -> int:
 def partition_counter(table_id: int, partition: bytes) -> str:
     """The name of the counter from which an auto-increment column of a partition is drawn."""
     return f"drawn/{table_id}/{hashlib.sha256(partition).hexdigest()[:40]}"
+
+
+def forget_table(session: Session, table_id: int) -> None:
+    """Delete the counters of a table that is gone."""
+    session.execute("DELETE FROM counters WHERE name LIKE ?", (f"drawn/{table_id}/%",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.store import counters
 from gateway.store.databases import Session
 
 _OWNED = {"table": ("rows", "table_id"), "index": ("entries", "index_id")}
@@ -26,4 +27,6 @@ def purge(session: Session, limit: int) -> bool:
     else:
         session.execute(f"DELETE FROM {table} WHERE {owner} = ?", (owner_id,))
         session.execute("DELETE FROM purges WHERE kind = ? AND id = ?", (kind, owner_id))
+        if kind == "table":
+            counters.forget_table(session, owner_id)
     return True
