@@ -17,7 +17,7 @@ from typing import Protocol, cast
 import httptools
 
 from gateway import framing
-from gateway.http import Reply, Request
+from gateway.http import Headers, Reply, Request
 from gateway.model.errors import Busy, LimitExceeded
 from gateway.settings import Settings
 
@@ -80,7 +80,9 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._in_line: deque[_Exchange] = deque()
         self._current: _Exchange | None = None
-        self._is_blocked = self._is_paused = self._is_last_read = self._heard = False
+        self._is_blocked = self._is_paused = self._is_last_read = False
+        self._max_target_bytes = self._settings.max_request_line_bytes
+        self._max_header_bytes = self._settings.max_header_bytes
         self._client = ""
         self._is_secure = False
         self.phase = Phase.IDLE
@@ -103,19 +105,18 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_last_read:
             return
-        self._heard = False
+        known = len(self._in_line)
         try:
             self._feed(data)
         except httptools.HttpParserError as error:
             if not self._is_last_read:
                 self._refuse(framing.plain(400, f"not HTTP/1.1: {error}"))
-        if not self._heard:
-            # The parser is keeping a header line that does not end; it would do so forever.
-            self._quiet_bytes += len(data)
-            if self._quiet_bytes > self._settings.max_header_bytes:
-                self._refuse(framing.plain(400, "a header is too long"))
+        if len(self._in_line) == known:
+            self._look_at_progress(len(data))
         if self._refusal is not None:
             self._stand_in_line(self._refusal)
+        if self._has_message and self.phase is not Phase.WORKING:
+            self._expect_rest_of_message()
         self._next()
 
     def eof_received(self) -> bool:
@@ -143,55 +144,40 @@ class Connection(asyncio.Protocol):
     # httptools' calls. After a refusal they go on for the rest of what was read, and are not listened to.
 
     def on_message_begin(self) -> None:
-        self._heard = True
         if self._refusal is None and not self._is_last_read:
-            self._forget_message()
+            if self._has_message:  # its head is read once more (_head_without_upgrade)
+                self._forget_message()
             self._has_message = True
-            if self.phase is not Phase.WORKING:
-                self._expect(Phase.HEAD, self._settings.header_seconds)
 
     def on_url(self, part: bytes) -> None:
-        self._heard = True
         self._target += part
-        if len(self._target) > self._settings.max_request_line_bytes:
+        if len(self._target) > self._max_target_bytes:
             self._refuse(framing.plain(400, "the request line is too long"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._heard = True
-        self._quiet_bytes = 0
+        # Of headers there are many, so nothing is done here that can be done for all of them at once.
         self._header_bytes += len(name) + len(value) + 4
-        if self._header_bytes > self._settings.max_header_bytes:
+        if self._header_bytes > self._max_header_bytes:
             self._refuse(framing.plain(400, "the headers are too large"))
-        elif not self._is_head_complete:  # what comes behind a chunked body is counted and dropped
-            self._headers.append((_header_name(name), value.decode("latin-1")))
+        else:
+            self._raw_headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        self._heard = self._is_head_complete = True
+        self._is_head_complete = True
+        self._headers = headers = _decoded(self._raw_headers)
         if self._refusal is not None:
             return
-        length = expectation = ""
-        has_host = self._parser.get_http_version() != "1.1"
-        for name, value in self._headers:
-            if name == "content-length":
-                length = value
-            elif name == "expect":
-                expectation = value.lower()
-            elif name == "host":
-                has_host = True
-        if not has_host:
+        known = dict(headers)
+        if "host" not in known and self._parser.get_http_version() == "1.1":
             self._refuse(framing.plain(400, "a Host header is required"))  # RFC 9112, 3.2
             return
         if self._parser.should_upgrade() and self._parser.get_method() == b"CONNECT":
             self._refuse(framing.plain(405, "this is no proxy"))
             return
-        self._check_body(int(length or 0))
-        self._owes_continue = expectation == "100-continue"
-        if self.phase is not Phase.WORKING:
-            self._expect(Phase.BODY, self._settings.body_seconds)
+        self._check_body(int(known.get("content-length") or 0))
+        self._owes_continue = "expect" in known and known["expect"].lower() == "100-continue"
 
     def on_body(self, part: bytes) -> None:
-        self._heard = True
-        self._quiet_bytes = 0
         if self._refusal is None:
             self._body.append(part)
             self._body_bytes += len(part)
@@ -199,7 +185,6 @@ class Connection(asyncio.Protocol):
             self._check_body(self._body_bytes)
 
     def on_message_complete(self) -> None:
-        self._heard = True
         if self._refusal is None and not self._is_last_read and not self._awaits_body_after_upgrade():
             body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
             http_10 = self._parser.get_http_version() == "1.0"
@@ -208,6 +193,26 @@ class Connection(asyncio.Protocol):
             self._forget_message()
 
     # Reading
+
+    def _look_at_progress(self, fed_bytes: int) -> None:
+        """Nothing was completed by what has just been fed. If nothing new was told either, the parser is keeping a line that
+        does not end; it would do so forever."""
+        told = len(self._target) + len(self._raw_headers) + self._body_bytes
+        if told > self._told:
+            self._told = told
+            self._quiet_bytes = 0
+        else:
+            self._quiet_bytes += fed_bytes
+            if self._quiet_bytes > self._max_header_bytes:
+                self._refuse(framing.plain(400, "a header is too long"))
+
+    def _expect_rest_of_message(self) -> None:
+        """A part of a message is there, and nothing in hand. Its deadlines run from its beginning and the end of its head."""
+        if self._is_head_complete:
+            if self.phase is not Phase.BODY:
+                self._expect(Phase.BODY, self._settings.body_seconds)
+        elif self.phase is not Phase.HEAD:
+            self._expect(Phase.HEAD, self._settings.header_seconds)
 
     def _feed(self, data: bytes) -> None:
         try:
@@ -239,13 +244,14 @@ class Connection(asyncio.Protocol):
     def _message(self, body: bytes) -> Request:
         method = self._parser.get_method().decode() if self._is_head_complete else "GET"
         target = self._target.decode("latin-1")
-        return Request(method, target, tuple(self._headers), body, self._client, self._is_secure)
+        return Request(method, target, self._headers, body, self._client, self._is_secure)
 
     def _forget_message(self) -> None:
         """Ready for the next; the bytes of a body that stands in line are its exchange's from here."""
         self._target = b""
-        self._headers: list[tuple[str, str]] = []
-        self._header_bytes = self._quiet_bytes = self._body_bytes = 0
+        self._raw_headers: list[tuple[bytes, bytes]] = []
+        self._headers: Headers = ()
+        self._header_bytes = self._quiet_bytes = self._body_bytes = self._told = 0
         self._body: list[bytes] = []
         self._is_head_complete = self._has_message = self._owes_continue = False
         self._refusal: _Exchange | None = None
@@ -379,6 +385,10 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close whatever is in hand."""
         self._transport.abort()
+
+
+def _decoded(headers: list[tuple[bytes, bytes]]) -> Headers:
+    return tuple([(_header_name(name), value.decode("latin-1")) for name, value in headers])
 
 
 @lru_cache(maxsize=512)

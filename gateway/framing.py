@@ -28,7 +28,7 @@ def _role(name: str) -> str:
 
 @lru_cache(maxsize=64)
 def _status_line(status: int) -> str:
-    return f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}"
+    return f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}\r\n"
 
 
 class _Clock:
@@ -49,43 +49,41 @@ def http_date() -> str:
 
 def encode(reply: Reply, method: str, keep_alive: bool, http_10: bool) -> tuple[bytes, bytes]:
     """Head and body of a reply as they are sent. Raises ValueError if a header would break out of its line."""
-    lines = [_status_line(reply.status)]
-    dated = named = False
+    status, headers, body = reply
+    head = _status_line(status)
+    lines = 3
     length = None
-    for name, value in reply.headers:
-        match _role(name):
-            case "":
-                pass
-            case "date":
-                dated = True
-            case "server":
-                named = True
-            case "content-length":
+    date, server = f"Date: {http_date()}\r\n", "Server: tablegate\r\n"
+    for name, value in headers:
+        role = _role(name)
+        if role:
+            if role == "content-length":
                 length = value
+            if role in _FRAMING:
                 continue
-            case _:
-                continue
-        lines.append(f"{name}: {value}")
-    if not dated:
-        lines.append(f"Date: {http_date()}")
-    if not named:
-        lines.append("Server: tablegate")
-    body = reply.body
-    if reply.status in (204, 304) or reply.status < 200:
+            if role == "date":
+                date = ""
+            else:
+                server = ""
+            lines -= 1
+        head += f"{name}: {value}\r\n"
+        lines += 1
+    head += date + server
+    if status in (204, 304) or status < 200:
         body = b""
     elif method == "HEAD":
-        lines.append(f"Content-Length: {length or len(body)}")
+        head += f"Content-Length: {length or len(body)}\r\n"
+        lines += 1
         body = b""
     else:
-        lines.append(f"Content-Length: {len(body)}")
-    if not keep_alive:
-        lines.append("Connection: close")
-    elif http_10:
-        lines.append("Connection: keep-alive")
-    head = "\r\n".join(lines) + "\r\n\r\n"
-    if head.count("\n") != len(lines) + 1 or head.count("\r") != len(lines) + 1:
+        head += f"Content-Length: {len(body)}\r\n"
+        lines += 1
+    if not keep_alive or http_10:
+        head += "Connection: keep-alive\r\n" if keep_alive else "Connection: close\r\n"
+        lines += 1
+    if head.count("\n") != lines or head.count("\r") != lines:
         raise ValueError("a line break in a reply header")
-    return head.encode("latin-1"), body
+    return (head + "\r\n").encode("latin-1"), body
 
 
 def plain(status: int, text: str) -> Reply:
