@@ -74,6 +74,13 @@ class _Exchange:
 class Connection(asyncio.Protocol):
     """See the file's docstring. `deadline` (monotonic seconds) is looked at by the reception's sweep, once a second."""
 
+    # Of the message that is being read.
+    _target: bytes
+    _headers: Headers
+    _has_message: bool
+    _body_bytes: int
+    _told: int
+
     def __init__(self, reception: Reception) -> None:
         self._reception = reception
         self._settings = reception.settings
@@ -250,7 +257,7 @@ class Connection(asyncio.Protocol):
         """Ready for the next; the bytes of a body that stands in line are its exchange's from here."""
         self._target = b""
         self._raw_headers: list[tuple[bytes, bytes]] = []
-        self._headers: Headers = ()
+        self._headers = ()
         self._header_bytes = self._quiet_bytes = self._body_bytes = self._told = 0
         self._body: list[bytes] = []
         self._is_head_complete = self._has_message = self._owes_continue = False
