@@ -22,6 +22,9 @@ from gateway.store.skims import Skim, Stretch
 from gateway.store.store import Store
 
 Reading = Get | ReadAll | Read
+# So many rows are sooner judged one by one than in further statements.
+_FEW_ROWS = 24
+
 Outcome = Row | list[Row | None] | Page | GatewayError | None
 
 
@@ -149,6 +152,8 @@ def _skim(session: Session, command: Read, source: Source, filling: _Filling) ->
     """Fill a page from what a screen lets through, as far as that can be; what is left to be looked at row by row. The row
     at which a limit stops the page is always among that."""
     if command.segment is not None or command.cut is not None or command.table.hides_rows:
+        return command.range
+    if command.limits.scanned is not None and command.limits.scanned < _FEW_ROWS:
         return command.range
     screen = screen_of(command.filter)
     if screen is None:

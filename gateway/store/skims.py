@@ -17,7 +17,7 @@ from gateway.store.positions import KEPT_BYTES
 from gateway.store.scans import ROW_COLUMNS, Chunk, Columns, Source, columns_between
 from gateway.store.screens import Condition
 
-_FIRST_STRETCH, _LARGEST_STRETCH = 256, 4096
+_FIRST_STRETCH, _LARGEST_STRETCH = 1024, 4096
 
 
 @dataclass(frozen=True, slots=True)
