@@ -310,6 +310,24 @@ def test_an_equality_lets_only_the_equal_through(opened: Database, value: Value)
         assert let_through(session, Compare(Attribute(("b",)), Comparison.EQ, Literal(value))) == set()
 
 
+def test_elements_of_lists_are_let_through(opened: Database) -> None:
+    """They have no name before them."""
+    inner = Value(Kind.MAP, {"b": Value(Kind.LIST, (text("ab"), decimal("5")))})
+    rows = [Row(Position(b"p", b"0"), Contents.of_values({"a": Value(Kind.LIST, (text("ab"), inner))}), 1)]
+    insert(opened, rows)
+    with opened.read() as session:
+        for path, value in ((("a", 0), text("ab")), (("a", 1, "b", 1), decimal("5"))):
+            for predicate in (
+                Compare(Attribute(path), Comparison.EQ, Literal(value)),
+                Contains(Attribute(path[:-1]), Literal(value)),
+            ):
+                assert holds(predicate, rows[0])
+                assert let_through(session, predicate) == {b"0"}
+        starts = StartsWith(Attribute(("a", 0)), Literal(text("a")))
+        assert holds(starts, rows[0])
+        assert let_through(session, starts) == {b"0"}
+
+
 @pytest.mark.parametrize(
     "predicate",
     [
