@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import math
 import re
+import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -45,6 +46,11 @@ _MOST_PATTERNS = 12
 # SQLite refuses long patterns, and nobody needs them.
 _LONGEST_NAME, _LONGEST_TEXT = 128, 512
 _GREATEST_EXPONENT = 400
+# Bounds of numbers are compared as doubles, with more room than their rounding needs.
+_SLACK = 1e-9
+_SIDES = {Comparison.GT: True, Comparison.GE: True, Comparison.LT: False, Comparison.LE: False}
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*", re.ASCII)
+_HAS_JSON = sqlite3.sqlite_version_info >= (3, 38)
 
 
 class Wild(Enum):
@@ -68,6 +74,16 @@ class Has:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberBeyond:
+    """Whether an attribute is a number on this side of about this bound. Judged by SQLite alone, which reads JSON faster than
+    rows can be decoded here; PostgreSQL cannot read it out of bytes."""
+
+    name: str
+    above: bool
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
 class AllOf:
     """Whether every part lets a row through."""
 
@@ -81,9 +97,9 @@ class AnyOf:
     parts: tuple[Screen, ...]
 
 
-Screen = Has | AllOf | AnyOf
+Screen = Has | NumberBeyond | AllOf | AnyOf
 
-Condition = tuple[str, list[str | bytes]]
+Condition = tuple[str, list[str | bytes | float]]
 """SQL about a row `r`, and its parameters."""
 
 
@@ -105,6 +121,10 @@ def _screen(predicate: Predicate) -> Screen | None:
             return _equal(path, value)
         case Compare(Literal(value), Comparison.EQ, Attribute(path)):
             return _equal(path, value)
+        case Compare(Attribute(path), Comparison() as comparison, Literal(value)) if comparison in _SIDES:
+            return _beyond(path, _SIDES[comparison], value)
+        case Compare(Literal(value), Comparison() as comparison, Attribute(path)) if comparison in _SIDES:
+            return _beyond(path, not _SIDES[comparison], value)
         case Compare(left, comparison, right) if comparison is not Comparison.NE:
             return _all([_present(left), _present(right)])
         case StartsWith(Attribute(path), Literal(Value(Kind.TEXT, data))):
@@ -139,6 +159,8 @@ def _telling(screen: Screen) -> int:
     match screen:
         case Has(pattern, _):
             return sum(len(piece) for piece in pattern if isinstance(piece, str))
+        case NumberBeyond():
+            return 0
         case AllOf(parts):
             return max(map(_telling, parts))
         case AnyOf(parts):
@@ -146,7 +168,7 @@ def _telling(screen: Screen) -> int:
 
 
 def _patterns(screen: Screen) -> int:
-    return 1 if isinstance(screen, Has) else sum(map(_patterns, screen.parts))
+    return sum(map(_patterns, screen.parts)) if isinstance(screen, AllOf | AnyOf) else 1
 
 
 # What is at a path
@@ -214,6 +236,18 @@ def _number(path: Path, number: Decimal) -> Screen:
     return usual
 
 
+def _beyond(path: Path, above: bool, value: Value) -> Screen:
+    """What has a number at a path that is above or below another, or equal to it."""
+    present, number = _attribute(path), number_of(value)
+    if number is None or len(path) > 1 or not _PLAIN_NAME.fullmatch(str(path[0])):
+        return present
+    bound = float(number)
+    slack = abs(bound) * _SLACK
+    if not math.isfinite(bound):
+        return present
+    return AllOf((present, NumberBeyond(str(path[0]), above, bound - slack if above else bound + slack)))
+
+
 def _text(path: Path, text: str, end: str) -> Screen:
     """What has a text at a path that begins with another and then goes on with `end`; as TEXT or as the text of another
     kind, which by its first character can be of few."""
@@ -257,12 +291,22 @@ def condition_of(screen: Screen, is_postgresql: bool) -> Condition:
         if is_postgresql:
             return f"({guard}r.body LIKE ?)", [_like(screen.pattern)]
         return f"({guard}CAST(r.body AS TEXT) GLOB ?)", [_glob(screen.pattern)]
+    if isinstance(screen, NumberBeyond):
+        return ("(1 = 1)", []) if is_postgresql or not _HAS_JSON else _json_condition(screen)
     parts = [condition_of(part, is_postgresql) for part in screen.parts]
     if not parts:
         return "(1 = 0)", []  # an empty Or, which nothing satisfies
     joint = " AND " if isinstance(screen, AllOf) else " OR "
     parameters = [parameter for _, some in parts for parameter in some]
     return f"({joint.join(sql for sql, _ in parts)})", parameters
+
+
+def _json_condition(screen: NumberBeyond) -> Condition:
+    """A DOUBLE is let through whatever it is: not all of its spellings are numbers to SQLite."""
+    at = "json_extract(CAST(r.body AS TEXT), ?)"
+    number = f"CAST(COALESCE({at}, {at}, {at}) AS REAL) {'>=' if screen.above else '<='} ?"
+    paths = [f"$.{screen.name}.{tag}" for tag in ("N", "I32", "I64", "D")]
+    return f"({number} OR (r.kinds IS NOT NULL AND {at} IS NOT NULL))", [*paths[:3], screen.bound, paths[3]]
 
 
 def _glob(pattern: Pattern) -> str:

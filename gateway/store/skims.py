@@ -125,7 +125,7 @@ class Skim:
         return self._session.query(f"SELECT {ROW_COLUMNS}{self._source.added} {tail}", parameters)
 
     def _tail(
-        self, bounds: KeyRange, also: str = "", wanted: list[str | bytes] | None = None
+        self, bounds: KeyRange, also: str = "", wanted: list[str | bytes | float] | None = None
     ) -> tuple[str, tuple[object, ...]]:
         """FROM, WHERE and ORDER BY of the rows in some bounds, and their parameters."""
         source = self._source

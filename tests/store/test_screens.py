@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import product
 from uuid import UUID
 
 import pytest
@@ -308,6 +309,36 @@ def test_an_equality_lets_only_the_equal_through(opened: Database, value: Value)
     with opened.read() as session:
         assert let_through(session, Compare(Attribute(("a",)), Comparison.EQ, Literal(value))) == {b"0"}
         assert let_through(session, Compare(Attribute(("b",)), Comparison.EQ, Literal(value))) == set()
+
+
+def test_a_range_of_numbers_lets_all_of_it_through(opened: Database) -> None:
+    """Among numbers whose spellings, sizes and kinds are as unlike as can be."""
+    numbers = [
+        decimal(number)
+        for number in (*NUMBERS, *(f"-{number}" for number in NUMBERS if number[0] not in "-0"))
+    ]
+    numbers += [Value(Kind.DOUBLE, number) for number in DOUBLES]
+    numbers += [Value(Kind.INT32, number) for number in (0, 5, -5, 500)]
+    numbers += [Value(Kind.INT64, number) for number in (5, 2**53, 2**53 + 1, -(2**63), 2**63 - 1)]
+    rows = [
+        Row(Position(b"p", b"%03d" % at), Contents.of_values({"Visits": number, "b": text("x")}), 1)
+        for at, number in enumerate(numbers)
+    ]
+    insert(opened, rows)
+    with opened.read() as session:
+        for number, comparison in product(
+            numbers, (Comparison.LT, Comparison.LE, Comparison.GT, Comparison.GE)
+        ):
+            for predicate in (
+                Compare(Attribute(("Visits",)), comparison, Literal(number)),
+                Compare(Literal(number), comparison, Attribute(("Visits",))),
+            ):
+                passing = let_through(session, predicate)
+                assert passing is not None
+                assert not [row for row in rows if row.position.sort not in passing and holds(predicate, row)]
+        above = let_through(session, Compare(Attribute(("Visits",)), Comparison.GT, Literal(decimal(400))))
+        assert above is not None
+        assert session.is_postgresql or b"%03d" % numbers.index(decimal(5)) not in above
 
 
 def test_elements_of_lists_are_let_through(opened: Database) -> None:
