@@ -111,7 +111,8 @@ def _prepare_transactions(client: Client) -> None:
         raise Unsupported(f"{status} {answer[:200].decode(errors='replace')}")
 
 
-def _prepare_scan(client: Client) -> None:
+def prepare_scan(client: Client) -> None:
+    """A table of a thousand items in fifty partitions."""
     make_table(client, "Scanned")
     load(client, "Scanned", (item(f"part{number % 50:04d}", number) for number in range(_SCANNED_ITEMS)))
 
@@ -196,10 +197,15 @@ def _transact(port: int, number: int) -> bytes:
     return dynamodb(port, "TransactWriteItems", json.dumps(body, separators=(",", ":")).encode())
 
 
-def _scan(number: int) -> dict[str, Any]:
+def _scan(number: int, expression: str = "visits = :v") -> dict[str, Any]:
     """One hit in a thousand items, which are one page."""
     values = {":v": {"N": str(number % _SCANNED_ITEMS)}}
-    return {"TableName": "Scanned", "FilterExpression": "visits = :v", "ExpressionAttributeValues": values}
+    return {"TableName": "Scanned", "FilterExpression": expression, "ExpressionAttributeValues": values}
+
+
+def scan_request(port: int, number: int, expression: str) -> bytes:
+    """That Scan with the filter in other words."""
+    return dynamodb(port, "Scan", json.dumps(_scan(number, expression), separators=(",", ":")).encode())
 
 
 # What answers must hold
@@ -253,7 +259,7 @@ WORKLOADS = (
         "scan",
         "filtered Scan, 0.1 % of 1,000",
         _body("Scan", _scan),
-        _prepare_scan,
+        prepare_scan,
         _counts(1),
         pool=100,
         rows=1000,

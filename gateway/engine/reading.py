@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
 from gateway.model.commands import Get, Page, Read, ReadAll
 from gateway.model.errors import GatewayError, IndexMissing, SessionMissing, StaleTable, TableBusy
 from gateway.model.keys import Position
 from gateway.model.predicates import ALWAYS, holds
+from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
 from gateway.model.tables import State, Table
 from gateway.store import rows, staged
 from gateway.store.databases import Session
 from gateway.store.scans import Chunk, Columns, Source, StoredRow, Walk, entries_source, overlaid, rows_source
+from gateway.store.screens import condition_of, screen_of
+from gateway.store.skims import Skim, Stretch
 from gateway.store.store import Store
 
 Reading = Get | ReadAll | Read
+# So many rows are sooner judged one by one than in further statements.
+_FEW_ROWS = 24
+
 Outcome = Row | list[Row | None] | Page | GatewayError | None
 
 
@@ -131,7 +137,8 @@ def _page(
     else:
         source = entries_source(command.table.id, command.index.id)
     filling = _Filling(command, source.size, now_ms)
-    chunks = _walk(session, command, source)
+    rest = command.range if written else _skim(session, command, source, filling)
+    chunks = _walk(session, command, source, rest)
     if written and command.index is None:
         within = {at: row for at, row in written.items() if command.range.lower <= at < command.range.upper}
         chunks = overlaid(chunks, within, source, command.reverse)
@@ -141,14 +148,38 @@ def _page(
     return filling.page()
 
 
-def _walk(session: Session, command: Read, source: Source) -> Iterator[Chunk]:
+def _skim(session: Session, command: Read, source: Source, filling: _Filling) -> KeyRange:
+    """Fill a page from what a screen lets through, as far as that can be; what is left to be looked at row by row. The row
+    at which a limit stops the page is always among that."""
+    if command.segment is not None or command.cut is not None or command.table.hides_rows:
+        return command.range
+    if command.limits.scanned is not None and command.limits.scanned < _FEW_ROWS:
+        return command.range
+    screen = screen_of(command.filter)
+    if screen is None:
+        return command.range
+    condition = condition_of(screen, session.is_postgresql)
+    skim = Skim(session, source, command.range, command.reverse, condition)
+    is_worth_it = True
+    while is_worth_it and not skim.rest.is_empty:
+        stretch = skim.next(*filling.room())
+        if stretch is None:
+            break
+        is_worth_it = 2 * len(stretch.passing) <= stretch.count
+        full = filling.take_stretch(stretch, skim.until)
+        skim.take(stretch.last if full is None else full)
+        is_worth_it = is_worth_it and full is None
+    return skim.rest
+
+
+def _walk(session: Session, command: Read, source: Source, bounds: KeyRange) -> Iterator[Chunk]:
     expected = command.limits.scanned
     if command.filter is ALWAYS and command.limits.returned is not None:
         expected = min(expected or command.limits.returned, command.limits.returned)
     walk = Walk(session, source, expected and expected + command.limits.peek)
     if command.segment is not None:
         return walk.segment(command.segment.lowest, command.segment.highest, command.after)
-    return walk.range(command.range, command.reverse)
+    return walk.range(bounds, command.reverse)
 
 
 class _Filling:
@@ -211,6 +242,38 @@ class _Filling:
         self._is_stopped = self._scanned == limits.scanned and not limits.peek
         return len(chunk)
 
+    def room(self) -> tuple[int, int]:
+        """How many rows and bytes may be taken without looking at each, so that no limit is met but that on rows returned."""
+        limits = self._limits
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            return 0, 0
+        rows = sys.maxsize if limits.scanned is None else limits.scanned - 1 - self._scanned
+        size = sys.maxsize if limits.size_bytes is None else limits.size_bytes - self._size
+        if limits.filled_bytes is not None:
+            size = min(size, limits.filled_bytes - 1 - self._size)
+        if limits.returned is not None and len(self._rows) >= limits.returned:
+            rows = 0
+        return rows, size
+
+    def take_stretch(self, stretch: Stretch, measure: Callable[[Columns], tuple[int, int]]) -> Columns | None:
+        """Take a stretch for which there is room, whole (None) or up to the row that is the last to be returned. `measure`:
+        the number of rows up to one, and their size."""
+        most = self._limits.returned
+        for columns in stretch.passing:
+            row = self._passed(StoredRow(columns))
+            if row is not None:
+                self._rows.append(row)
+                if len(self._rows) == most:
+                    return self._advance(*measure(columns), columns)
+        self._advance(stretch.count, stretch.size, stretch.last)
+        return None
+
+    def _advance(self, count: int, size: int, last: Columns | None) -> Columns | None:
+        self._scanned += count
+        self._size += size
+        self._last = None if last is None else StoredRow(last)
+        return last
+
     def _add_row(self, columns: Columns) -> bool:
         command = self._command
         found = StoredRow(columns)
@@ -226,15 +289,21 @@ class _Filling:
         self._scanned += 1
         self._size += size
         self._last = found
-        if row is not None and self._shown is not None:
-            row = projected(row, self._shown)
-        if row is not None and (command.filter is ALWAYS or holds(command.filter, row, command.view)):
+        row = None if row is None else self._passed(row)
+        if row is not None:
             self._rows.append(row)
         limits = self._limits
         self._is_stopped = (self._scanned == limits.scanned and not limits.peek) or (
             limits.filled_bytes is not None and self._size >= limits.filled_bytes
         )
         return self._is_stopped
+
+    def _passed(self, row: Row) -> Row | None:
+        """A row as the reader may see it, or None if the filter is not true of it."""
+        if self._shown is not None:
+            row = projected(row, self._shown)
+        command = self._command
+        return row if command.filter is ALWAYS or holds(command.filter, row, command.view) else None
 
     def _is_full(self, next_bytes: int) -> bool:
         limits = self._limits

@@ -23,7 +23,8 @@ Path = tuple[str | int, ...]
 """A document path: an attribute name, then member names (str) and list indexes (int)."""
 
 View = Callable[[Value], Value]
-"""How a dialect sees a stored value; pure."""
+"""How a dialect sees a stored value; pure. Numbers are seen as equal numbers or as text, what is not TEXT may be seen as its
+text, and nothing else changes its kind: store/screens.py goes by that."""
 
 
 class Node:

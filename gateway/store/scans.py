@@ -100,6 +100,18 @@ def entries_source(table_id: int, index_id: int) -> Source:
     )
 
 
+def columns_between(
+    alias: str, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool
+) -> tuple[str, tuple[bytes, ...], str]:
+    """WHERE, its parameters and ORDER BY of the keys whose columns are in lower <= (partition, sort) < upper."""
+    way = " DESC" if reverse else ""
+    if lower[0] == upper[0]:
+        where = f"{alias}.partition = ? AND {alias}.sort >= ? AND {alias}.sort < ?"
+        return where, (lower[0], lower[1], upper[1]), f"{alias}.sort{way}"
+    where = f"({alias}.partition, {alias}.sort) >= (?, ?) AND ({alias}.partition, {alias}.sort) < (?, ?)"
+    return where, (*lower, *upper), f"{alias}.partition{way}, {alias}.sort{way}"
+
+
 Chunk = list[Columns]
 """Rows of a result: ROW_COLUMNS, then what the source adds."""
 
@@ -174,17 +186,9 @@ class Walk:
 
     def _raw(self, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool) -> Iterator[Chunk]:
         """Chunks in column order."""
-        source, way = self._source, " DESC" if reverse else ""
-        alias = source.alias
+        source = self._source
         while True:
-            if lower[0] == upper[0]:
-                where = f"{alias}.partition = ? AND {alias}.sort >= ? AND {alias}.sort < ?"
-                bounds: tuple[bytes, ...] = (lower[0], lower[1], upper[1])
-                order = f"{alias}.sort{way}"
-            else:
-                where = f"({alias}.partition, {alias}.sort) >= (?, ?) AND ({alias}.partition, {alias}.sort) < (?, ?)"
-                bounds = (*lower, *upper)
-                order = f"{alias}.partition{way}, {alias}.sort{way}"
+            where, bounds, order = columns_between(source.alias, lower, upper, reverse)
             wanted = self._chunk
             chunk = self._fetch(where, bounds, order, wanted)
             if chunk:

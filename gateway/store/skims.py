@@ -1,0 +1,134 @@
+"""Skimming: walking a key range with a screen, so that of most rows only their number and weight leave the database.
+
+A range is taken in stretches. Of each the reader learns how many rows it has and what they weigh, by which limits of pages
+go, and gets the rows that the screen lets through. Long keys may tie in their columns (positions.py), whose order is then
+not the order of keys. Ties that the screen keeps back do no harm unless a stretch ends among them; where one would, or one is
+let through, skimming ends, and whoever asked goes on row by row.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from gateway.model.ranges import KeyRange
+from gateway.store.databases import Session
+from gateway.store.positions import KEPT_BYTES
+from gateway.store.scans import ROW_COLUMNS, Chunk, Columns, Source, columns_between
+from gateway.store.screens import Condition
+
+_FIRST_STRETCH, _LARGEST_STRETCH = 1024, 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Rows one after the other: how many, their billed bytes, those that the screen lets through, and the last of them all
+    (None: the range ends with them)."""
+
+    count: int
+    size: int
+    passing: Chunk
+    last: Columns | None
+
+
+class Skim:
+    """A walk over a key range of one source in one session. `rest`: what of it was not yet taken."""
+
+    def __init__(
+        self, session: Session, source: Source, bounds: KeyRange, reverse: bool, condition: Condition
+    ) -> None:
+        self._session = session
+        self._source = source
+        self._reverse = reverse
+        self._condition = condition
+        self._wanted = _FIRST_STRETCH
+        self.rest = bounds
+
+    def next(self, most_rows: int = sys.maxsize, most_bytes: int = sys.maxsize) -> Stretch | None:
+        """The next stretch, no longer and no heavier than this; None where skimming ends, because not one row fits, or
+        keys may tie, or nothing is left."""
+        wanted = min(self._wanted, most_rows)
+        if wanted <= 0 or any(len(column) > KEPT_BYTES for bound in self.rest for column in bound):
+            return None
+        count, size = self._measured(self.rest, wanted)
+        is_end = count < wanted
+        if size > most_bytes:
+            count, size = self._fitting(count, most_bytes)
+            is_end = False
+        if not count:
+            return None
+        last = None if is_end else self._at(count - 1)
+        if last is not None and self._may_tie(last):
+            return None
+        passing = self._passing(self._through(last))
+        if any(map(self._may_tie, passing)):
+            return None
+        self._wanted = min(self._wanted * 4, _LARGEST_STRETCH)
+        return Stretch(count, size, passing, last)
+
+    def take(self, last: Columns | None) -> None:
+        """Go on after this row; None: there is nothing after."""
+        if last is None:
+            self.rest = KeyRange(self.rest.upper, self.rest.upper)
+        else:
+            position = self._source.position(last)
+            self.rest = self.rest.before(position) if self._reverse else self.rest.after(position)
+
+    def until(self, last: Columns) -> tuple[int, int]:
+        """How many rows there are from where the skim stands to this one, and what they weigh."""
+        return self._measured(self._through(last), sys.maxsize)
+
+    def _may_tie(self, columns: Columns) -> bool:
+        source = self._source
+        return len(columns[source.partition]) >= KEPT_BYTES or len(columns[source.sort]) >= KEPT_BYTES
+
+    def _through(self, last: Columns | None) -> KeyRange:
+        """What is left of the range, up to this row."""
+        if last is None:
+            return self.rest
+        position = self._source.position(last)
+        lower, upper = self.rest
+        return KeyRange(position, upper) if self._reverse else KeyRange(lower, position.after)
+
+    def _measured(self, bounds: KeyRange, wanted: int) -> tuple[int, int]:
+        """Of the first rows in some bounds: their number and billed bytes."""
+        tail, parameters = self._tail(bounds)
+        [(count, size)] = self._session.query(
+            f"SELECT COUNT(*), SUM(s.size_bytes) FROM (SELECT {self._source.alias}.size_bytes {tail} LIMIT ?) s",
+            (*parameters, wanted),
+        )
+        return count, int(size or 0)
+
+    def _fitting(self, wanted: int, most_bytes: int) -> tuple[int, int]:
+        """How many of the next rows weigh no more than this together, and how much they do."""
+        tail, parameters = self._tail(self.rest)
+        sizes = self._session.query(
+            f"SELECT {self._source.alias}.size_bytes {tail} LIMIT ?", (*parameters, wanted)
+        )
+        total = 0
+        for count, (size,) in enumerate(sizes):
+            if total + size > most_bytes:
+                return count, total
+            total += size
+        return len(sizes), total
+
+    def _at(self, offset: int) -> Columns:
+        tail, parameters = self._tail(self.rest)
+        found = self._session.query(
+            f"SELECT {ROW_COLUMNS}{self._source.added} {tail} LIMIT 1 OFFSET ?", (*parameters, offset)
+        )
+        return found[0]
+
+    def _passing(self, bounds: KeyRange) -> Chunk:
+        screen, wanted = self._condition
+        tail, parameters = self._tail(bounds, f" AND {screen}", wanted)
+        return self._session.query(f"SELECT {ROW_COLUMNS}{self._source.added} {tail}", parameters)
+
+    def _tail(
+        self, bounds: KeyRange, also: str = "", wanted: list[str | bytes | float] | None = None
+    ) -> tuple[str, tuple[object, ...]]:
+        """FROM, WHERE and ORDER BY of the rows in some bounds, and their parameters."""
+        source = self._source
+        where, parameters, order = columns_between(source.alias, bounds.lower, bounds.upper, self._reverse)
+        tail = f"FROM {source.tables} AND {where}{also} ORDER BY {order}"
+        return tail, (*source.owners, *parameters, *(wanted or ()))
