@@ -7,7 +7,7 @@ must not be updated, nor filtered on) when a handler asks for the tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -116,6 +116,12 @@ class ReadClauses:
         if self.projection is None:
             return composites.render(table.key_schema, row)
         return orjson.dumps(render_values(project(composites.seen(table.key_schema, row), self.projection)))
+
+    def cut_all(self, table: Table, rows: Sequence[Row]) -> bytes:
+        """What the answer shows of rows of a table, as a JSON array."""
+        if self.projection is None:
+            return composites.render_page(table.key_schema, rows)
+        return b"[" + b",".join([self.cut(table, row) for row in rows]) + b"]"
 
 
 class WriteClauses:

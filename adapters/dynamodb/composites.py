@@ -16,7 +16,7 @@ import orjson
 
 from adapters.dynamodb.errors import validation
 from adapters.dynamodb.key_conditions import KeyTest
-from adapters.dynamodb.values import as_kind, render_row, render_values, value_of, view
+from adapters.dynamodb.values import as_kind, render_row, render_rows, render_values, value_of, view
 from gateway.model.composites import joined, name_of, split
 from gateway.model.errors import BadKey
 from gateway.model.keys import Key, KeyColumn, KeySchema
@@ -117,7 +117,7 @@ def shown_values(schema: KeySchema, latest: Mapping[str, Value]) -> Mapping[str,
 
 
 def shown_key(schema: KeySchema, latest: Mapping[str, Value]) -> dict[str, Value]:
-    """The key attributes that are shown of a row."""
+    """The key attributes that are shown of a row; `latest` has its key columns."""
     values = shown_values(schema, latest)
     return {name: values[name] for name in shown_schema(schema).names}
 
@@ -136,6 +136,13 @@ def render(schema: KeySchema, row: Row) -> bytes:
     if len(schema.sort) < _COMPOSITE_COLUMNS:
         return render_row(row)
     return orjson.dumps(render_values(shown_values(schema, row.latest)))
+
+
+def render_page(schema: KeySchema, rows: Iterable[Row]) -> bytes:
+    """Rows as the JSON of an array of wire items."""
+    if len(schema.sort) < _COMPOSITE_COLUMNS:
+        return render_rows(rows)
+    return b"[" + b",".join([render(schema, row) for row in rows]) + b"]"
 
 
 def _text_of(schema: KeySchema, latest: Mapping[str, Value]) -> Value:

@@ -149,10 +149,7 @@ def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:
     page: Page = yield from one(read)
     answer: dict[str, Any] = {"Count": len(page.rows), "ScannedCount": page.scanned}
     if call.input.get("Select") != "COUNT":
-        # Joined before the encoder sees it, which would copy each item by itself.
-        answer["Items"] = orjson.Fragment(
-            b"[" + b",".join([clauses.cut(read.table, row) for row in page.rows]) + b"]"
-        )
+        answer["Items"] = orjson.Fragment(clauses.cut_all(read.table, page.rows))
     if page.last is not None and not _is_alone(call, read):
         answer["LastEvaluatedKey"] = _last_key(read.table, read.index, page.last)
     return {**answer, **charges.page_read(call, read, page)}
@@ -164,9 +161,10 @@ def _is_alone(call: Call, read: Read) -> bool:
 
 
 def _last_key(table: Table, index: Index | None, row: Row) -> dict[str, Any]:
-    found = shown_key(table.key_schema, row.latest)
+    schema = table.key_schema
+    found = shown_key(schema, row.contents.some(schema.names))
     if index is not None:
-        found = {name: row.latest[name] for name in index.key_schema.names} | found
+        found = {**row.contents.some(index.key_schema.names), **found}
     return render_values(found)
 
 

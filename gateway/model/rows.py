@@ -11,7 +11,7 @@ as it is. Otherwise `kinds` is a JSON object: `{}` says only that foreign kinds 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import orjson
@@ -172,6 +172,14 @@ class Contents:
             return self._latest.get(name)
         member = self.members.get(name)
         return None if member is None else bodies.untagged(member)
+
+    def some(self, names: Iterable[str]) -> dict[str, Value]:
+        """The latest values of attributes that are all there, in the order of the names."""
+        if self._latest is not None:
+            latest = self._latest
+            return {name: latest[name] for name in names}
+        members = self.members
+        return {name: bodies.untagged(members[name]) for name in names}
 
     @property
     def is_native(self) -> bool:
