@@ -24,6 +24,7 @@ from gateway.model.predicates import (
     ALWAYS,
     And,
     Attribute,
+    Attributes,
     Compare,
     Comparison,
     Computed,
@@ -103,6 +104,8 @@ def with_columns(schema: KeySchema, item: Mapping[str, Any]) -> Mapping[str, Any
 def stored_contents(table: Table, key: Key, contents: Contents) -> Contents:
     """The contents of an item as its table stores them: key columns in their own kinds, and no composite."""
     schema = table.key_schema
+    if schema.is_text_pair:
+        return contents
     name = composite_name(schema)
     if name is None and not any(column.kind is Kind.INT64 for column in schema.columns):
         return contents
@@ -122,8 +125,10 @@ def shown_key(schema: KeySchema, latest: Mapping[str, Value]) -> dict[str, Value
     return {name: values[name] for name in shown_schema(schema).names}
 
 
-def seen(schema: KeySchema, row: Row) -> Mapping[str, Value]:
+def seen(schema: KeySchema, row: Row) -> Attributes:
     """The attributes of a row as a DynamoDB client sees them."""
+    if row.is_native and len(schema.sort) < _COMPOSITE_COLUMNS:
+        return row.contents
     latest: Mapping[str, Value] = row.latest
     if not row.is_native:
         latest = {name: view(value) for name, value in latest.items()}

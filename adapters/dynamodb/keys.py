@@ -16,6 +16,7 @@ from adapters.dynamodb.values import as_kind, value_of, view
 from gateway.model.composites import joined
 from gateway.model.errors import BadKey, KeyTooLong
 from gateway.model.keys import Key, KeyColumn, KeySchema
+from gateway.model.predicates import Attributes
 from gateway.model.tables import Index, Table
 from gateway.model.values import Kind, Value
 
@@ -104,7 +105,7 @@ def check_given_index_keys(table: Table, given: Mapping[str, Value]) -> None:
     _check_index_values(table, given.get, _UPDATE)
 
 
-def check_updated_index_keys(table: Table, old: Mapping[str, Value], new: Mapping[str, Value]) -> None:
+def check_updated_index_keys(table: Table, old: Attributes, new: Attributes) -> None:
     """The index keys that an update changed; what it left alone may be older than the index and wrong for it."""
 
     def changed(name: str) -> Value | None:
