@@ -111,9 +111,7 @@ def _update_rule(table: Table, actions: tuple[Action, ...]) -> RowRule:
 
     def rule(old: Row | None, new: Contents) -> Contents:
         _check_updated_size(table, actions, new)
-        if any(
-            len(action.path) > 1 or isinstance(action, SetTo) for action in actions if hasattr(action, "path")
-        ):
+        if any(isinstance(action, SetTo) or len(action.path) > 1 for action in actions):  # type: ignore[union-attr]
             for name in names_of(actions):  # what no action names was within the limits before
                 value = new.value(name)
                 if value is not None and value.kind in _DOCUMENTS and _depth(value) > limits.NESTING_LEVELS:

@@ -147,12 +147,17 @@ def _limits(call: Call) -> PageLimits:
 
 def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:
     page: Page = yield from one(read)
-    answer: dict[str, Any] = {"Count": len(page.rows), "ScannedCount": page.scanned}
-    if call.input.get("Select") != "COUNT":
-        answer["Items"] = orjson.Fragment(clauses.cut_all(read.table, page.rows))
+    counts = {"Count": len(page.rows), "ScannedCount": page.scanned}
+    rest: dict[str, Any] = {}
     if page.last is not None and not _is_alone(call, read):
-        answer["LastEvaluatedKey"] = _last_key(read.table, read.index, page.last)
-    return {**answer, **charges.page_read(call, read, page)}
+        rest["LastEvaluatedKey"] = _last_key(read.table, read.index, page.last)
+    rest |= charges.page_read(call, read, page)
+    if call.input.get("Select") == "COUNT":
+        return counts | rest
+    # Spliced, because the encoder would copy the items as often as its buffer grows.
+    items = clauses.cut_all(read.table, page.rows)
+    end = b"," + orjson.dumps(rest)[1:] if rest else b"}"
+    return b"".join((orjson.dumps(counts)[:-1], b',"Items":', items, end))
 
 
 def _is_alone(call: Call, read: Read) -> bool:
