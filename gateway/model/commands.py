@@ -73,8 +73,7 @@ class Segment:
         return self.lowest <= spread_of(position.partition) < self.highest
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """Read a page of a table or one of its indexes, in key order. Outcome: Page; IndexMissing, TableBusy.
 
     `range` is over entry positions if there is an index. With a `segment`, `after` (a row's or entry's position) resumes,
@@ -88,7 +87,7 @@ class Read:
     table: Table
     range: KeyRange
     limits: PageLimits
-    index: Index | None = None
+    index: Index | None = None  # type: ignore[assignment]  # nobody looks a command up in itself
     reverse: bool = False
     filter: Predicate = ALWAYS
     view: View | None = None
