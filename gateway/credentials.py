@@ -21,6 +21,9 @@ class Scheme(Enum):
     AZURE = "azure"
     TABLESTORE = "tablestore"
 
+    # The default hashes the name through a Python-level __hash__; every request looks up a (scheme, access id).
+    __hash__ = object.__hash__
+
 
 @dataclass(frozen=True, slots=True)
 class Credential:

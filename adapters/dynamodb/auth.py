@@ -97,8 +97,13 @@ def signing_key(secret: str, day: str, region: str) -> bytes:
 def _caller(credentials: Credentials, credential: Credential | None, access_id: str, region: str) -> Caller:
     account = credential.place if credential is not None else ""
     if not account:
-        account = access_id if _ACCOUNT.fullmatch(access_id) else DEFAULT_ACCOUNT
+        account = _account_of(access_id)
     return _same_caller(access_id, account, region, credentials.namespace(account, region))
+
+
+@lru_cache(maxsize=1024)
+def _account_of(access_id: str) -> str:
+    return access_id if _ACCOUNT.fullmatch(access_id) else DEFAULT_ACCOUNT
 
 
 # The same few callers come again and again.
@@ -193,7 +198,7 @@ def _claim_of_query(parameters: Mapping[str, str]) -> Claim:
 
 def _claim_of_header(request: Request, authorization: str) -> Claim:
     head, separator, signature = authorization.rpartition("Signature=")
-    if separator and not _SEPARATORS.search(signature.rstrip()):
+    if separator and (signature.isalnum() or not _SEPARATORS.search(signature.rstrip())):
         algorithm, parameters, odd = _split_authorization(head)
         signature = signature.rstrip()
     else:

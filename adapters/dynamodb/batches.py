@@ -64,10 +64,6 @@ def batch_write_item(call: Call) -> Exchange:
     requests: dict[str, list[dict[str, Any]]] = call.input["RequestItems"]
     writes: list[Write] = []
     owners: list[tuple[str, dict[str, Any]]] = []
-    for members in requests.values():
-        for member in members:
-            if "PutRequest" in member:
-                member["PutRequest"]["Item"] = item_of(member["PutRequest"]["Item"])
     for name, members in requests.items():
         table = yield from find_table(call, name)
         made = list(_writes(table, members))
@@ -79,12 +75,12 @@ def batch_write_item(call: Call) -> Exchange:
     unprocessed: dict[str, list[dict[str, Any]]] = {}
     done: list[tuple[str, Write, Outcome]] = []
     for (name, member), write, answer in zip(owners, writes, answers, strict=True):
-        if _is_passing(answer):
-            unprocessed.setdefault(name, []).append(member)
-        elif isinstance(answer, GatewayError):
-            raise answer
-        else:
+        if type(answer) is list:
             done.append((name, write, answer[0]))
+        elif _is_passing(answer):
+            unprocessed.setdefault(name, []).append(member)
+        else:
+            raise answer
     if not done:
         raise next(answer for answer in answers)
     return {"UnprocessedItems": unprocessed, **charges.batch_write(call, done)}
@@ -93,7 +89,7 @@ def batch_write_item(call: Call) -> Exchange:
 def _writes(table: Table, members: list[dict[str, Any]]) -> Iterator[Write]:
     for member in members:
         if "PutRequest" in member:
-            yield put_write(table, member["PutRequest"]["Item"], None)
+            yield put_write(table, item_of(member["PutRequest"]["Item"]), None)
         else:
             yield delete_write(table, member["DeleteRequest"]["Key"], None)
 

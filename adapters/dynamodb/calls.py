@@ -26,8 +26,7 @@ class Caller:
     namespace: str
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A call whose request has passed shapes.check: known members only, of the right JSON types, null members dropped.
 
     `host`: what the client called this server.

@@ -7,7 +7,7 @@ must not be updated, nor filtered on) when a handler asks for the tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -47,6 +47,25 @@ Input = Mapping[str, Any]
 _MOST_KEY_PARTS = 8  # attributes of an index key: four of each role (protocols/dynamodb.md rule 37)
 
 
+# Members that make a clause, or stand beside one and may be wrong without it. Without any there is nothing to parse.
+_PLACEHOLDERS = frozenset({"ExpressionAttributeNames", "ExpressionAttributeValues"})
+_READ_CLAUSES = _PLACEHOLDERS | {
+    "AttributesToGet",
+    "FilterExpression",
+    "KeyConditionExpression",
+    "KeyConditions",
+    "ProjectionExpression",
+    "QueryFilter",
+    "ScanFilter",
+}
+_WRITE_CLAUSES = _PLACEHOLDERS | {
+    "AttributeUpdates",
+    "ConditionExpression",
+    "Expected",
+    "UpdateExpression",
+}
+
+
 def _placeholders(call: Call, given: Input) -> Placeholders:
     names, values = given.get("ExpressionAttributeNames"), given.get("ExpressionAttributeValues")
     return Placeholders(names, values, call.house.settings.message_style, call.operation)
@@ -56,11 +75,17 @@ class ReadClauses:
     """Projection, filter and key condition of a read. `given`: the request, or one member of a batch."""
 
     __slots__ = ("_filter", "_filter_name", "_key_tests", "_style", "projection")
+    _filter: Predicate
+    projection: Projection | None
 
     def __init__(self, call: Call, given: Input) -> None:
+        self._key_tests: tuple[KeyTest, ...] | None = None
+        if _READ_CLAUSES.isdisjoint(given):
+            self._style = call.house.settings.message_style
+            self._filter, self._filter_name, self.projection = ALWAYS, "", None
+            return
         placeholders = _placeholders(call, given)
         self._style = placeholders.style
-        self._key_tests: tuple[KeyTest, ...] | None = None
         text = given.get("KeyConditionExpression")
         key_tree = None if text is None else parse_key_condition(text, placeholders)
         self._filter, self._filter_name = self._filtered(given, placeholders)
@@ -117,23 +142,34 @@ class ReadClauses:
             return composites.render(table.key_schema, row)
         return orjson.dumps(render_values(project(composites.seen(table.key_schema, row), self.projection)))
 
+    def cut_all(self, table: Table, rows: Sequence[Row]) -> bytes:
+        """What the answer shows of rows of a table, as a JSON array."""
+        if self.projection is None:
+            return composites.render_page(table.key_schema, rows)
+        return b"[" + b",".join([self.cut(table, row) for row in rows]) + b"]"
+
 
 class WriteClauses:
     """Condition and actions of a write. `given`: the request, or one action of a transaction."""
 
     __slots__ = ("_actions", "_condition", "_is_legacy")
+    _actions: tuple[Action, ...]
+    _condition: Predicate
 
     def __init__(self, call: Call, given: Input) -> None:
+        if _WRITE_CLAUSES.isdisjoint(given):
+            self._is_legacy, self._actions, self._condition = False, (), ALWAYS
+            return
         placeholders = _placeholders(call, given)
         self._is_legacy = "AttributeUpdates" in given
-        self._actions: tuple[Action, ...] = ()
+        self._actions = ()
         text = given.get("UpdateExpression")
         if text is not None:
             self._actions = parse_update(text, placeholders)
         elif self._is_legacy:
             self._actions = legacy.attribute_updates(given["AttributeUpdates"])
         text = given.get("ConditionExpression")
-        self._condition: Predicate = ALWAYS
+        self._condition = ALWAYS
         if text is not None:
             self._condition = parse_condition(text, placeholders)
         elif given.get("Expected"):
@@ -171,8 +207,11 @@ def _projection(given: Input, placeholders: Placeholders) -> Projection | None:
 
 
 def _refuse_paths_into_keys(paths: Iterable[Path], table: Table) -> None:
+    deep = [path for path in paths if len(path) > 1]
+    if not deep:
+        return
     index_keys = [name for index in table.indexes for name in index.key_schema.names]
-    refuse_paths_into_keys(paths, _key_names(table), index_keys)
+    refuse_paths_into_keys(deep, _key_names(table), index_keys)
 
 
 def _key_names(table: Table) -> tuple[str, ...]:

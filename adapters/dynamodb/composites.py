@@ -16,7 +16,7 @@ import orjson
 
 from adapters.dynamodb.errors import validation
 from adapters.dynamodb.key_conditions import KeyTest
-from adapters.dynamodb.values import as_kind, render_row, render_values, value_of, view
+from adapters.dynamodb.values import as_kind, render_row, render_rows, render_values, value_of, view
 from gateway.model.composites import joined, name_of, split
 from gateway.model.errors import BadKey
 from gateway.model.keys import Key, KeyColumn, KeySchema
@@ -24,6 +24,7 @@ from gateway.model.predicates import (
     ALWAYS,
     And,
     Attribute,
+    Attributes,
     Compare,
     Comparison,
     Computed,
@@ -103,6 +104,8 @@ def with_columns(schema: KeySchema, item: Mapping[str, Any]) -> Mapping[str, Any
 def stored_contents(table: Table, key: Key, contents: Contents) -> Contents:
     """The contents of an item as its table stores them: key columns in their own kinds, and no composite."""
     schema = table.key_schema
+    if schema.is_text_pair:
+        return contents
     name = composite_name(schema)
     if name is None and not any(column.kind is Kind.INT64 for column in schema.columns):
         return contents
@@ -117,13 +120,15 @@ def shown_values(schema: KeySchema, latest: Mapping[str, Value]) -> Mapping[str,
 
 
 def shown_key(schema: KeySchema, latest: Mapping[str, Value]) -> dict[str, Value]:
-    """The key attributes that are shown of a row."""
+    """The key attributes that are shown of a row; `latest` has its key columns."""
     values = shown_values(schema, latest)
     return {name: values[name] for name in shown_schema(schema).names}
 
 
-def seen(schema: KeySchema, row: Row) -> Mapping[str, Value]:
+def seen(schema: KeySchema, row: Row) -> Attributes:
     """The attributes of a row as a DynamoDB client sees them."""
+    if row.is_native and len(schema.sort) < _COMPOSITE_COLUMNS:
+        return row.contents
     latest: Mapping[str, Value] = row.latest
     if not row.is_native:
         latest = {name: view(value) for name, value in latest.items()}
@@ -136,6 +141,13 @@ def render(schema: KeySchema, row: Row) -> bytes:
     if len(schema.sort) < _COMPOSITE_COLUMNS:
         return render_row(row)
     return orjson.dumps(render_values(shown_values(schema, row.latest)))
+
+
+def render_page(schema: KeySchema, rows: Iterable[Row]) -> bytes:
+    """Rows as the JSON of an array of wire items."""
+    if len(schema.sort) < _COMPOSITE_COLUMNS:
+        return render_rows(rows)
+    return b"[" + b",".join([render(schema, row) for row in rows]) + b"]"
 
 
 def _text_of(schema: KeySchema, latest: Mapping[str, Value]) -> Value:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
+from functools import lru_cache
 from typing import assert_never
 
 from adapters.dynamodb import limits
-from adapters.dynamodb.errors import type_name, validation
+from adapters.dynamodb.errors import ServiceError, type_name, validation
 from adapters.dynamodb.expression_messages import text_of
 from adapters.dynamodb.expressions import CONDITION, Reader, condition_tree
 from adapters.dynamodb.grammar import (
@@ -53,7 +54,22 @@ from gateway.model.values import NUMBERS, Kind, Value, compare
 
 def parse_condition(text: str, placeholders: Placeholders, kind: str = CONDITION) -> Predicate:
     """The predicate of a condition; `kind` FILTER for a filter. Raises ServiceError."""
+    if "#" not in text and ":" not in text and len(text) <= _LONGEST_KEPT:
+        try:
+            return _constant_condition(text, kind)
+        except ServiceError:
+            pass  # is told in this request's own style
     return ConditionReader(kind, placeholders).condition(condition_tree(text, kind, placeholders))
+
+
+@lru_cache(maxsize=512)
+def _constant_condition(text: str, kind: str) -> Predicate:
+    """The predicate of a condition without placeholders, which is the same for every request."""
+    none = Placeholders()
+    return ConditionReader(kind, none).condition(condition_tree(text, kind, none))
+
+
+_LONGEST_KEPT = 256  # characters
 
 
 def refuse_filter_on_keys(

@@ -20,11 +20,10 @@ from adapters.dynamodb.values import Item, item_of, keep_kinds, render_values, v
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Get, Outcome, WriteGroup
 from gateway.model.errors import BadOperand, ConditionFailed
-from gateway.model.keys import Key
-from gateway.model.predicates import ALWAYS
+from gateway.model.predicates import ALWAYS, Attributes
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
-from gateway.model.updates import Action, Add, SetTo, Subtract
+from gateway.model.updates import Action, Add, SetTo, Subtract, names_of
 from gateway.model.updates import Remove as RemovePath
 from gateway.model.values import Kind, Value, size_bytes
 from gateway.model.writes import Edit, Keep, Remove, Replace, RowRule, Write
@@ -95,7 +94,7 @@ def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClause
     """The write that updates an item."""
     key = keys.key_of(table, wire_key)
     change = Edit(clauses.actions(table), clauses.may_create)
-    return Write(table, key, change, clauses.condition(table), view, _update_rule(table, key, change.actions))
+    return Write(table, key, change, clauses.condition(table), view, _update_rule(table, change.actions))
 
 
 def check_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
@@ -107,34 +106,45 @@ def _keep_kinds(old: Row | None, new: Contents) -> Contents:
     return new if old is None or old.contents.is_native else keep_kinds(old, new)
 
 
-def _update_rule(table: Table, key: Key, actions: tuple[Action, ...]) -> RowRule:
-    """What an updated item must obey: its size (rule 26 counts the actions too), its depth, its index keys."""
+def _update_rule(table: Table, actions: tuple[Action, ...]) -> RowRule:
+    """What an updated item must obey: its size, its depth, its index keys."""
 
     def rule(old: Row | None, new: Contents) -> Contents:
-        names = table.key_schema.names
-        key_bytes = sum(len(name.encode()) + size_bytes(new.latest[name]) for name in names)
-        writing = sum(isinstance(action, (SetTo, Add)) for action in actions)
-        clearing = sum(isinstance(action, (RemovePath, Subtract)) for action in actions)
-        measured = (
-            new.size_bytes
-            - key_bytes
-            + limits.UPDATE_BASE_BYTES
-            + limits.UPDATE_WRITING_ACTION_BYTES * writing
-            + limits.UPDATE_CLEARING_ACTION_BYTES * clearing
-        )
-        if max(new.size_bytes, measured) > limits.ITEM_BYTES:
-            raise validation(messages.bare("update-size"))
-        if any(
-            len(action.path) > 1 or isinstance(action, SetTo) for action in actions if hasattr(action, "path")
-        ):
-            for value in new.latest.values():
-                if value.kind in (Kind.MAP, Kind.LIST) and _depth(value) > limits.NESTING_LEVELS:
+        _check_updated_size(table, actions, new)
+        if any(isinstance(action, SetTo) or len(action.path) > 1 for action in actions):  # type: ignore[union-attr]
+            for name in names_of(actions):  # what no action names was within the limits before
+                value = new.value(name)
+                if value is not None and value.kind in _DOCUMENTS and _depth(value) > limits.NESTING_LEVELS:
                     raise validation(messages.bare("nesting"))
         if table.indexes:
-            keys.check_updated_index_keys(table, {} if old is None else old.latest, new.latest)
+            before: Attributes = {} if old is None else old.contents
+            keys.check_updated_index_keys(table, before, new)
         return new
 
     return rule
+
+
+def _check_updated_size(table: Table, actions: tuple[Action, ...], new: Contents) -> None:
+    """Raise ServiceError if an updated item is too large, or is so with what its actions count (rule 26)."""
+    most = limits.UPDATE_BASE_BYTES + limits.UPDATE_WRITING_ACTION_BYTES * len(actions)
+    if new.size_bytes + most <= limits.ITEM_BYTES:
+        return
+    key = new.some(table.key_schema.names)
+    key_bytes = sum(len(name.encode()) + size_bytes(value) for name, value in key.items())
+    writing = sum(isinstance(action, (SetTo, Add)) for action in actions)
+    clearing = sum(isinstance(action, (RemovePath, Subtract)) for action in actions)
+    measured = (
+        new.size_bytes
+        - key_bytes
+        + limits.UPDATE_BASE_BYTES
+        + limits.UPDATE_WRITING_ACTION_BYTES * writing
+        + limits.UPDATE_CLEARING_ACTION_BYTES * clearing
+    )
+    if max(new.size_bytes, measured) > limits.ITEM_BYTES:
+        raise validation(messages.bare("update-size"))
+
+
+_DOCUMENTS = frozenset({Kind.MAP, Kind.LIST})
 
 
 def _depth(value: Value) -> int:
@@ -193,7 +203,7 @@ def _returned(call: Call, write: Write, outcome: Outcome) -> dict[str, Any]:
     if mode.startswith("ALL"):
         return {"Attributes": orjson.Fragment(composites.render(write.table.key_schema, row))}
     assert isinstance(write.change, Edit)
-    attributes = touched(write.change.actions, row.latest)
+    attributes = touched(write.change.actions, row.contents)
     return {"Attributes": render_values(attributes)} if attributes else {}
 
 

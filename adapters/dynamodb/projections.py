@@ -5,13 +5,13 @@ ProjectionExpression, AttributesToGet and the UPDATED_OLD and UPDATED_NEW of an 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from adapters.dynamodb.expressions import PROJECTION, Reader, projection_tree
 from adapters.dynamodb.placeholders import Placeholders
-from gateway.model.predicates import Path
+from gateway.model.predicates import Attributes, Path
 from gateway.model.updates import Action, Add, Remove, SetTo, Subtract
 from gateway.model.values import Kind, Value
 
@@ -53,14 +53,14 @@ def projection_of(paths: Iterable[Path]) -> Projection:
     return Projection(paths, tree)
 
 
-def project(values: Mapping[str, Value], projection: Projection) -> dict[str, Value]:
+def project(values: Attributes, projection: Projection) -> dict[str, Value]:
     """What of an item the projection asks for; nothing stands for what is not there.
 
     Elements of one list come in the order of their indexes, without gaps (dynoxide's captures, eu-west-2).
     """
     found = {}
     for name, branches in projection.tree.items():
-        value = values.get(name)  # type: ignore[arg-type]
+        value = values.get(str(name))
         if value is not None and branches is not None:
             value = _cut(value, branches)
         if value is not None:
@@ -68,7 +68,7 @@ def project(values: Mapping[str, Value], projection: Projection) -> dict[str, Va
     return found
 
 
-def touched(actions: tuple[Action, ...], values: Mapping[str, Value]) -> dict[str, Value]:
+def touched(actions: tuple[Action, ...], values: Attributes) -> dict[str, Value]:
     """The part of an item that an update's actions name: of the old item for UPDATED_OLD, of the new for UPDATED_NEW.
 
     So an element that was appended by an index past the end is not shown, and in place of a removed one the next

@@ -147,15 +147,17 @@ def _limits(call: Call) -> PageLimits:
 
 def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:
     page: Page = yield from one(read)
-    answer: dict[str, Any] = {"Count": len(page.rows), "ScannedCount": page.scanned}
-    if call.input.get("Select") != "COUNT":
-        # Joined before the encoder sees it, which would copy each item by itself.
-        answer["Items"] = orjson.Fragment(
-            b"[" + b",".join([clauses.cut(read.table, row) for row in page.rows]) + b"]"
-        )
+    counts = {"Count": len(page.rows), "ScannedCount": page.scanned}
+    rest: dict[str, Any] = {}
     if page.last is not None and not _is_alone(call, read):
-        answer["LastEvaluatedKey"] = _last_key(read.table, read.index, page.last)
-    return {**answer, **charges.page_read(call, read, page)}
+        rest["LastEvaluatedKey"] = _last_key(read.table, read.index, page.last)
+    rest |= charges.page_read(call, read, page)
+    if call.input.get("Select") == "COUNT":
+        return counts | rest
+    # Spliced, because the encoder would copy the items as often as its buffer grows.
+    items = clauses.cut_all(read.table, page.rows)
+    end = b"," + orjson.dumps(rest)[1:] if rest else b"}"
+    return b"".join((orjson.dumps(counts)[:-1], b',"Items":', items, end))
 
 
 def _is_alone(call: Call, read: Read) -> bool:
@@ -164,9 +166,10 @@ def _is_alone(call: Call, read: Read) -> bool:
 
 
 def _last_key(table: Table, index: Index | None, row: Row) -> dict[str, Any]:
-    found = shown_key(table.key_schema, row.latest)
+    schema = table.key_schema
+    found = shown_key(schema, row.contents.some(schema.names))
     if index is not None:
-        found = {name: row.latest[name] for name in index.key_schema.names} | found
+        found = {**row.contents.some(index.key_schema.names), **found}
     return render_values(found)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from adapters.dynamodb import capacity
@@ -149,7 +149,7 @@ def _told_all(command: Any) -> Any:
     """The command, and its outcome tells the old rows, which have a part in what it costs."""
     if not isinstance(command, WriteGroup):
         return command
-    return replace(command, writes=tuple(replace(write, wants_old=True) for write in command.writes))
+    return command._replace(writes=tuple(write._replace(wants_old=True) for write in command.writes))
 
 
 # What commands cost

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -361,3 +361,8 @@ def render_row(row: Row) -> bytes:
     if row.is_native:
         return row.body
     return orjson.dumps(render_values(row.latest))
+
+
+def render_rows(rows: Iterable[Row]) -> bytes:
+    """Rows as the JSON of an array of wire items. Joined before the encoder sees it, which would copy each by itself."""
+    return b"[" + b",".join([row.body if row.is_native else render_row(row) for row in rows]) + b"]"

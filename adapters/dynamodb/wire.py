@@ -74,7 +74,8 @@ def _inflated(data: bytes, window: int, members: int) -> bytes:
 
 def content_type(request: Request) -> str:
     """The media type of the body, without parameters."""
-    return request.header("content-type").partition(";")[0].strip()
+    found = request.header("content-type")
+    return found if found == JSON_1_0 else found.partition(";")[0].strip()
 
 
 # Replies

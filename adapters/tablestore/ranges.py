@@ -6,7 +6,6 @@ at the first row not looked at. Source: protocols/table-store.md section 4.4.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -42,7 +41,7 @@ def get_range(call: Call) -> Exchange:
     reverse = message.direction == messages.BACKWARD
     target = yield from find_target(call, message.table_name)
     command = _page_of(target, selection, message, reverse)
-    page: Page = yield from one(dataclasses.replace(command, transaction=checked_id(message.transaction_id)))
+    page: Page = yield from one(command._replace(transaction=checked_id(message.transaction_id)))
     whole_keys = message.return_entire_primary_keys
     key_names = None if whole_keys else frozenset(message.columns_to_get)
     columns = Columns.of(target, message.columns_to_get, whole_keys)

@@ -22,7 +22,7 @@ import orjson
 from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal_text
 
 NATIVE_TAGS = frozenset({"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"})
-_FOREIGN = frozenset({Kind.INT32, Kind.INT64, Kind.DOUBLE, Kind.DATETIME, Kind.GUID})
+FOREIGN = frozenset({Kind.INT32, Kind.INT64, Kind.DOUBLE, Kind.DATETIME, Kind.GUID})
 
 
 def encode(values: Mapping[str, Value]) -> bytes:
@@ -55,7 +55,7 @@ _new = tuple.__new__  # makes a named tuple in half the time that its own constr
 
 def is_native(values: Mapping[str, Value]) -> bool:
     """Whether every attribute is of a kind that DynamoDB has (nested values always are)."""
-    return not any(value.kind in _FOREIGN for value in values.values())
+    return not any(value.kind in FOREIGN for value in values.values())
 
 
 def tagged(value: Value) -> dict[str, Any]:

@@ -6,13 +6,12 @@ numbers or dialects.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from gateway.model.errors import BadOperand, BadPath
-from gateway.model.predicates import Path, value_at
+from gateway.model.predicates import Attributes, Path, value_at
 from gateway.model.values import SETS, Kind, Value
 
 
@@ -58,7 +57,7 @@ class _Branch:
 class Documents:
     """What document actions make of the attributes before them. Actions do not see each other's work."""
 
-    def __init__(self, before: Mapping[str, Value]) -> None:
+    def __init__(self, before: Attributes) -> None:
         self._before = before
         self._changed: dict[str, Value | _Branch | None] = {}
 

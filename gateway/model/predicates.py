@@ -9,11 +9,11 @@ A predicate is never a truth value: `bool(predicate)` raises, so that `and` betw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from gateway.model.patterns import Pattern
 from gateway.model.rows import Row
@@ -252,7 +252,13 @@ _INT64_END = 2**63
 _INTEGER_TEXT_MAX = 64  # characters; leading zeros are legal, thousands of digits a waste of time
 
 
-def value_at(values: Mapping[str, Value], path: Path) -> Value | None:
+class Attributes(Protocol):
+    """Attributes by name: a mapping of values, or the contents of a row, which decode only what they are asked for."""
+
+    def get(self, name: str, /) -> Value | None: ...
+
+
+def value_at(values: Attributes, path: Path) -> Value | None:
     """The value at a document path, or None."""
     return _walk(values.get(path[0]), path)  # type: ignore[arg-type]
 

@@ -11,7 +11,7 @@ as it is. Otherwise `kinds` is a JSON object: `{}` says only that foreign kinds 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import orjson
@@ -84,6 +84,13 @@ class Contents:
         return cls(None, None if bodies.is_native(values) else FOREIGN_KINDS, size, values)
 
     @classmethod
+    def of_members(cls, members: dict[str, dict[str, Any]], kinds: bytes | None, size: int) -> Contents:
+        """Contents of one version that are tagged already, as the body has them."""
+        made = cls(None, kinds, size)
+        made._members = members
+        return made
+
+    @classmethod
     def of_cells(cls, key_values: Mapping[str, Value], cells: Mapping[str, tuple[Cell, ...]]) -> Contents:
         """Contents whose attributes have stamps, newest version first. Key columns have none."""
         latest = dict(key_values)
@@ -148,8 +155,10 @@ class Contents:
     def body(self) -> bytes:
         """Canonical JSON of the latest values."""
         if self._body is None:
-            assert self._latest is not None
-            self._body = bodies.encode(self._latest)
+            if self._latest is not None:
+                self._body = bodies.encode(self._latest)
+            else:
+                self._body = orjson.dumps(self._members)
         return self._body
 
     @property
@@ -172,6 +181,16 @@ class Contents:
             return self._latest.get(name)
         member = self.members.get(name)
         return None if member is None else bodies.untagged(member)
+
+    get = value  # as a mapping has it
+
+    def some(self, names: Iterable[str]) -> dict[str, Value]:
+        """The latest values of attributes that are all there, in the order of the names."""
+        if self._latest is not None:
+            latest = self._latest
+            return {name: latest[name] for name in names}
+        members = self.members
+        return {name: bodies.untagged(members[name]) for name in names}
 
     @property
     def is_native(self) -> bool:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import assert_never
+from typing import Any, assert_never
 
+from gateway.model.bodies import FOREIGN, tagged, untagged
 from gateway.model.documents import Documents
 from gateway.model.errors import BadOperand, BadPath, NumberOutOfRange
-from gateway.model.predicates import Path, View, value_at
+from gateway.model.predicates import Attributes, Path, View, value_at
 from gateway.model.rows import FOREIGN_KINDS, TICKS_PER_MS, Cell, Contents, Row
 from gateway.model.values import (
     DECIMAL_MAX_EXPONENT,
@@ -25,6 +26,7 @@ from gateway.model.values import (
     Value,
     add_exactly,
     number_of,
+    size_bytes,
 )
 
 # Operands of SetTo
@@ -173,8 +175,8 @@ def edit(old: Row | None, actions: tuple[Action, ...], situation: Situation) -> 
     it. Raises BadPath (rules `operand-missing`, `path`), BadOperand (`operand`), NumberOutOfRange (`overflow`,
     `underflow`, `precision`).
     """
-    draft = _Draft.of(old, situation)
-    before = dict(situation.key_values) if old is None else old.latest
+    draft = _draft_of(old, situation)
+    before = dict(situation.key_values) if old is None else old.contents
     resolved = [
         _resolve(action.operand, before, situation.view) if isinstance(action, SetTo) else None
         for action in actions
@@ -215,6 +217,63 @@ def names_of(actions: tuple[Action, ...]) -> tuple[str, ...]:
         str(action.path[0]) if isinstance(action, (SetTo, Remove, Add, Subtract)) else action.name
         for action in actions
     )
+
+
+def _draft_of(old: Row | None, situation: Situation) -> _Draft | _MemberDraft:
+    if old is not None and old.is_native and not situation.stamped:
+        return _MemberDraft(
+            dict(old.contents.members), old.size_bytes, situation, old.modified_at // TICKS_PER_MS
+        )
+    return _Draft.of(old, situation)
+
+
+@dataclass(slots=True)
+class _MemberDraft:
+    """The fast path of `_Draft`: a row whose attributes are all of DynamoDB's own kinds and have no stamps. They stay tagged,
+    as the body has them; only those that an action names become values, and the size follows their change."""
+
+    members: dict[str, dict[str, Any]]
+    size_bytes: int
+    situation: Situation
+    default_stamp_ms: int
+    foreign: set[str] = field(default_factory=set)
+
+    def newest(self, name: str) -> Value | None:
+        member = self.members.get(name)
+        return None if member is None else untagged(member)
+
+    def put(self, name: str, value: Value, stamp_ms: int | None) -> None:
+        """Set the one version that there is."""
+        stored = self.newest(name)
+        if stored is None:
+            self.size_bytes += len(name.encode()) + size_bytes(value)
+        else:
+            value = _in_stored_kind(value, stored, self.situation.view)
+            self.size_bytes += size_bytes(value) - size_bytes(stored)
+        self.members[name] = tagged(value)
+        if value.kind in FOREIGN:
+            self.foreign.add(name)
+        else:
+            self.foreign.discard(name)
+
+    def drop(self, name: str) -> None:
+        """Take an attribute away."""
+        stored = self.newest(name)
+        if stored is not None:
+            del self.members[name]
+            self.foreign.discard(name)
+            self.size_bytes -= len(name.encode()) + size_bytes(stored)
+
+    def drop_version(self, name: str, stamp_ms: int) -> None:
+        """Take away the one version, if it is of that stamp: it has the time of its row's write."""
+        if stamp_ms == self.default_stamp_ms:
+            self.drop(name)
+
+    def contents(self) -> Contents:
+        for name, value in self.situation.key_values.items():
+            if name not in self.members:
+                self.put(name, value, None)
+        return Contents.of_members(self.members, FOREIGN_KINDS if self.foreign else None, self.size_bytes)
 
 
 @dataclass(slots=True)
@@ -296,7 +355,7 @@ def _in_stored_kind(value: Value, stored: Value, view: View | None) -> Value:
 # Operands
 
 
-def _resolve(operand: Operand, before: Mapping[str, Value], view: View | None) -> Value:
+def _resolve(operand: Operand, before: Attributes, view: View | None) -> Value:
     match operand:
         case Literal(value):
             return value

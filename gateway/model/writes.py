@@ -6,10 +6,10 @@ result. It reads no clock and no database, so the engine can replay it, reorder 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from gateway.model import updates
 from gateway.model.errors import ConditionFailed
@@ -70,8 +70,7 @@ RowRule = Callable[[Row | None, Contents], Contents]
 cannot spell, and raises GatewayError where the result breaks the dialect's limits. Pure."""
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     """One write of one row.
 
     `actor` is whoever a change stream names: "" for clients, "expiry" for the sweep. `view` is the asking dialect's.
@@ -139,7 +138,7 @@ def numbered(write: Write, number: int) -> Write:
     if isinstance(change, Replace):
         names = table.key_schema.names
         change = Replace(change.contents.replacing(dict(zip(names, values, strict=True)), names))
-    return dataclasses.replace(write, key=Key(values, table.key_schema.position(values)), change=change)
+    return write._replace(key=Key(values, table.key_schema.position(values)), change=change)
 
 
 def _situation(write: Write, now: int) -> updates.Situation:

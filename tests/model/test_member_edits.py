@@ -1,0 +1,102 @@
+"""The fast path of edits, which leaves untouched attributes tagged, gives what the general one gives: bytes, size and errors."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.model import bodies, updates
+from gateway.model.errors import GatewayError
+from gateway.model.keys import Position
+from gateway.model.rows import Contents, Row
+from gateway.model.values import Kind, Value, text
+
+KEY = {"k": text("key"), "s": Value(Kind.DECIMAL, Decimal(5))}
+NAMES = ("a", "b", "ä", "k")
+STEPS = ("m", 0, 1)
+
+scalars = (
+    st.text(alphabet="aé\U0001d11e\x00", max_size=3).map(text)
+    | st.decimals(-1000, 1000, places=2).map(lambda data: Value(Kind.DECIMAL, data))
+    | st.just(Value(Kind.DECIMAL, Decimal("9.99E+125")))
+    | st.sampled_from([Value(Kind.NULL, None), Value(Kind.BOOL, True), Value(Kind.BYTES, b"\x00")])
+    | st.frozensets(st.sampled_from("xyz"), min_size=1).map(lambda data: Value(Kind.TEXT_SET, data))
+    | st.frozensets(st.integers(0, 3).map(Decimal), min_size=1).map(
+        lambda data: Value(Kind.DECIMAL_SET, data)
+    )
+)
+native = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=2).map(lambda data: Value(Kind.LIST, tuple(data)))
+        | st.dictionaries(st.sampled_from("mn"), inner, max_size=2).map(lambda data: Value(Kind.MAP, data))
+    ),
+    max_leaves=4,
+)
+foreign = st.sampled_from([Value(Kind.INT64, 7), Value(Kind.DOUBLE, 0.5), Value(Kind.INT32, 3)])
+paths = st.sampled_from(NAMES).flatmap(
+    lambda name: st.lists(st.sampled_from(STEPS), max_size=2).map(lambda steps: (name, *steps))
+)
+operands = st.recursive(
+    (native | foreign).map(updates.Literal) | paths.map(updates.Current),
+    lambda inner: (
+        st.builds(updates.Plus, inner, inner)
+        | st.builds(updates.Minus, inner, inner)
+        | st.builds(updates.Concatenate, inner, inner)
+        | st.builds(updates.CurrentOr, paths, inner)
+    ),
+    max_leaves=3,
+)
+names = st.sampled_from(NAMES)
+actions = st.one_of(
+    st.builds(updates.SetTo, paths, operands),
+    st.builds(updates.Remove, paths),
+    st.builds(updates.Add, paths, native | foreign),
+    st.builds(updates.Subtract, paths, native),
+    st.builds(updates.PutCell, names, native | foreign, st.none() | st.sampled_from([5, 9])),
+    st.builds(updates.DeleteCell, names, st.sampled_from([5, 9])),
+    st.builds(updates.DeleteCells, names),
+    st.builds(updates.Increment, names, st.just(Value(Kind.INT64, 1))),
+)
+
+
+def _seen(value: Value) -> Value:
+    """Another dialect's view: decimals as texts, integers as decimals."""
+    if value.kind is Kind.DECIMAL:
+        return text(str(value.data))
+    return Value(Kind.DECIMAL, Decimal(value.data)) if value.kind is Kind.INT64 else value
+
+
+def _result(old: Row, changes: tuple[updates.Action, ...], situation: updates.Situation) -> Any:
+    try:
+        made = updates.edit(old, changes, situation)
+    except GatewayError as error:
+        return type(error), str(error)
+    return made.body, made.kinds, made.size_bytes, made.latest
+
+
+@given(
+    st.dictionaries(st.sampled_from(["a", "b", "ä", "z"]), native, max_size=4),
+    st.lists(actions, min_size=1, max_size=4).map(tuple),
+    st.sampled_from([None, _seen]),
+)
+def test_both_paths_of_an_edit_agree(
+    attributes: dict[str, Value], changes: tuple[updates.Action, ...], view: Any
+) -> None:
+    values = {**KEY, **attributes}
+    size = Contents.of_values(values).size_bytes
+    situation = updates.Situation(KEY, now_ms=9, stamped=False, view=view)
+
+    def stored() -> Row:
+        return Row(Position(b"p", b""), Contents(bodies.encode(values), None, size), modified_at=50_000)
+
+    before = stored()
+    quick = _result(before, changes, situation)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(updates, "_draft_of", updates._Draft.of)
+        assert quick == _result(stored(), changes, situation)
+    assert before.body == bodies.encode(before.latest)  # the old row is as it was
