@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.azuretable import keys, limits, names, values
+from adapters.azuretable import keys, limits, names, pages, values
 from adapters.azuretable.addresses import key_predicate
 from adapters.azuretable.errors import ServiceError
 from adapters.azuretable.values import UNIX_EPOCH_TICKS, timestamp_text, view
@@ -254,10 +254,17 @@ class Shape:
             return self.member(row)
         return {"odata.metadata": self.metadata + "/@Element", **self.member(row)}
 
-    def many(self, rows: list[Row]) -> dict[str, Any]:
-        """A page of entities."""
-        head = {} if self.level is Level.NONE else {"odata.metadata": self.metadata}
-        return {**head, "value": [self.member(row) for row in rows]}
+    def many(self, rows: list[Row]) -> bytes:
+        """The JSON of a page of entities."""
+        if self.selected is None and self.level is not Level.FULL and keys.is_own(self.table.key_schema):
+            entities = pages.entities(rows, self.level is Level.MINIMAL, self._entity)
+        else:
+            entities = [self._entity(row) for row in rows]
+        head = b"{" if self.level is Level.NONE else b'{"odata.metadata":%s,' % dumps(self.metadata)
+        return b"".join((head, b'"value":[', b",".join(entities), b"]}"))
+
+    def _entity(self, row: Row) -> bytes:
+        return dumps(self.member(row))
 
     def member(self, row: Row) -> dict[str, Any]:
         """An entity's members without `odata.metadata`."""
