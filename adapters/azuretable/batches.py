@@ -6,13 +6,15 @@ written, and the answer is one part that names the failing change.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from adapters.azuretable import addresses, entities, limits, multipart, queries
 from adapters.azuretable.addresses import Batch, Entity, EntitySet, Nested, Resource
 from adapters.azuretable.calls import Answer, Call, find_table, options_of, service_id
 from adapters.azuretable.entities import Prepared
 from adapters.azuretable.errors import TOO_MANY_CHANGES, ServiceError, as_json, of_gateway_error
 from adapters.azuretable.methods import method_of
-from adapters.azuretable.multipart import InnerAnswer, InnerRequest
+from adapters.azuretable.multipart import InnerAnswer, InnerHead, InnerRequest
 from adapters.azuretable.payloads import Level, content_type
 from adapters.azuretable.values import UNIX_EPOCH_TICKS, timestamp_text
 from gateway.http import Request, split_target
@@ -52,9 +54,9 @@ def run(call: Call, resource: Batch) -> Exchange:
 
 
 def _query(call: Call, request: InnerRequest) -> Exchange:
-    if request.method != "GET":
+    if request.head.method != "GET":
         raise ServiceError("InvalidInput")
-    inner, resource = _inner_call(call, request)
+    inner, resource = _inner_call(call, request.head)
     try:
         if isinstance(resource, Entity):
             answer = yield from entities.get(inner, resource)
@@ -92,19 +94,18 @@ def _prepare_all(call: Call, requests: tuple[InnerRequest, ...]) -> Exchange:
     table: Table | None = None
     prepared: list[Prepared] = []
     seen: set[str] = set()
+    writers: dict[int, Callable[[bytes], Prepared]] = {}  # by the id of a head
     for index, request in enumerate(requests):
         try:
-            inner, resource = _inner_call(call, request)
-            if inner.method not in _VERBS or not isinstance(resource, Entity | EntitySet):
-                raise ServiceError("InvalidInput")
-            if isinstance(resource, EntitySet) is not (inner.method == "POST"):
-                raise ServiceError("InvalidInput")
-            inner.grant.check(entities.action_of(inner, resource), resource.table)
-            if table is None:
-                table = yield from find_table(inner, resource.table)
-            elif resource.table.lower() != table.azure_name.lower():
-                raise ServiceError("CommandsInBatchActOnDifferentPartitions")
-            each = entities.prepare(inner, resource, table)
+            writer = writers.get(id(request.head))
+            if writer is None:
+                inner, resource = _change_call(call, request.head)
+                if table is None:
+                    table = yield from find_table(inner, resource.table)
+                elif resource.table.lower() != table.azure_name.lower():
+                    raise ServiceError("CommandsInBatchActOnDifferentPartitions")
+                writer = writers[id(request.head)] = entities.writer(inner, resource, table)
+            each = writer(request.body)
             if prepared and each.keys[0] != prepared[0].keys[0]:
                 raise ServiceError("CommandsInBatchActOnDifferentPartitions")
             if each.keys[1] in seen:
@@ -120,17 +121,26 @@ def _prepare_all(call: Call, requests: tuple[InnerRequest, ...]) -> Exchange:
     return prepared
 
 
-def _inner_call(call: Call, request: InnerRequest) -> tuple[Call, Resource]:
-    """An operation of a batch as a call of its own; who asks was settled for the whole of it."""
-    path, query = split_target(request.target)
-    host = _host_of(request.target) or call.request.header("host")
+def _change_call(call: Call, head: InnerHead) -> tuple[Call, Entity | EntitySet]:
+    """A change as a call of its own, if the caller may do such a thing."""
+    inner, resource = _inner_call(call, head)
+    if inner.method not in _VERBS or not isinstance(resource, Entity | EntitySet):
+        raise ServiceError("InvalidInput")
+    if isinstance(resource, EntitySet) is not (inner.method == "POST"):
+        raise ServiceError("InvalidInput")
+    inner.grant.check(entities.action_of(inner, resource), resource.table)
+    return inner, resource
+
+
+def _inner_call(call: Call, head: InnerHead) -> tuple[Call, Resource]:
+    """An operation of a batch as a call of its own, without its body; who asks was settled for the whole of it."""
+    path, query = split_target(head.target)
+    host = _host_of(head.target) or call.request.header("host")
     address = addresses.parse(path, host)
     if address.account != call.address.account or isinstance(address.resource, Nested):
         raise ServiceError("InvalidInput")
     outer = call.request
-    made = Request(
-        request.method, request.target, request.headers, request.body, outer.client, outer.secure, outer.id
-    )
+    made = Request(head.method, head.target, head.headers, b"", outer.client, outer.secure, outer.id)
     inner = Call(
         request=made,
         address=address,

@@ -1,6 +1,6 @@
 """Single entities: insert, get, update, merge, delete, and the two upserts.
 
-`prepare` is the one reader of writes: single requests and changesets both come here. It knows which condition and which
+`writer` makes the one reader of writes: single requests and changesets both come here. It knows which condition and which
 change each verb means; what a change does is the gateway's.
 """
 
@@ -8,23 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import orjson
 
 from adapters.azuretable import keys, payloads
 from adapters.azuretable.addresses import Entity, EntitySet, key_predicate
 from adapters.azuretable.calls import Answer, Call, find_table
 from adapters.azuretable.errors import ServiceError
-from adapters.azuretable.payloads import Sent, Shape
+from adapters.azuretable.payloads import Shape
+from adapters.azuretable.sent import Sent, parse_entity
 from adapters.azuretable.shared_access import Action
 from adapters.azuretable.values import view
 from gateway.engine.engine import one
-from gateway.model import updates
+from gateway.model import bodies, updates
 from gateway.model.commands import Exchange, Get, Outcome, WriteGroup
 from gateway.model.keys import Key
 from gateway.model.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
-from gateway.model.rows import Contents, Row
+from gateway.model.rows import FOREIGN_KINDS, Contents
 from gateway.model.tables import Table
 from gateway.model.updates import PutCell, SetTo
-from gateway.model.values import Value
+from gateway.model.values import Value, size_bytes
 from gateway.model.writes import Change, Edit, Remove, Replace, Write
 
 _EXISTS = RowExists()
@@ -54,7 +59,7 @@ def update(call: Call, resource: Entity) -> Exchange:
 def _write(call: Call, resource: EntitySet | Entity) -> Exchange:
     call.grant.check(action_of(call, resource), resource.table)
     table = yield from find_table(call, resource.table)
-    prepared = prepare(call, resource, table)
+    prepared = writer(call, resource, table)(call.request.body)
     [outcome] = yield from one(WriteGroup((prepared.write,)))
     return prepared.answer(outcome)
 
@@ -92,14 +97,20 @@ def action_of(call: Call, resource: EntitySet | Entity) -> Action:
     return Action.UPDATE if call.request.header("if-match") else Action.UPSERT
 
 
-def prepare(call: Call, resource: EntitySet | Entity, table: Table) -> Prepared:
-    """Read one write that the caller may do. Raises ServiceError for what can be refused without looking at the row."""
+def writer(call: Call, resource: EntitySet | Entity, table: Table) -> Callable[[bytes], Prepared]:
+    """What reads a write that the caller may do, given the body of its request. Changes of a batch that differ only in their
+    bodies are read by one. Both raise ServiceError for what can be refused without looking at the row."""
     if isinstance(resource, EntitySet):
-        return _prepare_insert(call, table)
+        return _Inserter(call, table).prepare
+    return partial(_prepare_update, call, resource, table)
+
+
+def _prepare_update(call: Call, resource: Entity, table: Table, body: bytes) -> Prepared:
     if call.request.header("if-none-match"):
         raise ServiceError("InvalidInput")
     call_keys = (resource.partition_key, resource.row_key)
     if_match = call.request.header("if-match")
+    key_names = table.key_schema.names
     if call.method == "DELETE":
         if not if_match:
             raise ServiceError("MissingRequiredHeader")
@@ -107,7 +118,7 @@ def prepare(call: Call, resource: EntitySet | Entity, table: Table) -> Prepared:
         change: Change = Remove()
         key = keys.key_of(table.key_schema, *call_keys)
     else:
-        sent = payloads.parse_entity(call.request.body)
+        sent = parse_entity(body)
         _check_same_key(sent, call_keys)
         condition = _condition(if_match) if if_match else ALWAYS
         key = keys.key_of(table.key_schema, *call_keys)
@@ -115,44 +126,66 @@ def prepare(call: Call, resource: EntitySet | Entity, table: Table) -> Prepared:
             keys.check_new_key(*call_keys)
             if key is None:
                 raise ServiceError("InvalidInput")
-        attributes = _attributes(sent, table)
+        _check_names(sent, key_names)
         if call.method == "PUT":
-            change = _replace(table, key, attributes)
+            change = Replace(_contents(key_names, key, sent))
         else:
-            change = _merge(table, attributes, may_create=not if_match)
+            change = _merge(table, sent.attributes, may_create=not if_match)
     if key is None:
         raise ServiceError("ResourceNotFound")
     call.grant.check_key(*call_keys)
-    return Prepared(
-        Write(table, key, change, condition, view, payloads.rule_of(table.key_schema.names)),
-        call_keys,
-        _answer_update,
-    )
+    rule = payloads.rule_of(key_names, are_counted=call.method == "PUT")
+    return Prepared(Write(table, key, change, condition, view, rule), call_keys, _answer_update)
 
 
-def _prepare_insert(call: Call, table: Table) -> Prepared:
-    level = payloads.level_of(call.options.get("$format") or call.request.header("accept"))
-    sent = payloads.parse_entity(call.request.body)
-    if sent.partition_key is None or sent.row_key is None:
-        raise ServiceError("PropertiesNeedValue")
-    if sent.has_typed_keys:
-        raise ServiceError("InvalidInput")
-    call_keys = (sent.partition_key, sent.row_key)
-    keys.check_new_key(*call_keys)
-    key = keys.key_of(table.key_schema, *call_keys)
-    if key is None:
-        raise ServiceError("InvalidInput")
-    call.grant.check_key(*call_keys)
-    change = _replace(table, key, _attributes(sent, table))
-    shape = Shape(table, call.origin, call.address.account, level)
+class _Inserter:
+    """Reads inserts of one table that have the same headers."""
 
-    def answer(outcome: Outcome) -> Answer:
-        assert outcome.new is not None
-        return _answer_insert(call, shape, outcome.new, call_keys)
+    def __init__(self, call: Call, table: Table) -> None:
+        level = payloads.level_of(call.options.get("$format") or call.request.header("accept"))
+        self._grant = call.grant
+        self._table = table
+        self._key_names = table.key_schema.names
+        self._shape = Shape(table, call.origin, call.address.account, level)
+        self._preference = preference_of(call)
+        self._root = f"{call.origin}/{table.azure_name}"
 
-    return Prepared(
-        Write(table, key, change, _ABSENT, view, payloads.rule_of(table.key_schema.names)), call_keys, answer
-    )
+    def prepare(self, body: bytes) -> Prepared:
+        """Read one insert. Raises ServiceError."""
+        sent = parse_entity(body)
+        if sent.partition_key is None or sent.row_key is None:
+            raise ServiceError("PropertiesNeedValue")
+        if sent.has_typed_keys:
+            raise ServiceError("InvalidInput")
+        call_keys = (sent.partition_key, sent.row_key)
+        keys.check_new_key(*call_keys)
+        key = keys.key_of(self._table.key_schema, *call_keys)
+        if key is None:
+            raise ServiceError("InvalidInput")
+        self._grant.check_key(*call_keys)
+        _check_names(sent, self._key_names)
+        contents = _contents(self._key_names, key, sent)
+        # There is no old row whose kinds could be kept.
+        rule = (
+            None
+            if payloads.is_surely_small(contents)
+            else payloads.rule_of(self._key_names, are_counted=True)
+        )
+        write = Write(self._table, key, Replace(contents), _ABSENT, view, rule)
+        return Prepared(write, call_keys, partial(self._answer, call_keys))
+
+    def _answer(self, call_keys: tuple[str, str], outcome: Outcome) -> Answer:
+        row = outcome.new
+        assert row is not None
+        location = self._root + key_predicate(*call_keys)
+        headers = [("ETag", payloads.etag(row)), ("Location", location)]
+        if self._preference is not None:
+            headers.append(("Preference-Applied", self._preference))
+        if self._preference == "return-no-content":
+            headers.append(("DataServiceId", location))
+            return Answer(204, headers)
+        headers.append(("Content-Type", payloads.content_type(self._shape.level)))
+        return Answer(201, headers, payloads.dumps(self._shape.one(row)))
 
 
 def _condition(if_match: str) -> Predicate:
@@ -168,19 +201,29 @@ def _check_same_key(sent: Sent, call_keys: tuple[str, str]) -> None:
         raise ServiceError("InvalidInput")
 
 
-def _attributes(sent: Sent, table: Table) -> dict[str, Value]:
-    if not keys.is_own(table.key_schema):
-        for name in table.key_schema.names:
-            if (
-                name in sent.attributes
-            ):  # here it is called PartitionKey or RowKey, and a row has one key only
-                raise ServiceError("PropertyNameInvalid")
-    return sent.attributes
+def _check_names(sent: Sent, key_names: tuple[str, ...]) -> None:
+    """A key column is called PartitionKey or RowKey here, and a row has one key only."""
+    if not sent.members.keys().isdisjoint(key_names):
+        raise ServiceError("PropertyNameInvalid")
 
 
-def _replace(table: Table, key: Key | None, attributes: dict[str, Value]) -> Replace:
-    key_values = {} if key is None else dict(zip(table.key_schema.names, key.values, strict=True))
-    return Replace(Contents.of_values({**key_values, **attributes}))
+def _contents(key_names: tuple[str, ...], key: Key | None, sent: Sent) -> Contents:
+    """What a row holds after it was sent whole."""
+    if key is None:  # of no row: this will be refused
+        return Contents(b"{}", None, 0)
+    members: dict[str, Any] = {}
+    size, is_native = sent.size_bytes + _names_size_bytes(key_names), sent.is_native
+    for name, value in zip(key_names, key.values, strict=True):
+        members[name] = bodies.tagged(value)
+        size += size_bytes(value)
+        is_native = is_native and not bodies.is_foreign(value)
+    members.update(sent.members)
+    return Contents(orjson.dumps(members), None if is_native else FOREIGN_KINDS, size)
+
+
+@lru_cache(maxsize=256)
+def _names_size_bytes(names: tuple[str, ...]) -> int:
+    return sum(len(name.encode()) for name in names)
 
 
 def _merge(table: Table, attributes: dict[str, Value], may_create: bool) -> Edit:
@@ -192,18 +235,6 @@ def _merge(table: Table, attributes: dict[str, Value], may_create: bool) -> Edit
 
 def _answer_update(outcome: Outcome) -> Answer:
     return Answer(204, [("ETag", payloads.etag(outcome.new))] if outcome.new is not None else [])
-
-
-def _answer_insert(call: Call, shape: Shape, row: Row, call_keys: tuple[str, str]) -> Answer:
-    preference = preference_of(call)
-    location = f"{shape.root}/{shape.table.azure_name}{key_predicate(*call_keys)}"
-    headers = [("ETag", payloads.etag(row)), ("Location", location)]
-    if preference is not None:
-        headers.append(("Preference-Applied", preference))
-    if preference == "return-no-content":
-        return Answer(204, [*headers, ("DataServiceId", location)])
-    headers.append(("Content-Type", payloads.content_type(shape.level)))
-    return Answer(201, headers, payloads.dumps(shape.one(row)))
 
 
 def preference_of(call: Call) -> str | None:

@@ -13,7 +13,7 @@ from adapters.azuretable import limits
 from adapters.azuretable.errors import ServiceError
 from adapters.azuretable.values import utf16_units
 from gateway.model.composites import joined, split, text_of
-from gateway.model.keys import Key, KeyColumn, KeySchema
+from gateway.model.keys import Key, KeyColumn, KeySchema, Position, encode_column
 from gateway.model.values import Kind, Value
 
 PARTITION_KEY = KeyColumn("PartitionKey", Kind.TEXT)
@@ -25,7 +25,15 @@ _FORBIDDEN = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f]")
 
 def is_own(schema: KeySchema) -> bool:
     """Whether a table's key is the very pair that Azure has."""
-    return schema == OWN_SCHEMA
+    # Asked by every request; the names alone, which are compared first, nearly always tell.
+    partition, sort = schema.partition, schema.sort
+    return (
+        len(partition) == 1
+        and len(sort) == 1
+        and partition[0].name == "PartitionKey"
+        and sort[0].name == "RowKey"
+        and partition[0].kind is sort[0].kind is Kind.TEXT
+    )
 
 
 def has_text_keys(schema: KeySchema) -> bool:
@@ -47,14 +55,14 @@ def texts_of(schema: KeySchema, values: tuple[Value, ...]) -> tuple[str, str]:
 
 def key_of(schema: KeySchema, partition_key: str, row_key: str) -> Key | None:
     """The key that is shown as these two texts, or None: no row of such a table can have it."""
-    if schema.partition and is_own(schema):
-        values: list[Value] | None = [Value(Kind.TEXT, partition_key), Value(Kind.TEXT, row_key)]
-    else:
-        partition = split(schema.partition, partition_key)
-        sort = split(schema.sort, row_key)
-        values = None if partition is None or sort is None else partition + sort
-    if values is None:
+    if is_own(schema):
+        first, second = Value(Kind.TEXT, partition_key), Value(Kind.TEXT, row_key)
+        return Key((first, second), Position(encode_column(first), encode_column(second)))
+    partition = split(schema.partition, partition_key)
+    sort = split(schema.sort, row_key)
+    if partition is None or sort is None:
         return None
+    values = partition + sort
     return Key(tuple(values), schema.position(values))
 
 

@@ -10,6 +10,7 @@ import re
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from http import HTTPStatus
 
 from adapters.azuretable.errors import ServiceError
@@ -23,12 +24,20 @@ _LF = 0x0A
 
 
 @dataclass(frozen=True, slots=True)
-class InnerRequest:
-    """One operation of a batch. `target` as sent: an absolute URI or a path."""
+class InnerHead:
+    """Request line and headers of an operation. `target` as sent: an absolute URI or a path. Equal ones are mostly one object."""
 
     method: str
     target: str
     headers: Headers
+    content_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class InnerRequest:
+    """One operation of a batch."""
+
+    head: InnerHead
     body: bytes
     content_id: str | None = None
 
@@ -58,12 +67,12 @@ def parse(content_type: str, body: bytes, most: int) -> InnerBatch:
     parts = _parts(content_type, body, most)
     queries = []
     changesets = []
-    for headers, content in parts:
-        inner_type = dict(headers).get("content-type", "")
+    for head, content in parts:
+        inner_type = head.content_type or ""
         if inner_type.lower().startswith("multipart/mixed"):
             changesets.append((inner_type, content))
         elif inner_type.lower().startswith("application/http"):
-            queries.append(_request(headers, content))
+            queries.append(_request(head, content))
         else:
             raise ServiceError("InvalidInput")
     if not parts:
@@ -73,25 +82,34 @@ def parse(content_type: str, body: bytes, most: int) -> InnerBatch:
     if queries:
         return InnerBatch((queries[0],), is_query=True)
     inner_parts = _parts(*changesets[0], most)
-    for headers, _ in inner_parts:
-        if not dict(headers).get("content-type", "application/http").lower().startswith("application/http"):
+    for head, _ in inner_parts:
+        if head.content_type is not None and not head.content_type.lower().startswith("application/http"):
             raise ServiceError("InvalidInput")
-    return InnerBatch(tuple(_request(headers, content) for headers, content in inner_parts))
+    return InnerBatch(tuple([_request(head, content) for head, content in inner_parts]))
 
 
-def _parts(content_type: str, body: bytes, most: int) -> list[tuple[Headers, bytes]]:
-    """The parts between the boundaries that a Content-Type names: headers and content."""
+@dataclass(frozen=True, slots=True)
+class _PartHead:
+    """What is read of a part's own headers."""
+
+    content_type: str | None
+    content_id: str | None
+
+
+def _parts(content_type: str, body: bytes, most: int) -> list[tuple[_PartHead, bytes]]:
+    """The parts between the boundaries that a Content-Type names: head and content."""
     if not content_type.lower().startswith("multipart/mixed"):
         raise ServiceError("MediaTypeNotSupported")
     named = _BOUNDARY.search(content_type)
     if named is None:
         raise ServiceError("InvalidInput")
     delimiter = b"--" + (named.group(1) or named.group(2)).encode("latin-1", "replace")
-    parts: list[tuple[Headers, bytes]] = []
+    parts: list[tuple[_PartHead, bytes]] = []
     began: int | None = None
     for start, end, is_last in _delimiters(body, delimiter):
         if began is not None:
-            parts.append(_split_head(body[began:start]))
+            head, content = _split(body[began:start])
+            parts.append((_part_head(head), content))
         if is_last or len(parts) > most:
             return parts
         began = end
@@ -111,12 +129,31 @@ def _delimiters(body: bytes, delimiter: bytes) -> Iterator[tuple[int, int, bool]
         at = body.find(delimiter, at + len(delimiter))
 
 
-def _split_head(part: bytes) -> tuple[Headers, bytes]:
-    """Headers and content of bytes that begin with the line break before the headers."""
+def _split(part: bytes) -> tuple[bytes, bytes]:
+    """Head and content of bytes, apart where the first blank line is."""
+    head, separator, content = part.partition(b"\r\n\r\n")
+    if separator and head.count(b"\n") == head.count(b"\r\n"):
+        return head, content
     blank = _BLANK_LINE.search(part)
     if blank is None:
-        return _headers(part), b""
-    return _headers(part[: blank.start()]), part[blank.end() :]
+        return part, b""
+    return part[: blank.start()], part[blank.end() :]
+
+
+# The parts that a client sends look alike: their heads are read once.
+_HEAD_KNOWN_MAX = 2048
+
+
+def _part_head(head: bytes) -> _PartHead:
+    return _known_part_head(head) if len(head) <= _HEAD_KNOWN_MAX else _read_part_head(head)
+
+
+def _read_part_head(head: bytes) -> _PartHead:
+    headers = dict(_headers(head))
+    return _PartHead(headers.get("content-type"), headers.get("content-id"))
+
+
+_known_part_head = lru_cache(maxsize=1024)(_read_part_head)
 
 
 def _headers(head: bytes) -> Headers:
@@ -131,9 +168,14 @@ def _headers(head: bytes) -> Headers:
     return tuple(headers)
 
 
-def _request(part_headers: Headers, content: bytes) -> InnerRequest:
-    content = content.lstrip(b"\r\n")
-    line_bytes, _, rest = content.partition(b"\n")
+def _request(part: _PartHead, content: bytes) -> InnerRequest:
+    head, body = _split(content.lstrip(b"\r\n"))
+    inner = _known_inner_head(head) if len(head) <= _HEAD_KNOWN_MAX else _read_inner_head(head)
+    return InnerRequest(inner, body.strip(b"\r\n"), part.content_id or inner.content_id)
+
+
+def _read_inner_head(head: bytes) -> InnerHead:
+    line_bytes, _, rest = head.partition(b"\n")
     try:
         line = line_bytes.decode("utf-8").rstrip("\r")
     except UnicodeDecodeError:
@@ -141,9 +183,11 @@ def _request(part_headers: Headers, content: bytes) -> InnerRequest:
     found = _REQUEST_LINE.fullmatch(line)
     if found is None:
         raise ServiceError("InvalidInput")
-    headers, body = _split_head(b"\n" + rest)
-    content_id = dict(part_headers).get("content-id") or dict(headers).get("content-id")
-    return InnerRequest(found.group(1).upper(), found.group(2), headers, body.strip(b"\r\n"), content_id)
+    headers = _headers(rest)
+    return InnerHead(found.group(1).upper(), found.group(2), headers, dict(headers).get("content-id"))
+
+
+_known_inner_head = lru_cache(maxsize=1024)(_read_inner_head)
 
 
 def render(answers: Iterable[tuple[InnerAnswer, str | None]], is_query: bool = False) -> tuple[str, bytes]:
@@ -160,9 +204,15 @@ def render(answers: Iterable[tuple[InnerAnswer, str | None]], is_query: bool = F
 
 
 def _part(answer: InnerAnswer, content_id: str | None) -> bytes:
-    lines = ["Content-Type: application/http", "Content-Transfer-Encoding: binary", ""]
-    lines.append(f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}")
+    head = _STATUS_LINES[answer.status]
     if content_id is not None:
-        lines.append(f"Content-ID: {content_id}")
-    lines += [f"{name}: {value}" for name, value in answer.headers]
-    return "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n" + answer.body + b"\r\n"
+        head += f"Content-ID: {content_id}\r\n"
+    head += "".join([f"{name}: {value}\r\n" for name, value in answer.headers])
+    return b"%s\r\n%s\r\n" % (head.encode("latin-1", "replace"), answer.body)
+
+
+_STATUS_LINES = {
+    status.value: "Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
+    f"HTTP/1.1 {status.value} {status.phrase}\r\n"
+    for status in HTTPStatus
+}

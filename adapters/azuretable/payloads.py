@@ -1,22 +1,21 @@
-"""Entities as JSON: what clients send -> keys and attributes; rows -> members at the metadata level asked for.
+"""Entities as JSON: rows -> members at the metadata level asked for; and what a write may leave behind.
 
-Knows OData's shapes (`odata.*`, `X@odata.type`), the tolerance of input, and the limits of one entity. Knows nothing of
-operations or of HTTP beyond the Accept header.
+Knows OData's shapes (`odata.*`, `X@odata.type`) and the limits of one entity. Knows nothing of operations or of HTTP beyond
+the Accept header. What clients send is read in sent.py.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
-from adapters.azuretable import keys, limits, names, values
+from adapters.azuretable import keys, limits, names, pages, values
 from adapters.azuretable.addresses import key_predicate
 from adapters.azuretable.errors import ServiceError
 from adapters.azuretable.values import UNIX_EPOCH_TICKS, timestamp_text, view
@@ -27,92 +26,6 @@ from gateway.model.tables import Table
 from gateway.model.values import Kind, Value
 from gateway.model.writes import RowRule
 
-# Reading
-
-
-class Sent(NamedTuple):
-    """An entity as a client sent it: keys if given, and attributes by their names in the gateway. Nulls are gone.
-
-    `has_typed_keys`: a key was annotated with another type than Edm.String, which only an insert minds.
-    """
-
-    partition_key: str | None
-    row_key: str | None
-    attributes: dict[str, Value]
-    has_typed_keys: bool = False
-
-
-class _Members(list[tuple[str, Any]]):
-    """The members of a JSON object, in order, repeats kept."""
-
-
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_decoder = json.JSONDecoder(object_pairs_hook=_Members, parse_constant=lambda name: _refuse_constant(name))
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(name)
-
-
-def parse_object(body: bytes) -> _Members:
-    """The members of a JSON object, in order. Raises ServiceError InvalidInput for anything else."""
-    try:
-        text = body.decode("utf-8-sig")
-        document = _decoder.decode(text)
-        if _SURROGATE.search(body):
-            orjson.dumps(_plain(document))  # raises on half a surrogate pair, which no text can hold
-    except (ValueError, RecursionError, TypeError):
-        raise ServiceError("InvalidInput") from None
-    if not isinstance(document, _Members):
-        raise ServiceError("InvalidInput")
-    return document
-
-
-def _plain(document: Any) -> Any:
-    return dict(document) if isinstance(document, _Members) else document
-
-
-def parse_entity(body: bytes) -> Sent:
-    """An entity. Raises ServiceError: InvalidInput, DuplicatePropertiesSpecified, PropertyNameInvalid and the limits."""
-    members = parse_object(body)
-    found = dict(members)
-    if len(found) < len(members):
-        raise ServiceError("DuplicatePropertiesSpecified")
-    attributes: dict[str, Value] = {}
-    for name, wire in members:
-        if "@" in name or name.startswith("odata.") or name in names.SYSTEM_NAMES:
-            continue  # annotations are looked up below; what the server itself tells is taken back silently
-        value = values.read(wire, found.get(name + "@odata.type"))
-        attribute = _attribute(name)
-        if value is not None:
-            attributes[attribute] = value
-    if len(attributes) > limits.PROPERTIES_MAX:
-        raise ServiceError("TooManyProperties")
-    typed = any(
-        found.get(f"{name}@odata.type") not in (None, "Edm.String") for name in ("PartitionKey", "RowKey")
-    )
-    return Sent(_key(found, "PartitionKey"), _key(found, "RowKey"), attributes, typed)
-
-
-def _key(found: Mapping[str, Any], name: str) -> str | None:
-    wire = found.get(name)
-    if wire is None:
-        return None
-    if not isinstance(wire, str):
-        raise ServiceError("InvalidInput")
-    return wire
-
-
-@lru_cache(maxsize=4096)
-def _attribute(name: str) -> str:
-    """The attribute that a property name stands for. Raises ServiceError PropertyNameTooLong, PropertyNameInvalid."""
-    if len(name) > limits.PROPERTY_NAME_MAX_CHARACTERS:
-        raise ServiceError("PropertyNameTooLong")
-    if not names.is_legal(name):
-        raise ServiceError("PropertyNameInvalid")
-    return names.unspelled(name)
-
-
 # What a write leaves behind
 
 
@@ -121,18 +34,18 @@ _SURELY_SMALL_BYTES = limits.ENTITY_MAX_BYTES // 4
 
 
 @lru_cache(maxsize=256)
-def rule_of(key_names: tuple[str, ...]) -> RowRule:
+def rule_of(key_names: tuple[str, ...], are_counted: bool = False) -> RowRule:
     """This dialect's say on rows that its writes leave in tables with these key columns (gateway/model/writes.py).
 
     An attribute that equals what Azure had shown of it keeps its stored kind. Raises LimitExceeded, named by error code.
+    `are_counted`: the contents are what a client sent, whose properties were counted when they were read (sent.py).
     """
 
     def rule(old: Row | None, contents: Contents) -> Contents:
         kept = _stored_kinds(old, contents)
         if kept:
             contents = contents.replacing(kept, key_names)
-        latest = contents.latest
-        if len(latest) > limits.PROPERTIES_MAX:
+        if not are_counted and len(latest := contents.latest) > limits.PROPERTIES_MAX:
             shown = [
                 name
                 for name, value in latest.items()
@@ -140,8 +53,8 @@ def rule_of(key_names: tuple[str, ...]) -> RowRule:
             ]
             if len(shown) > limits.PROPERTIES_MAX:
                 raise LimitExceeded("TooManyProperties", limits.PROPERTIES_MAX, len(shown))
-        if contents.size_bytes > _SURELY_SMALL_BYTES:
-            size = entity_size_bytes(latest)
+        if not is_surely_small(contents):
+            size = entity_size_bytes(contents.latest)
             if size > limits.ENTITY_MAX_BYTES:
                 raise LimitExceeded("EntityTooLarge", limits.ENTITY_MAX_BYTES, size)
         return contents
@@ -149,9 +62,18 @@ def rule_of(key_names: tuple[str, ...]) -> RowRule:
     return rule
 
 
+def is_surely_small(contents: Contents) -> bool:
+    """Whether contents are within the service's limit on an entity, whatever they are made of."""
+    return contents.size_bytes <= _SURELY_SMALL_BYTES
+
+
+# What Azure shows of these kinds is what is stored.
+_OWN_TAGS = frozenset({"S", "BOOL", "I32", "I64", "D", "DT", "G", "B"})
+
+
 def _stored_kinds(old: Row | None, contents: Contents) -> dict[str, Value]:
     """The attributes that were written back just as Azure had shown them, as they are stored."""
-    if old is None:
+    if old is None or all(tag in _OWN_TAGS for member in old.contents.members.values() for tag in member):
         return {}
     before = old.latest
     return {
@@ -254,10 +176,17 @@ class Shape:
             return self.member(row)
         return {"odata.metadata": self.metadata + "/@Element", **self.member(row)}
 
-    def many(self, rows: list[Row]) -> dict[str, Any]:
-        """A page of entities."""
-        head = {} if self.level is Level.NONE else {"odata.metadata": self.metadata}
-        return {**head, "value": [self.member(row) for row in rows]}
+    def many(self, rows: list[Row]) -> bytes:
+        """The JSON of a page of entities."""
+        if self.selected is None and self.level is not Level.FULL and keys.is_own(self.table.key_schema):
+            entities = pages.entities(rows, self.level is Level.MINIMAL, self._entity)
+        else:
+            entities = [self._entity(row) for row in rows]
+        head = b"{" if self.level is Level.NONE else b'{"odata.metadata":%s,' % dumps(self.metadata)
+        return b"".join((head, b'"value":[', b",".join(entities), b"]}"))
+
+    def _entity(self, row: Row) -> bytes:
+        return dumps(self.member(row))
 
     def member(self, row: Row) -> dict[str, Any]:
         """An entity's members without `odata.metadata`."""

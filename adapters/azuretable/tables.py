@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from adapters.azuretable import documents, filters, keys, limits, payloads
+from adapters.azuretable import documents, filters, keys, limits, payloads, sent
 from adapters.azuretable.addresses import EntitySet, TableEntry, TableSet, check_table_name
 from adapters.azuretable.calls import Answer, Call, find_table
 from adapters.azuretable.entities import preference_of
@@ -88,7 +88,7 @@ def create(call: Call, resource: TableSet) -> Exchange:
     """POST /Tables"""
     call.grant.check(Action.CREATE_TABLE)
     level = payloads.level_of(call.options.get("$format") or call.request.header("accept"))
-    name = dict(payloads.parse_object(call.request.body)).get("TableName")
+    name = dict(sent.parse_object(call.request.body)).get("TableName")
     if name is None:
         raise ServiceError("PropertiesNeedValue")
     if not isinstance(name, str):

@@ -58,6 +58,11 @@ def is_native(values: Mapping[str, Value]) -> bool:
     return not any(value.kind in FOREIGN for value in values.values())
 
 
+def is_foreign(value: Value) -> bool:
+    """Whether an attribute is of a kind that DynamoDB lacks."""
+    return value.kind in _FOREIGN
+
+
 def tagged(value: Value) -> dict[str, Any]:
     """A value as its one-member tagged object."""
     kind, data = value

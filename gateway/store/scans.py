@@ -19,7 +19,7 @@ from gateway.store.positions import COLUMN_BYTES, KEPT_BYTES, lower_bound, place
 
 ROW_COLUMNS = "r.partition, r.sort, r.full_key, r.modified_at, r.expires_at_ms, r.size_bytes, r.kinds, r.body"
 ROW_WIDTH = 8
-_SIZE, _KINDS, _BODY = 5, 6, 7
+_MODIFIED_AT, _SIZE, _KINDS, _BODY = 3, 5, 6, 7
 _FIRST_CHUNK, _LARGEST_CHUNK, _CHUNK_BYTES = 64, 1024, 2_000_000
 _ABOVE_TIES = HIGHEST * (COLUMN_BYTES - KEPT_BYTES + 1)
 
@@ -39,7 +39,6 @@ class StoredRow(Row):
         """Fill the slots of Row at the first look at one of them."""
         columns = self.columns
         self.position = position_of(columns[0], columns[1], columns[2])
-        self.modified_at = columns[3]
         self.expires_at_ms = columns[4]
         self.contents = Contents(columns[_BODY], columns[_KINDS], columns[_SIZE])
         return object.__getattribute__(self, name)
@@ -48,6 +47,11 @@ class StoredRow(Row):
     def body(self) -> bytes:
         body: bytes = self.columns[_BODY]
         return body
+
+    @property
+    def modified_at(self) -> int:  # type: ignore[override]
+        modified_at: int = self.columns[_MODIFIED_AT]
+        return modified_at
 
     @property
     def is_native(self) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adapters.azuretable import multipart
 from adapters.azuretable.errors import ServiceError
-from adapters.azuretable.multipart import InnerAnswer, InnerBatch, InnerRequest
+from adapters.azuretable.multipart import InnerAnswer, InnerBatch, InnerHead, InnerRequest
 
 BODY = """--batch_1
 Content-Type: multipart/mixed; boundary=changeset_2
@@ -38,16 +38,22 @@ If-Match: *
 --batch_1--
 """
 POST = InnerRequest(
-    "POST",
-    "https://acc.table.core.windows.net/people",
-    (("content-type", "application/json"), ("prefer", "return-no-content")),
+    InnerHead(
+        "POST",
+        "https://acc.table.core.windows.net/people",
+        (("content-type", "application/json"), ("prefer", "return-no-content")),
+        None,
+    ),
     b'{"PartitionKey":"p","RowKey":"r"}',
     "7",
 )
 DELETE = InnerRequest(
-    "DELETE",
-    "https://acc.table.core.windows.net/people(PartitionKey='p',RowKey='a b')",
-    (("if-match", "*"),),
+    InnerHead(
+        "DELETE",
+        "https://acc.table.core.windows.net/people(PartitionKey='p',RowKey='a b')",
+        (("if-match", "*"),),
+        None,
+    ),
     b"",
 )
 
@@ -88,12 +94,12 @@ def test_a_query() -> None:
     body = f"--batch_1\nContent-Type: application/http\n\n{inner}\n\n--batch_1--"
     [request] = parse(crlf(body)).requests
     assert parse(crlf(body)).is_query
-    assert (request.method, request.target) == ("GET", "/acc/people(PartitionKey='p',RowKey='r')")
+    assert (request.head.method, request.head.target) == ("GET", "/acc/people(PartitionKey='p',RowKey='r')")
 
 
 def test_an_unencoded_target_is_kept() -> None:
     body = BODY.replace("'a b'", "'ä b'")
-    assert parse(crlf(body)).requests[1].target.endswith("(PartitionKey='p',RowKey='ä b')")
+    assert parse(crlf(body)).requests[1].head.target.endswith("(PartitionKey='p',RowKey='ä b')")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,193 @@
+"""Entities as clients send them: JSON with OData types -> keys, and attributes as a row's body has them.
+
+Knows the tolerance of input and the limits that an entity can break by itself. Knows nothing of rows or of operations.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import orjson
+
+from adapters.azuretable import limits, names, values
+from adapters.azuretable.errors import ServiceError
+from gateway.model import bodies
+from gateway.model.values import Value, size_bytes
+
+
+class Sent(NamedTuple):
+    """An entity as a client sent it: keys if given, and attributes by their names in the gateway. Nulls are gone.
+
+    `members` are tagged as in a body (gateway/model/bodies.py), of `size_bytes` with their names; `is_native`: of kinds that
+    DynamoDB has. `has_typed_keys`: a key was annotated with another type than Edm.String, which only an insert minds.
+    """
+
+    partition_key: str | None
+    row_key: str | None
+    members: dict[str, dict[str, Any]]
+    size_bytes: int
+    is_native: bool
+    has_typed_keys: bool = False
+
+    @property
+    def attributes(self) -> dict[str, Value]:
+        """The values of the members."""
+        return bodies.untagged_all(self.members)
+
+
+# JSON
+
+
+class _Members(list[tuple[str, Any]]):
+    """The members of a JSON object, in order, repeats kept."""
+
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_decoder = json.JSONDecoder(object_pairs_hook=_Members, parse_constant=lambda name: _refuse_constant(name))
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def parse_object(body: bytes) -> list[tuple[str, Any]]:
+    """The members of a JSON object, in order, repeats kept. Raises ServiceError InvalidInput for anything else."""
+    try:
+        text = body.decode("utf-8-sig")
+        document = _decoder.decode(text)
+        if _SURROGATE.search(body):
+            orjson.dumps(_plain(document))  # raises on half a surrogate pair, which no text can hold
+    except (ValueError, RecursionError, TypeError):
+        raise ServiceError("InvalidInput") from None
+    if not isinstance(document, _Members):
+        raise ServiceError("InvalidInput")
+    return document
+
+
+def _plain(document: Any) -> Any:
+    return dict(document) if isinstance(document, _Members) else document
+
+
+def _members_of(body: bytes) -> dict[str, Any]:
+    """The members of a JSON object that repeats none. Raises ServiceError InvalidInput, DuplicatePropertiesSpecified."""
+    found = _plainly(body)
+    if found is not None:
+        return found
+    members = parse_object(body)
+    found = dict(members)
+    if len(found) < len(members):
+        raise ServiceError("DuplicatePropertiesSpecified")
+    return found
+
+
+# A whole number that fits no 64 bits is a float to orjson, and only then is a float so large without having said so.
+_LARGE = float(1 << 62)
+
+
+def _plainly(body: bytes) -> dict[str, Any] | None:
+    """The same by a faster reader, or None for all that it might read otherwise: errors, repeats, very large numbers.
+
+    Where every quotation mark belongs to a name or a text that was found, no name was there twice.
+    """
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    if type(found) is not dict:
+        return None
+    marks = body.count(b'"')
+    if b"\\" in body:
+        if b"\\\\" in body:  # else a backslash before a quotation mark escapes it
+            return None
+        marks -= body.count(b'\\"')
+    strings = len(found)
+    for wire in found.values():
+        kind = type(wire)
+        if kind is str:
+            strings += 1
+        elif (kind is float and not -_LARGE < wire < _LARGE) or kind is list or kind is dict:
+            return None
+    return found if marks == 2 * strings else None
+
+
+# Entities
+
+
+def parse_entity(body: bytes) -> Sent:
+    """An entity. Raises ServiceError: InvalidInput, DuplicatePropertiesSpecified, PropertyNameInvalid and the limits."""
+    found = _members_of(body)
+    is_annotated = b"@" in body or b"\\" in body
+    members: dict[str, dict[str, Any]] = {}
+    size, is_native = 0, True
+    for name, wire in found.items():
+        edm = found.get(name + "@odata.type") if is_annotated else None
+        try:
+            attribute, name_size = _known_attribute(name) if len(name) < _KNOWN_MAX else _attribute(name)
+        except ServiceError:
+            values.read(wire, edm)  # whose error comes first
+            raise
+        if attribute is None:
+            continue
+        # The commonest kinds at once; what they are and how they count is said by values.read, bodies and size_bytes.
+        kind = type(wire)
+        if edm is not None:
+            pass
+        elif kind is str and len(wire) <= limits.STRING_MAX_UNITS // 2:
+            members[attribute] = {"S": wire}
+            size += name_size + (len(wire) if wire.isascii() else len(wire.encode()))
+            continue
+        elif kind is bool:
+            members[attribute] = {"BOOL": wire}
+            size += name_size + 1
+            continue
+        elif kind is int and -(2**31) <= wire < 2**31:
+            members[attribute] = {"I32": str(wire)}
+            size += name_size + 4
+            is_native = False
+            continue
+        value = values.read(wire, edm)
+        if value is not None:
+            members[attribute] = bodies.tagged(value)
+            size += name_size + size_bytes(value)
+            is_native = is_native and not bodies.is_foreign(value)
+    if len(members) > limits.PROPERTIES_MAX:
+        raise ServiceError("TooManyProperties")
+    typed = is_annotated and any(
+        found.get(f"{name}@odata.type") not in (None, "Edm.String") for name in ("PartitionKey", "RowKey")
+    )
+    return Sent(_key(found, "PartitionKey"), _key(found, "RowKey"), members, size, is_native, typed)
+
+
+def _key(found: Mapping[str, Any], name: str) -> str | None:
+    wire = found.get(name)
+    if wire is None:
+        return None
+    if not isinstance(wire, str):
+        raise ServiceError("InvalidInput")
+    return wire
+
+
+def _attribute(name: str) -> tuple[str | None, int]:
+    """The attribute that a property name stands for, and the bytes its name counts. None: an annotation, which is looked up
+    where it belongs, or what the server itself tells, which is taken back silently.
+
+    Raises ServiceError PropertyNameTooLong, PropertyNameInvalid.
+    """
+    if "@" in name or name.startswith("odata.") or name in names.SYSTEM_NAMES:
+        return None, 0
+    if len(name) > limits.PROPERTY_NAME_MAX_CHARACTERS:
+        raise ServiceError("PropertyNameTooLong")
+    if not names.is_legal(name):
+        raise ServiceError("PropertyNameInvalid")
+    attribute = names.unspelled(name)
+    return attribute, len(attribute.encode())
+
+
+_KNOWN_MAX = limits.PROPERTY_NAME_MAX_CHARACTERS + len(
+    "@odata.type"
+)  # so that nobody fills the memory with names
+_known_attribute = lru_cache(maxsize=4096)(_attribute)

@@ -1,0 +1,117 @@
+"""What clients send: the fast reader says what the general one says, or nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.azuretable import sent, values
+from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.sent import parse_entity, parse_object
+from gateway.model.rows import FOREIGN_KINDS, Contents
+
+texts = st.lists(
+    st.sampled_from(['"', "\\", '":', "@", "é", "😀", "\n", "a", "b", "{", "}", ","]), max_size=5
+).map("".join)
+numbers = (
+    st.integers(-(10**20), 10**20)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.integers(-(2**31), 2**31)
+)
+wires = texts | numbers | st.booleans() | st.none() | st.just([]) | st.just({}) | st.just({"a": "b"})
+property_names = st.sampled_from(
+    ["PartitionKey", "RowKey", "A", "B", "Größe", "my_x002D_attr", "odata.etag", "a b", "Timestamp"]
+)
+annotations = st.sampled_from(
+    ["Edm.Int64", "Edm.Double", "Edm.String", "Edm.Guid", "Edm.Binary", "Edm.DateTime", "x"]
+)
+
+
+@st.composite
+def objects(draw: st.DrawFn) -> bytes:
+    """JSON as clients write it, at times with a name twice, at times broken."""
+    parts = []
+    for name, wire in draw(st.lists(st.tuples(property_names, wires), max_size=6)):
+        dump: Any = json.dumps if draw(st.booleans()) else lambda it: json.dumps(it, ensure_ascii=False)
+        parts.append(f"{dump(name)}:{draw(st.sampled_from(['', ' ']))}{dump(wire)}")
+        if draw(st.integers(0, 3)) == 0:
+            parts.append(f"{dump(name + '@odata.type')}:{dump(draw(annotations))}")
+    text = "{" + ",".join(parts) + "}"
+    return text.replace(
+        draw(st.sampled_from(["\0"] * 5 + ["a", "1", "}"])),
+        draw(st.sampled_from(["", "\\ud83d", "NaN", "\\u0022"])),
+    ).encode()
+
+
+def carefully(body: bytes) -> Any:
+    """The members by the general reader."""
+    try:
+        members = parse_object(body)
+    except ServiceError as error:
+        return error.code
+    found = dict(members)
+    return found if len(found) == len(members) else "DuplicatePropertiesSpecified"
+
+
+@given(objects())
+def test_the_fast_reader_agrees_or_leaves_it(body: bytes) -> None:
+    found = sent._plainly(body)
+    if found is not None:
+        expected = carefully(body)
+        assert repr(found) == repr(expected)
+
+
+@given(objects())
+def test_members_are_the_values_that_were_read(body: bytes) -> None:
+    try:
+        entity = parse_entity(body)
+    except ServiceError:
+        return
+    found = carefully(body)
+    expected = {}
+    for name, wire in found.items():
+        attribute, _ = sent._attribute(name)
+        if (
+            attribute is not None
+            and (value := values.read(wire, found.get(name + "@odata.type"))) is not None
+        ):
+            expected[attribute] = value
+    contents = Contents.of_values(expected)
+    assert orjson.dumps(entity.members) == contents.body
+    assert entity.size_bytes == contents.size_bytes
+    assert (None if entity.is_native else FOREIGN_KINDS) == contents.kinds
+    assert repr(entity.attributes) == repr(expected)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b'{"A":1,"A":1}', "DuplicatePropertiesSpecified"),
+        (b'{"A":"\\"","A":"x"}', "DuplicatePropertiesSpecified"),
+        (b'{"A":"\\\\","A":"x"}', "DuplicatePropertiesSpecified"),
+        (b'{"A":"x","\\u0041":"x"}', "DuplicatePropertiesSpecified"),
+        (b'{"A":99999999999999999999}', "InvalidInput"),
+        (b'{"A":-9223372036854775809}', "InvalidInput"),
+        (b'{"A":NaN}', "InvalidInput"),
+        (b'{"A":1e999}', "InvalidInput"),
+        (b'{"A":"\\ud83d"}', "InvalidInput"),
+        (b'{"A":[]}', "InvalidInput"),
+        (b'{"a b":[]}', "InvalidInput"),
+        (b'{"a b":1}', "PropertyNameInvalid"),
+        (b"[]", "InvalidInput"),
+        (b"", "InvalidInput"),
+    ],
+)
+def test_refusals(body: bytes, code: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        parse_entity(body)
+    assert caught.value.code == code
+
+
+def test_a_byte_order_mark_and_annotations_with_objects_are_passed_over() -> None:
+    assert parse_entity(b'\xef\xbb\xbf{"A":"x","odata.more":{"B":"y"}}').members == {"A": {"S": "x"}}
