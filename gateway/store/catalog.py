@@ -122,7 +122,9 @@ class Catalog:
         ids = sorted(expected)
         suffix = " ORDER BY id FOR SHARE" if lock and session.is_postgresql else ""
         if session.is_postgresql:
-            answer = session.ask(f"SELECT id, version FROM tables WHERE id = ANY(?){suffix}", (ids,))
+            answer = session.ask(
+                f"SELECT id, version FROM tables WHERE id = ANY(?::bigint[]){suffix}", (ids,)
+            )
         else:
             marks = ", ".join("?" * len(ids))
             answer = session.ask(f"SELECT id, version FROM tables WHERE id IN ({marks})", ids)
