@@ -31,9 +31,6 @@ IDLE_TRANSACTION_TIMEOUT_MS = 5_000
 WRITE_TRANSACTION_TIMEOUT_MS = 5_000
 _TRANSACTION_TIMEOUT_SINCE = 170_000
 
-TRANSACTION_ID = "pg_current_xact_id()::text"
-"""What a session's `transaction_id` is, for those who have a statement to ask for it with."""
-
 
 class PostgresSession(Session):
     """A pipeline inside a transaction. Results come in binary form: bytea without hex.
@@ -47,7 +44,6 @@ class PostgresSession(Session):
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self.transaction_id: str | None = None
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
         return self.ask(statement, parameters)()
@@ -67,13 +63,23 @@ class PostgresSession(Session):
         self._pipeline.send(statement, parameters)
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
-        answer = self._pipeline.send(statement, parameters)
-        self._pipeline.settle()  # the count is there only with the answer
-        return self._pipeline.count(answer)
+        return self.ask_count(statement, parameters)()
 
-    def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> None:
+    def ask_count(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], int]:
+        pipeline = self._pipeline
+        answer = pipeline.send(statement, parameters)
+
+        def count() -> int:
+            if answer.result is None:
+                pipeline.settle()
+            return pipeline.count(answer)
+
+        return count
+
+    def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> int:
         for values in parameters:
             self._pipeline.send(statement, values)
+        return -1
 
 
 class PostgreSQL(Database):
@@ -185,7 +191,7 @@ class PostgreSQL(Database):
                 session = PostgresSession(pipeline)
                 yield session
                 if session.transaction_id is None:
-                    [(session.transaction_id,)] = session.query(f"SELECT {TRANSACTION_ID}")
+                    [(session.transaction_id,)] = session.query("SELECT pg_current_xact_id()::text")
                 transaction_id = session.transaction_id
                 pipeline.send("COMMIT")
                 pipeline.settle()

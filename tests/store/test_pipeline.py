@@ -81,9 +81,13 @@ def test_more_than_the_sockets_hold_goes_both_ways(pipeline: Pipeline) -> None:
 
 
 def test_the_first_error_of_a_pipeline_is_told(database: Database) -> None:
-    with pytest.raises(DatabaseFailed, match="division by zero"), database.write() as session:
-        session.send("SELECT 1 / ?", (0,))
-        session.send("SELECT 1")
+    def fail() -> None:
+        with database.write() as session:
+            session.send("SELECT 1 / ?", (0,))
+            session.send("SELECT 1")
+
+    with pytest.raises(DatabaseFailed, match="division by zero"):
+        fail()
     with database.write() as session:
         assert session.query("SELECT 1 / ?", (1,)) == [(1,)]
 
@@ -101,9 +105,14 @@ def test_what_cannot_be_stored_is_refused_and_not_cut_off(database: Database, va
 def test_after_an_error_of_the_caller_the_connection_is_used_again(database: Database) -> None:
     with database.write() as session:
         [(backend,)] = session.query("SELECT pg_backend_pid()")
-    with pytest.raises(KeyError), database.write() as session:
-        session.send("CREATE TABLE given_up (id int)")
-        raise KeyError
+
+    def give_up() -> None:
+        with database.write() as session:
+            session.send("CREATE TABLE given_up (id int)")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        give_up()
     with database.write() as session:
         assert session.query("SELECT pg_backend_pid(), to_regclass('given_up')::text") == [(backend, None)]
 
