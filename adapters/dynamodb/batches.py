@@ -11,7 +11,7 @@ from adapters.dynamodb import charges, keys, limits
 from adapters.dynamodb.calls import Call, find_table
 from adapters.dynamodb.clauses import ReadClauses
 from adapters.dynamodb.errors import validation
-from adapters.dynamodb.items import delete_write, put_write
+from adapters.dynamodb.items import answer_wants_old, delete_write, put_write
 from adapters.dynamodb.values import item_of
 from gateway.model.commands import Exchange, Get, Outcome, WriteGroup
 from gateway.model.errors import Busy, GatewayError, Throttled
@@ -64,9 +64,13 @@ def batch_write_item(call: Call) -> Exchange:
     requests: dict[str, list[dict[str, Any]]] = call.input["RequestItems"]
     writes: list[Write] = []
     owners: list[tuple[str, dict[str, Any]]] = []
+    for members in requests.values():
+        for member in members:
+            if "PutRequest" in member:
+                member["PutRequest"]["Item"] = item_of(member["PutRequest"]["Item"])
     for name, members in requests.items():
         table = yield from find_table(call, name)
-        made = list(_writes(table, members))
+        made = list(_writes(table, members, answer_wants_old(call, table)))
         if len({write.key.position for write in made}) < len(made):
             raise validation(_DUPLICATES)
         writes += made
@@ -86,12 +90,12 @@ def batch_write_item(call: Call) -> Exchange:
     return {"UnprocessedItems": unprocessed, **charges.batch_write(call, done)}
 
 
-def _writes(table: Table, members: list[dict[str, Any]]) -> Iterator[Write]:
+def _writes(table: Table, members: list[dict[str, Any]], wants_old: bool) -> Iterator[Write]:
     for member in members:
         if "PutRequest" in member:
-            yield put_write(table, item_of(member["PutRequest"]["Item"]), None)
+            yield put_write(table, member["PutRequest"]["Item"], None, wants_old)
         else:
-            yield delete_write(table, member["DeleteRequest"]["Key"], None)
+            yield delete_write(table, member["DeleteRequest"]["Key"], None, wants_old)
 
 
 def _is_passing(answer: Any) -> bool:

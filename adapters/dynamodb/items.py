@@ -48,7 +48,7 @@ def put_item(call: Call) -> Exchange:
     item = item_of(call.input["Item"])
     clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
-    write = put_write(table, item, clauses, wants_old=_wants_old(call, table))
+    write = put_write(table, item, clauses, wants_old=answer_wants_old(call, table))
     return (yield from _written(call, write))
 
 
@@ -56,7 +56,7 @@ def delete_item(call: Call) -> Exchange:
     """DeleteItem."""
     clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
-    write = delete_write(table, call.input["Key"], clauses, wants_old=_wants_old(call, table))
+    write = delete_write(table, call.input["Key"], clauses, wants_old=answer_wants_old(call, table))
     return (yield from _written(call, write))
 
 
@@ -164,7 +164,8 @@ def _depth(value: Value) -> int:
 # Answers
 
 
-def _wants_old(call: Call, table: Table) -> bool:
+def answer_wants_old(call: Call, table: Table) -> bool:
+    """Whether something in the answer to a put or delete depends on the old item."""
     given = call.input
     return (
         given.get("ReturnValues", "NONE") != "NONE"

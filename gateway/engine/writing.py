@@ -1,13 +1,14 @@
 """The write path. Everything that changes a row goes through `Batch`, and nothing else in the project saves one.
 
 A list of groups becomes one transaction (ARCHITECTURE section 4): tables, tokens, claims, old rows, the pure `apply` on each
-group in order of arrival, save, commit. Locks are taken in one order everywhere: tables, tokens, rows by key, counters.
+group in order of arrival, save, commit. Puts of which nobody asks anything skip the middle of that (`_put_blindly`). Locks
+are taken in one order everywhere: tables, tokens, rows by key, counters.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import orjson
 
@@ -24,15 +25,18 @@ from gateway.model.errors import (
     TableBusy,
     TokenReused,
 )
+from gateway.model.predicates import ALWAYS
 from gateway.model.rows import Row
 from gateway.model.tables import State, Table
-from gateway.model.writes import Write, apply
+from gateway.model.writes import Replace, Write, apply
 from gateway.store import entries, rows, staged, tokens
 from gateway.store.databases import Retry, Session
 from gateway.store.rows import RowKey
 from gateway.store.store import Store
 
 log = logging.getLogger(__name__)
+
+_WITHOUT_ROWS = frozenset({State.CREATING, State.DELETING})
 
 Answer = list[Outcome] | Replayed | GatewayError
 
@@ -71,39 +75,96 @@ class Batch:
             self.answers = [StaleTable() for _ in self._groups]
 
     def _run(self) -> None:
-        answers: list[Answer | None] = [self._refusal(group) for group in self._groups]
         tables = {write.table.id: write.table for group in self._groups for write in group.writes}
+        puts = self._blind_puts(tables)
         with self._store.write(self._hurried) as session:
             # Asked together and answered together: on PostgreSQL this is one round trip up to the first answer used.
             outdated = self._store.catalog.ask_check(session, tables.values(), lock=True)
-            remembered = self._take_tokens(session, answers)
-            live = [at for at, answer in enumerate(answers) if answer is None]
-            writes = numbering.draw(session, {at: self._groups[at] for at in live}, self._now)
-            self._check_holds(session, tables, answers)
-            live = [at for at in live if answers[at] is None]
-            keys = sorted({_key_of(write) for at in live for write in writes[at]})
-            rows.claim(session, keys)
-            fetched = rows.ask_many(session, keys)
-            stale = outdated()
-            if stale:
-                raise _OutOfDate(stale)
-            before = fetched()
-            view: dict[RowKey, Row | None] = dict(before)
-            for at in live:
-                answers[at] = self._judge(session, self._groups[at], writes[at], view, remembered)
-                if self._groups[at].transaction and isinstance(answers[at], list):
-                    staged.remove(session, self._groups[at].transaction)
-            self._save(session, keys, before, view, tables)
-            if self._records:
-                streaming.record(session, self._records, self._now_ms)
-            self.answers = [answer for answer in answers if answer is not None]
+            if puts is not None and self._put_blindly(session, puts, outdated):
+                return
+            self._decide(session, tables, outdated)
 
-    def _refusal(self, group: WriteGroup) -> TableBusy | None:
-        for write in group.writes:
-            state = write.table.state_at(self._now_ms)
-            if state is State.CREATING or state is State.DELETING:
-                return TableBusy(write.table.name, state.value)
-        return None
+    # Blind puts
+
+    def _blind_puts(self, tables: Mapping[int, Table]) -> list[list[tuple[RowKey, Row]]] | None:
+        """The rows that the groups leave, if that can be said without looking at what is there; else None."""
+        if not all(_is_plain(table, self._now_ms) for table in tables.values()):
+            return None
+        puts: list[list[tuple[RowKey, Row]]] = []
+        for group in self._groups:
+            if group.token is not None or group.transaction:
+                return None
+            left: list[tuple[RowKey, Row]] = []
+            for write in group.writes:
+                change, table = write.change, write.table
+                if (
+                    write.wants_old
+                    or type(change) is not Replace
+                    or write.condition is not ALWAYS
+                    or write.actor
+                ):
+                    return None
+                row = Row(write.key.position, change.contents, self._now)
+                if table.rules.expiry is not None:
+                    row.expires_at_ms = table.expires_at_ms(row)
+                left.append(((table.id, row.position), row))
+            puts.append(left)
+        return puts
+
+    def _put_blindly(
+        self, session: Session, puts: list[list[tuple[RowKey, Row]]], outdated: Callable[[], set[int]]
+    ) -> bool:
+        """Save rows over whatever is there, in one statement; of several for one key the last. False if some of what is
+        there must be looked at after all: then everything is to be done again, over what this has saved."""
+        last = dict([put for left in puts for put in left])
+        saved = rows.ask_put_many(session, [(key[0], last[key]) for key in sorted(last)])
+        stale = outdated()
+        if stale:
+            raise _OutOfDate(stale)
+        if saved() < len(last):
+            return False
+        self.answers = [[Outcome(None, row) for _, row in left] for left in puts]
+        return True
+
+    # What has to look at the old rows
+
+    def _decide(self, session: Session, tables: dict[int, Table], outdated: Callable[[], set[int]]) -> None:
+        answers: list[Answer | None] = self._refusals(tables)
+        remembered = self._take_tokens(session, answers)
+        live = [at for at, answer in enumerate(answers) if answer is None]
+        writes = numbering.draw(session, {at: self._groups[at] for at in live}, self._now)
+        self._check_holds(session, tables, answers)
+        live = [at for at in live if answers[at] is None]
+        keys = sorted({(write.table.id, write.key.position) for at in live for write in writes[at]})
+        rows.claim(session, keys)
+        fetched = rows.ask_many(session, keys)
+        stale = outdated()
+        if stale:
+            raise _OutOfDate(stale)
+        before = fetched()
+        view: dict[RowKey, Row | None] = dict(before)
+        for at in live:
+            answers[at] = self._judge(session, self._groups[at], writes[at], view, remembered)
+            if self._groups[at].transaction and isinstance(answers[at], list):
+                staged.remove(session, self._groups[at].transaction)
+        self._save(session, keys, before, view, tables)
+        if self._records:
+            streaming.record(session, self._records, self._now_ms)
+        self.answers = [answer for answer in answers if answer is not None]
+
+    def _refusals(self, tables: Mapping[int, Table]) -> list[Answer | None]:
+        """For each group None, or why a table takes no writes now."""
+        busy = {
+            table.id: TableBusy(table.name, state.value)
+            for table in tables.values()
+            if (state := table.state_at(self._now_ms)) in _WITHOUT_ROWS
+        }
+        if not busy:
+            return [None] * len(self._groups)
+        return [
+            next((busy[write.table.id] for write in group.writes if write.table.id in busy), None)
+            for group in self._groups
+        ]
 
     def _check_holds(
         self, session: Session, tables: Mapping[int, Table], answers: list[Answer | None]
@@ -160,7 +221,7 @@ class Batch:
         outcomes: list[Outcome] = []
         reasons: list[GatewayError | None] = []
         for write in writes:
-            key = _key_of(write)
+            key = write.table.id, write.key.position
             old = drafted[key] if key in drafted else view.get(key)
             try:
                 new = apply(write, old, self._now)
@@ -177,11 +238,9 @@ class Batch:
         if len(outcomes) < len(writes):
             return reasons[0] if len(reasons) == 1 and reasons[0] is not None else GroupRefused(reasons)
         view.update(drafted)
-        self._records += [
-            Record(write, outcome.old, outcome.new)
-            for write, outcome in zip(writes, outcomes, strict=True)
-            if streaming.wants(write.table)
-        ]
+        for write, outcome in zip(writes, outcomes, strict=True):
+            if streaming.wants(write.table):
+                self._records.append(Record(write, outcome.old, outcome.new))
         if group.token is not None:
             answer = orjson.dumps([_sizes(outcome) for outcome in outcomes]).decode()
             key_of_token = group.token.scope, group.token.name
@@ -219,8 +278,17 @@ class Batch:
             entries.add_many(session, added)
 
 
-def _key_of(write: Write) -> RowKey:
-    return write.table.id, write.key.position
+def _is_plain(table: Table, now_ms: int) -> bool:
+    """Whether nothing but its row changes with a write to a table, and its row does not depend on what it was."""
+    rules = table.rules
+    return not (
+        table.indexes
+        or streaming.wants(table)
+        or rules.holds
+        or (rules.expiry is not None and rules.expiry.attribute is None)
+        or any(column.auto_increment for column in table.key_schema.columns)
+        or table.state_at(now_ms) in _WITHOUT_ROWS
+    )
 
 
 def _sizes(outcome: Outcome) -> tuple[int | None, int | None]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from gateway.model import updates
 from gateway.model.errors import ConditionFailed
 from gateway.model.keys import AUTO_INCREMENT, Key
-from gateway.model.predicates import ALWAYS, Always, Predicate, View, failing_part
+from gateway.model.predicates import ALWAYS, Predicate, View, failing_part
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
 from gateway.model.updates import Action
@@ -74,8 +74,9 @@ class Write(NamedTuple):
     """One write of one row.
 
     `actor` is whoever a change stream names: "" for clients, "expiry" for the sweep. `view` is the asking dialect's.
-    `wants_old`: whether the answer needs the old row; if not, a blind write may leave `Outcome.old` None. `recorded`: what
-    change streams are told, where it does not follow from `change`.
+    `wants_old`: whether the answer needs the old row; if not, a put without a condition may leave `Outcome.old` None and
+    give `Outcome.new` the time of the clock, and its rule is asked only where the old row has kinds of its own. `recorded`:
+    what change streams are told, where it does not follow from `change`.
     """
 
     table: Table
@@ -87,11 +88,6 @@ class Write(NamedTuple):
     actor: str = ""
     wants_old: bool = True
     recorded: Recorded | None = None
-
-    @property
-    def is_blind(self) -> bool:
-        """Whether the write needs no look at the old row to be decided."""
-        return isinstance(self.condition, Always) and isinstance(self.change, (Replace, Remove))
 
 
 def apply(write: Write, old: Row | None, now: int) -> Row | None:

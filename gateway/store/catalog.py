@@ -29,6 +29,10 @@ from gateway.store.databases import Session
 
 _TABLE_COLUMNS = "id, namespace, name, azure_name, key_schema, rules, properties, state, busy_until_ms, version, created_at_ms"
 
+# With the transaction's id, which a statement of its own would have to ask for otherwise.
+_LOCK_AND_CHECK = """
+SELECT id, version, pg_current_xact_id()::text FROM tables WHERE id = ANY(?::bigint[]) ORDER BY id FOR SHARE"""
+
 
 class Cache:
     """Descriptors by (namespace, name). Bounded: past `capacity` it starts anew."""
@@ -120,15 +124,19 @@ class Catalog:
         """The same, to be had by calling what this returns (Session.ask)."""
         expected = {table.id: table.version for table in tables}
         ids = sorted(expected)
-        suffix = " ORDER BY id FOR SHARE" if lock and session.is_postgresql else ""
-        if session.is_postgresql:
-            answer = session.ask(f"SELECT id, version FROM tables WHERE id = ANY(?){suffix}", (ids,))
-        else:
+        if not session.is_postgresql:
             marks = ", ".join("?" * len(ids))
             answer = session.ask(f"SELECT id, version FROM tables WHERE id IN ({marks})", ids)
+        elif lock:
+            answer = session.ask(_LOCK_AND_CHECK, (ids,))
+        else:
+            answer = session.ask("SELECT id, version FROM tables WHERE id = ANY(?::bigint[])", (ids,))
 
         def outdated() -> set[int]:
-            current: dict[int, int] = dict(answer())
+            found = answer()
+            if found and len(found[0]) > 2:
+                session.transaction_id = found[0][2]
+            current = {columns[0]: columns[1] for columns in found}
             return {table_id for table_id, version in expected.items() if current.get(table_id) != version}
 
         return outdated

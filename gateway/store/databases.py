@@ -42,9 +42,13 @@ class LockHeld(Retry):
 
 
 class Session:
-    """One connection inside a transaction. Statements have `?` parameters."""
+    """One connection inside a transaction. Statements have `?` parameters.
+
+    `transaction_id`: to ask PostgreSQL with what became of the transaction, if a statement has told it on the way.
+    """
 
     is_postgresql = False
+    transaction_id: str | None = None
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -69,9 +73,15 @@ class Session:
         count: int = self._connection.execute(statement, parameters).rowcount
         return count
 
-    def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> None:
-        """Run a statement once for each set of parameters."""
-        self._connection.executemany(statement, parameters)
+    def ask_count(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], int]:
+        """The same, the number to be had by calling what this returns."""
+        count = self.execute(statement, parameters)
+        return lambda: count
+
+    def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> int:
+        """Run a statement once for each set of parameters; on SQLite, the number of rows they touched."""
+        count: int = self._connection.executemany(statement, parameters).rowcount
+        return count
 
 
 class Database:

@@ -1,4 +1,4 @@
-"""PostgreSQL: pipelined sessions with time-outs; which of its errors mean what. See databases.py."""
+"""PostgreSQL: sessions on pipelines, with time-outs; which of its errors mean what. See databases.py."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from gateway.store.databases import (
     Row,
     Session,
 )
+from gateway.store.pipeline import Pipeline
 
 log = logging.getLogger(__name__)
 
@@ -28,10 +29,11 @@ STATEMENT_TIMEOUT_MS = 30_000
 IDLE_TRANSACTION_TIMEOUT_MS = 5_000
 # A write transaction ends after this whatever it is doing, so that its locks do (PostgreSQL 17 and later).
 WRITE_TRANSACTION_TIMEOUT_MS = 5_000
+_TRANSACTION_TIMEOUT_SINCE = 170_000
 
 
 class PostgresSession(Session):
-    """A psycopg connection, in pipeline mode while it writes. Results come in binary form: bytea without hex.
+    """A pipeline inside a transaction. Results come in binary form: bytea without hex.
 
     Where it waits for results it ends its part of the pipeline with a Sync: only after that does the server count the
     session as idle, so that idle_in_transaction_session_timeout frees the locks of a gateway that has stopped. One that
@@ -40,55 +42,44 @@ class PostgresSession(Session):
 
     is_postgresql = True
 
-    def __init__(self, connection: Any, pipeline: Any = None) -> None:
-        super().__init__(connection)
+    def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._asked = self._settled = 0
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
         return self.ask(statement, parameters)()
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], list[Row]]:
-        cursor = self._connection.cursor(binary=True)
-        cursor.execute(_percent(statement), parameters)
-        if self._pipeline is None:
-            return cursor.fetchall
-        self._asked = asked = self._asked + 1
+        pipeline = self._pipeline
+        answer = pipeline.send(statement, parameters)
 
-        def answer() -> list[Row]:
-            self._settle(asked)
-            return cursor.fetchall()
+        def rows() -> list[Row]:
+            if answer.result is None:
+                pipeline.settle()
+            return pipeline.rows(answer)
 
-        return answer
-
-    def _settle(self, asked: int) -> None:
-        """Have the answers to everything up to a question, unless they are there."""
-        if asked > self._settled:
-            self._settled = self._asked
-            self._pipeline.sync()
+        return rows
 
     def send(self, statement: str, parameters: Sequence[Any] = ()) -> None:
-        self._connection.execute(_percent(statement), parameters)
+        self._pipeline.send(statement, parameters)
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
-        cursor = self._connection.execute(_percent(statement), parameters)
-        if self._pipeline is not None:
-            self._settled = self._asked
-            self._pipeline.sync()  # the count is there only with the answer
-        return cursor.rowcount
+        return self.ask_count(statement, parameters)()
 
-    def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> None:
-        self._connection.cursor().executemany(_percent(statement), parameters)
+    def ask_count(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], int]:
+        pipeline = self._pipeline
+        answer = pipeline.send(statement, parameters)
 
+        def count() -> int:
+            if answer.result is None:
+                pipeline.settle()
+            return pipeline.count(answer)
 
-_percent_forms: dict[str, str] = {}
+        return count
 
-
-def _percent(statement: str) -> str:
-    known = _percent_forms.get(statement)
-    if known is None:
-        known = _percent_forms[statement] = statement.replace("%", "%%").replace("?", "%s")
-    return known
+    def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> int:
+        for values in parameters:
+            self._pipeline.send(statement, values)
+        return -1
 
 
 class PostgreSQL(Database):
@@ -123,12 +114,11 @@ class PostgreSQL(Database):
             "tcp_user_timeout": 20_000,
             "connect_timeout": 5,
         }
-        self._begin_settings: list[str] = []
+        self._pooled = pooled
+        self._settings = timeouts
         if schema:
             timeouts["search_path"] = schema
-        if pooled:
-            self._begin_settings = [f"SET LOCAL {name} = '{value}'" for name, value in timeouts.items()]
-        else:
+        if not pooled:
             said = sqlalchemy.make_url(url).query.get("options", "")
             arguments["options"] = " ".join(
                 [str(said), *(f"-c {name}={value}" for name, value in timeouts.items())]
@@ -138,18 +128,24 @@ class PostgreSQL(Database):
         )
         super().__init__(engine)
 
-    def _connection(self, purpose: str) -> Any:
+    def _pipeline(self, purpose: str) -> Pipeline:
         pooled = getattr(self._local, purpose, None)
         if pooled is None or pooled.driver_connection is None or pooled.driver_connection.closed:
             pooled = self._opened(purpose)
             setattr(self._local, purpose, pooled)
-        return pooled.driver_connection
+        # Kept with the connection, which another thread may have used before: it knows what has been prepared there.
+        pipeline: Pipeline | None = pooled.info.get("pipeline")
+        if pipeline is None:
+            connection: Any = pooled.driver_connection
+            pipeline = pooled.info["pipeline"] = Pipeline(connection, prepares=not self._pooled)
+        return pipeline
 
     def _opened(self, purpose: str) -> sqlalchemy.PoolProxiedConnection:
         try:
             pooled = self.engine.raw_connection()
             connection: Any = pooled.driver_connection
-            if purpose == "writer" and not self._begin_settings and _has_transaction_timeout(connection):
+            is_newer = connection.info.server_version >= _TRANSACTION_TIMEOUT_SINCE
+            if purpose == "writer" and not self._pooled and is_newer:
                 connection.execute(f"SET transaction_timeout = {WRITE_TRANSACTION_TIMEOUT_MS}")
         except (sqlalchemy.exc.DBAPIError, psycopg.Error) as error:
             raise Busy(str(getattr(error, "orig", error))) from error
@@ -163,69 +159,70 @@ class PostgreSQL(Database):
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        with self._guarded("reader") as connection, connection.pipeline() as pipeline:
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            self._set_locally(connection)
-            yield PostgresSession(connection, pipeline)
-            connection.execute("COMMIT")
+        with self._guarded("reader") as pipeline:
+            pipeline.send("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            self._set_locally(pipeline)
+            yield PostgresSession(pipeline)
+            pipeline.send("COMMIT")
+            pipeline.settle()
 
     @contextmanager
     def look(self) -> Iterator[Session]:
-        with self._guarded("reader") as connection:
-            if not self._begin_settings:
-                yield PostgresSession(connection)
+        with self._guarded("reader") as pipeline:
+            if not self._pooled:
+                yield PostgresSession(pipeline)  # what is asked is a transaction by itself
+                pipeline.settle()
                 return
-            with connection.pipeline() as pipeline:
-                connection.execute("BEGIN READ ONLY")
-                self._set_locally(connection)
-                yield PostgresSession(connection, pipeline)
-                connection.execute("COMMIT")
+            pipeline.send("BEGIN READ ONLY")
+            self._set_locally(pipeline)
+            yield PostgresSession(pipeline)
+            pipeline.send("COMMIT")
+            pipeline.settle()
 
     @contextmanager
     def write(self, hurried: bool = False) -> Iterator[Session]:
         transaction_id = None
-        with self._guarded("writer") as connection:
+        with self._guarded("writer") as pipeline:
             try:
-                with connection.pipeline() as pipeline:
-                    connection.execute("BEGIN")
-                    self._set_locally(connection)
-                    if self._begin_settings and _has_transaction_timeout(connection):
-                        connection.execute(f"SET LOCAL transaction_timeout = {WRITE_TRANSACTION_TIMEOUT_MS}")
-                    if hurried:
-                        connection.execute(f"SET LOCAL lock_timeout = {HURRIED_LOCK_TIMEOUT_MS}")
-                    session = PostgresSession(connection, pipeline)
-                    identity = session.ask("SELECT pg_current_xact_id()::text")
-                    yield session
-                    [(identified,)] = identity()
-                    transaction_id = identified
-                    connection.execute("COMMIT")
+                pipeline.send("BEGIN")
+                self._set_locally(pipeline, is_writing=True)
+                if hurried:
+                    pipeline.send(f"SET LOCAL lock_timeout = {HURRIED_LOCK_TIMEOUT_MS}")
+                session = PostgresSession(pipeline)
+                yield session
+                if session.transaction_id is None:
+                    [(session.transaction_id,)] = session.query("SELECT pg_current_xact_id()::text")
+                transaction_id = session.transaction_id
+                pipeline.send("COMMIT")
+                pipeline.settle()
             except psycopg.OperationalError as error:
                 # An error with a code is the server's word that there was no commit. Without one the connection broke.
                 if transaction_id is not None and error.sqlstate is None:
                     raise CommitLost(transaction_id) from error
                 raise
 
-    def _set_locally(self, connection: Any) -> None:
-        for statement in self._begin_settings:
-            connection.execute(statement)
+    def _set_locally(self, pipeline: Pipeline, is_writing: bool = False) -> None:
+        """Behind a pooler: the settings of a transaction."""
+        if self._pooled:
+            for name, value in self._settings.items():
+                pipeline.send(f"SET LOCAL {name} = '{value}'")
+            if is_writing and pipeline.server_version >= _TRANSACTION_TIMEOUT_SINCE:
+                pipeline.send(f"SET LOCAL transaction_timeout = {WRITE_TRANSACTION_TIMEOUT_MS}")
 
     @contextmanager
-    def _guarded(self, purpose: str) -> Iterator[Any]:
-        """This thread's connection for a purpose; rolled back after an error of ours, given up after one of the database's.
-
-        psycopg (3.3) may go on believing that a statement was prepared whose turn in a pipeline never came, because one
-        before it failed; on the same connection that statement then fails for ever.
-        """
+    def _guarded(self, purpose: str) -> Iterator[Pipeline]:
+        """This thread's pipeline for a purpose; rolled back after an error of ours, given up after one of the database's."""
         try:
-            connection = self._connection(purpose)
+            pipeline = self._pipeline(purpose)
+            pipeline.begin()
             try:
-                yield connection
-            except psycopg.Error:
+                yield pipeline
+            except (psycopg.Error, CommitLost):
                 raise
             except BaseException:
-                if not connection.closed:
-                    connection.execute("ROLLBACK")
+                self._roll_back(purpose, pipeline)
                 raise
+            pipeline.end()
         except CommitLost:
             self._drop(purpose)
             raise
@@ -233,16 +230,23 @@ class PostgreSQL(Database):
             self._drop(purpose)
             raise _postgresql_error(error) from error
 
+    def _roll_back(self, purpose: str, pipeline: Pipeline) -> None:
+        try:
+            pipeline.settle()
+            pipeline.send("ROLLBACK")
+            pipeline.settle()
+            pipeline.end()
+        except psycopg.Error:
+            log.info("a connection was given up", exc_info=True)
+            self._drop(purpose)
+
     def committed(self, transaction_id: str | None) -> bool | None:
         if transaction_id is None:
             return None
         try:
-            connection = self._connection("reader")
-            [(status,)] = connection.execute(
-                "SELECT pg_xact_status(%s::text::xid8)", (transaction_id,)
-            ).fetchall()
-        except (psycopg.Error, GatewayError):
-            self._drop("reader")
+            with self.look() as session:
+                [(status,)] = session.query("SELECT pg_xact_status(?::text::xid8)", (transaction_id,))
+        except (Retry, GatewayError):
             return None
         return {"committed": True, "aborted": False}.get(status)
 
@@ -276,8 +280,3 @@ def _postgresql_error(error: psycopg.Error) -> Exception:
     if isinstance(error, _RETRYABLE):
         return Retry(str(error))
     return DatabaseFailed(str(error))
-
-
-def _has_transaction_timeout(connection: Any) -> bool:
-    found: int = connection.info.server_version
-    return found >= 170_000

@@ -52,6 +52,24 @@ FROM unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::bigint[], ?::
     ?::bytea[]) AS k(table_id, partition, sort, slot, modified_at, expires_at_ms, size_bytes, kinds, body, full_key)
 WHERE r.table_id = k.table_id AND r.partition = k.partition AND r.sort = k.sort AND r.slot = k.slot"""
 
+# Over whatever is there, `modified_at` growing nonetheless; but rows with kinds of another dialect are left as they are.
+_COLUMNS = "table_id, partition, sort, slot, modified_at, expires_at_ms, size_bytes, kinds, body, full_key"
+_PUT = """
+ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET
+    modified_at = %s(excluded.modified_at, rows.modified_at + 1), expires_at_ms = excluded.expires_at_ms,
+    size_bytes = excluded.size_bytes, kinds = excluded.kinds, body = excluded.body, full_key = excluded.full_key
+WHERE rows.kinds IS NULL"""
+_PUT_ONE = f"INSERT INTO rows ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PUT_ON_SQLITE = _PUT_ONE + _PUT % "max"
+_PUT_ON_POSTGRESQL = _PUT_ONE + _PUT % "greatest"
+_PUT_MANY = (
+    f"""
+INSERT INTO rows ({_COLUMNS})
+SELECT * FROM unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::bigint[], ?::bigint[], ?::int[], ?::bytea[],
+    ?::bytea[], ?::bytea[])"""
+    + _PUT % "greatest"
+)
+
 _REMOVE = "DELETE FROM rows WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
 
 # With the versions of the tables, so that one statement is enough to know that their descriptors are not out of date.
@@ -146,11 +164,24 @@ def save_many(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
     if not values:
         return
     if session.is_postgresql and len(values) > 1:
-        session.send(_SAVE_MANY, [list(column) for column in zip(*values, strict=True)])
+        session.send(_SAVE_MANY, list(zip(*values, strict=True)))
     elif len(values) == 1:
         session.send(_SAVE, values[0])
     else:
         session.execute_many(_SAVE, values)
+
+
+def ask_put_many(session: Session, rows: Iterable[tuple[int, Row]]) -> Callable[[], int]:
+    """Store rows, (table id, row), sorted by key, without a look at what is there. How many were stored, to be had by
+    calling what this returns (Session.ask): the others stand where a row has kinds of its own, which the new one may have to
+    take over. A row whose `modified_at` is not later than that of what was there gets the next one."""
+    values = [_columns(table_id, row) for table_id, row in rows]
+    if not session.is_postgresql:
+        count = session.execute_many(_PUT_ON_SQLITE, values)
+        return lambda: count
+    if len(values) == 1:
+        return session.ask_count(_PUT_ON_POSTGRESQL, values[0])
+    return session.ask_count(_PUT_MANY, list(zip(*values, strict=True)))
 
 
 def remove_many(session: Session, keys: Sequence[RowKey]) -> None:

@@ -1,0 +1,224 @@
+"""Statements on their way to PostgreSQL and their answers on the way back, over libpq itself (psycopg.pq).
+
+psycopg's cursors cost 50 microseconds a statement, and send arrays as text, which doubles what a body weighs and has the
+server parse it. Here a statement is prepared once on each connection and arrays go over as bytes; results are still read by
+psycopg's own loaders. Knows nothing of transactions, nor of which errors mean what (postgresql.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import select
+import struct
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import pq
+from psycopg.adapt import Transformer
+
+Row = tuple[Any, ...]
+Wire = tuple[bytes | None, int]
+"""A parameter as libpq takes it: bytes, and whether they are text (0) or binary (1)."""
+
+# More texts than this come from nobody but a caller who writes values into them.
+_MOST_PREPARED = 500
+_TEXT, _BINARY = 0, 1
+_FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_ABORTED, pq.ExecStatus.BAD_RESPONSE)
+
+
+# Parameters
+
+
+def _plain(value: Any) -> Wire:
+    """A parameter whose type the server finds in the statement. Text goes as binary: libpq would cut it off at a NUL."""
+    kind = type(value)
+    if kind is bytes:
+        return value, _BINARY
+    if kind is int:
+        return b"%d" % value, _TEXT
+    if kind is str:
+        return value.encode(), _BINARY
+    if value is None:
+        return None, _TEXT
+    raise TypeError(f"{kind.__name__} is no parameter")
+
+
+def _integers(code: str, width: int, oid: int) -> Callable[[Sequence[int | None]], Wire]:
+    """How arrays of integers of this width are encoded: dimensions, whether there are NULLs, type, length, lower bound;
+    then each element with its length before it."""
+    element = struct.Struct(f">i{code}").pack
+
+    def encode(values: Sequence[int | None]) -> Wire:
+        members = [_NULL if value is None else element(width, value) for value in values]
+        return _array(oid, members, None in values), _BINARY
+
+    return encode
+
+
+def _byte_strings(values: Sequence[bytes | None]) -> Wire:
+    """An array of bytea."""
+    members = [_NULL if value is None else _length(len(value)) + value for value in values]
+    return _array(_BYTEA, members, None in values), _BINARY
+
+
+def _array(oid: int, members: list[bytes], has_nulls: bool) -> bytes:
+    if not members:
+        return _array_header(0, 0, oid)[:12]
+    return _array_header(1, has_nulls, oid, len(members), 1) + b"".join(members)
+
+
+def _array_header(dimensions: int, has_nulls: int, oid: int, length: int = 0, lower: int = 1) -> bytes:
+    return struct.pack(">iiIii", dimensions, has_nulls, oid, length, lower)
+
+
+_length = struct.Struct(">i").pack
+_NULL = _length(-1)
+_BYTEA = 17
+
+_ARRAYS: dict[str, Callable[[Any], Wire]] = {
+    "smallint": _integers("h", 2, 21),
+    "int": _integers("i", 4, 23),
+    "bigint": _integers("q", 8, 20),
+    "bytea": _byte_strings,
+}
+
+
+class Statement:
+    """A statement with `?` as the server takes it, and how each of its parameters is encoded: `?::bigint[]` says so."""
+
+    __slots__ = ("command", "encoders")
+
+    def __init__(self, text: str) -> None:
+        encoders: list[Callable[[Any], Wire]] = []
+
+        def number(found: re.Match[str]) -> str:
+            encoders.append(_ARRAYS[found[2]] if found[2] else _plain)
+            return f"${len(encoders)}{found[1] or ''}"
+
+        self.command = re.sub(r"\?(::(\w+)\[\])?", number, text).encode()
+        self.encoders = tuple(encoders)
+
+
+@functools.lru_cache(2 * _MOST_PREPARED)
+def _statement(text: str) -> Statement:
+    return Statement(text)
+
+
+# The way there and back
+
+
+class Answer:
+    """The answer to one statement; there once the pipeline is settled."""
+
+    __slots__ = ("result",)
+
+    def __init__(self) -> None:
+        self.result: pq.abc.PGresult | None = None
+
+
+class Pipeline:
+    """One psycopg connection. `begin`, any number of `send` and `settle`, `end`; in between psycopg may use it too.
+
+    `prepares`: whether the session at the other end stays the same, so that it remembers statements.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any], prepares: bool) -> None:
+        self._libpq = connection.pgconn
+        self._transformer = Transformer(connection)
+        self.server_version: int = connection.info.server_version
+        self._prepares = prepares
+        self._prepared: dict[str, bytes] = {}
+        self._due: deque[Answer | None] = deque()  # None: a Sync
+        self._poll = select.poll()
+        self._poll.register(connection.fileno(), select.POLLIN)
+
+    def begin(self) -> None:
+        """Statements follow."""
+        self._libpq.enter_pipeline_mode()
+
+    def send(self, text: str, parameters: Sequence[Any] = ()) -> Answer:
+        """Put a statement on the way."""
+        statement = _statement(text)
+        values: list[bytes | None] = []
+        formats: list[int] = []
+        for encode, parameter in zip(statement.encoders, parameters, strict=True):
+            value, form = encode(parameter)
+            values.append(value)
+            formats.append(form)
+        name = self._prepared.get(text) or self._prepare(text, statement)
+        if name:
+            self._libpq.send_query_prepared(name, values, formats, _BINARY)
+        else:
+            self._libpq.send_query_params(statement.command, values, None, formats, _BINARY)
+        answer = Answer()
+        self._due.append(answer)
+        return answer
+
+    def _prepare(self, text: str, statement: Statement) -> bytes:
+        if not self._prepares or len(self._prepared) == _MOST_PREPARED:
+            return b""
+        name = self._prepared[text] = b"%s_%d" % (statement.command.split(maxsplit=1)[0], len(self._prepared))
+        self._libpq.send_prepare(name, statement.command)
+        self._due.append(Answer())
+        return name
+
+    def settle(self) -> None:
+        """Have the answers to all that was sent. Raises the first error among them, after which the connection is of no
+        use: a statement whose turn never came may be believed prepared."""
+        if not self._due:
+            return
+        self._libpq.pipeline_sync()
+        self._due.append(None)
+        while self._due:
+            answer, result = self._due.popleft(), self._next_result()
+            if result is None:
+                raise psycopg.OperationalError("the connection ended before its answers")
+            if result.status in _FAILED:
+                raise self._error(result)
+            if answer is not None:
+                answer.result = result
+                self._next_result()  # None, which ends the results of a statement
+
+    def end(self) -> None:
+        """Leave the connection as it was. Everything has been settled."""
+        self._libpq.exit_pipeline_mode()
+
+    def rows(self, answer: Answer) -> list[Row]:
+        """The rows of an answer that is there."""
+        result = answer.result
+        assert result is not None
+        self._transformer.set_pgresult(result)
+        return self._transformer.load_rows(0, result.ntuples, tuple)
+
+    @staticmethod
+    def count(answer: Answer) -> int:
+        """How many rows a statement touched whose answer is there."""
+        assert answer.result is not None
+        return answer.result.command_tuples or 0
+
+    def _next_result(self) -> pq.abc.PGresult | None:
+        libpq = self._libpq
+        while libpq.is_busy():
+            self._wait(is_sent=not libpq.flush())
+            libpq.consume_input()
+        return libpq.get_result()
+
+    def _wait(self, is_sent: bool) -> None:
+        """Until there is something to read, or room to write what is not sent yet."""
+        if is_sent:
+            self._poll.poll()
+            return
+        poll = select.poll()
+        poll.register(self._libpq.socket, select.POLLIN | select.POLLOUT)
+        poll.poll()
+
+    def _error(self, result: pq.abc.PGresult) -> psycopg.Error:
+        if result.status == pq.ExecStatus.PIPELINE_ABORTED:
+            return psycopg.errors.PipelineAborted("pipeline aborted")
+        if not result.error_field(pq.DiagnosticField.SQLSTATE):
+            # libpq's own words: the server did not get to say anything.
+            return psycopg.OperationalError(result.get_error_message())
+        return psycopg.errors.error_from_result(result)
