@@ -305,7 +305,7 @@ def _add_cells(cells: Sequence[WireCell], parts: list[bytes], checksums: bytearr
             crc = crc8(stamp[1:], crc)
         if operation is not None:
             crc = crc8(bytes((operation.value,)), crc)
-        parts.append(_CELL_ENDS[crc])
+        parts.append(CELL_ENDS[crc])
         checksums.append(crc)
 
 
@@ -341,7 +341,7 @@ def _extension_bytes(extension: Extension) -> bytes:
     return b"\x0b" + struct.pack("<IBIBiBqBi", 24, 0x0C, 19, 0x0D, epoch, 0x0E, stamp_us, 0x0F, row_index)
 
 
-_CELL_ENDS = [bytes((_CELL_END, crc)) for crc in range(256)]
+CELL_ENDS = [bytes((_CELL_END, crc)) for crc in range(256)]
 ROW_ENDS = [bytes((_ROW_END, crc)) for crc in range(256)]
 _OPERATION_BYTES = {operation: bytes((_OPERATION, operation.value)) for operation in Operation}
 

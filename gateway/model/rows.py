@@ -78,6 +78,13 @@ class Contents:
         self._cells: dict[str, tuple[Cell, ...]] | None = None
 
     @classmethod
+    def of_members(cls, members: dict[str, dict[str, Any]], kinds: bytes | None, size: int) -> Contents:
+        """Contents of values that are tagged already, as a body has them; of `kinds` and the size the caller knows."""
+        made = cls(None, kinds, size)
+        made._members = members
+        return made
+
+    @classmethod
     def of_values(cls, values: dict[str, Value]) -> Contents:
         """Contents of one version, stamped with the time of the write."""
         size = sum(len(name.encode()) + size_bytes(value) for name, value in values.items())
@@ -122,12 +129,15 @@ class Contents:
 
     def replacing(self, values: Mapping[str, Value], key_names: tuple[str, ...]) -> Contents:
         """The same contents with other latest values for some attributes; stamps stay."""
-        if self._cells is None:
+        cells = self._cells
+        if cells is None and (self.kinds is None or self.kinds == FOREIGN_KINDS):
             return Contents.of_values({**self.latest, **values})
+        if cells is None:
+            cells = self.cells(0)
         key_values = {name: values[name] if name in values else self.latest[name] for name in key_names}
         cells = {
             name: (versions[0]._replace(value=values[name]), *versions[1:]) if name in values else versions
-            for name, versions in self._cells.items()
+            for name, versions in cells.items()
             if name not in key_values
         }
         return Contents.of_cells(key_values, cells)
@@ -148,8 +158,11 @@ class Contents:
     def body(self) -> bytes:
         """Canonical JSON of the latest values."""
         if self._body is None:
-            assert self._latest is not None
-            self._body = bodies.encode(self._latest)
+            if self._members is not None:
+                self._body = orjson.dumps(self._members)
+            else:
+                assert self._latest is not None
+                self._body = bodies.encode(self._latest)
         return self._body
 
     @property
@@ -216,6 +229,11 @@ class Row:
     @property
     def body(self) -> bytes:
         return self.contents.body
+
+    @property
+    def kinds(self) -> bytes | None:
+        """What the body does not say: see the top of this module."""
+        return self.contents.kinds
 
     @property
     def is_native(self) -> bool:

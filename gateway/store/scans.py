@@ -50,6 +50,11 @@ class StoredRow(Row):
         return body
 
     @property
+    def kinds(self) -> bytes | None:
+        kinds: bytes | None = self.columns[_KINDS]
+        return kinds
+
+    @property
     def is_native(self) -> bool:
         return self.columns[_KINDS] is None
 
