@@ -83,7 +83,8 @@ def encoder(key_names: tuple[str, ...]) -> Callable[[Row], EncodedRow | None]:
         parts = [b"\x01"]
         checksums: list[int] = []
         for name, head, crc in layout.key:
-            ((tag, data),) = members[name].items()
+            [tag] = member = members[name]
+            data = member[tag]
             made = _value(tag, data)
             if made is None:
                 return None
@@ -96,7 +97,8 @@ def encoder(key_names: tuple[str, ...]) -> Callable[[Row], EncodedRow | None]:
             parts.append(b"\x02")
         last_ms, tail, stamp = -1, b"", b""
         for name, head, crc in layout.attributes:
-            ((tag, data),) = members[name].items()
+            [tag] = member = members[name]
+            data = member[tag]
             if tag == "S":  # as in _value, without the call: a page spends most of its time in this loop
                 raw = data.encode()
                 value_size = len(raw)

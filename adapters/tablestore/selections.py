@@ -37,12 +37,13 @@ class Selection:
     def encoder(self, target: Target) -> Callable[[Row], Row]:
         """The cutter for rows that are only to be shown whole: where all of a row is asked for, what it leaves has been
         encoded already, which `row_bytes` knows."""
-        cut = self.cutter(target)
-        is_whole = self == Selection(frozenset(), Window(versions=self.window.versions), "", "", ALWAYS, None)
-        if not is_whole or target.index is not None:
-            return cut
+        window = self.window
+        is_cut = self.columns or self.start or self.end or self.pagination is not None
+        is_timed = window.start_ms is not None or window.end_ms is not None
+        if is_cut or is_timed or self.predicate is not ALWAYS or target.index is not None:
+            return self.cutter(target)
         encode = direct.encoder(target.key_names)
-        return lambda row: encode(row) or cut(row)
+        return lambda row: encode(row) or self.cutter(target)(row)
 
     def row_bytes(self, target: Target, row: Row, key_names: frozenset[str] | None = None) -> bytes:
         """A row that has been cut or encoded, as it travels, without the header; `key_names`: as of `wire_row`."""
