@@ -228,7 +228,7 @@ def _puts(
     taken: dict[str, list[Measured]] = {name: [] for name in kinds}
     for number in range(_ROUNDS):
         for name, request in requests.items():
-            made = [request(running.port, each) for each in range(number * 2_000, number * 2_000 + 2_000)]
+            made = [request(running.port, each) for each in range(number * 1_000, number * 1_000 + 1_000)]
             taken[name].append(_measured(bench, running.tree, made, running.port, 16)[:2])
     return {
         name: (statistics.median(rate for rate, _ in each), statistics.median(cost for _, cost in each))

@@ -69,63 +69,85 @@ class _Layout(NamedTuple):
     names_size: int
 
 
-def encoder(key_names: tuple[str, ...]) -> Callable[[Row], EncodedRow | None]:
-    """The function that encodes the whole of a row with this key; None for a row that is not so simple."""
+def encoder(key_names: tuple[str, ...], otherwise: Callable[[Row], Row]) -> Callable[[Row], Row]:
+    """The function that encodes the whole of a row with this key, and gives one that is not so simple to `otherwise`."""
 
-    def encode(row: Row) -> EncodedRow | None:
+    def encode(row: Row) -> Row:
         kinds = row.kinds
         stamps = _stamps(kinds) if kinds else {}
         members: dict[str, dict[str, Any]] = orjson.loads(row.body)
         layout = _layout(tuple(members), key_names)
         if stamps is None or layout is None:
-            return None
-        size = layout.names_size
+            return otherwise(row)
         parts = [b"\x01"]
         checksums: list[int] = []
-        for name, head, crc in layout.key:
-            [tag] = member = members[name]
-            data = member[tag]
-            made = _value(tag, data)
+        key_size = _add_key(layout.key, members, parts, checksums)
+        size = _add_attributes(layout.attributes, members, (stamps, row), parts, checksums)
+        if key_size is None or size is None:
+            return otherwise(row)
+        checksums.append(0)  # the row is not deleted
+        parts.append(ROW_ENDS[crc8(bytes(checksums))])
+        return EncodedRow(b"".join(parts), layout.names_size + key_size + size)
+
+    return encode
+
+
+def _add_key(
+    columns: tuple[_Column, ...], members: Mapping[str, Any], parts: list[bytes], checksums: list[int]
+) -> int | None:
+    """Encode the key of a row. Returns the bytes of its values, or None."""
+    size = 0
+    for name, head, crc in columns:
+        [tag] = member = members[name]
+        made = _value(tag, member[tag])
+        if made is None:
+            return None
+        value, value_size = made
+        size += value_size
+        crc = crc8(value[5:], crc)
+        parts += (head, value, CELL_ENDS[crc])
+        checksums.append(crc)
+    return size
+
+
+def _add_attributes(
+    columns: tuple[_Column, ...],
+    members: Mapping[str, Any],
+    stamped: tuple[Mapping[str, int], Row],
+    parts: list[bytes],
+    checksums: list[int],
+) -> int | None:
+    """Encode the other cells of a row. Returns the bytes of their values, or None. A page spends most of its time here."""
+    stamps, row = stamped
+    size = 0
+    last_ms, tail, stamp = -1, b"", b""
+    if columns:
+        parts.append(b"\x02")
+    for name, head, crc in columns:
+        [tag] = member = members[name]
+        if tag == "S":  # as in _value, without the call
+            raw = member[tag].encode()
+            value_size = len(raw)
+            value = _pack_text(5, value_size + 5, 3, value_size) + raw
+        elif tag == "I64":
+            value, value_size = _pack_integer(5, 9, 0, int(member[tag])), 8
+        else:
+            made = _value(tag, member[tag])
             if made is None:
                 return None
             value, value_size = made
-            size += value_size
-            crc = crc8(value[5:], crc)
-            parts += (head, value, CELL_ENDS[crc])
-            checksums.append(crc)
-        if layout.attributes:
-            parts.append(b"\x02")
-        last_ms, tail, stamp = -1, b"", b""
-        for name, head, crc in layout.attributes:
-            [tag] = member = members[name]
-            data = member[tag]
-            if tag == "S":  # as in _value, without the call: a page spends most of its time in this loop
-                raw = data.encode()
-                value_size = len(raw)
-                value = _pack_text(5, value_size + 5, 3, value_size) + raw
-            elif tag == "I64":
-                value, value_size = _pack_integer(5, 9, 0, int(data)), 8
-            else:
-                made = _value(tag, data)
-                if made is None:
-                    return None
-                value, value_size = made
-            size += value_size
-            stamp_ms = stamps.get(name)
-            if stamp_ms is None:
-                stamp_ms = row.modified_at // TICKS_PER_MS
-            if stamp_ms != last_ms:
-                last_ms = stamp_ms
-                tail = _pack_stamp(7, stamp_ms)
-                stamp = tail[1:]
-            crc = crc8(stamp, crc8(value[5:], crc))
-            parts += (head, value, tail, CELL_ENDS[crc])
-            checksums.append(crc)
-        checksums.append(0)  # the row is not deleted
-        parts.append(ROW_ENDS[crc8(bytes(checksums))])
-        return EncodedRow(b"".join(parts), size)
-
-    return encode
+        size += value_size
+        stamp_ms = stamps.get(name)
+        if stamp_ms is None:
+            stamp_ms = row.modified_at // TICKS_PER_MS
+        if stamp_ms != last_ms:
+            last_ms = stamp_ms
+            tail = _pack_stamp(7, stamp_ms)
+            stamp = tail[1:]
+        crc = crc8(stamp, crc8(value[5:], crc))
+        parts += (head, value, tail, CELL_ENDS[crc])
+        checksums.append(crc)
+    return size
 
 
 def _value(tag: str, data: Any) -> tuple[bytes, int] | None:
@@ -197,7 +219,7 @@ _float64 = struct.Struct("<d").unpack_from
 
 def put_of(data: bytes) -> DirectPut | None:
     """The one row of a put without stamps and operations; None if it is not so simple, or if anything is wrong with it."""
-    if len(data) > limits.WRITE_MAX_BYTES:
+    if len(data) > limits.WRITE_MAX_BYTES or data[:5] != _HEADER_OF_KEY:
         return None
     try:
         return _put_of(data)
@@ -206,18 +228,15 @@ def put_of(data: bytes) -> DirectPut | None:
 
 
 def _put_of(data: bytes) -> DirectPut | None:
-    if data[:5] != _HEADER_OF_KEY:
-        return None
     members: dict[str, dict[str, Any]] = {}
     checksums: list[int] = []
-    size = key_size = key_columns = 0
+    key_columns = key_size = size = 0
+    value_most = limits.KEY_VALUE_MAX_BYTES
     is_foreign = False
     at = 5
     while (tag := data[at]) != _ROW_END:
-        if tag == _DATA and not key_columns:
-            key_columns, key_size = len(members), size
-            if not key_columns:
-                return None
+        if tag == _DATA and members and not key_columns:
+            key_columns, key_size, value_most = len(members), size, limits.VALUE_MAX_BYTES
             at += 1
             continue
         if tag != _CELL or data[at + 1] != _NAME:
@@ -227,33 +246,29 @@ def _put_of(data: bytes) -> DirectPut | None:
         raw = data[start:at]
         if len(raw) > limits.NAME_MAX_BYTES:
             return None
-        name, crc, is_legal = _name(raw)
+        name, name_size, crc, is_legal = _name(raw)
         if name in members or not (is_legal or not key_columns) or data[at] != _VALUE:
             return None
         length, kind, inner = _lengths(data, at + 1)
         start = at + 5
         at = start + length
         if kind == _STRING and length == inner + 5:
-            members[name] = {"S": data[start + 5 : at].decode()}
+            member: dict[str, Any] | None = {"S": data[start + 5 : at].decode()}
             value_size = inner
         elif kind == _INTEGER and length == 9:
-            members[name] = {"I64": str(_int64(data, start + 1)[0])}
+            member = {"I64": str(_int64(data, start + 1)[0])}
             value_size = 8
             is_foreign = True
         else:
-            member = _member(kind, data[start + 1 : at])
-            if member is None or (not key_columns and kind != _BLOB):
-                return None
-            members[name] = member
+            member = _member(kind, data[start + 1 : at]) if key_columns or kind == _BLOB else None
             value_size = length - 5 if kind == _BLOB else length - 1
             is_foreign = is_foreign or kind == _DOUBLE
         crc = crc8(data[start:at], crc)
-        if value_size > (limits.VALUE_MAX_BYTES if key_columns else limits.KEY_VALUE_MAX_BYTES):
+        if member is None or value_size > value_most or data[at] != _CELL_END or data[at + 1] != crc:
             return None
-        if data[at] != _CELL_END or data[at + 1] != crc:
-            return None
+        members[name] = member
         checksums.append(crc)
-        size += len(raw) + value_size
+        size += name_size + value_size
         at += 2
     if not key_columns:
         key_columns, key_size = len(members), size
@@ -277,10 +292,10 @@ def _member(kind: int, raw: bytes) -> dict[str, Any] | None:
 
 
 @lru_cache(maxsize=4096)
-def _name(raw: bytes) -> tuple[str, int, bool]:
-    """A column's name, the checksum of its bytes, and whether a column can be given that name. Raises UnicodeDecodeError."""
+def _name(raw: bytes) -> tuple[str, int, int, bool]:
+    """A column's name, its size and checksum, and whether a column can be given that name. Raises UnicodeDecodeError."""
     name = raw.decode()
-    return name, crc8(raw), is_name(name)
+    return name, len(raw), crc8(raw), is_name(name)
 
 
 def key_and_contents(

@@ -42,8 +42,7 @@ class Selection:
         is_timed = window.start_ms is not None or window.end_ms is not None
         if is_cut or is_timed or self.predicate is not ALWAYS or target.index is not None:
             return self.cutter(target)
-        encode = direct.encoder(target.key_names)
-        return lambda row: encode(row) or self.cutter(target)(row)
+        return direct.encoder(target.key_names, lambda row: self.cutter(target)(row))
 
     def row_bytes(self, target: Target, row: Row, key_names: frozenset[str] | None = None) -> bytes:
         """A row that has been cut or encoded, as it travels, without the header; `key_names`: as of `wire_row`."""
