@@ -12,11 +12,7 @@ from adapters.tablestore.errors import invalid
 
 MessageT = TypeVar("MessageT", bound=Message)
 
-_STRING, _MESSAGE, _REPEATED = (
-    FieldDescriptor.TYPE_STRING,
-    FieldDescriptor.TYPE_MESSAGE,
-    FieldDescriptor.LABEL_REPEATED,
-)
+_STRING, _MESSAGE = FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_MESSAGE
 
 
 def parse(kind: type[MessageT], data: bytes, what: str) -> MessageT:
@@ -54,7 +50,7 @@ def _text_fields(descriptor: Descriptor) -> tuple[tuple[str, bool, bool], ...]:
     """The fields of a message that are strings or may have strings in them: (name, is a string, is repeated). A batch has
     hundreds of messages with few of these."""
     return tuple(
-        (field.name, field.type == _STRING, field.label == _REPEATED)  # type: ignore[attr-defined]
+        (field.name, field.type == _STRING, _is_repeated(field))
         for field in descriptor.fields
         if field.type == _STRING or (field.type == _MESSAGE and _may_have_text(field.message_type))
     )
@@ -63,3 +59,9 @@ def _text_fields(descriptor: Descriptor) -> tuple[tuple[str, bool, bool], ...]:
 def _may_have_text(descriptor: Descriptor | None) -> bool:
     """Whether there is a string in a message or in what it holds. (No message of the protocol holds itself.)"""
     return descriptor is not None and bool(_text_fields(descriptor))
+
+
+def _is_repeated(field: FieldDescriptor) -> bool:
+    """Releases 5 and 6 of protobuf have a label for that, 7 only the property that came with 6."""
+    known: bool | None = getattr(field, "is_repeated", None)
+    return field.label == FieldDescriptor.LABEL_REPEATED if known is None else known  # type: ignore[attr-defined]
