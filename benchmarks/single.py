@@ -209,8 +209,10 @@ def _both(bench: Bench, name: str) -> Iterator[tuple[str, Running]]:
     for database, contestant in (("SQLite FULL", "tablegate-full"), ("PostgreSQL", "tablegate-postgres")):
         [ours] = [each for each in CONTESTANTS if each.name == contestant]
         running = ours.start(bench.fresh(f"{name}-{contestant}"))
-        yield database, running
-        running.stop()
+        try:
+            yield database, running
+        finally:
+            running.stop()
 
 
 Measured = tuple[float, float]
