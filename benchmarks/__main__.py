@@ -150,7 +150,7 @@ def _measure(dialect: str, options: argparse.Namespace, generator: Generator, pl
                     notes.append(f"Without {each.title}: {reason}")
                     print(notes[-1], file=sys.stderr)
         for name, make in databases.PLAYERS.items():
-            if name in options.contestants and dialect == DYNAMODB:
+            if name in options.contestants and dialect in (DYNAMODB, TABLESTORE):
                 players.append(make(Place(place.cores, place.folder / dialect / name)))
         if players and workloads:
             plan = Plan(options.rounds, tuple(options.connections), options.seconds)
@@ -169,6 +169,8 @@ def _report(
     notes: list[str],
 ) -> None:
     parts = [report.ratio_table(players, workloads, number) for number in options.connections]
+    if dialect == TABLESTORE:  # it has no peers: its cost is held against other ways to the same rows
+        parts.append(report.row_table(players, workloads, options.connections))
     parts += [
         report.workload_table(players, each, number) for each in workloads for number in options.connections
     ]

@@ -1,7 +1,8 @@
 """The databases themselves, for the same rows: SQLite through Python's own module, PostgreSQL through pgbench.
 
 What a server costs above them is what it adds. They take part in the rounds like any contestant, in the workloads that are
-one statement: put, get and, on PostgreSQL, the conditional put as a PL/pgSQL function.
+one statement (put, get) or as good as one: on SQLite a range and a batch, on PostgreSQL the conditional put as a PL/pgSQL
+function.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from benchmarks import dynamodb, raw_sqlite
-from benchmarks.contestants import DYNAMODB, Contestant, Place, Postgres, Running
+from benchmarks.contestants import DYNAMODB, TABLESTORE, Contestant, Place, Postgres, Running
 from benchmarks.generator import Generator, Slice
 from benchmarks.processes import Tree
 from benchmarks.rounds import Player, WrongAnswer
@@ -36,7 +37,7 @@ class SQLitePlayer(Player):
     def __init__(self, place: Place, synchronous: str) -> None:
         title = f"raw SQLite {synchronous.upper()}"
         storage = "disk, fsync" if synchronous == "full" else "disk"
-        contestant = Contestant(f"sqlite-{synchronous}", title, (DYNAMODB,), storage, _never)
+        contestant = Contestant(f"sqlite-{synchronous}", title, (DYNAMODB, TABLESTORE), storage, _never)
         place.folder.mkdir(parents=True)
         command = [
             sys.executable,
@@ -49,7 +50,7 @@ class SQLitePlayer(Player):
         super().__init__(contestant, _Attached(self._worker.pid, self._worker.stop))
 
     def prepare(self, workload: Workload) -> bool:
-        return workload.name in ("put", "get")
+        return workload.name in raw_sqlite.KINDS
 
     def play(self, generator: Generator, workload: Workload, connections: int, seconds: float) -> None:
         if connections == 1:
@@ -58,7 +59,7 @@ class SQLitePlayer(Player):
     def _slice(
         self, generator: Generator, workload: Workload, connections: int, count: int, seconds: float
     ) -> Slice:
-        latencies = self._worker.ask(workload.name, count)
+        latencies = self._worker.ask(workload.name, workload.rows, count)
         return _slice_of(latencies, sum(latencies) / 1e6)
 
 
@@ -70,7 +71,7 @@ class PgbenchPlayer(Player):
         self._folder = place.folder
         self._url = self._postgres.new_database()
         _make_rows(self._url)
-        contestant = Contestant("pgbench", "pgbench", (DYNAMODB,), "disk, fsync", _never)
+        contestant = Contestant("pgbench", "pgbench", (DYNAMODB, TABLESTORE), "disk, fsync", _never)
         super().__init__(contestant, _Attached(self._postgres.pid, self._postgres.stop))
         for name, script in _SCRIPTS.items():
             (self._folder / f"{name}.sql").write_text(script)

@@ -63,22 +63,34 @@ def call(client: Client, operation: str, body: dict[str, Any]) -> dict[str, Any]
     return answer
 
 
-def make_table(client: Client, name: str) -> None:
-    """A table with a partition and a sort key, active."""
-    columns = (("pk", "HASH"), ("sk", "RANGE"))
-    schema = [{"AttributeName": column, "KeyType": kind} for column, kind in columns]
-    definitions = [{"AttributeName": column, "AttributeType": "S"} for column, _ in columns]
-    billing = {"BillingMode": "PAY_PER_REQUEST"}
-    call(
-        client,
-        "CreateTable",
-        {"TableName": name, "KeySchema": schema, "AttributeDefinitions": definitions, **billing},
-    )
+def make_table(client: Client, name: str, sort_type: str = "S", extra: str = "") -> None:
+    """A table with a partition and a sort key, active; `extra`: "stream" or "index" for one of these."""
+    request: dict[str, Any] = {
+        "TableName": name,
+        "KeySchema": [_keyed("pk", "HASH"), _keyed("sk", "RANGE")],
+        "AttributeDefinitions": [_typed("pk", "S"), _typed("sk", sort_type)],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    if extra == "stream":
+        request["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    elif extra == "index":
+        request["AttributeDefinitions"].append(_typed("name", "S"))
+        index = {"IndexName": "by-name", "KeySchema": [_keyed("name", "HASH"), _keyed("sk", "RANGE")]}
+        request["GlobalSecondaryIndexes"] = [{**index, "Projection": {"ProjectionType": "ALL"}}]
+    call(client, "CreateTable", request)
     for _ in range(600):
         if call(client, "DescribeTable", {"TableName": name})["Table"]["TableStatus"] == "ACTIVE":
             return
         time.sleep(0.05)
     raise Unsupported(f"{name} is never active")
+
+
+def _keyed(column: str, kind: str) -> dict[str, str]:
+    return {"AttributeName": column, "KeyType": kind}
+
+
+def _typed(column: str, kind: str) -> dict[str, str]:
+    return {"AttributeName": column, "AttributeType": kind}
 
 
 def load(client: Client, name: str, items: Iterable[Item]) -> None:

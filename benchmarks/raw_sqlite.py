@@ -1,6 +1,7 @@
-"""A process that does nothing but SQLite: the gateway's own statements for one row, on its own schema and pragmas.
+"""A process that does nothing but SQLite: the gateway's own statements, on its own schema and pragmas.
 
-It reads lines `put COUNT` or `get COUNT` and answers each with the latencies in microseconds, as one line of JSON.
+It reads lines `KIND ROWS COUNT`, where KIND is put or get (one row), range (so many rows of a partition) or batch (so many
+rows in one transaction), and answers each with COUNT latencies in microseconds, as one line of JSON.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ _GET = (
     "SELECT partition, sort, modified_at, expires_at_ms, size_bytes, kinds, full_key, body FROM rows"
     " WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
 )
+_RANGE = (
+    "SELECT partition, sort, modified_at, expires_at_ms, size_bytes, kinds, full_key, body FROM rows"
+    " WHERE table_id = ? AND partition = ? AND sort > ? ORDER BY sort LIMIT ?"
+)
+KINDS = ("put", "get", "range", "batch")
 
 
 class Worker:
@@ -47,11 +53,11 @@ class Worker:
         self.pid = self._popen.pid
         os.sched_setaffinity(self.pid, cores)
 
-    def ask(self, what: str, count: int) -> list[int]:
-        """Latencies in microseconds."""
+    def ask(self, what: str, rows: int, count: int) -> list[int]:
+        """Latencies of so many requests of a kind, for so many rows each, in microseconds."""
         assert self._popen.stdin is not None
         assert self._popen.stdout is not None
-        self._popen.stdin.write(f"{what} {count}\n")
+        self._popen.stdin.write(f"{what} {rows} {count}\n")
         self._popen.stdin.flush()
         latencies: list[int] = json.loads(self._popen.stdout.readline())
         return latencies
@@ -68,25 +74,33 @@ def serve(path: str, synchronous: str) -> None:
     connection: sqlite3.Connection = database.engine.raw_connection().driver_connection  # type: ignore[assignment]
     body = b"x" * 1100
     connection.execute("BEGIN IMMEDIATE")
-    for number in range(_ROWS):
-        connection.execute(_PUT, _columns(number, 0, body))
+    connection.executemany(_PUT, [_columns(number, 0, body) for number in range(_ROWS)])
+    in_one = [(1, b"one", *_columns(number, 0, body)[2:]) for number in range(_ROWS)]
+    connection.executemany(_PUT, [(*columns[:3], 0, *columns[4:]) for columns in in_one])
     connection.execute("COMMIT")
     done = 1  # SQLite writes nothing where a row is replaced by just what it is
     for line in sys.stdin:
-        what, count = line.split()
+        what, rows, count = line.split()
         latencies = []
         for number in range(done, done + int(count)):
-            key = number * 7919 % _ROWS
             began = time.perf_counter()
-            if what == "put":
-                connection.execute("BEGIN IMMEDIATE")
-                connection.execute(_PUT, _columns(key, number, body))
-                connection.execute("COMMIT")
-            else:
-                assert connection.execute(_GET, _columns(key, 0, body)[:4]).fetchall()
+            _do(connection, what, int(rows), number, body)
             latencies.append(int((time.perf_counter() - began) * 1e6))
         done += int(count)
         print(json.dumps(latencies), flush=True)
+
+
+def _do(connection: sqlite3.Connection, what: str, rows: int, number: int, body: bytes) -> None:
+    """One request."""
+    if what == "get":
+        assert connection.execute(_GET, _columns(number * 7919 % _ROWS, 0, body)[:4]).fetchall()
+    elif what == "range":
+        assert len(connection.execute(_RANGE, (1, b"one", b"", rows)).fetchall()) == rows
+    else:
+        connection.execute("BEGIN IMMEDIATE")
+        keys = range(number * rows, (number + 1) * rows)
+        connection.executemany(_PUT, [_columns(key * 7919 % _ROWS, number, body) for key in keys])
+        connection.execute("COMMIT")
 
 
 def _columns(number: int, modified_at: int, body: bytes) -> tuple[object, ...]:

@@ -96,6 +96,22 @@ def ratio_table(players: Sequence[Player], workloads: Sequence[Workload], connec
     return table(header, lines) if peers else ""
 
 
+def row_table(players: Sequence[Player], workloads: Sequence[Workload], connections: Sequence[int]) -> str:
+    """CPU time for each row of each workload, at the number of connections nearest to 16 at which each took part."""
+    lines = []
+    for workload in workloads:
+        cells = [workload.title]
+        for each in players:
+            played = [number for number in connections if (workload.name, number) in each.figures]
+            if played:
+                nearest = min(played, key=lambda number: abs(number - 16))
+                cells.append(count(each.figures[workload.name, nearest].cpu / workload.rows))
+            else:
+                cells.append("-")
+        lines.append(cells)
+    return table(("CPU us a row", *(each.contestant.title for each in players)), lines)
+
+
 def write(section: str, text: str) -> None:
     """Put a text between `<!-- SECTION -->` and `<!-- /SECTION -->` of the document, which are added where missing."""
     begin, end = f"<!-- {section} -->", f"<!-- /{section} -->"

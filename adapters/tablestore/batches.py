@@ -13,6 +13,7 @@ from typing import Any
 from adapters.tablestore import keys, limits, selections
 from adapters.tablestore.calls import Call, Target, find_target, find_written
 from adapters.tablestore.capacity import of_bulk, request_size
+from adapters.tablestore.direct import DirectPut
 from adapters.tablestore.errors import RowError, ServiceError, invalid, of
 from adapters.tablestore.lengths import check_request
 from adapters.tablestore.names import check_table_name
@@ -20,6 +21,7 @@ from adapters.tablestore.plainbuffer import WireRow
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from adapters.tablestore.rows import (
     NO_VERSION,
+    Destination,
     RowWrite,
     checked_delete,
     checked_put,
@@ -33,13 +35,11 @@ from adapters.tablestore.transactions import get, write_groups
 from adapters.tablestore.values import key_value_shown
 from gateway.model.commands import Command, Exchange, Outcome, WriteGroup
 from gateway.model.errors import GatewayError, GroupRefused, TableMissing
-from gateway.model.tables import Table
 
 _ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperationConflict"})
 """Errors found while parsing that are one row's own."""
 
-Parse = Callable[[Call, Table, WireRow, Any], RowWrite]
-_KINDS: dict[int, tuple[Callable[[bytes], WireRow], Parse]] = {
+_KINDS: dict[int, tuple[Callable[[bytes], Any], Callable[[Call, Destination, Any, Any], RowWrite]]] = {
     messages.PUT: (checked_put, parse_put),
     messages.UPDATE: (checked_update, parse_update),
     messages.DELETE: (checked_delete, parse_delete),
@@ -128,7 +128,8 @@ def batch_write_row(call: Call) -> Exchange:
     written: list[RowWrite | ServiceError] = []
     for table_part in message.tables:
         table = yield from find_written(call, table_part.table_name)
-        parsed = [_parsed(call, table, next(wires), row) for row in table_part.rows]
+        into = Destination.of(table)
+        parsed = [_parsed(call, into, next(wires), row) for row in table_part.rows]
         written += _checked_atomic(parsed) if message.is_atomic else parsed
     if message.is_atomic:
         results = yield from _write_together([len(part.rows) for part in message.tables], written)
@@ -163,9 +164,10 @@ def bulk_import(call: Call) -> Exchange:
         type=messages.PUT, row_change=b"", condition=messages.Condition(row_existence=messages.IGNORE)
     )
     written: list[RowWrite | ServiceError] = []
+    into = Destination.of(table)
     for row, wire in zip(message.rows, checked, strict=True):
         unconditional.type = row.type
-        written.append(_parsed(call, table, wire, unconditional))
+        written.append(_parsed(call, into, wire, unconditional))
     results = yield from _write_each(written, "")
     answer = messages.BulkImportResponse(table_name=message.table_name)
     for row_write, result in zip(written, results, strict=True):
@@ -187,19 +189,20 @@ def _check_counts(nothing: str, most: int, tables: Sequence[tuple[str, int]]) ->
         raise invalid(f"Rows count exceeds the upper limit: {most}.")
 
 
-def _checked(row: Any) -> WireRow:
+def _checked(row: Any) -> WireRow | DirectPut:
     check, _ = _KINDS[row.type]
     return check(row.row_change)
 
 
-def _check_size(wires: Sequence[WireRow]) -> None:
-    check_request(sum(request_size(wire) for wire in wires), "BatchWriteRow")
+def _check_size(wires: Sequence[WireRow | DirectPut]) -> None:
+    sizes = (wire.size if isinstance(wire, DirectPut) else request_size(wire) for wire in wires)
+    check_request(sum(sizes), "BatchWriteRow")
 
 
-def _parsed(call: Call, table: Table, wire: WireRow, row: Any) -> RowWrite | ServiceError:
+def _parsed(call: Call, into: Destination, wire: WireRow | DirectPut, row: Any) -> RowWrite | ServiceError:
     _, parse = _KINDS[row.type]
     try:
-        return parse(call, table, wire, row)
+        return parse(call, into, wire, row)
     except ServiceError as error:
         if _is_of_row(error):
             return error

@@ -42,12 +42,11 @@ def decode(data: bytes) -> WireRow:
 
 
 def key_of(table: Table, cells: Sequence[WireCell], may_draw: bool = False) -> Key:
-    """The key of a row to be read or written. `may_draw`: an auto-increment column may be left to the server.
+    """The key of a row to be read or written, of cells that have passed `check_values`. `may_draw`: an auto-increment column
+    may be left to the server.
 
     Raises ServiceError.
     """
-    for cell in cells:
-        check_value(cell, may_draw)
     columns = table.key_schema.columns
     _check_columns(columns, cells, may_draw)
     values = tuple(_stored(column, cell.value) for column, cell in zip(columns, cells, strict=True))

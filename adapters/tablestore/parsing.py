@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TypeVar
 
-from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from adapters.tablestore.errors import invalid
@@ -31,15 +32,36 @@ def parse(kind: type[MessageT], data: bytes, what: str) -> MessageT:
 
 def _has_only_text(message: Message) -> bool:
     """Whether every string is one. The runtime lets bytes that are not UTF-8 pass, and gives them out as `bytes`."""
-    for field, value in message.ListFields():
-        kind = field.type
-        if kind == _STRING:
-            if isinstance(value, bytes):
+    for name, is_text, is_repeated in _text_fields(message.DESCRIPTOR):
+        if is_text:
+            value = getattr(message, name)
+            if isinstance(value, bytes) or (is_repeated and any(isinstance(each, bytes) for each in value)):
                 return False
-            if not isinstance(value, str) and any(isinstance(each, bytes) for each in value):
+        elif is_repeated:
+            if not all(_has_only_text(part) for part in getattr(message, name)):
                 return False
-        elif kind == _MESSAGE:
-            parts = (value,) if isinstance(value, Message) else value
-            if not all(_has_only_text(part) for part in parts):
-                return False
+        elif message.HasField(name) and not _has_only_text(getattr(message, name)):
+            return False
     return True
+
+
+@cache
+def _text_fields(descriptor: Descriptor) -> tuple[tuple[str, bool, bool], ...]:
+    """The fields of a message that are strings or may have strings in them: (name, is a string, is repeated). A batch has
+    hundreds of messages with few of these."""
+    return tuple(
+        (field.name, field.type == _STRING, _is_repeated(field))
+        for field in descriptor.fields
+        if field.type == _STRING or (field.type == _MESSAGE and _may_have_text(field.message_type))
+    )
+
+
+def _may_have_text(descriptor: Descriptor | None) -> bool:
+    """Whether there is a string in a message or in what it holds. (No message of the protocol holds itself.)"""
+    return descriptor is not None and bool(_text_fields(descriptor))
+
+
+def _is_repeated(field: FieldDescriptor) -> bool:
+    """Releases 5 and 6 of protobuf have a label for that, 7 only the property that came with 6."""
+    known: bool | None = getattr(field, "is_repeated", None)
+    return field.label == FieldDescriptor.LABEL_REPEATED if known is None else known  # type: ignore[attr-defined]

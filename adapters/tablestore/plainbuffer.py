@@ -17,7 +17,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
-from adapters.tablestore.checksums import SHIFTED, TABLE, crc8
+from adapters.tablestore.checksums import crc8
 from gateway.model.keys import AUTO_INCREMENT, AutoIncrement
 from gateway.model.values import FALSE, TRUE, Kind, Value
 
@@ -86,7 +86,6 @@ _uint32 = struct.Struct("<I").unpack_from
 _int64 = struct.Struct("<q").unpack_from
 _float64 = struct.Struct("<d").unpack_from
 _extension = struct.Struct("<IBIBiBqBi").unpack_from  # after the 0B: sizes 24 and 19, then epoch, time, index
-_SHIFTED_8 = SHIFTED[8]
 _OPERATIONS = {operation.value: operation for operation in Operation}
 
 
@@ -123,13 +122,13 @@ def _decode(data: bytes, single: bool) -> list[WireRow]:
 def _row(data: bytes, at: int) -> tuple[WireRow, int]:
     key: list[WireCell] = []
     cells: list[WireCell] = []
-    crc = 0
+    checksums = bytearray()
     tag = data[at]
     if tag == _KEY:
-        crc, at = _cells(data, at + 1, key, crc)
+        at = _cells(data, at + 1, key, checksums)
         tag = data[at]
     if tag == _DATA:
-        crc, at = _cells(data, at + 1, cells, crc)
+        at = _cells(data, at + 1, cells, checksums)
         tag = data[at]
     is_delete = tag == _DELETE_ROW
     if is_delete:
@@ -143,13 +142,14 @@ def _row(data: bytes, at: int) -> tuple[WireRow, int]:
         tag = data[at]
     if tag != _ROW_END:
         raise PlainBufferError("no end of the row")
-    if TABLE[crc ^ is_delete] != data[at + 1]:
+    checksums.append(is_delete)
+    if crc8(checksums) != data[at + 1]:
         raise PlainBufferError("the checksum of a row does not match")
     return WireRow(key, cells, is_delete, extension), at + 2
 
 
-def _cells(data: bytes, at: int, into: list[WireCell], row_crc: int) -> tuple[int, int]:
-    """Decode the cells of one section. Returns the row's checksum so far and where the section ends."""
+def _cells(data: bytes, at: int, into: list[WireCell], checksums: bytearray) -> int:
+    """Decode the cells of one section, and add their checksums. Returns where the section ends."""
     while data[at] == _CELL:
         if data[at + 1] != _NAME:
             raise PlainBufferError("a cell without a name")
@@ -177,20 +177,20 @@ def _cells(data: bytes, at: int, into: list[WireCell], row_crc: int) -> tuple[in
             at += 2
             tag = data[at]
         if tag == _STAMP:
-            stamp_ms, stamp_crc = _stamp_of(data[at + 1 : at + 9])
-            crc = _SHIFTED_8[crc] ^ stamp_crc
+            stamp_ms = _int64(data, at + 1)[0]
+            crc = crc8(data[at + 1 : at + 9], crc)
             at += 9
             tag = data[at]
         if code:
-            crc = TABLE[crc ^ code]
+            crc = crc8(bytes((code,)), crc)
         if tag != _CELL_END:
             raise PlainBufferError("no end of a cell")
         if data[at + 1] != crc:
             raise PlainBufferError("the checksum of a cell does not match")
         at += 2
-        row_crc = TABLE[row_crc ^ crc]
+        checksums.append(crc)
         into.append(WireCell(name, value, stamp_ms, operation))
-    return row_crc, at
+    return at
 
 
 def _datum(data: bytes, at: int) -> tuple[Datum, int]:
@@ -235,11 +235,6 @@ def _cached_name(raw: bytes) -> tuple[str, int]:
         raise PlainBufferError("a column name is not UTF-8") from None
 
 
-@lru_cache(maxsize=1024)
-def _stamp_of(raw: bytes) -> tuple[int, int]:
-    return _int64(raw)[0], crc8(raw)
-
-
 def decode_value(data: bytes) -> Datum:
     """A bare value, as filters and partition ranges hold them. Raises PlainBufferError."""
     try:
@@ -277,25 +272,26 @@ def row_bytes(row: WireRow) -> bytes:
     """One row without the header."""
     key, cells, is_delete, extension = row
     parts: list[bytes] = []
-    crc = 0
+    checksums = bytearray()
     if key:
         parts.append(b"\x01")
-        crc = _add_cells(key, parts, crc)
+        _add_cells(key, parts, checksums)
     if cells:
         parts.append(b"\x02")
-        crc = _add_cells(cells, parts, crc)
+        _add_cells(cells, parts, checksums)
     if is_delete:
         parts.append(b"\x08")
     if extension is not None:
         parts.append(_extension_bytes(extension))
-    parts.append(_ROW_ENDS[TABLE[crc ^ is_delete]])
+    checksums.append(is_delete)
+    parts.append(ROW_ENDS[crc8(checksums)])
     return b"".join(parts)
 
 
-def _add_cells(cells: Sequence[WireCell], parts: list[bytes], row_crc: int) -> int:
-    """Encode cells behind `parts`. Returns the row's checksum so far."""
+def _add_cells(cells: Sequence[WireCell], parts: list[bytes], checksums: bytearray) -> None:
+    """Encode cells behind `parts`, and add their checksums."""
     for name, value, stamp_ms, operation in cells:
-        head, crc = _name_bytes(name)
+        head, crc = name_bytes(name)
         parts.append(head)
         if value is not None:
             encoded = _value_bytes(value)
@@ -304,14 +300,13 @@ def _add_cells(cells: Sequence[WireCell], parts: list[bytes], row_crc: int) -> i
         if operation is not None:
             parts.append(_OPERATION_BYTES[operation])
         if stamp_ms is not None:
-            stamp, stamp_crc = _stamp_bytes(stamp_ms)
+            stamp = _pack_stamp(_STAMP, stamp_ms)
             parts.append(stamp)
-            crc = _SHIFTED_8[crc] ^ stamp_crc
+            crc = crc8(stamp[1:], crc)
         if operation is not None:
-            crc = TABLE[crc ^ operation.value]
-        parts.append(_CELL_ENDS[crc])
-        row_crc = TABLE[row_crc ^ crc]
-    return row_crc
+            crc = crc8(bytes((operation.value,)), crc)
+        parts.append(CELL_ENDS[crc])
+        checksums.append(crc)
 
 
 def _value_bytes(value: Datum) -> bytes:
@@ -335,16 +330,10 @@ def _value_bytes(value: Datum) -> bytes:
 
 
 @lru_cache(maxsize=4096)
-def _name_bytes(name: str) -> tuple[bytes, int]:
+def name_bytes(name: str) -> tuple[bytes, int]:
     """The beginning of a cell, and the checksum of the name."""
     raw = name.encode()
     return _pack_name(_CELL, _NAME, len(raw)) + raw, crc8(raw)
-
-
-@lru_cache(maxsize=1024)
-def _stamp_bytes(stamp_ms: int) -> tuple[bytes, int]:
-    encoded = _pack_stamp(_STAMP, stamp_ms)
-    return encoded, crc8(encoded[1:])
 
 
 def _extension_bytes(extension: Extension) -> bytes:
@@ -352,8 +341,8 @@ def _extension_bytes(extension: Extension) -> bytes:
     return b"\x0b" + struct.pack("<IBIBiBqBi", 24, 0x0C, 19, 0x0D, epoch, 0x0E, stamp_us, 0x0F, row_index)
 
 
-_CELL_ENDS = [bytes((_CELL_END, crc)) for crc in range(256)]
-_ROW_ENDS = [bytes((_ROW_END, crc)) for crc in range(256)]
+CELL_ENDS = [bytes((_CELL_END, crc)) for crc in range(256)]
+ROW_ENDS = [bytes((_ROW_END, crc)) for crc in range(256)]
 _OPERATION_BYTES = {operation: bytes((_OPERATION, operation.value)) for operation in Operation}
 
 

@@ -6,7 +6,7 @@ at the first row not looked at. Source: protocols/table-store.md section 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from adapters.tablestore import capacity, keys, limits, matrix, selections
@@ -14,7 +14,7 @@ from adapters.tablestore.calls import Call, Target, find_target
 from adapters.tablestore.errors import invalid
 from adapters.tablestore.filters import parse_filter
 from adapters.tablestore.keys import bound_of
-from adapters.tablestore.plainbuffer import WireRow, encode_row, encode_rows
+from adapters.tablestore.plainbuffer import HEADER, WireRow, encode_row
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from adapters.tablestore.selections import Selection
 from adapters.tablestore.transactions import checked_id
@@ -40,17 +40,18 @@ def get_range(call: Call) -> Exchange:
         raise invalid(NO_MATRIX_COLUMN)
     reverse = message.direction == messages.BACKWARD
     target = yield from find_target(call, message.table_name)
-    command = _page_of(target, selection, message, reverse)
-    page: Page = yield from one(command._replace(transaction=checked_id(message.transaction_id)))
     whole_keys = message.return_entire_primary_keys
     key_names = None if whole_keys else frozenset(message.columns_to_get)
     columns = Columns.of(target, message.columns_to_get, whole_keys)
+    cut = selection.encoder(target) if whole_keys and not is_matrix else selection.cutter(target)
+    command = _page_of(target, selection, message, reverse, cut)
+    page: Page = yield from one(command._replace(transaction=checked_id(message.transaction_id)))
     answer = messages.GetRangeResponse(
         consumed=capacity.of_read(page.scanned_bytes),
         rows=(
             _as_matrix(target, selection, columns, page.rows)
             if is_matrix
-            else encode_rows(selection.wire_row(target, row, key_names) for row in page.rows)
+            else _as_rows(selection.row_bytes(target, row, key_names) for row in page.rows)
         ),
         data_block_type=messages.DBT_SIMPLE_ROW_MATRIX if is_matrix else messages.DBT_PLAIN_BUFFER,
         compress_type=messages.CPT_NONE,
@@ -69,7 +70,8 @@ def bulk_export(call: Call) -> Exchange:
         raise invalid(NO_MATRIX_COLUMN)
     selection = selections.everything(names, parse_filter(message.filter).predicate)
     target = yield from find_target(call, message.table_name)
-    page: Page = yield from one(_page_of(target, selection, message, reverse=False))
+    cut = selection.cutter(target) if is_matrix else selection.encoder(target)
+    page: Page = yield from one(_page_of(target, selection, message, False, cut))
     # A matrix has the key columns that are asked for, PlainBuffer all of them (aliyun-tablestore-java-sdk,
     # functiontest/TestBulkExportFunciton).
     columns = Columns.of(target, message.columns_to_get, whole_keys=False)
@@ -78,7 +80,7 @@ def bulk_export(call: Call) -> Exchange:
         rows=(
             _as_matrix(target, selection, columns, page.rows)
             if is_matrix
-            else encode_rows(selection.wire_row(target, row) for row in page.rows)
+            else _as_rows(selection.row_bytes(target, row) for row in page.rows)
         ),
         data_block_type=message.data_block_type_hint,
     )
@@ -87,7 +89,9 @@ def bulk_export(call: Call) -> Exchange:
     return answer
 
 
-def _page_of(target: Target, selection: Selection, message: Any, reverse: bool) -> Read:
+def _page_of(
+    target: Target, selection: Selection, message: Any, reverse: bool, cut: Callable[[Row], Row]
+) -> Read:
     """The command for a page. Raises ServiceError for bounds that are not in order."""
     start, _ = bound_of(target, message.inclusive_start_primary_key)
     end, _ = bound_of(target, message.exclusive_end_primary_key)
@@ -111,8 +115,14 @@ def _page_of(target: Target, selection: Selection, message: Any, reverse: bool) 
         reverse,
         selection.wanted(target),
         whole_rows=True,
-        cut=selection.cutter(target),
+        cut=cut,
     )
+
+
+def _as_rows(rows: Iterable[bytes]) -> bytes:
+    """Rows under one header; empty bytes where there are none."""
+    encoded = b"".join(rows)
+    return HEADER + encoded if encoded else b""
 
 
 def _as_matrix(target: Target, selection: Selection, columns: Columns, rows: list[Row]) -> bytes:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import uuid
 import zlib
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -71,7 +70,8 @@ def reply(
 
 def request_id(request: Request) -> str:
     """The request's id as clients see it: 36 characters, as the service gives them, made from the gateway's own."""
-    return str(uuid.UUID(bytes=hashlib.md5(request.id.encode(), usedforsecurity=False).digest()))
+    text = hashlib.md5(request.id.encode(), usedforsecurity=False).hexdigest()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def date_text(now_ms: int) -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from adapters.tablestore import capacity, keys, limits, selections
+from adapters.tablestore import capacity, direct, keys, limits, selections
 from adapters.tablestore.calls import Call, Target, find_target, find_written
+from adapters.tablestore.direct import DirectPut
 from adapters.tablestore.errors import CONDITION_FAILED, RowError, ServiceError, invalid
 from adapters.tablestore.filters import parse_condition
 from adapters.tablestore.lengths import check_request, check_value
 from adapters.tablestore.names import check_column_name
 from adapters.tablestore.options import allows_update, defined_types, kept_for_ms, stamp_deviation_s
-from adapters.tablestore.plainbuffer import HEADER, Operation, WireCell, WireRow, encode_row, row_bytes
+from adapters.tablestore.plainbuffer import HEADER, Operation, WireCell, WireRow, encode_row
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from adapters.tablestore.transactions import get, write_groups
 from adapters.tablestore.values import DEFINED_KINDS, TYPE_NAMES, key_value_shown, restored, view
@@ -27,7 +28,7 @@ from gateway.model.rows import Cell, Contents, Row
 from gateway.model.tables import Table
 from gateway.model.updates import Action, DeleteCell, DeleteCells, Increment, PutCell
 from gateway.model.values import Kind, Value
-from gateway.model.writes import Change, Edit, Remove, Replace, Write
+from gateway.model.writes import Change, Edit, Remove, Replace, RowRule, Write
 
 NO_VERSION = "No version condition is specified while querying row."
 
@@ -65,18 +66,17 @@ def shown_row(
     """A row for an answer (zero bytes if it is not there or not selected), and what reading it costs."""
     if row is None:
         return b"", capacity.of_read(0)
-    seen = selection.cutter(target)(row)
+    seen = selection.encoder(target)(row)
     consumed = capacity.of_read(seen.size_bytes)
     if not selection.shows(target, seen):
         return b"", consumed
-    return HEADER + row_bytes(selection.wire_row(target, seen)), consumed
+    return HEADER + selection.row_bytes(target, seen), consumed
 
 
 # Writing
 
 
-@dataclass(frozen=True, slots=True)
-class RowWrite:
+class RowWrite(NamedTuple):
     """A parsed write, and what its answer needs: the capacity it consumes, the bytes of its names and values, and the part
     of the row to be returned."""
 
@@ -110,7 +110,7 @@ def put_row(call: Call) -> Exchange:
     message = call.message
     wire = checked_put(message.row)
     table = yield from find_written(call, message.table_name)
-    written = parse_put(call, table, wire, message)
+    written = parse_put(call, Destination.of(table), wire, message)
     outcome = yield from _write(call, written)
     return messages.PutRowResponse(consumed=written.consumed, row=written.returned(outcome))
 
@@ -120,7 +120,7 @@ def update_row(call: Call) -> Exchange:
     message = call.message
     wire = checked_update(message.row_change)
     table = yield from find_written(call, message.table_name)
-    written = parse_update(call, table, wire, message)
+    written = parse_update(call, Destination.of(table), wire, message)
     outcome = yield from _write(call, written)
     return messages.UpdateRowResponse(consumed=written.consumed, row=written.returned(outcome))
 
@@ -130,7 +130,7 @@ def delete_row(call: Call) -> Exchange:
     message = call.message
     wire = checked_delete(message.primary_key)
     table = yield from find_written(call, message.table_name)
-    written = parse_delete(call, table, wire, message)
+    written = parse_delete(call, Destination.of(table), wire, message)
     outcome = yield from _write(call, written)
     return messages.DeleteRowResponse(consumed=written.consumed, row=written.returned(outcome))
 
@@ -146,8 +146,13 @@ def _write(call: Call, written: RowWrite) -> Exchange:
 # (aliyun-tablestore-java-sdk, functiontest/RestrictedItemTest, testCase12).
 
 
-def checked_put(data: bytes) -> WireRow:
+def checked_put(data: bytes) -> WireRow | DirectPut:
     """The row of a put. Raises ServiceError."""
+    return direct.put_of(data) or checked_put_cells(data)
+
+
+def checked_put_cells(data: bytes) -> WireRow:
+    """The same, whatever it is like."""
     wire = _checked(data, "PutRow")
     for cell in wire.cells:
         if cell.operation is not None or not isinstance(cell.value, Value):
@@ -182,17 +187,42 @@ def _checked(data: bytes, operation: str) -> WireRow:
 # Then what is wrong with it in its table.
 
 
-def parse_put(call: Call, table: Table, wire: WireRow, message: Any) -> RowWrite:
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A table, and what each write into it needs to know of it."""
+
+    table: Table
+    key_names: tuple[str, ...]
+    defined: Mapping[str, Kind]
+    has_indexes: bool
+    rule: RowRule
+
+    @classmethod
+    def of(cls, table: Table) -> Destination:
+        names = table.key_schema.names
+        defined = {name: DEFINED_KINDS[kind] for name, kind in defined_types(table).items()}
+        return cls(table, names, defined, bool(table.indexes), partial(_restored, names))
+
+
+def parse_put(call: Call, into: Destination, put: WireRow | DirectPut, message: Any) -> RowWrite:
     """A put of a row that has been checked; `message` carries condition and return_content. Raises ServiceError."""
-    key = keys.key_of(table, wire.key, may_draw=True)
-    _check_against(call, table, wire.cells)
-    return _row_write(table, key, wire, Replace(_contents(call, table, key, wire.cells)), message)
+    table = into.table
+    if isinstance(put, DirectPut):
+        stamp_ms = call.now_ms if table.rules.stamped else None
+        made = direct.key_and_contents(put, table.key_schema, into.defined, stamp_ms)
+        if made is not None:
+            return _row_write(into, made[0], (put.key_size, put.size), Replace(made[1]), message)
+        put = checked_put_cells(put.data)
+    key = keys.key_of(table, put.key, may_draw=True)
+    _check_against(call, into, put.cells)
+    return _row_write(into, key, _sizes(put), Replace(_contents(call, into, key, put.cells)), message)
 
 
-def parse_update(call: Call, table: Table, wire: WireRow, message: Any) -> RowWrite:
+def parse_update(call: Call, into: Destination, wire: WireRow, message: Any) -> RowWrite:
     """An update by cells that have been checked. Raises ServiceError."""
+    table = into.table
     key = keys.key_of(table, wire.key, may_draw=True)
-    _check_against(call, table, wire.cells)
+    _check_against(call, into, wire.cells)
     if not allows_update(table):
         raise invalid("Can not update row when allow update is false.")
     actions = tuple(_action(cell) for cell in wire.cells)
@@ -204,23 +234,30 @@ def parse_update(call: Call, table: Table, wire: WireRow, message: Any) -> RowWr
                 raise invalid(f"Column '{name}' can not be incremented and changed in one request.")
     _refuse_absent(message.condition)
     may_create = any(isinstance(action, PutCell | Increment) for action in actions)
-    return _row_write(table, key, wire, Edit(actions, may_create), message)
+    return _row_write(into, key, _sizes(wire), Edit(actions, may_create), message)
 
 
-def parse_delete(call: Call, table: Table, wire: WireRow, message: Any) -> RowWrite:
+def parse_delete(call: Call, into: Destination, wire: WireRow, message: Any) -> RowWrite:
     """A delete of the row with a key that has been checked. Raises ServiceError."""
-    key = keys.key_of(table, wire.key)
+    key = keys.key_of(into.table, wire.key)
     _refuse_absent(message.condition)
-    return _row_write(table, key, wire, Remove(), message)
+    return _row_write(into, key, _sizes(wire), Remove(), message)
 
 
-def _row_write(table: Table, key: Key, wire: WireRow, change: Change, message: Any) -> RowWrite:
+def _sizes(wire: WireRow) -> tuple[int, int]:
+    """Bytes of the key, and of key and cells."""
+    key_size = capacity.cells_size(wire.key)
+    return key_size, key_size + capacity.cells_size(wire.cells)
+
+
+def _row_write(into: Destination, key: Key, sizes: tuple[int, int], change: Change, message: Any) -> RowWrite:
     condition = condition_of(message.condition)
-    write = Write(table, key, change, condition, view=view, rule=partial(_restored, table.key_schema.names))
-    size = capacity.cells_size(wire.key) + capacity.cells_size(wire.cells)
-    consumed = capacity.of_write(wire, condition is not ALWAYS, bool(table.indexes))
+    write = Write(into.table, key, change, condition, view, into.rule)
+    consumed = capacity.of_write(*sizes, condition is not ALWAYS, into.has_indexes)
+    if not message.HasField("return_content"):
+        return RowWrite(write, consumed, sizes[1], messages.RT_NONE, frozenset())
     content = message.return_content
-    return RowWrite(write, consumed, size, content.return_type, frozenset(content.return_column_names))
+    return RowWrite(write, consumed, sizes[1], content.return_type, frozenset(content.return_column_names))
 
 
 def _restored(key_names: tuple[str, ...], old: Row | None, contents: Contents) -> Contents:
@@ -268,10 +305,9 @@ def _check_columns(cells: Sequence[WireCell]) -> None:
             raise invalid("Timestamp must be in range [0, INT64_MAX/1000).")
 
 
-def _check_against(call: Call, table: Table, cells: Sequence[WireCell]) -> None:
+def _check_against(call: Call, into: Destination, cells: Sequence[WireCell]) -> None:
     """Attribute cells against their table: no key columns, and no stamps too far from now for its options."""
-    key_names = table.key_schema.names
-    defined = defined_types(table)
+    table, key_names, defined = into.table, into.key_names, into.defined
     for name, value, stamp_ms, operation in cells:
         if defined and name in defined:
             _check_type(name, value, defined[name])
@@ -287,24 +323,25 @@ def _check_against(call: Call, table: Table, cells: Sequence[WireCell]) -> None:
                 )
 
 
-def _check_type(name: str, value: Any, defined: int) -> None:
+def _check_type(name: str, value: Any, defined: Kind) -> None:
     """A defined column holds values of its type.
 
     Source: aliyun-tablestore-java-sdk, functiontest/TestBulkImportFunction, testInvalidParam.
     """
-    if isinstance(value, Value) and value.kind is not DEFINED_KINDS[defined]:
-        expected, actual = TYPE_NAMES[DEFINED_KINDS[defined]], TYPE_NAMES[value.kind]
+    if isinstance(value, Value) and value.kind is not defined:
+        expected, actual = TYPE_NAMES[defined], TYPE_NAMES[value.kind]
         raise RowError(
             "OTSParameterInvalid",
             f"Invalid column type for column {name} expect VT_{expected} actual VT_{actual}",
         )
 
 
-def _contents(call: Call, table: Table, key: Key, cells: Sequence[WireCell]) -> Contents:
+def _contents(call: Call, into: Destination, key: Key, cells: Sequence[WireCell]) -> Contents:
     """The contents of a row that is put. Of cells of one name and stamp the last counts."""
+    table = into.table
     key_values = {
         name: value
-        for name, value in zip(table.key_schema.names, key.values, strict=True)
+        for name, value in zip(into.key_names, key.values, strict=True)
         if isinstance(value, Value)
     }
     versions: dict[str, dict[int, Value]] = {}

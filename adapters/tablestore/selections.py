@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.tablestore import limits
+from adapters.tablestore import direct, limits
 from adapters.tablestore.calls import Target
+from adapters.tablestore.direct import EncodedRow
 from adapters.tablestore.errors import invalid
 from adapters.tablestore.filters import Pagination, parse_filter
 from adapters.tablestore.names import check_column_asked
-from adapters.tablestore.plainbuffer import WireCell, WireRow
+from adapters.tablestore.plainbuffer import WireCell, WireRow, row_bytes
 from adapters.tablestore.values import WIRE_KINDS, key_value_shown, view
 from gateway.model.predicates import ALWAYS, And, Exists, Or, Predicate, holds
 from gateway.model.rows import Cell, Contents, Row, Window
@@ -32,6 +33,22 @@ class Selection:
     end: str
     predicate: Predicate
     pagination: Pagination | None
+
+    def encoder(self, target: Target) -> Callable[[Row], Row]:
+        """The cutter for rows that are only to be shown whole: where all of a row is asked for, what it leaves has been
+        encoded already, which `row_bytes` knows."""
+        window = self.window
+        is_cut = self.columns or self.start or self.end or self.pagination is not None
+        is_timed = window.start_ms is not None or window.end_ms is not None
+        if is_cut or is_timed or self.predicate is not ALWAYS or target.index is not None:
+            return self.cutter(target)
+        return direct.encoder(target.key_names, lambda row: self.cutter(target)(row))
+
+    def row_bytes(self, target: Target, row: Row, key_names: frozenset[str] | None = None) -> bytes:
+        """A row that has been cut or encoded, as it travels, without the header; `key_names`: as of `wire_row`."""
+        if isinstance(row, EncodedRow):
+            return row.wire
+        return row_bytes(self.wire_row(target, row, key_names))
 
     def cutter(self, target: Target) -> Callable[[Row], Row]:
         """The function that leaves of a row what this request may see of it: values as Table Store shows them, columns in

@@ -21,6 +21,9 @@ from gateway.model.values import Kind, Value, decimal_fits, decimal_text
 WIRE_KINDS = frozenset({Kind.INT64, Kind.DOUBLE, Kind.BOOL, Kind.TEXT, Kind.BYTES})
 """Kinds that travel as they are."""
 
+WIRE_TAGS = frozenset({"I64", "D", "BOOL", "S", "B"})
+"""The same, as bodies have them."""
+
 SHOWN_KINDS = frozenset(Kind) - {Kind.NULL}
 """Kinds that Table Store shows as a column."""
 
@@ -75,7 +78,7 @@ def datetime_text(ticks: int) -> str:
 
 def restored(old: Row | None, contents: Contents, key_names: tuple[str, ...]) -> Contents:
     """What was written back exactly as it had been shown keeps the kind it is stored with."""
-    if old is None:
+    if old is None or all(WIRE_TAGS.issuperset(member) for member in old.contents.members.values()):
         return contents
     before = old.latest
     kept = {

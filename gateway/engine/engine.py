@@ -50,11 +50,13 @@ _STREAM_READS = (FindPosition, FindStream, ListShards, ListStreams, ReadChanges)
 
 class EngineOptions(NamedTuple):
     """`control_plane_delay_ms`: how long tables stay creating, updating, deleting. `sweep_period_s`: between looks for
-    expired rows. `stream_shards`: how many shards a new stream has."""
+    expired rows. `stream_shards`: how many shards a new stream has. `stream_roll_ms`: the age at which an open shard
+    is closed and has a child (0: never)."""
 
     control_plane_delay_ms: int = 0
     sweep_period_s: float = 60.0
     stream_shards: int = 1
+    stream_roll_ms: int = 0
 
 
 class Engine:
@@ -104,7 +106,7 @@ class Engine:
         return outcomes
 
     def chores(self) -> float:
-        """Do a bounded piece of background work: fill indexes, delete expired rows, purge what was dropped.
+        """Do a bounded piece of background work: fill indexes, delete expired rows, purge what was dropped, roll shards.
 
         Returns the seconds until it wants to be called again; 0 when there is more to do at once.
         """
@@ -128,6 +130,8 @@ class Engine:
             self._next_token_sweep = time.monotonic() + _TOKEN_SWEEP_S
             with self._store.write() as session:
                 tokens.forget_expired(session, now_ms)
+            if self._options.stream_roll_ms:
+                streaming.roll(self._store, self._options.stream_roll_ms, now_ms)
             more = streaming.trim(self._store, now_ms) or more
             staging.sweep(self._store, now_ms)
         return 0.0 if more else min(0.25, max(0.01, self._options.sweep_period_s))

@@ -189,17 +189,52 @@ def reshard(store: Store, command: Reshard, now_ms: int) -> Table:
         known = changes.shards_of(session, rule.id)
         plan = _Plan(known, now_ms)
         plan.reach(max(1, min(command.shards, SLOTS)))
-        for number in plan.closed:
-            changes.close_shard(session, (rule.id, number), now_ms)
-        for shard in plan.opened:
-            changes.add_shard(session, rule.id, shard)
-        rule = dataclasses.replace(rule, shards=tuple((shard.number, shard.slots[0]) for shard in plan.live))
-        changes.update_rule(session, rule)
-        table = dataclasses.replace(table, rules=dataclasses.replace(table.rules, stream=rule))
-        store.catalog.update(session, table)
-        altered = store.catalog.by_id(session, table.id)
-        assert altered is not None
+        altered = _carry_out(session, store, table, plan, now_ms)
     store.catalog.cache.keep(altered)
+    return altered
+
+
+def roll(store: Store, older_than_ms: int, now_ms: int) -> None:
+    """Close open shards that are older than so long, and open a child of the same slots for each."""
+    before_ms = now_ms - older_than_ms
+    with store.read() as session:
+        streams = [stream for stream in changes.all_streams(session) if stream.ended_at_ms is None]
+        due = [stream for stream in streams if _are_due(changes.shards_of(session, stream.id), before_ms)]
+    for stream in due:
+        with store.write() as session:
+            # Asked again under the lock: the stream may be over, or another server have been here.
+            table = store.catalog.lock(session, stream.table_id)
+            rule = None if table is None else table.rules.stream
+            if table is None or rule is None or not rule.enabled or rule.id != stream.id:
+                continue
+            known = changes.shards_of(session, stream.id)
+            if not _are_due(known, before_ms):
+                continue
+            plan = _Plan(known, now_ms)
+            plan.roll(before_ms)
+            altered = _carry_out(session, store, table, plan, now_ms)
+        store.catalog.cache.keep(altered)
+
+
+def _are_due(shards: list[Shard], before_ms: int) -> bool:
+    """Whether some of these shards are to be rolled."""
+    return any(shard.closed_at_ms is None and shard.opened_at_ms <= before_ms for shard in shards)
+
+
+def _carry_out(session: Session, store: Store, table: Table, plan: _Plan, now_ms: int) -> Table:
+    """Close and open shards of a table that is locked; the table as it is then."""
+    rule = table.rules.stream
+    assert rule is not None
+    for number in plan.closed:
+        changes.close_shard(session, (rule.id, number), now_ms)
+    for shard in plan.opened:
+        changes.add_shard(session, rule.id, shard)
+    rule = dataclasses.replace(rule, shards=tuple((shard.number, shard.slots[0]) for shard in plan.live))
+    changes.update_rule(session, rule)
+    table = dataclasses.replace(table, rules=dataclasses.replace(table.rules, stream=rule))
+    store.catalog.update(session, table)
+    altered = store.catalog.by_id(session, table.id)
+    assert altered is not None
     return altered
 
 
@@ -226,6 +261,13 @@ class _Plan:
                     key=lambda at: _width(self.live[at]) + _width(self.live[at + 1]),
                 )
             )
+
+    def roll(self, before_ms: int) -> None:
+        """A child for each shard that was opened before that."""
+        for at, shard in enumerate(self.live):
+            if shard.opened_at_ms <= before_ms:
+                self.closed.append(shard.number)
+                self.live[at] = self._open(shard.slots, (shard.number,))
 
     def _split(self, at: int) -> None:
         shard = self.live[at]

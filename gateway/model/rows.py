@@ -78,17 +78,17 @@ class Contents:
         self._cells: dict[str, tuple[Cell, ...]] | None = None
 
     @classmethod
+    def of_members(cls, members: dict[str, dict[str, Any]], kinds: bytes | None, size: int) -> Contents:
+        """Contents of values that are tagged already, as a body has them; of `kinds` and the size the caller knows."""
+        made = cls(None, kinds, size)
+        made._members = members
+        return made
+
+    @classmethod
     def of_values(cls, values: dict[str, Value]) -> Contents:
         """Contents of one version, stamped with the time of the write."""
         size = sum(len(name.encode()) + size_bytes(value) for name, value in values.items())
         return cls(None, None if bodies.is_native(values) else FOREIGN_KINDS, size, values)
-
-    @classmethod
-    def of_members(cls, members: dict[str, dict[str, Any]], kinds: bytes | None, size: int) -> Contents:
-        """Contents of one version that are tagged already, as the body has them."""
-        made = cls(None, kinds, size)
-        made._members = members
-        return made
 
     @classmethod
     def of_cells(cls, key_values: Mapping[str, Value], cells: Mapping[str, tuple[Cell, ...]]) -> Contents:
@@ -129,12 +129,15 @@ class Contents:
 
     def replacing(self, values: Mapping[str, Value], key_names: tuple[str, ...]) -> Contents:
         """The same contents with other latest values for some attributes; stamps stay."""
-        if self._cells is None:
+        cells = self._cells
+        if cells is None and (self.kinds is None or self.kinds == FOREIGN_KINDS):
             return Contents.of_values({**self.latest, **values})
+        if cells is None:
+            cells = self.cells(0)
         key_values = {name: values[name] if name in values else self.latest[name] for name in key_names}
         cells = {
             name: (versions[0]._replace(value=values[name]), *versions[1:]) if name in values else versions
-            for name, versions in self._cells.items()
+            for name, versions in cells.items()
             if name not in key_values
         }
         return Contents.of_cells(key_values, cells)
@@ -155,10 +158,11 @@ class Contents:
     def body(self) -> bytes:
         """Canonical JSON of the latest values."""
         if self._body is None:
-            if self._latest is not None:
-                self._body = bodies.encode(self._latest)
-            else:
+            if self._members is not None:
                 self._body = orjson.dumps(self._members)
+            else:
+                assert self._latest is not None
+                self._body = bodies.encode(self._latest)
         return self._body
 
     @property
@@ -235,6 +239,11 @@ class Row:
     @property
     def body(self) -> bytes:
         return self.contents.body
+
+    @property
+    def kinds(self) -> bytes | None:
+        """What the body does not say: see the top of this module."""
+        return self.contents.kinds
 
     @property
     def is_native(self) -> bool:

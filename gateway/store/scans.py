@@ -54,6 +54,11 @@ class StoredRow(Row):
         return modified_at
 
     @property
+    def kinds(self) -> bytes | None:
+        kinds: bytes | None = self.columns[_KINDS]
+        return kinds
+
+    @property
     def is_native(self) -> bool:
         return self.columns[_KINDS] is None
 

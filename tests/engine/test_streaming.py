@@ -358,6 +358,98 @@ def test_a_writer_with_an_old_descriptor_parses_again(engine: Engine) -> None:
     assert isinstance(answer, StaleTable)
 
 
+# Rolling
+
+
+def rolling(database: Database, clock: Clock, hours: int) -> Engine:
+    """An engine whose chores have just begun."""
+    options = EngineOptions(sweep_period_s=0, stream_shards=2, stream_roll_ms=hours * HOUR_MS)
+    return Engine(Store(database), options, clock)
+
+
+def test_shards_are_rolled_at_their_age(database: Database, clock: Clock) -> None:
+    """A reader that follows parents to children sees every change once, also one who was in the middle of a shard."""
+    made = rolling(database, clock, 4)
+    table = make(made)
+    stream = stream_of(made)
+    written = itertools.count()
+    pages: dict[int, list[Change]] = {}
+    at: dict[int, int | None] = {}
+
+    def write_some() -> None:
+        """Also with the descriptor that every server knows from before the roll."""
+        for number in itertools.islice(written, 20):
+            client = Client(made, ask(made, FindTable("", "t")))  # type: ignore[arg-type]
+            client.write(client.put(f"p{number % 7}", 1, n=decimal(number)))
+
+    def read_some() -> None:
+        for shard in shards_of(made, stream):
+            if any(at.get(parent, 1) is not None for parent in shard.parents):
+                continue  # parents first
+            position = at.setdefault(shard.number, 1)
+            if position is not None:
+                page = ask(made, ReadChanges(stream, shard.number, position, 3))
+                assert isinstance(page, ChangePage)
+                pages.setdefault(shard.number, []).extend(page.changes)
+                at[shard.number] = page.next
+
+    for _ in range(5):
+        write_some()
+        read_some()
+        clock.advance(2 * 3600)
+        do_chores(rolling(database, clock, 4))
+    shards = shards_of(made, stream)
+    assert [(shard.number, shard.slots, shard.parents) for shard in shards] == [
+        (0, (0, 127), ()),
+        (1, (128, 255), ()),
+        (2, (0, 127), (0,)),
+        (3, (128, 255), (1,)),
+        (4, (0, 127), (2,)),
+        (5, (128, 255), (3,)),
+    ]
+    assert [shard.closed_at_ms is None for shard in shards] == [False] * 4 + [True] * 2
+    for _ in range(100):
+        read_some()
+    seen = [change for page in pages.values() for change in page]
+    numbers = [int(change.new.latest["n"].data) for change in seen if change.new]
+    assert sorted(numbers) == list(range(100))
+    for partition in range(7):
+        own = [number for number in numbers if number % 7 == partition]
+        assert own == sorted(own)
+    assert table.table.rules.stream is not None
+    made.close()
+
+
+def test_a_writer_with_a_descriptor_from_before_a_roll_parses_again(database: Database, clock: Clock) -> None:
+    made = rolling(database, clock, 1)
+    table = make(made)
+    clock.advance(2 * 3600)
+    do_chores(rolling(database, clock, 1))
+    [answer] = made.run([WriteGroup((table.put("a", 1),))])
+    assert isinstance(answer, StaleTable)
+    made.close()
+
+
+def test_nothing_is_rolled_unless_it_is_wanted(database: Database, clock: Clock) -> None:
+    """Not without the setting, not before the time, not twice by two servers, and no stream that has ended."""
+    made = rolling(database, clock, 0)
+    table = make(made)
+    stream = stream_of(made)
+    clock.advance(20 * 3600)
+    do_chores(made)
+    assert len(shards_of(made, stream)) == 2
+    do_chores(rolling(database, clock, 21))
+    assert len(shards_of(made, stream)) == 2
+    for _ in range(2):
+        do_chores(rolling(database, clock, 19))
+    assert len(shards_of(made, stream)) == 4
+    ask(made, DropTable(ask(made, FindTable("", table.table.name))))  # type: ignore[arg-type]
+    clock.advance(20 * 3600)
+    do_chores(rolling(database, clock, 1))
+    assert all(shard.number < 4 for shard in shards_of(made, stream))
+    made.close()
+
+
 # Trimming
 
 

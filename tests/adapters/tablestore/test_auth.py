@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hmac
 
 import pytest
 
@@ -192,3 +193,10 @@ def test_a_path_before_the_operation_is_not_signed(service: Service) -> None:
     """The Python client prepends any path of its endpoint, and signs only the operation."""
     headers = signed("ListTable", b"", service.clock.ms)
     assert service.send(Request("POST", "/prefix/more/ListTable", headers, b"")).status == 200
+
+
+@pytest.mark.parametrize("length", [0, 1, 44, 63, 64, 65, 200])
+def test_hmac_is_the_standard_librarys(length: int) -> None:
+    key = bytes(range(length))
+    for message in (b"", b"x", b"/PutRow\nPOST\n\n" * 50):
+        assert auth._hmac_sha1(key, message) == hmac.digest(key, message, "sha1")
