@@ -60,7 +60,7 @@ def is_native(values: Mapping[str, Value]) -> bool:
 
 def is_foreign(value: Value) -> bool:
     """Whether an attribute is of a kind that DynamoDB lacks."""
-    return value.kind in _FOREIGN
+    return value.kind in FOREIGN
 
 
 def tagged(value: Value) -> dict[str, Any]:

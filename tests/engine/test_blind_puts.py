@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -25,7 +24,7 @@ from tests.engine.conftest import Client, Clock, make_table
 
 
 def blind(write: Write) -> Write:
-    return replace(write, wants_old=False)
+    return write._replace(wants_old=False)
 
 
 @pytest.fixture
@@ -95,7 +94,7 @@ def test_a_row_with_kinds_of_its_own_is_looked_at(engine: Engine, looks: list[in
     things = Client(engine, make_table(engine))
     things.write(things.put("a", n=Value(Kind.INT64, 1)))
     looks.clear()
-    things.write(*(replace(things.put(p, n=decimal(2)), wants_old=False, rule=rule) for p in ("a", "b")))
+    things.write(*(things.put(p, n=decimal(2))._replace(wants_old=False, rule=rule) for p in ("a", "b")))
     assert looks
     assert any(old is not None and not old.is_native for old in seen)
     assert [row.latest["n"] for row in things.rows()] == [decimal(2), decimal(2)]
