@@ -1,18 +1,19 @@
 """The write path. Everything that changes a row goes through `Batch`, and nothing else in the project saves one.
 
 A list of groups becomes one transaction (ARCHITECTURE section 4): tables, tokens, claims, old rows, the pure `apply` on each
-group in order of arrival, save, commit. Puts of which nobody asks anything skip the middle of that (`_put_blindly`). Locks
-are taken in one order everywhere: tables, tokens, rows by key, counters.
+group in order of arrival, save, commit. What can be told without the old rows (unseen.py) skips the middle of that. Locks are
+taken in one order everywhere: tables, tokens, rows by key, counters.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
 
 import orjson
 
-from gateway.engine import indexing, numbering, streaming
+from gateway.engine import indexing, numbering, streaming, unseen
 from gateway.engine.streaming import Record
 from gateway.model.commands import Outcome, Replayed, WriteGroup
 from gateway.model.errors import (
@@ -25,10 +26,9 @@ from gateway.model.errors import (
     TableBusy,
     TokenReused,
 )
-from gateway.model.predicates import ALWAYS
 from gateway.model.rows import Row
-from gateway.model.tables import State, Table
-from gateway.model.writes import Replace, Write, apply
+from gateway.model.tables import Table
+from gateway.model.writes import Write, apply
 from gateway.store import entries, rows, staged, tokens
 from gateway.store.databases import Retry, Session
 from gateway.store.rows import RowKey
@@ -36,7 +36,9 @@ from gateway.store.store import Store
 
 log = logging.getLogger(__name__)
 
-_WITHOUT_ROWS = frozenset({State.CREATING, State.DELETING})
+# So long after an insert met a row that was there, inserts are decided like other writes: where they fail often, trying
+# without a look would be done for nothing.
+_LOOKS_FIRST_S = 1.0
 
 Answer = list[Outcome] | Replayed | GatewayError
 
@@ -47,6 +49,10 @@ class _OutOfDate(Exception):
     def __init__(self, tables: set[int]) -> None:
         super().__init__(tables)
         self.tables = tables
+
+
+class _Occupied(Exception):
+    """Some row is there that was to be inserted."""
 
 
 class Batch:
@@ -76,7 +82,9 @@ class Batch:
 
     def _run(self) -> None:
         tables = {write.table.id: write.table for group in self._groups for write in group.writes}
-        puts = self._blind_puts(tables)
+        puts = unseen.puts(self._groups, tables.values(), self._now)
+        if puts is None and self._insert(tables):
+            return
         with self._store.write(self._hurried) as session:
             # Asked together and answered together: on PostgreSQL this is one round trip up to the first answer used.
             outdated = self._store.catalog.ask_check(session, tables.values(), lock=True)
@@ -84,47 +92,52 @@ class Batch:
                 return
             self._decide(session, tables, outdated)
 
-    # Blind puts
+    # What needs no look at the old rows (unseen.py)
 
-    def _blind_puts(self, tables: Mapping[int, Table]) -> list[list[tuple[RowKey, Row]]] | None:
-        """The rows that the groups leave, if that can be said without looking at what is there; else None."""
-        if not all(_is_plain(table, self._now_ms) for table in tables.values()):
-            return None
-        puts: list[list[tuple[RowKey, Row]]] = []
-        for group in self._groups:
-            if group.token is not None or group.transaction:
-                return None
-            left: list[tuple[RowKey, Row]] = []
-            for write in group.writes:
-                change, table = write.change, write.table
-                if (
-                    write.wants_old
-                    or type(change) is not Replace
-                    or write.condition is not ALWAYS
-                    or write.actor
-                ):
-                    return None
-                row = Row(write.key.position, change.contents, self._now)
-                if table.rules.expiry is not None:
-                    row.expires_at_ms = table.expires_at_ms(row)
-                left.append(((table.id, row.position), row))
-            puts.append(left)
-        return puts
-
-    def _put_blindly(
-        self, session: Session, puts: list[list[tuple[RowKey, Row]]], outdated: Callable[[], set[int]]
-    ) -> bool:
+    def _put_blindly(self, session: Session, puts: list[list[Row]], outdated: Callable[[], set[int]]) -> bool:
         """Save rows over whatever is there, in one statement; of several for one key the last. False if some of what is
         there must be looked at after all: then everything is to be done again, over what this has saved."""
-        last = dict([put for left in puts for put in left])
+        last = {(table_id, row.position): row for table_id, row in self._rows_of(puts)}
         saved = rows.ask_put_many(session, [(key[0], last[key]) for key in sorted(last)])
         stale = outdated()
         if stale:
             raise _OutOfDate(stale)
         if saved() < len(last):
             return False
-        self.answers = [[Outcome(None, row) for _, row in left] for left in puts]
+        self.answers = [[Outcome(None, row) for row in left] for left in puts]
         return True
+
+    def _insert(self, tables: dict[int, Table]) -> bool:
+        """Carry out a list of inserts without a look, in a transaction of their own. False if it is no such list, or some row
+        is there: then nothing is done."""
+        if monotonic() < self._store.looks_first_until:
+            return False
+        inserts = unseen.inserts(self._groups, tables.values(), self._now)
+        if inserts is None:
+            return False
+        by_key = sorted(self._rows_of(inserts), key=lambda pair: (pair[0], pair[1].position))
+        try:
+            with self._store.write(self._hurried) as session:
+                outdated = self._store.catalog.ask_check(session, tables.values(), lock=True)
+                inserted = rows.ask_insert_many(session, by_key)
+                stale = outdated()
+                if stale:
+                    raise _OutOfDate(stale)
+                if inserted() < len(by_key):
+                    raise _Occupied
+                self.answers = [[Outcome(None, row) for row in left] for left in inserts]
+        except _Occupied:
+            self._store.looks_first_until = monotonic() + _LOOKS_FIRST_S
+            return False
+        return True
+
+    def _rows_of(self, left: list[list[Row]]) -> list[tuple[int, Row]]:
+        """(table id, row) of every write."""
+        return [
+            (write.table.id, row)
+            for group, rows_of_group in zip(self._groups, left, strict=True)
+            for write, row in zip(group.writes, rows_of_group, strict=True)
+        ]
 
     # What has to look at the old rows
 
@@ -157,7 +170,7 @@ class Batch:
         busy = {
             table.id: TableBusy(table.name, state.value)
             for table in tables.values()
-            if (state := table.state_at(self._now_ms)) in _WITHOUT_ROWS
+            if (state := table.state_at(self._now_ms)) in unseen.WITHOUT_ROWS
         }
         if not busy:
             return [None] * len(self._groups)
@@ -276,19 +289,6 @@ class Batch:
             gone, added = indexing.differences(tables[table_id], pairs)
             entries.remove_many(session, gone)
             entries.add_many(session, added)
-
-
-def _is_plain(table: Table, now_ms: int) -> bool:
-    """Whether nothing but its row changes with a write to a table, and its row does not depend on what it was."""
-    rules = table.rules
-    return not (
-        table.indexes
-        or streaming.wants(table)
-        or rules.holds
-        or (rules.expiry is not None and rules.expiry.attribute is None)
-        or any(column.auto_increment for column in table.key_schema.columns)
-        or table.state_at(now_ms) in _WITHOUT_ROWS
-    )
 
 
 def _sizes(outcome: Outcome) -> tuple[int | None, int | None]:

@@ -70,6 +70,13 @@ SELECT * FROM unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::bigi
     + _PUT % "greatest"
 )
 
+_INSERT_ONE = _PUT_ONE + " ON CONFLICT DO NOTHING"
+_INSERT_MANY = f"""
+INSERT INTO rows ({_COLUMNS})
+SELECT * FROM unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::bigint[], ?::bigint[], ?::int[], ?::bytea[],
+    ?::bytea[], ?::bytea[])
+ON CONFLICT DO NOTHING"""
+
 _REMOVE = "DELETE FROM rows WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
 
 # With the versions of the tables, so that one statement is enough to know that their descriptors are not out of date.
@@ -175,13 +182,27 @@ def ask_put_many(session: Session, rows: Iterable[tuple[int, Row]]) -> Callable[
     """Store rows, (table id, row), sorted by key, without a look at what is there. How many were stored, to be had by
     calling what this returns (Session.ask): the others stand where a row has kinds of its own, which the new one may have to
     take over. A row whose `modified_at` is not later than that of what was there gets the next one."""
+    if not session.is_postgresql:
+        return _ask_many(session, _PUT_ON_SQLITE, "", rows)
+    return _ask_many(session, _PUT_ON_POSTGRESQL, _PUT_MANY, rows)
+
+
+def ask_insert_many(session: Session, rows: Iterable[tuple[int, Row]]) -> Callable[[], int]:
+    """Store rows, (table id, row), sorted by key, where there are none. How many were stored, to be had by calling what this
+    returns (Session.ask)."""
+    return _ask_many(session, _INSERT_ONE, _INSERT_MANY, rows)
+
+
+def _ask_many(
+    session: Session, of_one: str, of_many: str, rows: Iterable[tuple[int, Row]]
+) -> Callable[[], int]:
     values = [_columns(table_id, row) for table_id, row in rows]
     if not session.is_postgresql:
-        count = session.execute_many(_PUT_ON_SQLITE, values)
+        count = session.execute_many(of_one, values)
         return lambda: count
     if len(values) == 1:
-        return session.ask_count(_PUT_ON_POSTGRESQL, values[0])
-    return session.ask_count(_PUT_MANY, list(zip(*values, strict=True)))
+        return session.ask_count(of_one, values[0])
+    return session.ask_count(of_many, list(zip(*values, strict=True)))
 
 
 def remove_many(session: Session, keys: Sequence[RowKey]) -> None:

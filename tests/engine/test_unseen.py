@@ -1,4 +1,4 @@
-"""Puts of which nobody asks anything leave what the same puts leave that are decided one by one."""
+"""Puts of which nobody asks anything, and inserts, leave what the same writes leave that are decided one by one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from collections.abc import Callable
 
 import pytest
 
+from gateway.engine import writing
 from gateway.engine.engine import Engine
 from gateway.engine.writing import Batch
 from gateway.model.commands import DropTable, WriteGroup
-from gateway.model.errors import StaleTable
+from gateway.model.errors import ConditionFailed, GroupRefused, StaleTable
+from gateway.model.predicates import ALWAYS, And, Exists, Not, Predicate, RowExists
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import ExpiryRule, Rules
 from gateway.model.values import Kind, Value, decimal, text
@@ -136,3 +138,75 @@ def test_blind_puts_of_two_servers_neither_deadlock_nor_lose_a_revision(database
     assert all(row.modified_at > before[row.position] and "writer" in row.latest for row in after)
     for engine in engines[1:]:
         engine.close()
+
+
+# Inserts
+
+
+def insert(client: Client, p: str, **values: Value) -> Write:
+    return client.put(p, **values)._replace(condition=Not(RowExists()))
+
+
+def test_inserts_need_no_look(engine: Engine, looks: list[int]) -> None:
+    things = Client(engine, make_table(engine))
+    outcomes = things.write(*(insert(things, p, n=decimal(1)) for p in ("b", "a", "c")))
+    assert not looks
+    assert [(one.old, one.new and one.new.latest["p"]) for one in outcomes] == [
+        (None, text("b")),
+        (None, text("a")),
+        (None, text("c")),
+    ]
+    assert [row.latest["p"] for row in things.rows()] == [text("a"), text("b"), text("c")]
+
+
+@pytest.mark.parametrize(
+    "condition", [Not(RowExists()), Not(Exists(("p",))), And((Not(Exists(("p",))), ALWAYS))]
+)
+def test_an_insert_that_meets_a_row_fails_alone(
+    engine: Engine, looks: list[int], condition: Predicate
+) -> None:
+    things = Client(engine, make_table(engine))
+    things.write(things.put("b", n=decimal(1)))
+    looks.clear()
+    groups = [
+        WriteGroup((things.put(p, n=decimal(2))._replace(condition=condition),)) for p in ("a", "b", "c")
+    ]
+    first, second, third = engine.run(groups)
+    assert looks
+    assert isinstance(second, ConditionFailed)
+    assert second.row.latest["n"] == decimal(1)
+    assert first[0].old is None and third[0].old is None
+    assert [row.latest["n"] for row in things.rows()] == [decimal(2), decimal(1), decimal(2)]
+
+
+def test_a_group_of_inserts_is_whole_or_not_at_all(engine: Engine) -> None:
+    things = Client(engine, make_table(engine))
+    things.write(things.put("b"))
+    [answer] = engine.run([WriteGroup(tuple(insert(things, p) for p in ("a", "b", "c")))])
+    assert isinstance(answer, GroupRefused)
+    assert [row.latest["p"] for row in things.rows()] == [text("b")]
+
+
+def test_two_inserts_of_one_row_have_one_winner(engine: Engine) -> None:
+    things = Client(engine, make_table(engine))
+    first, second = engine.run([WriteGroup((insert(things, "a", n=decimal(n)),)) for n in (1, 2)])
+    assert first[0].new.latest["n"] == decimal(1)
+    assert isinstance(second, ConditionFailed)
+
+
+def test_after_an_insert_that_failed_others_are_looked_at_for_a_while(
+    engine: Engine, looks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr(writing, "monotonic", lambda: now[0])
+    things = Client(engine, make_table(engine))
+    things.write(insert(things, "a"))
+    assert not looks
+    engine.run([WriteGroup((insert(things, "a"),))])
+    looks.clear()
+    things.write(insert(things, "b"))
+    assert looks
+    looks.clear()
+    now[0] += 10
+    things.write(insert(things, "c"))
+    assert not looks

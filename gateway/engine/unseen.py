@@ -1,0 +1,99 @@
+"""Writes whose outcome can be told without a look at the rows that are there: the same outcome as `Batch` comes to by looking.
+
+Two sorts, by far the commonest writes of all: puts of which nobody asks what they replace, and writes on the condition that
+there is no row, of which the database itself says whether there is one. Only for tables of which nothing but rows changes.
+Pure: knows groups and tables, and no SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gateway.engine import streaming
+from gateway.model.commands import WriteGroup
+from gateway.model.errors import GatewayError
+from gateway.model.predicates import ALWAYS, And, Exists, Not, Predicate, RowExists
+from gateway.model.rows import Row
+from gateway.model.tables import State, Table
+from gateway.model.writes import Replace, Write, apply
+
+WITHOUT_ROWS = frozenset({State.CREATING, State.DELETING})
+"""The states in which a table takes no writes."""
+
+
+def puts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> list[list[Row]] | None:
+    """For each group the rows that its writes leave, in order, if all are puts that may go over anything; else None."""
+    if not all(_is_plain(table, now // 10_000) for table in tables):
+        return None
+    left: list[list[Row]] = []
+    for group in groups:
+        if group.token is not None or group.transaction:
+            return None
+        rows: list[Row] = []
+        for write in group.writes:
+            change, table = write.change, write.table
+            if write.wants_old or type(change) is not Replace or write.condition is not ALWAYS or write.actor:
+                return None
+            row = Row(write.key.position, change.contents, now)
+            if table.rules.expiry is not None:
+                row.expires_at_ms = table.expires_at_ms(row)
+            rows.append(row)
+        left.append(rows)
+    return left
+
+
+def inserts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> list[list[Row]] | None:
+    """The same if all are of different rows, each on the condition that it is not there, and none fails for another reason."""
+    left: list[list[Row]] = []
+    seen: set[tuple[int, object]] = set()
+    number = 0
+    for group in groups:
+        if group.token is not None or group.transaction:
+            return None
+        rows: list[Row] = []
+        for write in group.writes:
+            row = _inserted(write, now)
+            if row is None:
+                return None
+            rows.append(row)
+            seen.add((write.table.id, row.position))
+        left.append(rows)
+        number += len(rows)
+    if len(seen) < number or not all(_is_plain(table, now // 10_000) for table in tables):
+        return None
+    return left
+
+
+def _inserted(write: Write, now: int) -> Row | None:
+    condition = write.condition
+    if condition is ALWAYS or write.actor or not _is_of_absence(condition, write.table.key_schema.names):
+        return None
+    try:
+        return apply(write, None, now)
+    except GatewayError:
+        return None
+
+
+def _is_of_absence(condition: Predicate, key_names: tuple[str, ...]) -> bool:
+    """Whether a condition cannot hold where there is a row. Every row has its key columns."""
+    if type(condition) is And:
+        return any(_is_of_absence(part, key_names) for part in condition.parts)
+    if type(condition) is not Not:
+        return False
+    part = condition.part
+    return type(part) is RowExists or (
+        type(part) is Exists and len(part.path) == 1 and part.path[0] in key_names
+    )
+
+
+def _is_plain(table: Table, now_ms: int) -> bool:
+    """Whether nothing but its row changes with a write to a table, and its row does not depend on what it was."""
+    rules = table.rules
+    return not (
+        table.indexes
+        or streaming.wants(table)
+        or rules.holds
+        or (rules.expiry is not None and rules.expiry.attribute is None)
+        or any(column.auto_increment for column in table.key_schema.columns)
+        or table.state_at(now_ms) in WITHOUT_ROWS
+    )
