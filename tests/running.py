@@ -1,4 +1,8 @@
-"""Live servers for tests: in a thread of this process (quick), or as a process of their own (to be killed)."""
+"""Live servers for tests: in a thread of this process (quick), or as a process of their own (to be killed).
+
+The gateway has two entries: its own server, and any WSGI server, here werkzeug's. Tests take the first, unless they ask for
+the other or TABLEGATE_TEST_ENTRY is `wsgi` (`make test-wsgi`).
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,13 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import flask
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 from gateway import server
 from gateway.app import connect, create_app, mounted, open_store
@@ -22,6 +28,8 @@ from gateway.serving import lane_of
 from gateway.settings import Settings, load
 
 ROOT = Path(__file__).parent.parent
+ENTRIES = ("server", "wsgi")
+ENTRY = os.environ.get("TABLEGATE_TEST_ENTRY", "server")
 
 
 @dataclass
@@ -33,13 +41,12 @@ class Running:
     app: flask.Flask
     settings: Settings
     _thread: threading.Thread
-    _loop: asyncio.AbstractEventLoop
-    _told: asyncio.Event
+    _tell: Callable[[], object]
 
     def tell_to_stop(self) -> None:
         """What SIGTERM does."""
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._told.set)
+            self._tell()
 
     def stop(self) -> None:
         """Stop it and wait until it has."""
@@ -47,8 +54,8 @@ class Running:
         self._thread.join()
 
 
-def start(database_url: str, **settings: Any) -> Running:
-    """A server on a database that has been migrated, with its chores."""
+def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
+    """A server on a database that has been migrated, with its chores. `entry`: one of ENTRIES."""
     made = load({"database": database_url, "port": 0, **settings}, {})
     opened = open_store(made, connect(made))
     app = create_app(made, opened)
@@ -58,7 +65,7 @@ def start(database_url: str, **settings: Any) -> Running:
         chores.stop()
         opened.close()
 
-    running = start_app(app, lane_of(made), finish)
+    running = start_app(app, lane_of(made), finish) if entry == "server" else start_plain(app, finish)
     chores.start()
     return running
 
@@ -85,7 +92,37 @@ def start_app(app: flask.Flask, lane: str = "inline", finish: Any = lambda: None
     thread = threading.Thread(target=work, name="server")
     thread.start()
     ready.wait()
-    return Running(f"http://127.0.0.1:{port}", port, app, settings, thread, state["loop"], state["told"])
+
+    def tell() -> None:
+        state["loop"].call_soon_threadsafe(state["told"].set)
+
+    return Running(f"http://127.0.0.1:{port}", port, app, settings, thread, tell)
+
+
+def start_plain(app: flask.Flask, finish: Any = lambda: None) -> Running:
+    """The application under werkzeug's WSGI server, which knows nothing of the gateway."""
+    settings = mounted(app).house.settings
+    plain = make_server(settings.host, settings.port, app, threaded=True, request_handler=_Quiet)
+
+    def work() -> None:
+        try:
+            plain.serve_forever(poll_interval=0.01)
+        finally:
+            plain.server_close()
+            finish()
+
+    thread = threading.Thread(target=work, name="plain server")
+    thread.start()
+    return Running(f"http://127.0.0.1:{plain.port}", plain.port, app, settings, thread, plain.shutdown)
+
+
+class _Quiet(WSGIRequestHandler):
+    """Says nothing of requests; takes bodies in chunks, which is HTTP/1.1."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log(self, type: str, message: str, *args: Any) -> None:
+        pass
 
 
 class Process:
