@@ -30,12 +30,13 @@ from gateway.__main__ import main
 from tests.across import Across
 from tests.concurrency import all_at_once
 from tests.live_dynamodb import pages, refused
-from tests.running import start
+from tests.running import ENTRIES, start
 
 
-@pytest.fixture(scope="module")
-def across(shared_database_url: str) -> Iterator[Across]:
-    running = start(shared_database_url)
+@pytest.fixture(scope="module", params=ENTRIES)
+def across(shared_database_url: str, request: pytest.FixtureRequest) -> Iterator[Across]:
+    """Through both entries always: this is what `make test` has of `make test-wsgi`."""
+    running = start(shared_database_url, request.param)
     yield Across(running.url)
     running.stop()
 

@@ -9,7 +9,6 @@ headers that are a server's own are left out.
 from __future__ import annotations
 
 import http.client
-import importlib
 import itertools
 import secrets
 import uuid
@@ -24,16 +23,16 @@ import pytest
 import gateway.http
 from adapters.dynamodb.blueprint import operations
 from adapters.tablestore.operations import OPERATIONS
-from gateway.app import Mounted, connect, mount, mounted
+from gateway.app import connect, mounted
 from gateway.credentials import Credentials
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import Dialect, House, Reply, Request
+from gateway.http import House, Reply, Request
 from gateway.model.errors import Busy, StaleTable
 from gateway.settings import load
 from gateway.store.migrating import migrate
 from gateway.store.store import Store
 from tests.entry_requests import NOW_MS, Case, azure, dynamodb, tablestore
-from tests.running import Running, start_app, start_plain
+from tests.running import Running, plain_app, start_app, start_plain
 
 DIALECTS = {"dynamodb": dynamodb, "tablestore": tablestore, "azuretable": azure}
 LIMIT_BYTES = 1 << 20
@@ -50,7 +49,7 @@ class Pair:
 
     def __init__(self) -> None:
         self.houses = [_house(), _house()]
-        ours, others = (mount(Mounted(house, _dialects(house))) for house in self.houses)
+        ours, others = (plain_app(house, *house.settings.dialects) for house in self.houses)
         self.dialects = mounted(ours).dialects
         self.servers: list[Running] = [start_app(ours), start_plain(others)]
 
@@ -72,11 +71,6 @@ def _house() -> House:
     migrate(database)
     engine = Engine(Store(database), EngineOptions(sweep_period_s=0), lambda: NOW_MS * 1_000_000)
     return House(engine, Credentials(settings), settings, lambda: NOW_MS)
-
-
-def _dialects(house: House) -> tuple[Dialect, ...]:
-    names = house.settings.dialects
-    return tuple(importlib.import_module(f"adapters.{name}.blueprint").create(house) for name in names)
 
 
 def _ask(server: Running, request: Request) -> tuple[int, list[tuple[str, str]], bytes]:

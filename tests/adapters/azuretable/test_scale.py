@@ -97,18 +97,23 @@ def test_a_large_table(server: Running) -> None:
     client.create("large")
     client.batch([insert_part("large", "small", f"{row}", n=row) for row in range(10)])
     took: list[float] = []
+    worked: list[float] = []
     for number in range(ENTITIES // 100):
         parts = [
             insert_part("large", f"p{number // 100:04}", f"{number % 100:02}{row:02}", n=row)
             for row in range(100)
         ]
-        began = time.perf_counter()
+        began, worked_before = time.perf_counter(), time.process_time()
         assert client.batch(parts)
         took.append(time.perf_counter() - began)
+        worked.append(time.process_time() - worked_before)
     tenth = len(took) // 10 or 1
-    first, last = median(took[:tenth]), median(took[-tenth:])
-    print(f"a batch of 100: {first * 1000:.1f} ms at first, {last * 1000:.1f} ms with {ENTITIES} entities")
-    assert last < 3 * first
+    for name, figures, most in (("elapsed", took, 3), ("of this process", worked, 1.5)):
+        first, last = median(figures[:tenth]), median(figures[-tenth:])
+        print(
+            f"a batch of 100, ms {name}: {first * 1000:.1f} at first, {last * 1000:.1f} with {ENTITIES} entities"
+        )
+        assert last < most * first
     keys = [(entity["PartitionKey"], entity["RowKey"]) for page in client.pages("large") for entity in page]
     assert len(keys) == ENTITIES + 10
     assert keys == sorted(set(keys))
