@@ -2,7 +2,7 @@
 #   make serve ARGS="--port 9000 --database postgresql://..."
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test soak bench lint format lock migration protocol
+.PHONY: help setup serve test test-wsgi soak bench lint format lock migration protocol
 
 PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
@@ -10,7 +10,7 @@ BIN := .venv/bin
 ARGS ?=
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: .venv/.complete ## everything, for development; there is .venv/bin/tablegate afterwards
 
@@ -19,6 +19,9 @@ serve: .venv/.runtime ## serve on http://127.0.0.1:8000, data in ./tablegate.sql
 
 test: .venv/.complete ## all tests, on SQLite and on a PostgreSQL that they start themselves
 	$(BIN)/pytest $(ARGS)
+
+test-wsgi: .venv/.complete ## the dialects' tests through a WSGI server that is not ours
+	TABLEGATE_TEST_ENTRY=wsgi $(BIN)/pytest tests/adapters tests/seeds tests/test_across_dialects.py tests/test_dynamodb_and_azure.py $(ARGS)
 
 soak: .venv/.complete ## the races and crashes at full length
 	TABLEGATE_SOAK_SECONDS=$${TABLEGATE_SOAK_SECONDS:-60} $(BIN)/pytest -m soak $(ARGS)

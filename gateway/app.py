@@ -163,6 +163,14 @@ def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
     app.url_map.merge_slashes = False
     app.register_blueprint(dialect.blueprint)
 
+    @app.errorhandler(413)
+    def too_long(error: Exception) -> flask.Response:
+        # Our own server refuses such a body before Flask sees it (connection.py); others leave it to Flask.
+        request = request_of(flask.request.environ, b"")
+        limit = dialects.house.settings.max_body_bytes
+        size = flask.request.content_length or limit + 1
+        return flask_response(dialects.refuse(request, LimitExceeded("body", limit, size)))
+
     @app.errorhandler(500)
     def internal(error: Exception) -> flask.Response:
         cause = getattr(error, "original_exception", None) or error

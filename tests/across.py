@@ -21,20 +21,24 @@ from tests.live_tablestore import LiveTableStore
 TYPES = {str: "STRING", int: "INTEGER", bytes: "BINARY"}
 
 
+# Two servers may have one database, one after the other.
+_NUMBERS = itertools.count()
+
+
 @dataclass
 class Across:
     """One server, three clients. Tables have names that all three can spell, and are of one test each."""
 
     url: str
-    _numbers: Iterator[int] = field(default_factory=itertools.count)
+    _numbers: Iterator[int] = field(default_factory=lambda: _NUMBERS)
 
     @cached_property
     def dynamodb(self) -> Live:
-        return Live(self.url)
+        return Live(self.url, _numbers=self._numbers)
 
     @cached_property
     def azure(self) -> LiveAzure:
-        return LiveAzure(self.url)
+        return LiveAzure(self.url, (f"table{number}" for number in self._numbers))
 
     @cached_property
     def tablestore(self) -> ots.OTSClient:

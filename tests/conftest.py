@@ -31,9 +31,9 @@ OWN_URL = os.environ.get("TABLEGATE_TEST_DATABASE_URL", "")
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server, started when the first test asks for it."""
-    with start_postgres(tmp_path_factory.mktemp("postgres"), OWN_URL) as server:
+    with start_postgres(OWN_URL) as server:
         yield server
 
 

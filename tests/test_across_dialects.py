@@ -30,13 +30,19 @@ from gateway.__main__ import main
 from tests.across import Across
 from tests.concurrency import all_at_once
 from tests.live_dynamodb import pages, refused
-from tests.running import start
+from tests.running import ENTRIES, start
 
 
-@pytest.fixture(scope="module")
-def across(shared_database_url: str) -> Iterator[Across]:
-    running = start(shared_database_url)
-    yield Across(running.url)
+@pytest.fixture(scope="module", params=ENTRIES)
+def across(shared_database_url: str, request: pytest.FixtureRequest) -> Iterator[Across]:
+    """Through both entries always: this is what `make test` has of `make test-wsgi`."""
+    running = start(shared_database_url, request.param)
+    made = Across(running.url)
+    yield made
+    # The other entry's turn has the same database, and a database has room for so many tables.
+    for page in made.dynamodb.client.get_paginator("list_tables").paginate():
+        for name in page["TableNames"]:
+            made.dynamodb.client.delete_table(TableName=name)
     running.stop()
 
 

@@ -260,7 +260,11 @@ def drive(engine: Engine, begin: Callable[[], Exchange]) -> Any:
         exchange = begin()
         commands = next_commands(exchange, None)
         while isinstance(commands, list):
-            outcomes = _run_patiently(engine, commands)
+            try:
+                outcomes = _run_patiently(engine, commands)
+            except Exception as error:
+                commands = next_commands(exchange, error)
+                continue
             if any(isinstance(outcome, StaleTable) for outcome in outcomes):
                 exchange.close()
                 break
@@ -295,9 +299,12 @@ def pauses_between_attempts() -> Iterator[float]:
         pause = min(pause * 2, 0.25)
 
 
-def next_commands(exchange: Exchange, outcomes: list[Any] | None) -> Any:
-    """The exchange's next list of commands, or what it returned (never a list)."""
+def next_commands(exchange: Exchange, outcomes: list[Any] | Exception | None) -> Any:
+    """The exchange's next list of commands, or what it returned (never a list). What the engine raised is raised in it, as
+    in the server's tick."""
     try:
+        if isinstance(outcomes, Exception):
+            return exchange.throw(outcomes)
         return exchange.send(outcomes) if outcomes is not None else next(exchange)
     except StopIteration as end:
         return end.value

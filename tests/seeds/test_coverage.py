@@ -12,8 +12,7 @@ import pytest
 from tests.seeds import coverage
 from tests.seeds.coverage import OUTLINE, Statement, outline, read_coverage, read_outlines
 
-# Where the seeds themselves are; they are not part of the project.
-# Where this project is built its seeds lie beside it.
+# Where the seeds themselves are. They are not part of the project; where it is built they lie beside it.
 _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "seeds"
 SEEDS = os.environ.get("TABLEGATE_TEST_SEEDS") or (str(_BESIDE) if _BESIDE.is_dir() else "")
 
@@ -41,7 +40,9 @@ def test_a_seed_that_is_done_has_rows(seed):
     assert any(row.seed == seed for row in read_coverage())
 
 
-@pytest.mark.skipif(not SEEDS, reason="TABLEGATE_TEST_SEEDS names no folder of seeds")
+@pytest.mark.skipif(
+    not SEEDS, reason="the seeds are not part of this repository; TABLEGATE_TEST_SEEDS says where"
+)
 def test_the_outline_is_that_of_the_seeds():
     told = tomllib.loads(OUTLINE.read_text())
     assert {path.stem for path in Path(SEEDS).glob("*.txt")} == told.keys()

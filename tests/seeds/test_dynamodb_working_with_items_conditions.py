@@ -14,6 +14,7 @@ from boto3.dynamodb.conditions import Attr
 from botocore.exceptions import ClientError
 
 from tests.live_dynamodb import Index, Live, refused, sized
+from tests.running import beyond_wsgi
 
 
 @pytest.fixture
@@ -90,6 +91,7 @@ def test_a_counter_counts_whatever_its_value_is(prices):
         assert price(prices) == before + amount
 
 
+@beyond_wsgi
 def test_writes_are_applied_in_the_order_in_which_they_are_received(dynamodb, prices):
     """Sixty updates on one connection, sent without waiting for an answer; each appends its number to a list."""
     prices.update_item(Key={"Id": 1}, UpdateExpression="SET seen = :e", ExpressionAttributeValues={":e": []})

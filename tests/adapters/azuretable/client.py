@@ -12,12 +12,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.utils import formatdate
+from functools import cached_property
 from typing import Any
+
+import flask
 
 from adapters.azuretable import blueprint
 from gateway.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Credential, Scheme
 from gateway.engine.engine import drive
 from gateway.http import House, Reply, Request
+from tests.running import ENTRY, call_plainly, plain_app
 
 ACCOUNT = DEV_AZURE_ACCOUNT
 DEV_KEY = next(item for item in DEV_CREDENTIALS if item.scheme is Scheme.AZURE).secrets[0]
@@ -103,8 +107,14 @@ class Service:
 
     def handle(self, request: Request) -> Reply:
         """The reply to a request as it is."""
+        if ENTRY == "wsgi":
+            return call_plainly(self._app, request)
         door = blueprint.Door(self.house)
         return drive(self.house.engine, lambda: door.handle(request))
+
+    @cached_property
+    def _app(self) -> flask.Flask:
+        return plain_app(self.house, "azuretable")
 
     @property
     def now(self) -> str:

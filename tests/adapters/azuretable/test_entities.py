@@ -9,6 +9,7 @@ import pytest
 
 from gateway.http import Reply
 from tests.adapters.azuretable.client import Clock, Service, code_of
+from tests.running import beyond_wsgi
 
 PATH = "/people(PartitionKey='p',RowKey='r')"
 PEOPLE_ANY = {"If-Match": "*"}
@@ -165,6 +166,7 @@ def test_bad_tunnels(people: Service, method: str, tunnelled: str, code: str) ->
     assert code_of(people.send(method, PATH, {}, {"X-HTTP-Method": tunnelled})) == (400, code)
 
 
+@beyond_wsgi
 def test_two_tunnels(people: Service) -> None:
     request = people.request("POST", PATH, {})
     object.__setattr__(

@@ -238,10 +238,10 @@ def test_length_is_bounded() -> None:
     ],
 )
 def test_hostile_filters_are_refused_quickly(expression: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(ServiceError):
         filters.read(expression + ")", keys.OWN_SCHEMA)
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
 
 
 @given(st.text("()' =eqnotadr15.LX\\\x00éx", max_size=40))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import flask
 import orjson
 import pytest
 from botocore.auth import SigV4Auth, SigV4QueryAuth
@@ -13,13 +14,14 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoCredentials
 
 from adapters.dynamodb.blueprint import Front
-from gateway.app import connect
+from gateway.app import connect, mounted
 from gateway.credentials import Credential, Credentials, Scheme
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import House, Reply, Request
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
 from gateway.store.store import Store
+from tests.running import ENTRY, call_plainly, plain_app
 
 JSON_1_0 = "application/x-amz-json-1.0"
 STORED = Credential(Scheme.AWS, "AKIDEXAMPLE", ("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",))
@@ -42,13 +44,16 @@ class Service:
     front: Front
     house: House
     clock: Clock
+    app: flask.Flask | None = None
+    """What requests go through, if not straight to the front."""
     last: Reply = field(default_factory=lambda: Reply(0, ()))
 
     def send(self, method: str = "POST", target: str = "/", body: bytes = b"", **headers: str) -> Reply:
         """The reply to any request. Header names with underscores for dashes."""
         named = {name.replace("_", "-").lower(): value for name, value in headers.items()}
         pairs = tuple({"host": "localhost:8000", **named}.items())
-        self.last = self.front.serve(Request(method, target, pairs, body))
+        request = Request(method, target, pairs, body)
+        self.last = self.front.serve(request) if self.app is None else call_plainly(self.app, request)
         return self.last
 
     def call(
@@ -134,7 +139,12 @@ def serving(settings: Settings, clock: Clock, *stored: Credential) -> Iterator[S
     options = EngineOptions(control_plane_delay_ms=round(settings.control_plane_delay * 1000))
     engine = Engine(Store(database), options, lambda: clock.ms * 1_000_000)
     house = House(engine, Credentials(settings, stored), settings, clock)
-    yield Service(Front(house), house, clock)
+    if ENTRY == "wsgi":
+        app = plain_app(house, "dynamodb")
+        [dialect] = mounted(app).dialects
+        yield Service(dialect.enter.__self__, house, clock, app)  # type: ignore[attr-defined]
+    else:
+        yield Service(Front(house), house, clock)
     engine.close()
 
 

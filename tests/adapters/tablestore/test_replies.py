@@ -17,6 +17,7 @@ from gateway.model import errors as facts
 from gateway.model.errors import GatewayError
 from gateway.model.predicates import Not, RowExists
 from tests.adapters.tablestore.client import Clock, Refused, Service, no_throughput, opened, row, signed
+from tests.running import ENTRY
 
 
 def told(service: Service) -> Refused:
@@ -254,7 +255,11 @@ def test_any_head_is_refused(
     fuzzed: Service, method: str, target: str, headers: list[tuple[str, str]]
 ) -> None:
     headers = [("x-ots-apiversion", "2015-12-31"), *headers]
-    check(fuzzed, fuzzed.send(Request(method, target, tuple(headers), b"")).status)
+    status = fuzzed.send(Request(method, target, tuple(headers), b"")).status
+    if (method, ENTRY) == ("HEAD", "wsgi"):
+        assert 400 <= status < 500  # there is no body to look at
+    else:
+        check(fuzzed, status)
 
 
 @SETTINGS

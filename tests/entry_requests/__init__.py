@@ -1,0 +1,23 @@
+"""Requests of each dialect, good ones and bad ones, for the test that both entries answer alike (tests/test_both_entries.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gateway.http import Reply, Request
+
+NOW_MS = 1_700_000_000_123
+
+
+class Case(NamedTuple):
+    """A request, and the operation that it stands for; `is_hot` is False if it goes through Flask at any rate."""
+
+    name: str
+    operation: str
+    request: Request
+    is_hot: bool = True
+
+
+Send = Callable[[Case], Reply]
+"""Sends a case through both entries, compares the answers, and gives one of them."""

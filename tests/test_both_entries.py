@@ -1,0 +1,178 @@
+"""Each answer is equal through both entries: in front of Flask, where the gateway's own server enters hot operations, and
+through Flask, under a WSGI server that knows nothing of the gateway.
+
+Two gateways, each on data of its own and on a clock that stands still, get the same requests (entry_requests/) in the same
+order. What is drawn at random is drawn alike for both, so status, headers and body are compared as they are; only the
+headers that are a server's own are left out.
+"""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import secrets
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from email.utils import formatdate
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import gateway.http
+from adapters.dynamodb.blueprint import operations
+from adapters.tablestore.operations import OPERATIONS
+from gateway.app import connect, mounted
+from gateway.credentials import Credentials
+from gateway.engine.engine import Engine, EngineOptions
+from gateway.http import House, Reply, Request
+from gateway.model.errors import Busy, StaleTable
+from gateway.settings import load
+from gateway.store.migrating import migrate
+from gateway.store.store import Store
+from tests.entry_requests import NOW_MS, Case, azure, dynamodb, tablestore
+from tests.running import Running, plain_app, start_app, start_plain
+
+DIALECTS = {"dynamodb": dynamodb, "tablestore": tablestore, "azuretable": azure}
+LIMIT_BYTES = 1 << 20
+# What a server adds by itself; where a dialect says them, they are compared.
+OF_CONNECTIONS = {"connection", "keep-alive", "transfer-encoding"}
+OF_SERVERS = {"date", "server"}
+AT = formatdate(NOW_MS // 1000, usegmt=True)
+STREAMS = {"ListStreams", "ListStream", "DescribeStream", "GetShardIterator", "GetRecords", "GetStreamRecord"}
+TRANSACTIONS = {"StartLocalTransaction", "CommitTransaction", "AbortTransaction"}
+
+
+class Pair:
+    """The same gateway twice, once under each server."""
+
+    def __init__(self) -> None:
+        self.houses = [_house(), _house()]
+        ours, others = (plain_app(house, *house.settings.dialects) for house in self.houses)
+        self.dialects = mounted(ours).dialects
+        self.servers: list[Running] = [start_app(ours), start_plain(others)]
+
+    def send(self, case: Case) -> Reply:
+        """Through both; the answers are equal. One of them."""
+        ours, others = (_ask(server, case.request) for server in self.servers)
+        assert (case.name, *ours) == (case.name, *others)
+        return Reply(ours[0], ours[1], ours[2])
+
+    def stop(self) -> None:
+        for server, house in zip(self.servers, self.houses, strict=True):
+            server.stop()
+            house.engine.close()
+
+
+def _house() -> House:
+    settings = load({"memory": True, "port": 0, "max_body_bytes": LIMIT_BYTES}, {})
+    database = connect(settings)
+    migrate(database)
+    engine = Engine(Store(database), EngineOptions(sweep_period_s=0), lambda: NOW_MS * 1_000_000)
+    return House(engine, Credentials(settings), settings, lambda: NOW_MS)
+
+
+def _ask(server: Running, request: Request) -> tuple[int, list[tuple[str, str]], bytes]:
+    """Status, headers and body of an answer. Whatever is random is the same each time this is called."""
+    gateway.http._ready_ids[:] = ["A" * 52] * 16
+    drawn = itertools.count(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=next(drawn)))
+        patch.setattr(secrets, "token_hex", lambda size: f"{next(drawn):0{size * 2}x}")
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        try:
+            connection.putrequest(request.method, request.target, skip_host=True, skip_accept_encoding=True)
+            for name, value in request.headers:
+                connection.putheader(name, value.encode("latin-1"))
+            if request.body or request.method not in ("GET", "HEAD"):
+                connection.putheader("content-length", str(len(request.body)))
+            connection.endheaders(request.body or None)
+            answer = connection.getresponse()
+            body = answer.read()
+        finally:
+            connection.close()
+            gateway.http._ready_ids.clear()
+    headers = [(name.lower(), value) for name, value in answer.getheaders()]
+    return answer.status, sorted(header for header in headers if not _is_a_servers_own(header)), body
+
+
+def _is_a_servers_own(header: tuple[str, str]) -> bool:
+    name, value = header
+    if name in OF_SERVERS:
+        return not (value.startswith("Windows-Azure") or value == AT)
+    return name in OF_CONNECTIONS
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    made = Pair()
+    yield made
+    made.stop()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_answers_are_equal(pair: Pair, dialect: str) -> None:
+    known: ModuleType = DIALECTS[dialect]
+    statuses = {pair.send(case).status for case in known.CASES}
+    for name in ("transactions", "streams"):
+        if hasattr(known, name):
+            getattr(known, name)(pair.send)
+    assert {200, 400, 403, 404} & statuses > {400}
+    assert not any(status >= 500 for status in statuses - {501})
+
+
+def test_what_is_hot_enters_in_front_of_flask(pair: Pair) -> None:
+    dialects = {dialect.name: dialect for dialect in pair.dialects}
+    for name, known in DIALECTS.items():
+        for case in known.CASES:
+            assert (dialects[name].enter(case.request) is not None) is case.is_hot, case.name
+
+
+def test_every_hot_operation_is_among_the_requests() -> None:
+    sent = {name: {case.operation for case in known.CASES} for name, known in DIALECTS.items()}
+    assert {target.partition(".")[2] for target, row in operations().items() if row.hot} - STREAMS <= sent[
+        "dynamodb"
+    ]
+    assert OPERATIONS.keys() - STREAMS - TRANSACTIONS <= sent["tablestore"]
+
+
+# What goes wrong in the gateway
+
+
+def stale(commands: list[Any], hurried: bool = False) -> list[Any]:
+    """Tables that never stop changing."""
+    return [StaleTable() for _ in commands]
+
+
+def busy(commands: list[Any], hurried: bool = False) -> list[Any]:
+    return [Busy("the database does not answer") for _ in commands]
+
+
+def broken(commands: list[Any], hurried: bool = False) -> list[Any]:
+    raise RuntimeError("a bug")
+
+
+READS = {
+    "dynamodb": "Scan finds",
+    "tablestore": "GetRow finds",
+    "azuretable": "GET /people() finds",
+}
+
+
+@pytest.mark.parametrize("fault", [stale, busy, broken], ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_fault_is_worded_alike(
+    pair: Pair, dialect: str, fault: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for house in pair.houses:
+        monkeypatch.setattr(house.engine, "run", fault)
+    [case] = [case for case in DIALECTS[dialect].CASES if case.name == READS[dialect]]
+    assert pair.send(case).status >= 500
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_body_that_is_too_long_is_refused_alike(pair: Pair, dialect: str) -> None:
+    case = next(case for case in DIALECTS[dialect].CASES if case.request.method == "POST")
+    long = replace(case.request, body=b" " * (LIMIT_BYTES + 1))
+    assert pair.send(Case("too long", case.operation, long)).status == 413
