@@ -94,7 +94,7 @@ def _measure_named(wire: Mapping[str, Any], level: int) -> int:
                 size += len(data) if data.isascii() else utf8_bytes(data)
             else:
                 size += _MEASURES[tag](data, member, level)
-        except (TypeError, ValueError, KeyError):
+        except (TypeError, ValueError, LookupError):
             size += _measure_odd(member, level)
     return size
 
@@ -104,7 +104,7 @@ def measure(member: Any, level: int) -> int:
     try:
         (tag,) = member
         return _MEASURES[tag](member[tag], member, level)
-    except (TypeError, ValueError, KeyError):
+    except (TypeError, ValueError, LookupError):
         return _measure_odd(member, level)
 
 

@@ -187,6 +187,10 @@ def test_a_value_has_one_type_and_errors_in_its_data_come_first() -> None:
         ({"B": "YR=="}, "Invalid last non-pad Base64 character dectected"),
         ({"B": "\u00e9aaa"}, "Invalid last non-pad Base64 character dectected"),
         ({"L": "a"}, "Unexpected field type"),
+        *(
+            ([element], "Unrecognized collection type class com.amazonaws.dynamodb.v20120810.AttributeValue")
+            for element in (0, True, "S", None, [])
+        ),
         (
             {"M": []},
             "Unrecognized collection type java.util.Map<java.lang.String, com.amazonaws.dynamodb.v20120810.AttributeValue>",
