@@ -29,7 +29,7 @@ FIRST_VERSION_WITH_BATCHES = "2009-04-14"  # "Windows Azure Table", May 2009, se
 # Queries
 PAGE_MAX_ENTITIES = 1000
 PAGE_MAX_SECONDS = 5.0
-PAGE_MAX_BYTES = 16 << 20  # ours: of rows looked at, so that no query holds a worker or its memory for long
+PAGE_MAX_BYTES = 16 << 20  # ours: of rows returned, so that no query holds much memory
 FILTER_MAX_CHARACTERS = 32 * 1024
 FILTER_MAX_DEPTH = 100
 

@@ -64,7 +64,7 @@ def _read(call: Call, table: Table, top: int) -> Read:
         key_range = KeyRange(max(key_range.lower, resume), key_range.upper)
     # Where every row looked at is returned, their number alone bounds the time; a page with a deadline is read row by row.
     seconds = None if residue is ALWAYS else limits.PAGE_MAX_SECONDS
-    page_limits = PageLimits(returned=top, size_bytes=limits.PAGE_MAX_BYTES, seconds=seconds, peek=True)
+    page_limits = PageLimits(returned=top, returned_bytes=limits.PAGE_MAX_BYTES, seconds=seconds, peek=True)
     return Read(table, key_range, page_limits, filter=residue, view=view)
 
 

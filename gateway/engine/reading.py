@@ -159,7 +159,7 @@ def _skim(session: Session, command: Read, source: Source, filling: _Filling) ->
     if screen is None:
         return command.range
     condition = condition_of(screen, session.is_postgresql)
-    skim = Skim(session, source, command.range, command.reverse, condition)
+    skim = Skim(session, source, command.range, command.reverse, condition, command.limits.weighs)
     is_worth_it = True
     while is_worth_it and not skim.rest.is_empty:
         stretch = skim.next(*filling.room())
@@ -201,7 +201,7 @@ class _Filling:
             and self._deadline is None
         )
         self._rows: list[Row] = []
-        self._scanned = self._size = 0
+        self._scanned = self._size = self._returned_size = 0
         self._last: Row | None = None
         self._next: Row | None = None
         self._is_stopped = False
@@ -235,6 +235,10 @@ class _Filling:
             return 0
         if limits.filled_bytes is not None and self._size + size >= limits.filled_bytes:
             return 0
+        if limits.returned_bytes is not None:
+            if self._returned_size + size >= limits.returned_bytes:
+                return 0
+            self._returned_size += size
         self._rows += map(StoredRow, chunk)
         self._scanned += len(chunk)
         self._size += size
@@ -251,19 +255,17 @@ class _Filling:
         size = sys.maxsize if limits.size_bytes is None else limits.size_bytes - self._size
         if limits.filled_bytes is not None:
             size = min(size, limits.filled_bytes - 1 - self._size)
-        if limits.returned is not None and len(self._rows) >= limits.returned:
-            rows = 0
-        return rows, size
+        return (0 if self._has_enough else rows), size
 
     def take_stretch(self, stretch: Stretch, measure: Callable[[Columns], tuple[int, int]]) -> Columns | None:
         """Take a stretch for which there is room, whole (None) or up to the row that is the last to be returned. `measure`:
         the number of rows up to one, and their size."""
-        most = self._limits.returned
         for columns in stretch.passing:
             row = self._passed(StoredRow(columns))
             if row is not None:
                 self._rows.append(row)
-                if len(self._rows) == most:
+                self._returned_size += columns[self._size_at]
+                if self._has_enough:
                     return self._advance(*measure(columns), columns)
         self._advance(stretch.count, stretch.size, stretch.last)
         return None
@@ -292,6 +294,7 @@ class _Filling:
         row = None if row is None else self._passed(row)
         if row is not None:
             self._rows.append(row)
+            self._returned_size += size
         limits = self._limits
         self._is_stopped = (self._scanned == limits.scanned and not limits.peek) or (
             limits.filled_bytes is not None and self._size >= limits.filled_bytes
@@ -305,11 +308,19 @@ class _Filling:
         command = self._command
         return row if command.filter is ALWAYS or holds(command.filter, row, command.view) else None
 
+    @property
+    def _has_enough(self) -> bool:
+        """Whether as much is to be returned as may be."""
+        limits = self._limits
+        return (limits.returned is not None and len(self._rows) >= limits.returned) or (
+            limits.returned_bytes is not None and self._returned_size >= limits.returned_bytes
+        )
+
     def _is_full(self, next_bytes: int) -> bool:
         limits = self._limits
         return (
             (limits.scanned is not None and self._scanned >= limits.scanned)
-            or (limits.returned is not None and len(self._rows) >= limits.returned)
+            or self._has_enough
             or (limits.size_bytes is not None and self._size + next_bytes > limits.size_bytes)
             or (self._deadline is not None and time.monotonic() > self._deadline)
         )

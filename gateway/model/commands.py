@@ -42,7 +42,8 @@ class PageLimits(NamedTuple):
     """Where a page stops: rows looked at, rows returned, billed bytes looked at, time. A page holds at least one row.
 
     `size_bytes`: the page stops before the row that would make it larger; `filled_bytes`: after the row that makes it so
-    large. `peek`: whether the page looks at one row more, so that it can say whether and where there is more to read.
+    large; `returned_bytes`: after the returned row that makes what is returned so large. `peek`: whether the page looks at one
+    row more, so that it can say whether and where there is more to read.
     """
 
     scanned: int | None = None
@@ -51,6 +52,12 @@ class PageLimits(NamedTuple):
     seconds: float | None = None
     peek: bool = False
     filled_bytes: int | None = None
+    returned_bytes: int | None = None
+
+    @property
+    def weighs(self) -> bool:
+        """Whether it matters how large the rows looked at are, besides those returned."""
+        return self.size_bytes is not None or self.filled_bytes is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +106,9 @@ class Read(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A page: the rows that passed the filter; how many rows and billed bytes were looked at; `last`: the last row looked
-    at, if a limit stopped the page; `next`: the first row not looked at, if the limits said to peek and there is one."""
+    """A page: the rows that passed the filter; how many rows and billed bytes were looked at (of bytes too few may be told
+    where no limit weighs them); `last`: the last row looked at, if a limit stopped the page; `next`: the first row not looked
+    at, if the limits said to peek and there is one."""
 
     rows: list[Row]
     scanned: int

@@ -32,15 +32,23 @@ class Stretch:
 
 
 class Skim:
-    """A walk over a key range of one source in one session. `rest`: what of it was not yet taken."""
+    """A walk over a key range of one source in one session. `rest`: what of it was not yet taken. `weighs`: whether sizes are
+    wanted; if not they are said to be 0, which saves half of the time that measuring takes."""
 
     def __init__(
-        self, session: Session, source: Source, bounds: KeyRange, reverse: bool, condition: Condition
+        self,
+        session: Session,
+        source: Source,
+        bounds: KeyRange,
+        reverse: bool,
+        condition: Condition,
+        weighs: bool = True,
     ) -> None:
         self._session = session
         self._source = source
         self._reverse = reverse
         self._condition = condition
+        self._weighs = weighs
         self._wanted = _FIRST_STRETCH
         self.rest = bounds
 
@@ -93,9 +101,10 @@ class Skim:
     def _measured(self, bounds: KeyRange, wanted: int) -> tuple[int, int]:
         """Of the first rows in some bounds: their number and billed bytes."""
         tail, parameters = self._tail(bounds)
+        size_of_row = f"{self._source.alias}.size_bytes" if self._weighs else "1 AS size_bytes"
+        total = "SUM(s.size_bytes)" if self._weighs else "0"
         [(count, size)] = self._session.query(
-            f"SELECT COUNT(*), SUM(s.size_bytes) FROM (SELECT {self._source.alias}.size_bytes {tail} LIMIT ?) s",
-            (*parameters, wanted),
+            f"SELECT COUNT(*), {total} FROM (SELECT {size_of_row} {tail} LIMIT ?) s", (*parameters, wanted)
         )
         return count, int(size or 0)
 
