@@ -57,6 +57,9 @@ def query(call: Call) -> Exchange:
         filter=predicate,
         view=view,
         whole_rows=_wants_whole_rows(call, table, index, clauses),
+        joins=schema is table.key_schema
+        and clauses.projection is None
+        and call.input.get("Select") != "COUNT",
     )
     return (yield from _page(call, read, clauses))
 
@@ -147,7 +150,9 @@ def _limits(call: Call) -> PageLimits:
 
 def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:
     page: Page = yield from one(read)
-    counts = {"Count": len(page.rows), "ScannedCount": page.scanned}
+    joined = page.joined
+    count = len(page.rows) + (joined.number if joined else 0)
+    counts = {"Count": count, "ScannedCount": page.scanned}
     rest: dict[str, Any] = {}
     if page.last is not None and not _is_alone(call, read):
         rest["LastEvaluatedKey"] = _last_key(read.table, read.index, page.last)
@@ -156,6 +161,8 @@ def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:
         return counts | rest
     # Spliced, because the encoder would copy the items as often as its buffer grows.
     items = clauses.cut_all(read.table, page.rows)
+    if joined:
+        items = b"[" + joined.bodies + (b"," + items[1:] if page.rows else b"]")
     end = b"," + orjson.dumps(rest)[1:] if rest else b"}"
     return b"".join((orjson.dumps(counts)[:-1], b',"Items":', items, end))
 

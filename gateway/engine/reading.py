@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import cast
 
+from gateway.engine.filling import Filling
 from gateway.model.commands import Get, Page, Read, ReadAll
 from gateway.model.errors import GatewayError, IndexMissing, SessionMissing, StaleTable, TableBusy
 from gateway.model.keys import Position
-from gateway.model.predicates import ALWAYS, holds
+from gateway.model.predicates import ALWAYS
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
 from gateway.model.tables import State, Table
-from gateway.store import rows, staged
+from gateway.store import joined, rows, staged
 from gateway.store.databases import Session
-from gateway.store.scans import Chunk, Columns, Source, StoredRow, Walk, entries_source, overlaid, rows_source
+from gateway.store.scans import Chunk, Source, Walk, entries_source, overlaid, rows_source
 from gateway.store.screens import condition_of, screen_of
-from gateway.store.skims import Skim, Stretch
+from gateway.store.skims import Skim
 from gateway.store.store import Store
 
 Reading = Get | ReadAll | Read
@@ -136,8 +135,10 @@ def _page(
         source = rows_source(command.table.id)
     else:
         source = entries_source(command.table.id, command.index.id)
-    filling = _Filling(command, source.size, now_ms)
-    rest = command.range if written else _skim(session, command, source, filling)
+    filling = Filling(command, source.size, now_ms)
+    rest = command.range
+    if not written:
+        rest = _join(session, command, filling) if command.joins else _skim(session, command, source, filling)
     chunks = _walk(session, command, source, rest)
     if written and command.index is None:
         within = {at: row for at, row in written.items() if command.range.lower <= at < command.range.upper}
@@ -148,7 +149,7 @@ def _page(
     return filling.page()
 
 
-def _skim(session: Session, command: Read, source: Source, filling: _Filling) -> KeyRange:
+def _skim(session: Session, command: Read, source: Source, filling: Filling) -> KeyRange:
     """Fill a page from what a screen lets through, as far as that can be; what is left to be looked at row by row. The row
     at which a limit stops the page is always among that."""
     if command.segment is not None or command.cut is not None or command.table.hides_rows:
@@ -172,6 +173,27 @@ def _skim(session: Session, command: Read, source: Source, filling: _Filling) ->
     return skim.rest
 
 
+def _join(session: Session, command: Read, filling: Filling) -> KeyRange:
+    """Fill a page with bodies that were joined in SQL, as far as that can be; what is left to be looked at row by row. The row
+    that fills a page's bytes is always among that."""
+    rest = command.range
+    if not filling.takes_joined or command.index is not None or command.segment is not None:
+        return rest
+    while not rest.is_empty and rest.lower.partition == rest.upper.partition:
+        wanted = filling.joinable()
+        found = joined.stretch(session, command.table.id, rest, command.reverse, wanted) if wanted else None
+        if found is None or not filling.take_joined(found):
+            break
+        if found.number < wanted:
+            return KeyRange(rest.upper, rest.upper)
+        rest = rest.before(found.last) if command.reverse else rest.after(found.last)
+        if filling.is_at_limit:
+            last = rows.fetch_many(session, [(command.table.id, found.last)])
+            filling.stop_at(last[command.table.id, found.last])
+            return KeyRange(rest.upper, rest.upper)
+    return rest
+
+
 def _walk(session: Session, command: Read, source: Source, bounds: KeyRange) -> Iterator[Chunk]:
     expected = command.limits.scanned
     if command.filter is ALWAYS and command.limits.returned is not None:
@@ -180,152 +202,3 @@ def _walk(session: Session, command: Read, source: Source, bounds: KeyRange) -> 
     if command.segment is not None:
         return walk.segment(command.segment.lowest, command.segment.highest, command.after)
     return walk.range(bounds, command.reverse)
-
-
-class _Filling:
-    """A page while it fills. `size_at`: where in a row of the result its billed size stands."""
-
-    def __init__(self, command: Read, size_at: int, now_ms: int) -> None:
-        self._command = command
-        self._now_ms = now_ms
-        self._limits = limits = command.limits
-        self._size_at = size_at
-        self._deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
-        shown = None if command.index is None or command.whole_rows else command.index.shown
-        self._shown = shown
-        self._is_plain = (
-            shown is None
-            and command.filter is ALWAYS
-            and command.cut is None
-            and not command.table.hides_rows
-            and self._deadline is None
-        )
-        self._rows: list[Row] = []
-        self._scanned = self._size = self._returned_size = 0
-        self._last: Row | None = None
-        self._next: Row | None = None
-        self._is_stopped = False
-
-    def page(self) -> Page:
-        """The page as it stands."""
-        last = self._last if self._is_stopped else None
-        return Page(self._rows, self._scanned, self._size, last, self._next)
-
-    def add(self, chunk: Chunk) -> bool:
-        """Add rows of the result in order. Whether a limit has stopped the page."""
-        if self._is_plain:
-            chunk = chunk[self._take(chunk) :]
-            if self._is_stopped:
-                return True
-        for columns in chunk:
-            if self._add_row(columns):
-                return True
-        return False
-
-    def _take(self, chunk: Chunk) -> int:
-        """Take the first rows of a chunk together, as far as the limits on numbers allow, if no other limit is met among
-        them; how many were taken."""
-        limits = self._limits
-        most = min(limit for limit in (limits.scanned, limits.returned, sys.maxsize) if limit is not None)
-        if len(chunk) > most - self._scanned:
-            chunk = chunk[: most - self._scanned]
-        at = self._size_at
-        size = sum([columns[at] for columns in chunk])
-        if not chunk or (limits.size_bytes is not None and self._size + size > limits.size_bytes):
-            return 0
-        if limits.filled_bytes is not None and self._size + size >= limits.filled_bytes:
-            return 0
-        if limits.returned_bytes is not None:
-            if self._returned_size + size >= limits.returned_bytes:
-                return 0
-            self._returned_size += size
-        self._rows += map(StoredRow, chunk)
-        self._scanned += len(chunk)
-        self._size += size
-        self._last = self._rows[-1]
-        self._is_stopped = self._scanned == limits.scanned and not limits.peek
-        return len(chunk)
-
-    def room(self) -> tuple[int, int]:
-        """How many rows and bytes may be taken without looking at each, so that no limit is met but that on rows returned."""
-        limits = self._limits
-        if self._deadline is not None and time.monotonic() > self._deadline:
-            return 0, 0
-        rows = sys.maxsize if limits.scanned is None else limits.scanned - 1 - self._scanned
-        size = sys.maxsize if limits.size_bytes is None else limits.size_bytes - self._size
-        if limits.filled_bytes is not None:
-            size = min(size, limits.filled_bytes - 1 - self._size)
-        return (0 if self._has_enough else rows), size
-
-    def take_stretch(self, stretch: Stretch, measure: Callable[[Columns], tuple[int, int]]) -> Columns | None:
-        """Take a stretch for which there is room, whole (None) or up to the row that is the last to be returned. `measure`:
-        the number of rows up to one, and their size."""
-        for columns in stretch.passing:
-            row = self._passed(StoredRow(columns))
-            if row is not None:
-                self._rows.append(row)
-                self._returned_size += columns[self._size_at]
-                if self._has_enough:
-                    return self._advance(*measure(columns), columns)
-        self._advance(stretch.count, stretch.size, stretch.last)
-        return None
-
-    def _advance(self, count: int, size: int, last: Columns | None) -> Columns | None:
-        self._scanned += count
-        self._size += size
-        self._last = None if last is None else StoredRow(last)
-        return last
-
-    def _add_row(self, columns: Columns) -> bool:
-        command = self._command
-        found = StoredRow(columns)
-        row = command.table.visible(found, self._now_ms)
-        size = columns[self._size_at]
-        if command.cut is not None:
-            row = None if row is None else command.cut(row)
-            size = 0 if row is None else row.size_bytes
-        if self._scanned and self._is_full(size):
-            self._next = found if self._limits.peek else None
-            self._is_stopped = True
-            return True
-        self._scanned += 1
-        self._size += size
-        self._last = found
-        row = None if row is None else self._passed(row)
-        if row is not None:
-            self._rows.append(row)
-            self._returned_size += size
-        limits = self._limits
-        self._is_stopped = (self._scanned == limits.scanned and not limits.peek) or (
-            limits.filled_bytes is not None and self._size >= limits.filled_bytes
-        )
-        return self._is_stopped
-
-    def _passed(self, row: Row) -> Row | None:
-        """A row as the reader may see it, or None if the filter is not true of it."""
-        if self._shown is not None:
-            row = projected(row, self._shown)
-        command = self._command
-        return row if command.filter is ALWAYS or holds(command.filter, row, command.view) else None
-
-    @property
-    def _has_enough(self) -> bool:
-        """Whether as much is to be returned as may be."""
-        limits = self._limits
-        return (limits.returned is not None and len(self._rows) >= limits.returned) or (
-            limits.returned_bytes is not None and self._returned_size >= limits.returned_bytes
-        )
-
-    def _is_full(self, next_bytes: int) -> bool:
-        limits = self._limits
-        return (
-            (limits.scanned is not None and self._scanned >= limits.scanned)
-            or self._has_enough
-            or (limits.size_bytes is not None and self._size + next_bytes > limits.size_bytes)
-            or (self._deadline is not None and time.monotonic() > self._deadline)
-        )
-
-
-def projected(row: Row, names: frozenset[str]) -> Row:
-    """A row with only these attributes."""
-    return Row(row.position, row.contents.only(names), row.modified_at, row.expires_at_ms)

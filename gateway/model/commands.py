@@ -89,6 +89,7 @@ class Read(NamedTuple):
     `cut`, a pure function: what this reader may see of a row (columns, versions), None if nothing. Filter, limits and page
     go by what it leaves; a row of which nothing is left has been looked at, weighs nothing and is not returned.
     `transaction`: as an open local transaction sees the table (not its indexes); SessionMissing.
+    `joins`: of rows that are native the reader wants the bodies only, which may be given in one piece (Page.joined).
     """
 
     table: Table
@@ -103,18 +104,27 @@ class Read(NamedTuple):
     whole_rows: bool = False
     cut: Callable[[Row], Row | None] | None = None
     transaction: str = ""
+    joins: bool = False
+
+
+class Joined(NamedTuple):
+    """The first rows of a page in one piece: how many, and their bodies with commas between them. All are native."""
+
+    number: int
+    bodies: bytes
 
 
 class Page(NamedTuple):
     """A page: the rows that passed the filter; how many rows and billed bytes were looked at (of bytes too few may be told
     where no limit weighs them); `last`: the last row looked at, if a limit stopped the page; `next`: the first row not looked
-    at, if the limits said to peek and there is one."""
+    at, if the limits said to peek and there is one; `joined`: rows before `rows`, where the command said that it joins."""
 
     rows: list[Row]
     scanned: int
     scanned_bytes: int
     last: Row | None
     next: Row | None
+    joined: Joined | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,92 @@
+"""Pages whose first rows come as joined bodies hold what the same pages hold row by row."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from gateway.engine import filling
+from gateway.engine.engine import Engine
+from gateway.model.commands import Page, PageLimits
+from gateway.model.keys import Position
+from gateway.model.ranges import EVERYTHING, KeyRange, within
+from gateway.model.values import Kind, Value, text
+from tests.engine.conftest import Client, make_table
+from tests.engine.test_reading import partition
+
+
+@pytest.fixture
+def client(engine: Engine) -> Client:
+    """Partitions: a (150 native rows of different sizes), b (with one of foreign kinds), c (empty), d (umlauts and quotes)."""
+    made = Client(engine, make_table(engine))
+    made.write(*(made.put("a", s, filler=text("x" * (s * 37 % 301))) for s in range(150)))
+    made.write(*(made.put("b", s, n=Value(Kind.INT64, s) if s == 20 else text("t")) for s in range(40)))
+    made.write(*(made.put("d", s, n=text('\u00e4","\\ \U0001f600')) for s in range(5)))
+    return made
+
+
+def bodies(page: Page) -> bytes:
+    head = [page.joined.bodies] if page.joined else []
+    return b",".join(head + [row.body for row in page.rows])
+
+
+def outline(page: Page) -> object:
+    last = None if page.last is None else page.last.position
+    number = len(page.rows) + (page.joined.number if page.joined else 0)
+    return bodies(page), number, page.scanned, page.scanned_bytes, last
+
+
+def some_range(chance: random.Random, name: str) -> KeyRange:
+    whole = within(partition(name))
+    match chance.randrange(4):
+        case 0:
+            return whole
+        case 1:
+            return EVERYTHING
+        case 2:
+            return whole.after(Position(partition(name), chance.choice([b"\xc1", b"\xc1\x05", b"\xff"])))
+        case _:
+            return whole.before(Position(partition(name), chance.choice([b"\xc1", b"\xc1\x05", b"\xff"])))
+
+
+def test_pages_are_those_of_a_walk_row_by_row(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(7)
+    joining = 0
+    for _ in range(200):
+        limits = PageLimits(
+            scanned=chance.choice([None, 1, 2, 5, 64, 149, 150, 151]),
+            filled_bytes=chance.choice([None, 1, 500, 3_000, 12_000, 1_000_000]),
+            peek=chance.random() < 0.1,
+        )
+        bounds, reverse = some_range(chance, chance.choice("abcd")), chance.random() < 0.5
+        with monkeypatch.context() as patched:
+            patched.setattr(filling, "_FIRST_JOINED", chance.choice([2, 16, 64]))
+            page = client.page(bounds, limits=limits, reverse=reverse, joins=True)
+        walked = client.page(bounds, limits=limits, reverse=reverse)
+        assert walked.joined is None
+        joining += page.joined is not None
+        assert outline(page) == outline(walked), (limits, bounds, reverse)
+    assert joining > 30
+
+
+def test_a_page_may_begin_joined_and_go_on_row_by_row(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filling, "_FIRST_JOINED", 8)
+    monkeypatch.setattr(filling, "_MOST_JOINED", 8)
+    page = client.page(within(partition("b")), joins=True)
+    assert page.joined is not None
+    assert page.joined.number == 16
+    assert len(page.rows) == 24
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_long_keys_are_put_in_order_row_by_row(engine: Engine, reverse: bool) -> None:
+    """Of keys that share their first kilobyte and more the columns have no order (positions.py)."""
+    client = Client(engine, make_table(engine))
+    name = "k" * 1_300
+    client.write(*(client.put(name, s) for s in range(5)))
+    page = client.page(within(partition(name)), reverse=reverse, joins=True)
+    assert page.joined is None
+    assert outline(page) == outline(client.page(within(partition(name)), reverse=reverse))
