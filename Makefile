@@ -2,7 +2,7 @@
 #   make serve ARGS="--port 9000 --database postgresql://..."
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-wsgi soak bench lint format lock migration protocol
+.PHONY: help setup serve test test-wsgi soak fuzz bench lint format lock migration protocol
 
 PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
@@ -25,6 +25,9 @@ test-wsgi: .venv/.complete ## the dialects' tests through a WSGI server that is 
 
 soak: .venv/.complete ## the races and crashes at full length
 	TABLEGATE_SOAK_SECONDS=$${TABLEGATE_SOAK_SECONDS:-60} $(BIN)/pytest -m soak $(ARGS)
+
+fuzz: .venv/.complete ## the property-based tests, on new and many more examples
+	TABLEGATE_TEST_EXAMPLES=fuzz $(BIN)/pytest $$(grep -rl '^from hypothesis' tests) $(ARGS)
 
 bench: .venv/.complete ## figures, side by side with other emulators
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -3,6 +3,9 @@
 `database` is an open, migrated, empty database, once on SQLite and once on PostgreSQL; `database_url` its URL alone. With
 TABLEGATE_TEST_DATABASE_URL (a PostgreSQL URL whose role may create databases) that server takes the place of both.
 `serve` starts servers in this process, `server` is one with default settings.
+
+Property-based tests try the same examples each time, so that a commit either passes or does not; `make fuzz` has them try new
+ones. What it finds becomes a test by name.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from gateway.store.databases import Database
@@ -26,6 +30,10 @@ from tests.running import Running, start
 _MEMORY = Path("/dev/shm")
 if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 4 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+
+hypothesis.settings.register_profile("repeatable", derandomize=True)
+hypothesis.settings.register_profile("fuzz", derandomize=False, max_examples=2000)
+hypothesis.settings.load_profile(os.environ.get("TABLEGATE_TEST_EXAMPLES", "repeatable"))
 
 OWN_URL = os.environ.get("TABLEGATE_TEST_DATABASE_URL", "")
 

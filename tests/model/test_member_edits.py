@@ -75,7 +75,7 @@ def _result(old: Row, changes: tuple[updates.Action, ...], situation: updates.Si
     try:
         made = updates.edit(old, changes, situation)
     except GatewayError as error:
-        return type(error), str(error)
+        return type(error), error.args  # not their text: 1E+2 and 100 are one value
     return made.body, made.kinds, made.size_bytes, made.latest
 
 
