@@ -31,6 +31,36 @@ def test_they_lead_to_the_schema(database: Database) -> None:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
+_DEFINITIONS = {
+    "sqlite": "SELECT type, name, sql FROM sqlite_master WHERE tbl_name <> 'alembic_version'",
+    "postgresql": """
+        SELECT table_name, column_name, ordinal_position, data_type, collation_name, is_nullable, column_default
+        FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version'
+        UNION ALL
+        SELECT tablename, indexname, 0, indexdef, NULL, NULL, NULL
+        FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'alembic_version'
+    """,
+}
+
+
+def test_they_make_what_the_schema_would_make(empty: str) -> None:
+    """To the letter, which compare_metadata does not look at: collations, WITHOUT ROWID, partial indexes."""
+    database = open_database(empty)
+    migrate(database)
+    made = _definitions(database)
+    metadata.drop_all(database.engine)
+    assert _definitions(database) == []
+    metadata.create_all(database.engine)
+    assert made == _definitions(database)
+    database.close()
+
+
+def _definitions(database: Database) -> list[tuple[str, ...]]:
+    with database.engine.connect() as connection:
+        found = connection.execute(sqlalchemy.text(_DEFINITIONS[connection.dialect.name])).all()
+    return sorted(tuple(" ".join(str(each).split()) for each in row) for row in found)
+
+
 def test_an_empty_database_is_brought_up_once(empty: str) -> None:
     database = open_database(empty)
     assert migrate(database) == steps()
