@@ -74,7 +74,7 @@ def encoder(key_names: tuple[str, ...], otherwise: Callable[[Row], Row]) -> Call
 
     def encode(row: Row) -> Row:
         kinds = row.kinds
-        stamps = _stamps(kinds) if kinds else {}
+        stamps = stamps_of(kinds) if kinds else {}
         members: dict[str, dict[str, Any]] = orjson.loads(row.body)
         layout = _layout(tuple(members), key_names)
         if stamps is None or layout is None:
@@ -167,7 +167,7 @@ def _value(tag: str, data: Any) -> tuple[bytes, int] | None:
     return None
 
 
-def _stamps(kinds: bytes) -> Mapping[str, int] | None:
+def stamps_of(kinds: bytes) -> Mapping[str, int] | None:
     """The stamp of each cell that has its own; None where a cell has older versions."""
     return _kept_stamps(kinds) if len(kinds) <= _KINDS_BYTES else _kept_stamps.__wrapped__(kinds)
 

@@ -6,7 +6,7 @@ at the first row not looked at. Source: protocols/table-store.md section 4.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from adapters.tablestore import capacity, keys, limits, matrix, selections
@@ -43,8 +43,7 @@ def get_range(call: Call) -> Exchange:
     whole_keys = message.return_entire_primary_keys
     key_names = None if whole_keys else frozenset(message.columns_to_get)
     columns = Columns.of(target, message.columns_to_get, whole_keys)
-    cut = selection.encoder(target) if whole_keys and not is_matrix else selection.cutter(target)
-    command = _page_of(target, selection, message, reverse, cut)
+    command = _page_of(target, selection, message, reverse, encodes=whole_keys and not is_matrix)
     page: Page = yield from one(command._replace(transaction=checked_id(message.transaction_id)))
     answer = messages.GetRangeResponse(
         consumed=capacity.of_read(page.scanned_bytes),
@@ -70,8 +69,7 @@ def bulk_export(call: Call) -> Exchange:
         raise invalid(NO_MATRIX_COLUMN)
     selection = selections.everything(names, parse_filter(message.filter).predicate)
     target = yield from find_target(call, message.table_name)
-    cut = selection.cutter(target) if is_matrix else selection.encoder(target)
-    page: Page = yield from one(_page_of(target, selection, message, False, cut))
+    page: Page = yield from one(_page_of(target, selection, message, False, encodes=not is_matrix))
     # A matrix has the key columns that are asked for, PlainBuffer all of them (aliyun-tablestore-java-sdk,
     # functiontest/TestBulkExportFunciton).
     columns = Columns.of(target, message.columns_to_get, whole_keys=False)
@@ -89,10 +87,9 @@ def bulk_export(call: Call) -> Exchange:
     return answer
 
 
-def _page_of(
-    target: Target, selection: Selection, message: Any, reverse: bool, cut: Callable[[Row], Row]
-) -> Read:
-    """The command for a page. Raises ServiceError for bounds that are not in order."""
+def _page_of(target: Target, selection: Selection, message: Any, reverse: bool, encodes: bool) -> Read:
+    """The command for a page; `encodes`: its rows are only to be shown whole. Raises ServiceError for bounds that are not in
+    order."""
     start, _ = bound_of(target, message.inclusive_start_primary_key)
     end, _ = bound_of(target, message.exclusive_end_primary_key)
     if reverse:
@@ -115,7 +112,8 @@ def _page_of(
         reverse,
         selection.wanted(target),
         whole_rows=True,
-        cut=cut,
+        cut=selection.encoder(target) if encodes else selection.cutter(target),
+        cut_many=selection.encoder_of_many(target) if encodes else None,
     )
 
 

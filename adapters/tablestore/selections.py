@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.tablestore import direct, limits
+from adapters.tablestore import direct, limits, shapes
 from adapters.tablestore.calls import Target
 from adapters.tablestore.direct import EncodedRow
 from adapters.tablestore.errors import invalid
@@ -37,12 +37,23 @@ class Selection:
     def encoder(self, target: Target) -> Callable[[Row], Row]:
         """The cutter for rows that are only to be shown whole: where all of a row is asked for, what it leaves has been
         encoded already, which `row_bytes` knows."""
+        if not self._is_whole or target.index is not None:
+            return self.cutter(target)
+        return direct.encoder(target.key_names, lambda row: self.cutter(target)(row))
+
+    def encoder_of_many(self, target: Target) -> Callable[[Sequence[Row]], list[Row]] | None:
+        """What does to many rows what `encoder` does to each, if it encodes."""
+        if not self._is_whole or target.index is not None:
+            return None
+        return shapes.encoder_of_many(target.key_names, self.encoder(target))
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether all of every row is asked for."""
         window = self.window
         is_cut = self.columns or self.start or self.end or self.pagination is not None
         is_timed = window.start_ms is not None or window.end_ms is not None
-        if is_cut or is_timed or self.predicate is not ALWAYS or target.index is not None:
-            return self.cutter(target)
-        return direct.encoder(target.key_names, lambda row: self.cutter(target)(row))
+        return not is_cut and not is_timed and self.predicate is ALWAYS
 
     def row_bytes(self, target: Target, row: Row, key_names: frozenset[str] | None = None) -> bytes:
         """A row that has been cut or encoded, as it travels, without the header; `key_names`: as of `wire_row`."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
+from bisect import bisect_right
 from collections.abc import Callable
+from itertools import accumulate
 
 from gateway.model.commands import Joined, Page, Read
 from gateway.model.predicates import ALWAYS, holds
@@ -28,12 +30,11 @@ class Filling:
         self._deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
         shown = None if command.index is None or command.whole_rows else command.index.shown
         self._shown = shown
-        self._is_plain = (
+        self._takes_many = (
             shown is None
             and command.filter is ALWAYS
-            and command.cut is None
+            and (command.cut is None or command.cut_many is not None)
             and not command.table.hides_rows
-            and self._deadline is None
         )
         self._rows: list[Row] = []
         self._scanned = self._size = self._returned_size = 0
@@ -56,7 +57,9 @@ class Filling:
         """Whether no limit needs to be asked at each row, other than those on numbers and on what fills a page."""
         limits = self._limits
         return (
-            self._is_plain
+            self._takes_many
+            and self._command.cut is None
+            and limits.seconds is None
             and not limits.peek
             and limits.returned is None
             and limits.size_bytes is None
@@ -98,7 +101,7 @@ class Filling:
 
     def add(self, chunk: Chunk) -> bool:
         """Add rows of the result in order. Whether a limit has stopped the page."""
-        if self._is_plain:
+        if self._takes_many:
             chunk = chunk[self._take(chunk) :]
             if self._is_stopped:
                 return True
@@ -114,27 +117,41 @@ class Filling:
         most = min(limit for limit in (limits.scanned, limits.returned, sys.maxsize) if limit is not None)
         if len(chunk) > most - self._scanned:
             chunk = chunk[: most - self._scanned]
-        at = self._size_at
-        size = sum([columns[at] for columns in chunk])
-        if not chunk or (limits.size_bytes is not None and self._size + size > limits.size_bytes):
+        if not chunk or self._is_late:
             return 0
+        found: list[Row] = list(map(StoredRow, chunk))
+        rows, sizes = self._cut(found, chunk)
+        size = sum(sizes)
+        if limits.size_bytes is not None and self._size + size > limits.size_bytes:
+            fitting = bisect_right(list(accumulate(sizes)), limits.size_bytes - self._size)
+            if not fitting:
+                return 0
+            rows, size = rows[:fitting], sum(sizes[:fitting])
         if limits.filled_bytes is not None and self._size + size >= limits.filled_bytes:
             return 0
         if limits.returned_bytes is not None:
             if self._returned_size + size >= limits.returned_bytes:
                 return 0
             self._returned_size += size
-        self._rows += map(StoredRow, chunk)
-        self._scanned += len(chunk)
+        self._rows += rows
+        self._scanned += len(rows)
         self._size += size
-        self._last = self._rows[-1]
+        self._last = found[len(rows) - 1]
         self._is_stopped = self._scanned == limits.scanned and not limits.peek
-        return len(chunk)
+        return len(rows)
+
+    def _cut(self, found: list[Row], chunk: Chunk) -> tuple[list[Row], list[int]]:
+        """Rows as the reader may see them, and their sizes."""
+        if self._command.cut_many is None:
+            at = self._size_at
+            return found, [columns[at] for columns in chunk]
+        rows = self._command.cut_many(found)
+        return rows, [row.size_bytes for row in rows]
 
     def room(self) -> tuple[int, int]:
         """How many rows and bytes may be taken without looking at each, so that no limit is met but that on rows returned."""
         limits = self._limits
-        if self._deadline is not None and time.monotonic() > self._deadline:
+        if self._is_late:
             return 0, 0
         rows = sys.maxsize if limits.scanned is None else limits.scanned - 1 - self._scanned
         size = sys.maxsize if limits.size_bytes is None else limits.size_bytes - self._size
@@ -207,8 +224,12 @@ class Filling:
             (limits.scanned is not None and self._scanned >= limits.scanned)
             or self._has_enough
             or (limits.size_bytes is not None and self._size + next_bytes > limits.size_bytes)
-            or (self._deadline is not None and time.monotonic() > self._deadline)
+            or self._is_late
         )
+
+    @property
+    def _is_late(self) -> bool:
+        return self._deadline is not None and time.monotonic() > self._deadline
 
 
 def projected(row: Row, names: frozenset[str]) -> Row:

@@ -8,7 +8,7 @@ What is made for every request or row is a named tuple: as frozen as a dataclass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -88,6 +88,7 @@ class Read(NamedTuple):
 
     `cut`, a pure function: what this reader may see of a row (columns, versions), None if nothing. Filter, limits and page
     go by what it leaves; a row of which nothing is left has been looked at, weighs nothing and is not returned.
+    `cut_many`: does the same to many rows at once, for readers whose `cut` leaves something of every row; `cut` is there too.
     `transaction`: as an open local transaction sees the table (not its indexes); SessionMissing.
     `joins`: of rows that are native the reader wants the bodies only, which may be given in one piece (Page.joined).
     """
@@ -103,6 +104,7 @@ class Read(NamedTuple):
     after: Position | None = None
     whole_rows: bool = False
     cut: Callable[[Row], Row | None] | None = None
+    cut_many: Callable[[Sequence[Row]], list[Row]] | None = None
     transaction: str = ""
     joins: bool = False
 
