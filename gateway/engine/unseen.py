@@ -1,7 +1,8 @@
 """Writes whose outcome can be told without a look at the rows that are there: the same outcome as `Batch` comes to by looking.
 
-Two sorts, by far the commonest writes of all: puts of which nobody asks what they replace, and writes on the condition that
-there is no row, of which the database itself says whether there is one. Only for tables of which nothing but rows changes.
+Two sorts, by far the commonest writes of all: puts of which nobody asks what they replace, and writes of which the database
+itself says whether there is a row: those on the condition that there is none, and other puts, which are tried as if they were
+such. Only for tables of which nothing but rows changes.
 Pure: knows groups and tables, and no SQL.
 """
 
@@ -43,7 +44,8 @@ def puts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> lis
 
 
 def inserts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> list[list[Row]] | None:
-    """The same if all are of different rows, each on the condition that it is not there, and none fails for another reason."""
+    """The same if all are of different rows, each one that is not there or may be put over, and none fails where none is
+    there."""
     left: list[list[Row]] = []
     seen: set[tuple[int, object]] = set()
     number = 0
@@ -65,8 +67,15 @@ def inserts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> 
 
 
 def _inserted(write: Write, now: int) -> Row | None:
+    """The row that a write leaves where there is none; None if it is not worth a try without a look."""
     condition = write.condition
-    if condition is ALWAYS or write.actor or not _is_of_absence(condition, write.table.key_schema.names):
+    if (
+        condition is ALWAYS
+    ):  # a put whose dialect may have something to say of an old row: mostly there is none
+        is_tried = type(write.change) is Replace
+    else:
+        is_tried = _is_of_absence(condition, write.table.key_schema.names)
+    if write.actor or not is_tried:
         return None
     try:
         return apply(write, None, now)

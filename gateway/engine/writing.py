@@ -36,8 +36,8 @@ from gateway.store.store import Store
 
 log = logging.getLogger(__name__)
 
-# So long after an insert met a row that was there, inserts are decided like other writes: where they fail often, trying
-# without a look would be done for nothing.
+# So long after an insert met a row that was there, inserts into its table are decided like other writes: where they fail
+# often, trying without a look would be done for nothing.
 _LOOKS_FIRST_S = 1.0
 
 Answer = list[Outcome] | Replayed | GatewayError
@@ -108,9 +108,12 @@ class Batch:
         return True
 
     def _insert(self, tables: dict[int, Table]) -> bool:
-        """Carry out a list of inserts without a look, in a transaction of their own. False if it is no such list, or some row
-        is there: then nothing is done."""
-        if monotonic() < self._store.looks_first_until:
+        """Carry out a list of inserts, and of puts that may be some, without a look, in a transaction of their own. False if
+        it is no such list, or some row is there: then nothing is done."""
+        looks_first_until = self._store.looks_first_until
+        if looks_first_until and any(
+            monotonic() < looks_first_until.get(table_id, 0.0) for table_id in tables
+        ):
             return False
         inserts = unseen.inserts(self._groups, tables.values(), self._now)
         if inserts is None:
@@ -127,7 +130,7 @@ class Batch:
                     raise _Occupied
                 self.answers = [[Outcome(None, row) for row in left] for left in inserts]
         except _Occupied:
-            self._store.looks_first_until = monotonic() + _LOOKS_FIRST_S
+            looks_first_until.update(dict.fromkeys(tables, monotonic() + _LOOKS_FIRST_S))
             return False
         return True
 

@@ -14,8 +14,8 @@ class Store:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.catalog = Catalog()
-        # On the monotonic clock; see engine/writing.py.
-        self.looks_first_until = 0.0
+        # By table, on the monotonic clock; see engine/writing.py.
+        self.looks_first_until: dict[int, float] = {}
 
     @property
     def shared(self) -> bool:

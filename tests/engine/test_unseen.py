@@ -210,3 +210,62 @@ def test_after_an_insert_that_failed_others_are_looked_at_for_a_while(
     now[0] += 10
     things.write(insert(things, "c"))
     assert not looks
+
+
+# Puts that somebody asks something of, tried as inserts
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_puts_tried_as_inserts_leave_the_same(
+    engine: Engine, looks: list[int], monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """The dialect's rule keeps what an old row had, as Table Store's and Azure's do."""
+
+    def rule(old: Row | None, new: Contents) -> Contents:
+        return new if old is None else Contents.of_values({**new.latest, "was": old.latest["n"]})
+
+    monkeypatch.setattr(writing, "_LOOKS_FIRST_S", 0.0)
+    decided = Client(engine, make_table(engine, "decided"))
+    tried = Client(engine, make_table(engine, "tried"))
+    choice = random.Random(seed)
+    for _ in range(12):
+        puts = [(choice.choice("ab"), choice.randrange(30), choice.randrange(99)) for _ in range(3)]
+        answers = []
+        for client in (decided, tried):
+            writes = [client.put(p, s, n=decimal(n))._replace(rule=rule) for p, s, n in puts]
+            with monkeypatch.context() as patched:
+                if client is decided:
+                    patched.setattr(writing.unseen, "inserts", lambda *_: None)
+                answers.append(
+                    [
+                        (one.old and one.old.body, one.new and one.new.body)
+                        for [one] in engine.run([WriteGroup((write,)) for write in writes])
+                    ]
+                )
+        assert answers[0] == answers[1]
+        assert stored(tried) == stored(decided)
+    looks.clear()
+    tried.write(tried.put("c", 1, n=decimal(1)), tried.put("c", 2, n=Value(Kind.INT64, 1)))
+    assert not looks
+
+
+def test_tables_of_which_more_changes_than_rows_are_not_tried(engine: Engine, looks: list[int]) -> None:
+    rules = Rules(expiry=ExpiryRule(age_ms=1_000_000_000))
+    things = Client(engine, make_table(engine, rules=rules))
+    things.write(things.put("a"))
+    assert looks
+
+
+def test_a_table_in_which_puts_replace_rows_keeps_no_other_from_trying(
+    engine: Engine, looks: list[int]
+) -> None:
+    things, other = (Client(engine, make_table(engine, name)) for name in ("things", "other"))
+    things.write(things.put("a"))
+    assert not looks
+    things.write(things.put("a"))
+    assert looks
+    looks.clear()
+    other.write(other.put("a"))
+    assert not looks
+    things.write(things.put("b"))
+    assert looks
