@@ -78,13 +78,13 @@ def check(table: Any, rows: list[Row]) -> None:
         assert encoded.size_bytes == alone.size_bytes
 
 
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(rows_of(is_stamped=True))
 def test_rows_with_stamps(rows: list[Row]) -> None:
     check(STAMPED, rows)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(rows_of(is_stamped=False))
 def test_rows_without_stamps(rows: list[Row]) -> None:
     check(UNSTAMPED, rows)
