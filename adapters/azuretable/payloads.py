@@ -116,6 +116,7 @@ def content_type(level: Level) -> str:
     return _CONTENT_TYPES[level]
 
 
+@lru_cache(maxsize=64)
 def level_of(accept: str) -> Level:
     """The metadata level of an Accept header (or $format). Raises ServiceError: Atom and other types are not supported."""
     lowered = accept.lower()
