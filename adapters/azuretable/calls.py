@@ -22,8 +22,8 @@ from gateway.model.commands import Exchange, FindTable
 # Neither is frozen: that would treble the time in which one is made, and both are made of every request.
 @dataclass(slots=True, eq=False)
 class Call:
-    """An authenticated request, not to be changed. `method` is the verb meant (X-HTTP-Method counts), `options` the decoded query,
-    `origin` scheme, host and base of the service as this client addresses it."""
+    """An authenticated request, not to be changed. `method` is the verb meant (X-HTTP-Method counts), `options` the decoded
+    query, `origin` scheme, host and base of the service as this client addresses it."""
 
     request: Request
     address: Address
