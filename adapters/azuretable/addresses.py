@@ -82,6 +82,7 @@ _HOST = re.compile(r"([a-z0-9]{3,24})(-secondary)?\.table\.[^/]*", re.IGNORECASE
 _PATH = re.compile(r"/([a-z0-9]{3,24})(-secondary(?:/\1(?=/|$))?)?(?=/|$)")
 _TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _PREDICATE = re.compile(r"([^()]*)\((.*)\)", re.DOTALL)
+_UNRESERVED = re.compile(r"[A-Za-z0-9._~-]*")
 _QUOTED = r"'((?:[^']|'')*)'"
 _BOTH_KEYS = re.compile(
     rf"\s*(PartitionKey|RowKey)\s*=\s*{_QUOTED}\s*,\s*(PartitionKey|RowKey)\s*=\s*{_QUOTED}\s*"
@@ -203,7 +204,7 @@ def key_predicate(partition_key: str, row_key: str) -> str:
 
 
 def _quoted(key: str) -> str:
-    if key.isalnum() and key.isascii():
+    if _UNRESERVED.fullmatch(key):
         return key
     return quote(key.replace("'", "''"), safe="'")
 

@@ -132,7 +132,7 @@ class Grant:
 
     def check_key(self, partition_key: str, row_key: str) -> None:
         """Raises ServiceError AuthorizationFailure for an entity outside the token's range."""
-        if not self.covers(partition_key, row_key):
+        if self.access is not None and not self.access.covers(partition_key, row_key):
             raise ServiceError("AuthorizationFailure")
 
     def covers(self, partition_key: str, row_key: str) -> bool:
