@@ -118,7 +118,7 @@ def _regular_pieces(body: bytes, delimiter: bytes) -> list[bytes] | None:
     pieces, end = found[1:-1], found[-1]
     if len(found) != body.count(delimiter) + 1 or not (end + b"\r\n").startswith(b"--\r\n"):
         return None
-    return pieces if all([piece.startswith(b"\r\n") for piece in pieces]) else None
+    return pieces if all(piece.startswith(b"\r\n") for piece in pieces) else None
 
 
 def _pieces(body: bytes, delimiter: bytes, most: int) -> Iterator[bytes]:
