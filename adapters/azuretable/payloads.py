@@ -187,9 +187,9 @@ class Shape:
         if self.selected is None and self.level is not Level.FULL and keys.is_own(self.table.key_schema):
             entities = pages.entities(rows, self.level is Level.MINIMAL, self._entity)
         else:
-            entities = [self._entity(row) for row in rows]
+            entities = b",".join(map(self._entity, rows))
         head = b"{" if self.level is Level.NONE else b'{"odata.metadata":%s,' % dumps(self.metadata)
-        return b"".join((head, b'"value":[', b",".join(entities), b"]}"))
+        return b"".join((head, b'"value":[', entities, b"]}"))
 
     def _entity(self, row: Row) -> bytes:
         return dumps(self.member(row))
