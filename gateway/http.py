@@ -58,20 +58,15 @@ class Request:
     client: str = "127.0.0.1"
     secure: bool = False
     id: str = field(default_factory=new_request_id)
-    _first: dict[str, str] = field(init=False, repr=False, compare=False)
+    path: str = field(init=False, repr=False)
+    """The raw path, percent-encoding untouched. An absolute-form target is cut down to its path."""
+    query: str = field(init=False, repr=False)
+    """The raw query, without the question mark."""
+    _first: dict[str, str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._first = dict(self.headers[::-1])
-
-    @property
-    def path(self) -> str:
-        """The raw path, percent-encoding untouched. An absolute-form target is cut down to its path."""
-        return split_target(self.target)[0]
-
-    @property
-    def query(self) -> str:
-        """The raw query, without the question mark."""
-        return split_target(self.target)[1]
+        self.path, self.query = split_target(self.target)
 
     def header(self, name: str, default: str = "") -> str:
         """The first value of a header, named in lower case."""

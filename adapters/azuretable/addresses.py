@@ -82,6 +82,7 @@ _HOST = re.compile(r"([a-z0-9]{3,24})(-secondary)?\.table\.[^/]*", re.IGNORECASE
 _PATH = re.compile(r"/([a-z0-9]{3,24})(-secondary(?:/\1(?=/|$))?)?(?=/|$)")
 _TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _PREDICATE = re.compile(r"([^()]*)\((.*)\)", re.DOTALL)
+_UNRESERVED = re.compile(r"[A-Za-z0-9._~-]*")
 _QUOTED = r"'((?:[^']|'')*)'"
 _BOTH_KEYS = re.compile(
     rf"\s*(PartitionKey|RowKey)\s*=\s*{_QUOTED}\s*,\s*(PartitionKey|RowKey)\s*=\s*{_QUOTED}\s*"
@@ -91,14 +92,22 @@ _ONE_NAME = re.compile(rf"\s*(?:TableName\s*=\s*)?{_QUOTED}\s*")
 
 def is_ours(path: str, host: str) -> bool:
     """Whether a request belongs to this dialect, by its raw path and Host header."""
-    return _HOST.match(host) is not None or _PATH.match(path) is not None
+    return _of_host(host) is not None or _PATH.match(path) is not None
 
 
+@lru_cache(maxsize=256)
+def _of_host(host: str) -> tuple[str, bool] | None:
+    """(account, whether it is its secondary) of a Host header, None in path style."""
+    found = _HOST.match(host)
+    return None if found is None else (found.group(1).lower(), found.group(2) is not None)
+
+
+@lru_cache(maxsize=4096)
 def parse(path: str, host: str) -> Address:
     """The address of a raw path (no query) and a Host header. Raises ServiceError: InvalidUri, InvalidInput and others."""
-    by_host = _HOST.match(host)
+    by_host = _of_host(host)
     if by_host is not None:
-        account, secondary = by_host.group(1).lower(), by_host.group(2) is not None
+        account, secondary = by_host
         base, rest = "", path
     else:
         by_path = _PATH.match(path)
@@ -117,7 +126,6 @@ def account_of(path: str, host: str) -> str:
     return found.group(1).lower()
 
 
-@lru_cache(maxsize=4096)
 def parse_resource(raw: str) -> Resource:
     """The resource of what follows the base: still percent-encoded, without its leading slash. Names are not checked yet."""
     if not raw:
@@ -171,6 +179,8 @@ def _unquoted(text: str) -> str:
 
 def signed_path(path: str) -> str:
     """The part of a raw path that signatures cover: all of it but for the secondary's prefix that SDKs add after signing."""
+    if "-secondary/" not in path:
+        return path
     found = _PATH.match(path)
     if found is None or "/" not in (found.group(2) or ""):
         return path
@@ -194,7 +204,7 @@ def key_predicate(partition_key: str, row_key: str) -> str:
 
 
 def _quoted(key: str) -> str:
-    if key.isalnum() and key.isascii():
+    if _UNRESERVED.fullmatch(key):
         return key
     return quote(key.replace("'", "''"), safe="'")
 

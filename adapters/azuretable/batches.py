@@ -161,13 +161,14 @@ def _host_of(target: str) -> str:
 
 
 def _inner_answer(answer: Answer) -> InnerAnswer:
-    headers = [
-        ("X-Content-Type-Options", "nosniff"),
-        ("Cache-Control", "no-cache"),
-        ("DataServiceVersion", "3.0;"),
-        *answer.headers,
-    ]
-    return InnerAnswer(answer.status, headers, answer.body)
+    return InnerAnswer(answer.status, _INNER_HEADERS + answer.headers, answer.body)
+
+
+_INNER_HEADERS = [
+    ("X-Content-Type-Options", "nosniff"),
+    ("Cache-Control", "no-cache"),
+    ("DataServiceVersion", "3.0;"),
+]
 
 
 def _refusal(call: Call, error: ServiceError, index: int | None) -> InnerAnswer:

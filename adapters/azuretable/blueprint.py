@@ -231,7 +231,7 @@ class Door:
         headers = [
             *answer.headers,
             ("x-ms-request-id", service_id(request.id)),
-            ("x-ms-version", version if _VERSION.fullmatch(version) else self._version_unsaid(request)),
+            ("x-ms-version", version if _is_version(version) else self._version_unsaid(request)),
             ("Server", "Windows-Azure-Table/1.0"),
             ("Date", _http_date(self._house.now_ms() // 1000)),
         ]
@@ -273,8 +273,13 @@ def _is_echoed(client_id: str) -> bool:
     )
 
 
+@lru_cache(maxsize=256)
+def _is_version(text: str) -> bool:
+    return _VERSION.fullmatch(text) is not None
+
+
 def _check_version(version: str) -> None:
-    if version and not _VERSION.fullmatch(version):
+    if version and not _is_version(version):
         raise ServiceError("InvalidHeaderValue")
 
 

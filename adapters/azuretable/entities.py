@@ -7,9 +7,8 @@ change each verb means; what a change does is the gateway's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -29,7 +28,7 @@ from gateway.model.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExis
 from gateway.model.rows import FOREIGN_KINDS, Contents
 from gateway.model.tables import Table
 from gateway.model.updates import PutCell, SetTo
-from gateway.model.values import Value, size_bytes
+from gateway.model.values import Kind, Value, size_bytes
 from gateway.model.writes import Change, Edit, Remove, Replace, Write
 
 _EXISTS = RowExists()
@@ -37,8 +36,7 @@ _ABSENT = Not(_EXISTS)
 _NO_REVISION = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A write that was read, its key as Azure spells it, and how its outcome is answered."""
 
     write: Write
@@ -145,9 +143,12 @@ class _Inserter:
         level = payloads.level_of(call.options.get("$format") or call.request.header("accept"))
         self._grant = call.grant
         self._table = table
+        self._schema = table.key_schema
         self._key_names = table.key_schema.names
+        self._has_own_keys = keys.is_own(table.key_schema)
         self._shape = Shape(table, call.origin, call.address.account, level)
         self._preference = preference_of(call)
+        self._applied = [] if self._preference is None else [("Preference-Applied", self._preference)]
         self._root = f"{call.origin}/{table.azure_name}"
 
     def prepare(self, body: bytes) -> Prepared:
@@ -159,7 +160,7 @@ class _Inserter:
             raise ServiceError("InvalidInput")
         call_keys = (sent.partition_key, sent.row_key)
         keys.check_new_key(*call_keys)
-        key = keys.key_of(self._table.key_schema, *call_keys)
+        key = keys.own_key(*call_keys) if self._has_own_keys else keys.key_of(self._schema, *call_keys)
         if key is None:
             raise ServiceError("InvalidInput")
         self._grant.check_key(*call_keys)
@@ -178,9 +179,7 @@ class _Inserter:
         row = outcome.new
         assert row is not None
         location = self._root + key_predicate(*call_keys)
-        headers = [("ETag", payloads.etag(row)), ("Location", location)]
-        if self._preference is not None:
-            headers.append(("Preference-Applied", self._preference))
+        headers = [("ETag", payloads.etag(row)), ("Location", location), *self._applied]
         if self._preference == "return-no-content":
             headers.append(("DataServiceId", location))
             return Answer(204, headers)
@@ -214,6 +213,11 @@ def _contents(key_names: tuple[str, ...], key: Key | None, sent: Sent) -> Conten
     members: dict[str, Any] = {}
     size, is_native = sent.size_bytes + _names_size_bytes(key_names), sent.is_native
     for name, value in zip(key_names, key.values, strict=True):
+        kind, data = value
+        if kind is Kind.TEXT and data.isascii():  # as nearly all are
+            members[name] = {"S": data}
+            size += len(data)
+            continue
         members[name] = bodies.tagged(value)
         size += size_bytes(value)
         is_native = is_native and not bodies.is_foreign(value)

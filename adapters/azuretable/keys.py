@@ -8,6 +8,7 @@ that is not what a key would be shown as belongs to no row.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from adapters.azuretable import limits
 from adapters.azuretable.errors import ServiceError
@@ -56,8 +57,7 @@ def texts_of(schema: KeySchema, values: tuple[Value, ...]) -> tuple[str, str]:
 def key_of(schema: KeySchema, partition_key: str, row_key: str) -> Key | None:
     """The key that is shown as these two texts, or None: no row of such a table can have it."""
     if is_own(schema):
-        first, second = Value(Kind.TEXT, partition_key), Value(Kind.TEXT, row_key)
-        return Key((first, second), Position(encode_column(first), encode_column(second)))
+        return own_key(partition_key, row_key)
     partition = split(schema.partition, partition_key)
     sort = split(schema.sort, row_key)
     if partition is None or sort is None:
@@ -66,8 +66,29 @@ def key_of(schema: KeySchema, partition_key: str, row_key: str) -> Key | None:
     return Key(tuple(values), schema.position(values))
 
 
+def own_key(partition_key: str, row_key: str) -> Key:
+    """The key in a table whose key is the very pair that Azure has."""
+    is_short = len(partition_key) <= limits.KEY_MAX_UNITS
+    first, partition = _known_column(partition_key) if is_short else _column(partition_key)
+    second, sort = _column(row_key)
+    return Key((first, second), Position(partition, sort))
+
+
+def _column(text: str) -> tuple[Value, bytes]:
+    value = Value(Kind.TEXT, text)
+    return value, encode_column(value)
+
+
+# The changes of a batch, and mostly what clients do one after the other, are of few partitions.
+_known_column = lru_cache(maxsize=1024)(_column)
+
+
 def check_new_key(partition_key: str, row_key: str) -> None:
     """Refuse a key that Azure does not let its clients make. Raises ServiceError OutOfRangeInput, PropertyValueTooLarge."""
+    if len(partition_key) + len(row_key) <= limits.KEY_MAX_UNITS // 2:
+        both = partition_key + row_key
+        if both.isalnum() or not _FORBIDDEN.search(both):
+            return
     for text in (partition_key, row_key):
         if len(text) > limits.KEY_MAX_UNITS // 2 and utf16_units(text) > limits.KEY_MAX_UNITS:
             raise ServiceError("PropertyValueTooLarge")

@@ -5,14 +5,15 @@ from __future__ import annotations
 from adapters.azuretable.errors import ServiceError
 from gateway.http import Request
 
+_UNSENT = "(unsent)"
 _TUNNELLED = frozenset({"MERGE", "PATCH", "PUT", "DELETE"})
 
 
 def method_of(request: Request) -> str:
     """The verb. Raises ServiceError XMethodIncorrectCount, XMethodNotUsingPost, XMethodIncorrectValue."""
-    sent = request.header_values("x-http-method")
-    if not sent:
+    if request.header("x-http-method", _UNSENT) is _UNSENT:
         return request.method
+    sent = request.header_values("x-http-method")
     if len(sent) > 1:
         raise ServiceError("XMethodIncorrectCount")
     if request.method != "POST":

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
+from typing import NamedTuple
 
 from adapters.azuretable.errors import ServiceError
 from gateway.http import Headers
@@ -33,8 +34,7 @@ class InnerHead:
     content_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class InnerRequest:
+class InnerRequest(NamedTuple):
     """One operation of a batch."""
 
     head: InnerHead
@@ -50,8 +50,7 @@ class InnerBatch:
     is_query: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class InnerAnswer:
+class InnerAnswer(NamedTuple):
     """The answer of one operation."""
 
     status: int
@@ -104,14 +103,34 @@ def _parts(content_type: str, body: bytes, most: int) -> list[tuple[_PartHead, b
     if named is None:
         raise ServiceError("InvalidInput")
     delimiter = b"--" + (named.group(1) or named.group(2)).encode("latin-1", "replace")
+    pieces = _regular_pieces(body, delimiter)
     parts: list[tuple[_PartHead, bytes]] = []
+    for piece in _pieces(body, delimiter, most) if pieces is None else pieces[: most + 1]:
+        head, content = _split(piece)
+        parts.append((_part_head(head), content))
+    return parts
+
+
+def _regular_pieces(body: bytes, delimiter: bytes) -> list[bytes] | None:
+    """What `_pieces` gives of any number, without a look at each delimiter, as nearly all bodies can be read; None: a
+    delimiter is not on a line of its own between CR LFs, or the closing one is not the last or not there."""
+    found = (b"\r\n" + body).split(b"\r\n" + delimiter)
+    pieces, end = found[1:-1], found[-1]
+    if len(found) != body.count(delimiter) + 1 or not (end + b"\r\n").startswith(b"--\r\n"):
+        return None
+    return pieces if all(piece.startswith(b"\r\n") for piece in pieces) else None
+
+
+def _pieces(body: bytes, delimiter: bytes, most: int) -> Iterator[bytes]:
+    """The bytes between delimiters, up to the closing one; no more than `most` + 1 pieces. Raises ServiceError InvalidInput."""
     began: int | None = None
+    count = 0
     for start, end, is_last in _delimiters(body, delimiter):
         if began is not None:
-            head, content = _split(body[began:start])
-            parts.append((_part_head(head), content))
-        if is_last or len(parts) > most:
-            return parts
+            yield body[began:start]
+            count += 1
+        if is_last or count > most:
+            return
         began = end
     raise ServiceError("InvalidInput")  # no closing boundary, or none at all
 

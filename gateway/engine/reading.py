@@ -17,7 +17,7 @@ from gateway.store import joined, rows, staged
 from gateway.store.databases import Session
 from gateway.store.scans import Chunk, Source, Walk, entries_source, overlaid, rows_source
 from gateway.store.screens import condition_of, screen_of
-from gateway.store.skims import Skim
+from gateway.store.skims import Measured, Skim
 from gateway.store.store import Store
 
 Reading = Get | ReadAll | Read
@@ -47,6 +47,7 @@ def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
         }
         found = rows.fetch_many(session, list(wanted)) if wanted else {}
         outcomes: list[Outcome] = []
+        measured: Measured = {}
         for command in commands:
             refusal = _refusal(command, stale, now_ms)
             if refusal is not None:
@@ -56,7 +57,7 @@ def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
             if transaction:
                 outcomes.append(_staged(session, command, found, now_ms))
             elif isinstance(command, Read):
-                outcomes.append(_page(session, command, now_ms))
+                outcomes.append(_page(session, command, now_ms, measured))
             else:
                 outcomes.append(_found(command, found, now_ms))
     for table_id in stale:
@@ -79,7 +80,7 @@ def _staged(session: Session, command: Reading, found: dict[rows.RowKey, Row], n
     if hold.table_id != command.table.id:
         written = {}
     if isinstance(command, Read):
-        return _page(session, command, now_ms, written)
+        return _page(session, command, now_ms, {}, written)
     if command.position in written:
         return command.table.visible(written[command.position], now_ms)
     return _found(command, found, now_ms)
@@ -129,7 +130,11 @@ def _refusal(command: Reading, stale: set[int], now_ms: int) -> GatewayError | N
 
 
 def _page(
-    session: Session, command: Read, now_ms: int, written: Mapping[Position, Row | None] | None = None
+    session: Session,
+    command: Read,
+    now_ms: int,
+    measured: Measured,
+    written: Mapping[Position, Row | None] | None = None,
 ) -> Page:
     if command.index is None:
         source = rows_source(command.table.id)
@@ -138,7 +143,10 @@ def _page(
     filling = Filling(command, source.size, now_ms)
     rest = command.range
     if not written:
-        rest = _join(session, command, filling) if command.joins else _skim(session, command, source, filling)
+        if command.joins:
+            rest = _join(session, command, filling)
+        else:
+            rest = _skim(session, command, source, filling, measured)
     chunks = _walk(session, command, source, rest)
     if written and command.index is None:
         within = {at: row for at, row in written.items() if command.range.lower <= at < command.range.upper}
@@ -149,7 +157,7 @@ def _page(
     return filling.page()
 
 
-def _skim(session: Session, command: Read, source: Source, filling: Filling) -> KeyRange:
+def _skim(session: Session, command: Read, source: Source, filling: Filling, measured: Measured) -> KeyRange:
     """Fill a page from what a screen lets through, as far as that can be; what is left to be looked at row by row. The row
     at which a limit stops the page is always among that."""
     if command.segment is not None or command.cut is not None or command.table.hides_rows:
@@ -160,7 +168,7 @@ def _skim(session: Session, command: Read, source: Source, filling: Filling) -> 
     if screen is None:
         return command.range
     condition = condition_of(screen, session.is_postgresql)
-    skim = Skim(session, source, command.range, command.reverse, condition, command.limits.weighs)
+    skim = Skim(session, source, command.range, command.reverse, condition, measured, command.limits.weighs)
     is_worth_it = True
     while is_worth_it and not skim.rest.is_empty:
         stretch = skim.next(*filling.room())

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.engine import reading
 from gateway.engine.engine import Engine
-from gateway.model.commands import Page, PageLimits
+from gateway.model.commands import Page, PageLimits, Read
 from gateway.model.keys import Position
 from gateway.model.predicates import And, Attribute, Compare, Comparison, Exists, Literal, Not, Predicate
 from gateway.model.ranges import EVERYTHING, KeyRange, within
@@ -150,3 +150,51 @@ def test_rows_that_are_kept_back_never_leave_the_database(
     assert (sorts(page.rows), page.scanned) == ([30, 170, 30], 243)
     # And one row at the end of each stretch.
     assert len(fetched) <= 3 + 2
+
+
+def test_readers_of_one_snapshot_measure_a_range_once(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = filled(engine)
+    measured: list[str] = []
+
+    def counted(query: Callable[..., list[Columns]]) -> Callable[..., list[Columns]]:
+        def counting(session: Session, statement: str, *arguments: object) -> list[Columns]:
+            if "COUNT(*)" in statement:
+                measured.append(statement)
+            return query(session, statement, *arguments)
+
+        return counting
+
+    for kind in (Session, PostgresSession):
+        monkeypatch.setattr(kind, "query", counted(vars(kind)["query"]))
+    bounds = within(partition("a"))
+    commands = [Read(client.table, bounds, PageLimits(), filter=part) for part in FILTERS[:3]]
+    pages = engine.run(commands)
+    assert len(measured) == 1
+    assert [outline(page) for page in pages] == [
+        outline(client.page(bounds, filter=part)) for part in FILTERS[:3]
+    ]
+    assert len(measured) == 4
+
+
+def test_pages_read_in_one_snapshot_are_those_read_alone(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = filled(engine)
+    chance = random.Random(11)
+    monkeypatch.setattr(skims, "_FIRST_STRETCH", 16)
+    ranges = [EVERYTHING, within(partition("a")), within(partition("b"))]
+    for _ in range(20):
+        commands = [
+            Read(
+                client.table,
+                chance.choice(ranges),
+                random_limits(chance),
+                filter=chance.choice(FILTERS),
+                reverse=chance.random() < 0.5,
+            )
+            for _ in range(8)
+        ]
+        together = [outline(page) for page in engine.run(commands)]
+        assert together == [outline(page) for command in commands for page in engine.run([command])]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adapters.azuretable import addresses
 from adapters.azuretable.addresses import (
@@ -132,3 +136,9 @@ def test_signatures_do_not_cover_what_sdks_add_after_signing() -> None:
     assert addresses.signed_path("/acc-secondary/acc/Tables") == "/acc/Tables"
     assert addresses.signed_path("/acc-secondary/Tables") == "/acc-secondary/Tables"
     assert addresses.signed_path("/acc/Tables('a%2Fb')") == "/acc/Tables('a%2Fb')"
+
+
+@given(st.one_of(st.text(), st.text(alphabet="aZ09._~-'%é/ ")), st.text())
+def test_a_key_predicate_is_percent_encoded(partition_key: str, row_key: str) -> None:
+    first, second = (quote(key.replace("'", "''"), safe="'") for key in (partition_key, row_key))
+    assert key_predicate(partition_key, row_key) == f"(PartitionKey='{first}',RowKey='{second}')"

@@ -114,3 +114,41 @@ def test_keys_that_clients_may_not_make(key: str, code: str) -> None:
     for pair in ((key, "r"), ("p", key)):
         with pytest.raises(ServiceError, match=code):
             keys.check_new_key(*pair)
+
+
+def _refusal(partition_key: str, row_key: str) -> str | None:
+    """What a key is refused with, by the rules as they are written down."""
+    forbidden = {*"/\\#?", *map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0))}
+    for key in (partition_key, row_key):
+        if len(key.encode("utf-16-le")) > 1024:
+            return "PropertyValueTooLarge"
+        if forbidden & {*key}:
+            return "OutOfRangeInput"
+    return None
+
+
+_key_texts = st.one_of(
+    st.text(),
+    st.text(alphabet="ab-é🙂", max_size=20),
+    st.builds(
+        lambda text, times: text * times, st.sampled_from(["a", "-", "🙂", "a#"]), st.integers(100, 520)
+    ),
+)
+
+
+@given(_key_texts, _key_texts)
+def test_keys_are_refused_by_their_length_and_characters(partition_key: str, row_key: str) -> None:
+    found = None
+    try:
+        keys.check_new_key(partition_key, row_key)
+    except ServiceError as error:
+        found = error.code
+    assert found == _refusal(partition_key, row_key)
+
+
+@given(_key_texts, _key_texts)
+def test_the_key_of_a_table_of_azures_own_is_as_the_schema_makes_it(partition_key: str, row_key: str) -> None:
+    for _ in range(2):  # the second time it may be known
+        key = keys.own_key(partition_key, row_key)
+        assert key.values == (text(partition_key), text(row_key))
+        assert key.position == keys.OWN_SCHEMA.position(key.values)

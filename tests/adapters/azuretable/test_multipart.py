@@ -157,6 +157,50 @@ def test_any_body_is_a_batch_or_refused(body: bytes | str) -> None:
         parse(body if isinstance(body, bytes) else body.encode())
 
 
+# Boundaries that are prefixes of others, or begin as others end; all that may stand around them.
+_FRAGMENTS = [
+    *(b"\r\n--b\r\n", b"\r\n--b--\r\n", b"\r\n--b--", b"--b\r\n", b"--b--", b"--b", b"b", b"-", b"--"),
+    *(b"\n--b\n", b"\n--b--\n", b"\r\n--b \t\r\n", b"\r\n--b-- \r\n", b"\r\n--bb\r\n", b"\r\n--b-\r\n"),
+    *(b"\r\n", b"\n", b"\r", b" ", b"preamble", b"A: b\r\n\r\n", b'{"a":"--b"}', b""),
+]
+_BODIES = st.lists(st.sampled_from(_FRAGMENTS), max_size=12).map(b"".join)
+_REGULAR_BODIES = st.builds(
+    lambda preamble, parts, end: preamble + b"".join([b"--b\r\n%s\r\n" % part for part in parts]) + end,
+    st.sampled_from([b"", b"\r\n", b"preamble\r\n", b"\n", b"--bb\r\n"]),
+    st.lists(
+        st.sampled_from([b"", b"a", b"A: b\r\n\r\nc", b"\r\n", b"\r\n\r\n--c\r\n--c--\r\n"]), max_size=8
+    ),
+    st.sampled_from([b"--b--", b"--b--\r\n", b"--b--\r\nepilogue", b"--b--\r\n\r\n--b\r\n", b"--b", b""]),
+)
+
+
+def _read_tolerantly(body: bytes, delimiter: bytes, most: int) -> list[bytes] | None:
+    try:
+        return list(multipart._pieces(body, delimiter, most))
+    except ServiceError:
+        return None
+
+
+@given(
+    st.one_of(_BODIES, _REGULAR_BODIES, st.binary()),
+    st.sampled_from([b"--b", b"--bb", b"--", b"--b--", b"--b--b", b"---", b"--b "]),
+    st.integers(0, 6),
+)
+def test_bodies_that_are_framed_by_the_book_are_read_as_all_others(
+    body: bytes, delimiter: bytes, most: int
+) -> None:
+    pieces = multipart._regular_pieces(body, delimiter)
+    if pieces is not None:
+        assert pieces[: most + 1] == _read_tolerantly(body, delimiter, most)
+
+
+@pytest.mark.parametrize("preamble", [b"", b"preamble\r\n", b"\r\n"])
+@pytest.mark.parametrize("end", [b"--b--", b"--b--\r\n", b"--b--\r\nepilogue"])
+def test_what_is_framed_by_the_book(preamble: bytes, end: bytes) -> None:
+    body = preamble + b"--b\r\none\r\n--b\r\n\r\n" + end
+    assert multipart._regular_pieces(body, b"--b") == [b"\r\none", b"\r\n"]
+
+
 def test_replies_are_framed_to_the_byte() -> None:
     answers = [
         (InnerAnswer(204, [("ETag", "W/1")]), "1"),
