@@ -1,6 +1,7 @@
 """Several server processes on the same sockets: forked, watched, replaced when they die, stopped together.
 
-The parent holds the sockets and does nothing else; each child opens the database for itself after the fork.
+The parent holds the sockets and does nothing else; each child opens the database for itself after the fork. A child whose
+parent is gone, even by kill -9, stops as if told to: it would hold on to the port, and nobody would replace it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -31,7 +33,8 @@ def supervise(count: int, work: Callable[[], None], stop_seconds: float) -> None
     told: list[int] = []
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, lambda number, frame: told.append(number))
-    children = {_fork(number, work): number for number in range(count)}
+    lifeline = os.pipe()
+    children = {_fork(number, work, lifeline): number for number in range(count)}
     while not told:
         # A signal interrupts the pause; a child that dies is found after it.
         time.sleep(_RESTART_PAUSE_S)
@@ -41,7 +44,7 @@ def supervise(count: int, work: Callable[[], None], stop_seconds: float) -> None
                 mark_process_dead(pid)  # type: ignore[no-untyped-call]
                 if not told:
                     logs.error("a worker died and is replaced", worker=number, pid=pid)
-                    children[_fork(number, work)] = number
+                    children[_fork(number, work, lifeline)] = number
     _see_off(set(children), time.monotonic() + stop_seconds + 1)
     shutil.rmtree(os.environ.get("PROMETHEUS_MULTIPROC_DIR", ""), ignore_errors=True)
 
@@ -57,7 +60,7 @@ def _see_off(children: set[int], until: float) -> None:
         os.waitpid(pid, 0)
 
 
-def _fork(number: int, work: Callable[[], None]) -> int:
+def _fork(number: int, work: Callable[[], None], lifeline: tuple[int, int]) -> int:
     pid = os.fork()
     if pid:
         return pid
@@ -67,6 +70,7 @@ def _fork(number: int, work: Callable[[], None]) -> int:
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        threading.Thread(target=_hang_on, args=lifeline, daemon=True).start()
         work()
         code = 0
     except BaseException:
@@ -75,3 +79,10 @@ def _fork(number: int, work: Callable[[], None]) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _hang_on(reading: int, writing: int) -> None:
+    """Tell this process to stop when the parent, who alone keeps this pipe open for writing, is no more."""
+    os.close(writing)
+    os.read(reading, 1)
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -176,6 +176,11 @@ class Process:
     def pid(self) -> int:
         return self._process.pid
 
+    def workers(self) -> list[int]:
+        """The processes that it keeps, if it was told to keep several."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        return [int(pid) for pid in children.read_text().split()]
+
     @property
     def is_running(self) -> bool:
         return self._process.poll() is None

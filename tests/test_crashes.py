@@ -70,16 +70,21 @@ class Writer(threading.Thread):
         self._numbers = numbers
         self.singles: list[str] = []
         self.pairs: list[str] = []
-        self.increments = 0
         self.unknown = 0
+        self._is_stopped = False
 
     def run(self) -> None:
         with RawClient(self._url) as client:
             try:
-                while True:
+                while not self._is_stopped:
                     self._write(client)
             except Lost:
                 self.unknown += 1
+
+    def stop(self) -> None:
+        """Wait until the write that it is at is answered."""
+        self._is_stopped = True
+        self.join()
 
     def _write(self, client: RawClient) -> None:
         key = {"p": text(f"{self._name}-{next(self._numbers):06}")}
@@ -131,6 +136,41 @@ def test_a_killed_server_has_kept_all_that_it_acknowledged_and_no_half_transacti
         writers += batch
         server = begin(database_url)
         _check(server.url, writers)
+
+
+@pytest.mark.soak
+@on_postgresql
+def test_workers_that_are_killed_have_kept_all_that_they_acknowledged(
+    begin: Begin, database_url: str
+) -> None:
+    """As before, but the server goes on: one of two workers is killed, or both at once, and is replaced."""
+    chance = random.Random(2)
+    server = begin(database_url, "--workers", "2")
+    with RawClient(server.url) as client:
+        for table in ("things", "left", "right"):
+            client.create_table(table)
+    streams = [itertools.count() for _ in range(4)]
+    writers: list[Writer] = []
+    until = time.monotonic() + SECONDS
+    kills = 0
+    while kills < 3 or time.monotonic() < until:
+        batch = [Writer(server.url, f"w{at}", numbers) for at, numbers in enumerate(streams)]
+        for writer in batch:
+            writer.start()
+        time.sleep(chance.uniform(0.2, 0.7))
+        workers = server.workers()
+        victims = workers[: chance.choice([1, 2])]
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        kills += 1
+        while len(server.workers()) < 2 or set(victims) & set(server.workers()):
+            time.sleep(0.05)
+        for writer in batch:
+            writer.stop()
+        writers += batch
+        _check(server.url, writers)
+    assert any(writer.unknown for writer in writers), "no client has noticed anything"
+    assert any(writer.pairs for writer in writers)
 
 
 def _check(url: str, writers: list[Writer]) -> None:

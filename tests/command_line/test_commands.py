@@ -9,6 +9,7 @@ import sqlite3
 import ssl
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,16 +124,30 @@ def test_several_workers_share_a_port_and_are_replaced(tmp_path: Path, postgres)
     server.wait_until_ready()
     assert {get(f"{server.url}/readyz") for _ in range(10)} == {"ready\n"}
     assert 'status="200"} 10.0' in get(f"{server.url}/metrics")
-    workers = Path(f"/proc/{server.pid}/task/{server.pid}/children")
-    before = workers.read_text().split()
+    before = server.workers()
     assert len(before) == 2
     for pid in before:
-        os.kill(int(pid), signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
     server.wait_for_error("is replaced", "is replaced")
     assert get(f"{server.url}/readyz") == "ready\n"
-    assert not set(before) & set(workers.read_text().split())
+    assert not set(before) & set(server.workers())
     code, errors = server.terminate()
     assert (code, errors) == (0, "")
+
+
+def test_workers_do_not_outlive_their_parent(tmp_path: Path, postgres) -> None:
+    """A service manager that kills what has hung must find the port free."""
+    database = postgres.empty_database()
+    server = Process(
+        tmp_path, "--workers", "2", "--database", database, environment={"TABLEGATE_SECRET_KEY": "k" * 16}
+    )
+    server.wait_until_ready()
+    workers = server.workers()
+    server.kill()
+    until = time.monotonic() + 20
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 def test_a_database_of_a_later_release_is_refused(tmp_path: Path) -> None:
