@@ -201,7 +201,9 @@ class Hostile:
     def _opaque(self, name: str) -> bytes:
         kept = self.seen.get(name)
         return (
-            self.random.choice((b"", b"nothing")) if not kept or self._odd(0.2) else self.random.choice(kept)
+            self.random.choice((b"", b"nothing", b"a\x00_\x00", b"a_b:0:0\x00"))
+            if not kept or self._odd(0.2)
+            else self.random.choice(kept)
         )
 
     def _torn(self, data: bytes) -> bytes:
