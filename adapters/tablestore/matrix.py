@@ -1,12 +1,13 @@
 """SimpleRowMatrix: rows as a table of values, without names and stamps in each. For GetRange (by hint) and BulkExport.
 
-    file    = magic  data_offset  option_offset  key_count  attribute_count  (each int32)  name*  row*  options  01 crc
+    file    = magic  data_offset  option_offset  key_count  attribute_count  (each int32)  name*  options  row*  01 crc
     name    = length:int16 bytes
     row     = 02 value*          a value for each name, `06` where the row has none
     options = 0A has_whole_keys:byte  03 row_count:int32
     crc     = over everything before it
 
-Only the newest version of a cell is shown. Source: protocols/table-store.md section 3.6.
+Only the newest version of a cell is shown. The options stand before the rows: Java takes whatever lies between data_offset and
+the closing 01 for rows. Source: protocols/table-store.md section 3.6, aliyun-tablestore-java-sdk, SimpleRowMatrixBlockParser.
 """
 
 from __future__ import annotations
@@ -33,18 +34,12 @@ def encode(
     key's."""
     columns = [*key_names, *names]
     head = b"".join(struct.pack("<h", len(name.encode())) + name.encode() for name in columns)
+    options = b"\x0a" + bytes((has_whole_keys,)) + b"\x03" + struct.pack("<i", len(rows))
+    option_offset = _HEAD.size + len(head)
+    data_offset = option_offset + len(options)
     data = b"".join(_row(columns, row) for row in rows)
-    data_offset = _HEAD.size + len(head)
-    option_offset = data_offset + len(data)
-    body = b"".join(
-        (
-            _HEAD.pack(MAGIC, data_offset, option_offset, len(key_names), len(names)),
-            head,
-            data,
-            b"\x0a" + bytes((has_whole_keys,)) + b"\x03" + struct.pack("<i", len(rows)),
-        )
-    )
-    body += b"\x01"
+    counts = _HEAD.pack(MAGIC, data_offset, option_offset, len(key_names), len(names))
+    body = b"".join((counts, head, options, data, b"\x01"))
     return body + bytes((crc8(body),))
 
 

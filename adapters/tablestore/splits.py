@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
 
 from adapters.tablestore import capacity, limits
 from adapters.tablestore.calls import Call, Target, find_table
@@ -11,14 +14,19 @@ from adapters.tablestore.plainbuffer import Bound, WireCell, WireRow, encode_row
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from adapters.tablestore.values import key_type, key_value_shown
 from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Page, PageLimits, Read
-from gateway.model.ranges import EVERYTHING
+from gateway.model.commands import Command, Exchange, Page, PageLimits, Read
+from gateway.model.keys import HIGHEST, Position
+from gateway.model.predicates import Or
+from gateway.model.ranges import EVERYTHING, KeyRange
 from gateway.model.rows import Row
 from gateway.model.tables import Table
 
 _LOCATION = hashlib.md5(
     b"tablegate", usedforsecurity=False
 ).hexdigest()  # the service gives 32 characters, too
+# How many rows are weighed at once, so that nobody waits long for a session.
+_STRETCH_ROWS = 50_000
+_NOTHING = Or(())
 
 
 def compute_split_points_by_size(call: Call) -> Exchange:
@@ -27,23 +35,7 @@ def compute_split_points_by_size(call: Call) -> Exchange:
     table: Table = yield from find_table(call, message.table_name)
     size = _split_size(message)
     most = message.split_point_limit if message.HasField("split_point_limit") else None
-    points: list[Row] = []
-    key_range, partition, part_size = EVERYTHING, b"", 0
-    while True:
-        page: Page = yield from one(Read(table, key_range, PageLimits(limits.RANGE_ROWS_MAX, peek=True)))
-        for row in page.rows:
-            if (
-                part_size >= size
-                and row.position.partition != partition
-                and (most is None or len(points) < most)
-            ):
-                points.append(row)
-                part_size = 0
-            partition = row.position.partition
-            part_size += row.size_bytes
-        if page.next is None or page.last is None or (most is not None and len(points) >= most):
-            break
-        key_range = key_range.after(page.last.position)
+    points = yield from _points(table, size, most)
     target = Target.of_table(table)
     return messages.ComputeSplitPointsBySizeResponse(
         consumed=capacity.of_read(0),
@@ -54,6 +46,29 @@ def compute_split_points_by_size(call: Call) -> Exchange:
         split_points=[_point(target, row) for row in points],
         locations=[messages.SplitLocation(location=_LOCATION, repeat=len(points) + 1)],
     )
+
+
+def _points(table: Table, size: int, most: int | None) -> Generator[list[Command], Any, list[Row]]:
+    """The first rows of the partitions at which a part of the table is full. What lies between is weighed in the database,
+    hence the filter that nothing passes; cells past their age weigh until they are swept."""
+    stored = replace(table, rules=replace(table.rules, expiry=None))
+    points: list[Row] = []
+    rest, part_size = EVERYTHING, 0
+    while most is None or len(points) < most:
+        stretch = PageLimits(scanned=_STRETCH_ROWS, filled_bytes=size - part_size)
+        page: Page = yield from one(Read(stored, rest, stretch, filter=_NOTHING))
+        if page.last is None:
+            break
+        rest, part_size = rest.after(page.last.position), part_size + page.scanned_bytes
+        if part_size < size:
+            continue
+        rest = rest.after(Position(page.last.position.partition, HIGHEST))
+        page = yield from one(Read(stored, rest, PageLimits(returned=1)))
+        if not page.rows:
+            break
+        points += page.rows
+        rest, part_size = KeyRange(page.rows[0].position, rest.upper), 0
+    return points
 
 
 def _split_size(message: messages.ComputeSplitPointsBySizeRequest) -> int:

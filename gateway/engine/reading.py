@@ -177,7 +177,7 @@ def _skim(session: Session, command: Read, source: Source, filling: Filling, mea
         is_worth_it = 2 * len(stretch.passing) <= stretch.count
         full = filling.take_stretch(stretch, skim.until)
         skim.take(stretch.last if full is None else full)
-        is_worth_it = is_worth_it and full is None
+        is_worth_it = is_worth_it and full is None and not skim.is_full
     return skim.rest
 
 

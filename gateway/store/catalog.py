@@ -81,6 +81,8 @@ class Catalog:
 
     def find(self, session: Session, namespace: str, name: str, by_azure_name: bool = False) -> Table | None:
         """The table of that name; an Azure name is compared without case."""
+        if "\0" in name:  # no name has one, and PostgreSQL takes no text that has
+            return None
         column, wanted = ("azure_name_lower", name.lower()) if by_azure_name else ("name", name)
         tables = self._load(session, f"namespace = ? AND {column} = ?", (namespace, wanted))
         return tables[0] if tables else None
@@ -98,6 +100,7 @@ class Catalog:
         self, session: Session, namespace: str, after: str, limit: int | None, by_azure_name: bool = False
     ) -> list[Table]:
         """Tables of a namespace in name order, after a name."""
+        after = after.partition("\0")[0]  # between the two there is no name
         column, above = ("azure_name_lower", after.lower()) if by_azure_name else ("name", after)
         tail = f" ORDER BY {column}" + (" LIMIT ?" if limit is not None else "")
         parameters: list[Any] = [namespace, above]

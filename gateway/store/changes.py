@@ -76,6 +76,8 @@ def find_streams(
     condition, values = "namespace = ?", [namespace]
     for column, value in (("table_name", table_name), ("label", label)):
         if value is not None:
+            if "\0" in value:  # no name has one, and PostgreSQL takes no text that has
+                return []
             condition += f" AND {column} = ?"
             values.append(value)
     found = session.query(f"SELECT {_STREAM} FROM streams WHERE {condition} ORDER BY table_name, id", values)

@@ -38,7 +38,7 @@ Measured = dict[tuple[str, tuple[object, ...]], tuple[int, int]]
 class Skim:
     """A walk over a key range of one source in one session. `rest`: what of it was not yet taken. `weighs`: whether sizes are
     wanted; if not they are said to be 0, which saves half of the time that measuring takes. `measured`: shared by all walks in
-    one snapshot."""
+    one snapshot. `is_full`: the last stretch ended before a row that was too heavy, so that there is no other."""
 
     def __init__(
         self,
@@ -58,6 +58,7 @@ class Skim:
         self._weighs = weighs
         self._wanted = _FIRST_STRETCH
         self.rest = bounds
+        self.is_full = False
 
     def next(self, most_rows: int = sys.maxsize, most_bytes: int = sys.maxsize) -> Stretch | None:
         """The next stretch, no longer and no heavier than this; None where skimming ends, because not one row fits, or
@@ -69,7 +70,7 @@ class Skim:
         is_end = count < wanted
         if size > most_bytes:
             count, size = self._fitting(count, most_bytes)
-            is_end = False
+            is_end, self.is_full = False, True
         if not count:
             return None
         last = None if is_end else self._at(count - 1)

@@ -10,6 +10,7 @@ def take(session: Session, scope: str, name: str, now_ms: int) -> tuple[bytes, s
 
     Either way nobody else can use the token until the transaction ends.
     """
+    name = _kept(name)
     if session.is_postgresql:
         session.execute(
             "INSERT INTO tokens (scope, name, digest, answer, expires_at_ms) VALUES (?, ?, '', '', 0)"
@@ -26,14 +27,20 @@ def take(session: Session, scope: str, name: str, now_ms: int) -> tuple[bytes, s
 
 def remember(session: Session, key: tuple[str, str], digest: bytes, answer: str, expires_at_ms: int) -> None:
     """Keep a token's answer."""
+    scope, name = key
     session.execute(
         "INSERT INTO tokens (scope, name, digest, answer, expires_at_ms) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (scope, name) DO UPDATE SET digest = excluded.digest, answer = excluded.answer,"
         " expires_at_ms = excluded.expires_at_ms",
-        (*key, digest, answer, expires_at_ms),
+        (scope, _kept(name), digest, answer, expires_at_ms),
     )
 
 
 def forget_expired(session: Session, now_ms: int) -> None:
     """Drop what need not be remembered any longer, and claims that came to nothing."""
     session.execute("DELETE FROM tokens WHERE expires_at_ms <= ?", (now_ms,))
+
+
+def _kept(name: str) -> str:
+    """A client's text as a text that PostgreSQL takes, which is any without NUL."""
+    return name.replace("\\", "\\\\").replace("\0", "\\0") if "\0" in name or "\\" in name else name

@@ -54,6 +54,17 @@ def test_azure_does_not_create_a_case_variant(engine: Engine) -> None:
     assert isinstance(answer, TableExists)
 
 
+def test_no_table_has_a_name_with_a_nul(engine: Engine) -> None:
+    """PostgreSQL does not even take such a text; clients send it as a name, or to go on after."""
+    make_table(engine, "things")
+    for by_azure_name in (False, True):
+        for name in ("things\0", "\0things", "\0"):
+            assert isinstance(engine.run([FindTable("", name, by_azure_name=by_azure_name)])[0], TableMissing)
+        for after, names in (("thing\0z", ["things"]), ("things\0", []), ("\0", ["things"])):
+            [page] = engine.run([ListTables("", after, 5, by_azure_name=by_azure_name)])
+            assert [table.name for table in page] == names
+
+
 def test_tables_are_listed_in_code_point_order(engine: Engine) -> None:
     for name in ("b", "a", "B", "a.b", "a-b", "_"):
         make_table(engine, name)

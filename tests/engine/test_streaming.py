@@ -196,6 +196,15 @@ def test_tables_without_a_stream_record_nothing(engine: Engine) -> None:
         stream_of(engine)
 
 
+@pytest.mark.parametrize(("name", "label"), [("t\0", "1"), ("t", "1\0"), ("\0", "\0")])
+def test_no_stream_has_a_name_with_a_nul(engine: Engine, name: str, label: str) -> None:
+    """PostgreSQL does not even take such a text; clients send it as an id."""
+    make(engine)
+    with pytest.raises(StreamMissing):
+        stream_of(engine, name, label)
+    assert ask(engine, ListStreams("", "t\0")) == []
+
+
 def alter(engine: Engine, name: str, stream: StreamRule | None) -> Client:
     table = ask(engine, FindTable("", name))
     assert isinstance(table, Table)

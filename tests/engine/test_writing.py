@@ -105,6 +105,14 @@ def test_a_token_is_answered_once_and_replayed_after(things: Client) -> None:
     assert again.sizes == ((None, first[0].new.size_bytes), (None, first[1].new.size_bytes))
 
 
+def test_a_token_may_be_any_text(things: Client) -> None:
+    for number, name in enumerate(("t", "t\0", "t\\0", "\0", "\\", "\\\\", "é")):
+        group = WriteGroup((things.put(str(number)),), token(name))
+        [first] = things.engine.run([group])
+        [again] = things.engine.run([group])
+        assert (type(first), type(again)) == (list, Replayed), name
+
+
 def test_equal_tokens_of_one_list_agree(things: Client) -> None:
     increment = SetTo(("n",), Plus(Current(("n",)), Constant(decimal(1))))
     things.write(things.put("a", n=decimal(0)))

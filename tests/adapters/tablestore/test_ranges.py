@@ -213,7 +213,8 @@ def test_the_answer_says_how_rows_are_packed(table: Service) -> None:
 
 
 def unpacked(data: bytes, has_whole_keys: bool = True) -> tuple[list[str], list[list[Any]]]:
-    """Names and values of a matrix, read as protocols/table-store.md section 3.6 says."""
+    """Names and values of a matrix, read as protocols/table-store.md section 3.6 says and as Java does, which reads rows from
+    data_offset until only the checksum is left."""
     magic, data_offset, option_offset, keys, attributes = struct.unpack_from("<iiiii", data)
     assert magic == matrix.MAGIC
     names, at = [], 20
@@ -221,9 +222,13 @@ def unpacked(data: bytes, has_whole_keys: bool = True) -> tuple[list[str], list[
         (length,) = struct.unpack_from("<h", data, at)
         names.append(data[at + 2 : at + 2 + length].decode())
         at += 2 + length
-    assert at == data_offset
+    assert at == option_offset
+    assert data[at : at + 3] == bytes((0x0A, has_whole_keys, 0x03))
+    (count,) = struct.unpack_from("<i", data, at + 3)
+    assert data_offset == at + 7
+    at = data_offset
     lines = []
-    while at < option_offset:
+    while at < len(data) - 2:
         assert data[at] == 2
         at += 1
         line = []
@@ -234,10 +239,9 @@ def unpacked(data: bytes, has_whole_keys: bool = True) -> tuple[list[str], list[
             line.append(None if value is None else value.data)  # type: ignore[union-attr]
             at += width
         lines.append(line)
-    assert data[at : at + 3] == bytes((0x0A, has_whole_keys, 0x03))
-    assert struct.unpack_from("<i", data, at + 3) == (len(lines),)
-    assert data[at + 7 : at + 8] == b"\x01"
-    assert data[at + 8 :] == bytes((crc8(data[: at + 8]),))
+    assert len(lines) == count
+    assert data[at : at + 1] == b"\x01"
+    assert data[at + 1 :] == bytes((crc8(data[: at + 1]),))
     return names, lines
 
 

@@ -315,6 +315,35 @@ def test_split_points_lie_between_partitions(service: Service) -> None:
     assert not answer.split_points
 
 
+@pytest.mark.parametrize("ttl", [-1, 86_400])
+def test_split_points_are_the_same_however_many_rows_are_weighed_at_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch, ttl: int
+) -> None:
+    make(
+        service,
+        [column("p"), column("i")],
+        table_options=messages.TableOptions(time_to_live=ttl, max_versions=1),
+    )
+    part_bytes, parts, expected = 0, [0, 0, 5, 5, 5, 9, 9, 9, 9, 12, 14, 14, 15], []
+    for i, p in enumerate(parts):
+        blob = b"x" * (90_000 + 400_000 * (i % 3))
+        service.put({"p": p, "i": i}, {"blob": blob})
+        if part_bytes >= limits.SPLIT_SIZE_UNIT_MIN_BYTES and p != parts[i - 1]:
+            expected.append(p)
+            part_bytes = 0
+        part_bytes += len("piblob") + 16 + len(blob)
+    for at_once in (1, 2, 24, 30, 50_000):
+        monkeypatch.setattr("adapters.tablestore.splits._STRETCH_ROWS", at_once)
+        answer = service.call(
+            "ComputeSplitPointsBySize",
+            table_name="t",
+            split_size=1,
+            split_size_unit_in_byte=limits.SPLIT_SIZE_UNIT_MIN_BYTES,
+        )
+        points = [decode_row(data).key[0].value for data in answer.split_points]
+        assert points == [datum(p) for p in expected]
+
+
 @pytest.mark.parametrize(
     ("members", "message"),
     [
