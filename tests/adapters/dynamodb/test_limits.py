@@ -180,7 +180,11 @@ def test_a_partition_key_that_an_index_sorts_by_has_the_limit_of_sort_keys(servi
     """An inverted index: 2,048 bytes are well for the table and too many for the index (test_gsi.py of ScyllaDB has the limit
     of index keys; moto test_put_long_string_gsi_range_key_exception the case)."""
     definitions = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")]
-    inverted = {"IndexName": "inverted", "KeySchema": keys("sk", "pk"), "Projection": {"ProjectionType": "ALL"}}
+    inverted = {
+        "IndexName": "inverted",
+        "KeySchema": keys("sk", "pk"),
+        "Projection": {"ProjectionType": "ALL"},
+    }
     service.table(
         AttributeDefinitions=definitions, KeySchema=keys("pk", "sk"), GlobalSecondaryIndexes=[inverted]
     )
