@@ -205,6 +205,11 @@ def _table_exists(error: model.TableExists, operation: str) -> ServiceError:
     return ServiceError("ResourceInUseException", f"Table already exists: {error.name}")
 
 
+def index_filling(name: str) -> ServiceError:
+    """An index that is still being filled is read: the words users report of the service."""
+    return validation(f"Cannot read from backfilling global secondary index: {name}")
+
+
 def _table_busy(error: model.TableBusy, operation: str) -> ServiceError:
     if operation not in CONTROL_PLANE:
         return ServiceError("ResourceNotFoundException", "Requested resource not found")
