@@ -33,6 +33,43 @@ def list_backups(call: Call) -> Exchange:
     return {"BackupSummaries": []}
 
 
+def list_exports(call: Call) -> Exchange:
+    """ListExports: none."""
+    yield from ()
+    return {"ExportSummaries": []}
+
+
+def list_imports(call: Call) -> Exchange:
+    """ListImports: none."""
+    yield from ()
+    return {"ImportSummaryList": []}
+
+
+def list_contributor_insights(call: Call) -> Exchange:
+    """ListContributorInsights: names only tables that have had them."""
+    yield from ()
+    return {"ContributorInsightsSummaries": []}
+
+
+def list_global_tables(call: Call) -> Exchange:
+    """ListGlobalTables: none."""
+    yield from ()
+    return {"GlobalTables": []}
+
+
+def describe_backup(call: Call) -> Exchange:
+    """DescribeBackup: not there."""
+    yield from ()
+    raise ServiceError("BackupNotFoundException", f"Backup not found: {call.input['BackupArn']}")
+
+
+def describe_global_table(call: Call) -> Exchange:
+    """DescribeGlobalTable: not there."""
+    yield from ()
+    name = call.input["GlobalTableName"]
+    raise ServiceError("GlobalTableNotFoundException", f"Global table with name: '{name}' does not exist.")
+
+
 def describe_contributor_insights(call: Call) -> Exchange:
     """DescribeContributorInsights: off, for the table and each of its indexes."""
     table = yield from find_table(call)
@@ -76,6 +113,12 @@ def get_resource_policy(call: Call) -> Exchange:
 OPERATIONS = {
     "DescribeContinuousBackups": Operation(describe_continuous_backups, hot=False),
     "ListBackups": Operation(list_backups, hot=False),
+    "ListExports": Operation(list_exports, hot=False),
+    "ListImports": Operation(list_imports, hot=False),
+    "ListContributorInsights": Operation(list_contributor_insights, hot=False),
+    "ListGlobalTables": Operation(list_global_tables, hot=False),
+    "DescribeBackup": Operation(describe_backup, hot=False),
+    "DescribeGlobalTable": Operation(describe_global_table, hot=False),
     "DescribeContributorInsights": Operation(describe_contributor_insights, hot=False),
     "DescribeKinesisStreamingDestination": Operation(describe_kinesis_destination, hot=False),
     "DescribeTableReplicaAutoScaling": Operation(describe_replica_auto_scaling, hot=False),

@@ -232,9 +232,10 @@ _FRAMED_VALUES = frozenset(
 _FRAMED_PARAMETERS = frozenset(
     {"mixed-parameters", "values-without-expression", "values-alone", "return-values"}
 )
+_FRAMED_MAPS = frozenset({"values-empty"})  # moto test_update_item_with_empty_values, verified in August 2026
 _ITEM_WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 _FRAMED: dict[str, frozenset[str]] = {
-    **dict.fromkeys(_ITEM_WRITES, _FRAMED_VALUES | _FRAMED_PARAMETERS),
+    **dict.fromkeys(_ITEM_WRITES, _FRAMED_VALUES | _FRAMED_PARAMETERS | _FRAMED_MAPS),
     "Query": _FRAMED_PARAMETERS
     | {"select-attributes", "select-projection", "select-nothing", "select-projected"},
 }

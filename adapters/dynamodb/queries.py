@@ -14,7 +14,7 @@ from adapters.dynamodb import charges, limits, messages
 from adapters.dynamodb.calls import Call, find_table
 from adapters.dynamodb.clauses import ReadClauses
 from adapters.dynamodb.composites import shown_key, shown_schema
-from adapters.dynamodb.errors import validation
+from adapters.dynamodb.errors import index_filling, validation
 from adapters.dynamodb.start_keys import StartKey
 from adapters.dynamodb.values import render_values, view
 from gateway.engine.engine import one
@@ -23,7 +23,7 @@ from gateway.model.errors import IndexMissing
 from gateway.model.predicates import ALWAYS, And, Predicate
 from gateway.model.ranges import EVERYTHING
 from gateway.model.rows import Row
-from gateway.model.tables import Index, Projection, Table
+from gateway.model.tables import Index, Projection, State, Table
 
 
 def query(call: Call) -> Exchange:
@@ -107,6 +107,9 @@ def _index(call: Call, table: Table) -> Index | None:
         raise IndexMissing(table.name, name)
     if not index.local and call.input.get("ConsistentRead"):
         raise validation(messages.bare("global-consistent"))
+    now_ms = call.house.now_ms()
+    if not index.local and not index.is_active(now_ms) and table.state_at(now_ms) is State.ACTIVE:
+        raise index_filling(name)
     return index
 
 

@@ -514,8 +514,34 @@ def _described(style: str) -> dict[str, Request]:
             _structure("DescribeTableReplicaAutoScalingInput", by_table, ("TableName",))
         ),
         "ListBackups": Request(_structure("ListBackupsInput", backups)),
+        **_never_there(),
         "GetResourcePolicy": Request(
             _structure("GetResourcePolicyInput", {"ResourceArn": _RESOURCE_ARN}, ("ResourceArn",))
+        ),
+    }
+
+
+def _never_there() -> dict[str, Request]:
+    """What is asked about backups, exports, imports and global tables, of which features.py says that there are none."""
+    arn = Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS)
+    listed: Members = {"TableArn": arn, "NextToken": _TEXT}
+    insights: Members = {"TableName": arn, "NextToken": _TEXT, "MaxResults": Number("Integer", None, 100)}
+    global_tables: Members = {
+        "ExclusiveStartGlobalTableName": _INDEX_NAME,
+        "Limit": _INTEGER_FROM_1,
+        "RegionName": _TEXT,
+    }
+    backup: Members = {"BackupArn": Text(minimum=37, maximum=1024)}
+    exports: Members = {**listed, "MaxResults": Number("Integer", 1, 25)}
+    imports: Members = {**listed, "PageSize": Number("Integer", 1, 25)}
+    return {
+        "ListExports": Request(_structure("ListExportsInput", exports)),
+        "ListImports": Request(_structure("ListImportsInput", imports)),
+        "ListContributorInsights": Request(_structure("ListContributorInsightsInput", insights)),
+        "ListGlobalTables": Request(_structure("ListGlobalTablesInput", global_tables)),
+        "DescribeBackup": Request(_structure("DescribeBackupInput", backup, ("BackupArn",))),
+        "DescribeGlobalTable": Request(
+            _structure("DescribeGlobalTableInput", {"GlobalTableName": _INDEX_NAME}, ("GlobalTableName",))
         ),
     }
 

@@ -37,7 +37,7 @@ from gateway.model.commands import (
     ReadChanges,
 )
 from gateway.model.errors import StreamMissing
-from gateway.model.values import size_bytes
+from gateway.model.values import Value, size_bytes
 
 # 21 digits is the shortest that the service's model allows; counted from here they all have as many.
 _FIRST_SEQUENCE = 10**20
@@ -287,7 +287,7 @@ def _records(call: Call, stream: Stream, changes: list[Change]) -> Iterator[dict
 def _record(call: Call, stream: Stream, change: Change) -> dict[str, Any]:
     shows = _view_of(stream)
     keys = {name: view(value) for name, value in shown_key(stream.key_schema, change.key_values).items()}
-    size = sum(len(name.encode()) + size_bytes(value) for name, value in keys.items())
+    size = _billed_bytes(keys)
     shown: dict[str, Any] = {
         "ApproximateCreationDateTime": change.at_ms // 1000,
         "Keys": render_values(keys),
@@ -299,7 +299,7 @@ def _record(call: Call, stream: Stream, change: Change) -> dict[str, Any]:
     ):
         if row is not None and shows in views:
             shown[name] = orjson.Fragment(render(stream.key_schema, row))
-            size += row.size_bytes
+            size += _billed_bytes(row.latest)  # the log keeps no sizes
     shown |= {"SizeBytes": size, "StreamViewType": shows}
     identity = f"{stream.id}/{change.shard}/{change.sequence}"
     record: dict[str, Any] = {
@@ -313,6 +313,12 @@ def _record(call: Call, stream: Stream, change: Change) -> dict[str, Any]:
     if change.actor == _EXPIRY_ACTOR:
         record["userIdentity"] = _EXPIRY_PRINCIPAL
     return record
+
+
+def _billed_bytes(attributes: Mapping[str, Value]) -> int:
+    """SizeBytes counts the keys and each image that is shown (LocalStack's snapshots of the service, October 2025; the
+    sample records of the developer guide)."""
+    return sum(len(name.encode()) + size_bytes(value) for name, value in attributes.items())
 
 
 OPERATIONS = {

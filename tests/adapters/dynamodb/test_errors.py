@@ -50,9 +50,10 @@ def test_a_lone_surrogate_in_a_text_does_not_break_the_body() -> None:
 def test_condition_failed_carries_the_item_beside_the_message() -> None:
     assert body(errors.condition_failed(b'{"a":{"S":"x"}}')) == {
         "__type": "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException",
-        "message": "The conditional request failed",
+        "Message": "The conditional request failed",
         "Item": {"a": {"S": "x"}},
     }
+    assert body(errors.condition_failed())["message"] == "The conditional request failed"
 
 
 def test_cancelled_lists_positional_reasons_with_short_codes() -> None:

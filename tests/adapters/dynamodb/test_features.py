@@ -68,6 +68,39 @@ def test_no_table_has_a_policy(service):
     assert service.error("GetResourcePolicy", {"ResourceArn": "orders"})[0] == "ValidationException"
 
 
+@pytest.mark.parametrize(
+    ("operation", "member"),
+    [
+        ("ListExports", "ExportSummaries"),
+        ("ListImports", "ImportSummaryList"),
+        ("ListContributorInsights", "ContributorInsightsSummaries"),
+        ("ListGlobalTables", "GlobalTables"),
+    ],
+)
+def test_a_list_of_what_nobody_made_is_empty(service, operation, member):
+    service.table()
+    assert service.call(operation) == {member: []}
+
+
+def test_a_backup_and_a_global_table_are_not_found(service):
+    arn = "arn:aws:dynamodb:us-east-1:000000000000:table/orders/backup/01489602797149-73d8d5bc"
+    assert service.error("DescribeBackup", {"BackupArn": arn}) == (
+        "BackupNotFoundException",
+        f"Backup not found: {arn}",
+    )
+    code = service.error("DescribeGlobalTable", {"GlobalTableName": "orders"})[0]
+    assert code == "GlobalTableNotFoundException"
+    assert service.error("DescribeBackup", {})[0] == "ValidationException"
+
+
+@pytest.mark.parametrize("name", ["MaxResults", "PageSize"])
+def test_the_pages_of_exports_and_imports_have_1_to_25_entries(service, name):
+    operation = "ListExports" if name == "MaxResults" else "ListImports"
+    for size, is_fine in ((0, False), (1, True), (25, True), (26, False)):
+        answer = service.call(operation, {name: size})
+        assert ("__type" not in answer) is is_fine
+
+
 def test_the_quotas_are_the_services(service):
     assert service.call("DescribeLimits") == {
         "AccountMaxReadCapacityUnits": 80_000,

@@ -176,6 +176,27 @@ def test_keys_of_indexes_have_the_same_limits(pairs, name, limit):
         assert code.endswith("#ValidationException") is (length > limit)
 
 
+def test_a_partition_key_that_an_index_sorts_by_has_the_limit_of_sort_keys(service):
+    """An inverted index: 2,048 bytes are well for the table and too many for the index (test_gsi.py of ScyllaDB has the limit
+    of index keys; moto test_put_long_string_gsi_range_key_exception the case)."""
+    definitions = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")]
+    inverted = {
+        "IndexName": "inverted",
+        "KeySchema": keys("sk", "pk"),
+        "Projection": {"ProjectionType": "ALL"},
+    }
+    service.table(
+        AttributeDefinitions=definitions, KeySchema=keys("pk", "sk"), GlobalSecondaryIndexes=[inverted]
+    )
+    words = "Aggregated size of all range keys has exceeded the size limit of 1024 bytes"
+    done(service, "PutItem", **TABLE, Item=longest(1024))
+    refused(service, words, "PutItem", **TABLE, Item=longest(1025))
+    requests = {"orders": [{"PutRequest": {"Item": longest(1025)}}]}
+    refused(service, words, "BatchWriteItem", RequestItems=requests)
+    done(service, "UpdateItem", **TABLE, Key=longest(1024, 1))
+    refused(service, "beyond allowed size limits", "UpdateItem", **TABLE, Key=longest(1025, 1))
+
+
 # Names (rule 24)
 
 

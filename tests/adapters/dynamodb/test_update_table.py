@@ -224,7 +224,16 @@ def test_a_new_index_is_created_filled_and_then_active(service):
     described = service.described()
     assert (index_of(described)["IndexStatus"], index_of(described)["Backfilling"]) == ("CREATING", True)
     assert described["AttributeDefinitions"] == definitions(g="S", pk="S")
+    query = {
+        "TableName": "orders",
+        "IndexName": index_of(described)["IndexName"],
+        "KeyConditionExpression": "g = :g",
+        "ExpressionAttributeValues": {":g": {"S": "x"}},
+    }
+    words = f"Cannot read from backfilling global secondary index: {query['IndexName']}"
+    assert service.error("Query", query) == ("ValidationException", words)
     indexes_are_filled(service)
+    assert service.call("Query", query)["Count"] == 0
     described = index_of(service.described())
     assert described["IndexStatus"] == "ACTIVE"
     assert "Backfilling" not in described
