@@ -177,8 +177,20 @@ class Engine:
         return answer
 
     def _read(self, commands: list[reading.Reading]) -> list[Any]:
-        answer = self._insist(lambda: reading.read(self._store, commands, self._now() // 1_000_000))
+        answer = self._insist(lambda: self._read_once(commands))
+        if isinstance(answer, DatabaseFailed) and len(commands) > 1:
+            half = len(commands) // 2
+            return self._read(commands[:half]) + self._read(commands[half:])
         return [answer] * len(commands) if isinstance(answer, GatewayError) else answer
+
+    def _read_once(self, commands: list[reading.Reading]) -> list[Any]:
+        try:
+            return reading.read(self._store, commands, self._now() // 1_000_000)
+        except (GatewayError, Retry):
+            raise
+        except Exception as error:
+            log.exception("a list of reads failed")
+            raise DatabaseFailed(repr(error)) from error
 
     def _write(self, groups: list[WriteGroup], hurried: bool = False) -> list[Any]:
         answer = self._insist(lambda: self._write_once(groups, hurried))

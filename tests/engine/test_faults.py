@@ -15,9 +15,10 @@ import pytest
 from sqlalchemy import make_url
 
 from gateway.engine.engine import Engine
-from gateway.model.commands import Get, WriteGroup
+from gateway.model.commands import Get, PageLimits, Read, WriteGroup
 from gateway.model.errors import Busy, Contended, DatabaseFailed, Unknowable
-from gateway.model.rows import Contents
+from gateway.model.ranges import EVERYTHING
+from gateway.model.rows import Contents, Row
 from gateway.model.updates import Current, Plus, SetTo
 from gateway.model.updates import Literal as Constant
 from gateway.model.values import decimal, text
@@ -62,6 +63,23 @@ def test_only_the_group_that_the_database_refuses_fails(things: Client) -> None:
     answers = things.engine.run(groups)
     assert [type(answer) for answer in answers] == [list, list, DatabaseFailed, list]
     assert [row.latest["p"].data for row in things.rows()] == ["a", "b", "c"]
+
+
+def test_only_the_read_that_breaks_fails(things: Client, caplog: pytest.LogCaptureFixture) -> None:
+    """Whether our own code breaks over it or the database: its neighbours, who share its snapshot, get their rows."""
+    things.write(things.put("a"), things.put("b"))
+
+    def breaks(row: Row) -> Row:
+        raise ZeroDivisionError
+
+    whole = Read(things.table, EVERYTHING, PageLimits())
+    found, broken, all_rows = things.engine.run(
+        [Get(things.table, things.key("b").position), whole._replace(cut=breaks), whole]
+    )
+    assert found.latest["p"] == text("b")
+    assert isinstance(broken, DatabaseFailed)
+    assert [row.latest["p"].data for row in all_rows.rows] == ["a", "b"]
+    assert "ZeroDivisionError" in caplog.text
 
 
 @on_postgresql
