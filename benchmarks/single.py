@@ -259,7 +259,7 @@ def filtering(bench: Bench) -> str:
     for _ in range(_ROUNDS):
         for expression, measured in taken.items():
             requests = [dynamodb.scan_request(port, number, expression) for number in range(200)]
-            measured.append(_measured(bench, process, requests, port, 16)[:2])
+            measured.append(_measured(bench, Tree([process.pid]), requests, port, 16)[:2])
     process.stop()
     pushed, evaluated = (
         tuple(statistics.median(each[at] for each in measured) for at in (0, 1))
