@@ -31,12 +31,20 @@ HEAD = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    """A server of all dialects that loses its patience soon. At the end it must still be there, and have seen no defect."""
+@pytest.fixture(scope="module", params=["one process", "two workers"])
+def process(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A server of all dialects that loses its patience soon: one process on SQLite, or two on PostgreSQL. At the end it must
+    still be there, and have seen no defect."""
     patience = {"header-seconds": 1, "body-seconds": 1.5, "write-seconds": 2, "idle-seconds": 5}
     flags = [f"--{name}={value}" for name, value in patience.items()]
-    started = Process(tmp_path_factory.mktemp("hostile"), *flags, f"--max-buffered-bytes={64 * MIB}")
+    if request.param == "two workers":
+        flags += ["--workers=2", f"--database={request.getfixturevalue('postgres').empty_database()}"]
+    started = Process(
+        tmp_path_factory.mktemp("hostile"),
+        *flags,
+        f"--max-buffered-bytes={64 * MIB}",
+        environment={"TABLEGATE_SECRET_KEY": "k" * 16},
+    )
     started.wait_until_ready()
     with RawClient(started.url) as client:
         client.create_table("things")
