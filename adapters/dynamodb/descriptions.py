@@ -84,7 +84,7 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
         "TableArn": table_arn(caller, table.name),
         "TableId": table_id(table),
     }
-    shown |= _billing_summary(properties)
+    shown |= _billing_summary(properties, table.created_at_ms)
     for name, local in (("LocalSecondaryIndexes", True), ("GlobalSecondaryIndexes", False)):
         indexes = [index for index in table.indexes if index.local is local]
         if indexes:
@@ -173,13 +173,15 @@ def _throughput(
     return shown
 
 
-def _billing_summary(properties: TableProperties) -> dict[str, Any]:
-    """Absent of a table that was never on demand. TableThroughputModeSummary is in no model, but in every answer."""
+def _billing_summary(properties: TableProperties, created_at_ms: int) -> dict[str, Any]:
+    """Absent of a table that was never on demand. TableThroughputModeSummary is in no model, but in every answer. A table that
+    was made on demand is so since it was made, which is a moment after it was asked for."""
     if properties.billing == PROVISIONED and properties.on_demand_since_ms is None:
         return {}
     since = {}
     if properties.on_demand_since_ms is not None:
-        since = {"LastUpdateToPayPerRequestDateTime": seconds(properties.on_demand_since_ms)}
+        since_ms = max(properties.on_demand_since_ms, created_at_ms)
+        since = {"LastUpdateToPayPerRequestDateTime": seconds(since_ms)}
     return {
         "BillingModeSummary": {"BillingMode": properties.billing, **since},
         "TableThroughputModeSummary": {"TableThroughputMode": properties.billing, **since},

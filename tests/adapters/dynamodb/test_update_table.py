@@ -115,6 +115,15 @@ def test_units_do_not_go_with_on_demand(service):
     assert refused(service, ProvisionedThroughput=UNITS) == (VALIDATION, INVALID + text)
 
 
+def test_a_table_made_on_demand_is_so_since_it_was_made(service, monkeypatch):
+    """However much later that is than it was asked for (test/alternator, test_describe_table_billing)."""
+    monkeypatch.setattr(service.house.engine, "_now", lambda: (service.clock.ms + 3) * 1_000_000)
+    service.table()
+    described = service.described()
+    since = described["BillingModeSummary"]["LastUpdateToPayPerRequestDateTime"]
+    assert since == described["CreationDateTime"]
+
+
 def test_a_table_goes_on_demand_and_back(service):
     provisioned_index = with_index(ProvisionedThroughput=units(2, 2))
     service.table(BillingMode=None, ProvisionedThroughput=UNITS, **provisioned_index)
