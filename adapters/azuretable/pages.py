@@ -11,97 +11,104 @@ tests/adapters/azuretable/test_pages.py holds the two against each other.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import orjson
 
 from adapters.azuretable import names, values
-from gateway.model.rows import Row
+from gateway.model.commands import Joined, Joins, Page
 
 # A form costs as much as a hundred rows to compile: it must pay.
 _ROWS_MIN, _FORMS_MAX, _MEMBERS_MAX = 16, 4, 64
 _ROWS_TO_LEARN = 2  # by then a page of one form knows it
 _ROWS_AT_ONCE = 64  # what is copied on the way stays in the processor's cache
+JOINS = Joins("\n", native=False, moments=True)
+"""Rows as they are read best: what a body does not say of its row (Read.joins), Azure does not show."""
 
 Convert = Callable[[bytes], bytes]
 Marks = tuple[tuple[str, str], ...]
 """Names and tags of a body's members, in order."""
 
 
-def entities(rows: Sequence[Row], annotated: bool, general: Callable[[Row], bytes]) -> bytes:
-    """The entities that rows with Azure's own keys are, as JSON, with commas between them.
+def entities(page: Page, annotated: bool, general: Callable[[bytes, int], bytes]) -> list[bytes]:
+    """The entities that rows with Azure's own keys are, as JSON: pieces of it, to be put together with commas between them.
 
-    `annotated`: with minimal metadata, or with none. `general` is how a row is shown by the book.
+    `annotated`: with minimal metadata, or with none. `general` is how a row's body is shown by the book, and when it was written.
     """
-    if len(rows) < _ROWS_MIN:
-        return b",".join(map(general, rows))
     known = _Known(annotated, general)
-    found = [known.entities(rows[:_ROWS_TO_LEARN])]
-    for at in range(_ROWS_TO_LEARN, len(rows), _ROWS_AT_ONCE):
-        found.append(known.entities(rows[at : at + _ROWS_AT_ONCE]))
-    return b",".join(found)
+    for joined in page.joined:
+        known.add_joined(joined)
+    known.add([row.body for row in page.rows], [row.modified_at for row in page.rows])
+    return known.found
 
 
 class _Known:
-    """The forms that are known while a page is written."""
+    """A page while it is written, and the forms that are known by then. `found`: pieces of it."""
 
-    def __init__(self, annotated: bool, general: Callable[[Row], bytes]) -> None:
+    def __init__(self, annotated: bool, general: Callable[[bytes, int], bytes]) -> None:
         self._annotated = annotated
         self._general = general
         self._forms: list[Form] = []
         self._seen: set[Marks] = set()
+        self._is_uniform = True
+        self.found: list[bytes] = []
 
-    def entities(self, rows: Sequence[Row]) -> bytes:
-        """The entities that rows are. If they are all of the first form, without a look at each."""
-        bodies = [row.body for row in rows]
-        moments = _moments(rows, self._annotated)
-        if self._forms:
-            form = self._forms[0]
-            page = b"\n".join(bodies)
-            pattern = form.pattern_for(page)
-            found = [] if pattern is None else pattern.findall(page)
-            if len(found) == len(rows):
-                return form.entities(moments, found)
-        return b",".join(map(self._entity, rows, bodies, moments))
+    def add_joined(self, joined: Joined) -> None:
+        """Add rows that came in one piece, line by line; if they are all of the first form, without a look at each."""
+        if joined.number >= _ROWS_MIN and self._is_uniform:
+            if not self._forms:
+                for body in joined.bodies.split(b"\n", _ROWS_TO_LEARN)[:_ROWS_TO_LEARN]:
+                    self._learn(body)
+            self._is_uniform = self._add_alike(joined.bodies, joined.modified_at)
+            if self._is_uniform:
+                return
+        self.add(joined.bodies.split(b"\n"), joined.modified_at)
 
-    def _entity(self, row: Row, body: bytes, moment: Moment) -> bytes:
+    def add(self, bodies: Sequence[bytes], written_at: Sequence[int]) -> None:
+        """Add rows, most of which will be of a few forms."""
+        if len(bodies) < _ROWS_MIN and not self._forms:
+            self.found += map(self._general, bodies, written_at)
+            return
+        at = 0 if self._forms else _ROWS_TO_LEARN
+        self.found += map(self._entity, bodies[:at], written_at[:at])
+        for start in range(at, len(bodies), _ROWS_AT_ONCE):
+            some, moments = bodies[start : start + _ROWS_AT_ONCE], written_at[start : start + _ROWS_AT_ONCE]
+            if not self._add_alike(b"\n".join(some), moments):
+                self.found += map(self._entity, some, moments)
+
+    def _add_alike(self, lines: bytes, written_at: Sequence[int]) -> bool:
+        """Add rows if they are all of the first form; whether they are."""
+        if not self._forms:
+            return False
+        pattern = self._forms[0].pattern_for(lines)
+        values_of = [] if pattern is None else pattern.findall(lines)
+        if len(values_of) != len(written_at):
+            return False
+        self.found.append(self._forms[0].entities(written_at, values_of))
+        return True
+
+    def _entity(self, body: bytes, written_at: int) -> bytes:
         for form in self._forms:
             pattern = form.pattern_for(body)
             if pattern is None:
-                return self._general(row)
+                return self._general(body, written_at)
             found = pattern.fullmatch(body)
             if found is not None:
-                return form.entities([moment], [found.groups()])
-        self._learn(row)
-        return self._general(row)
+                return form.entities([written_at], [found.groups()])
+        self._learn(body)
+        return self._general(body, written_at)
 
-    def _learn(self, row: Row) -> None:
+    def _learn(self, body: bytes) -> None:
         """A form that is met for the second time will be known from then on."""
         if len(self._forms) == _FORMS_MAX:
             return
-        marks = marks_of(row.body)
+        marks = marks_of(body)
         if marks in self._seen:
             self._forms.append(form_of(marks, self._annotated))
         elif marks is not None:
             self._seen.add(marks)
-
-
-Moment = tuple[bytes, bytes]
-"""When a row was written, as it stands in its ETag (empty: it is shown with none) and as Timestamp."""
-
-
-def _moments(rows: Iterable[Row], annotated: bool) -> list[Moment]:
-    """The moments of rows, of which those of one batch have one in common."""
-    written_at = [row.modified_at for row in rows]
-    known = {ticks: _moment(ticks, annotated) for ticks in set(written_at)}
-    return [known[ticks] for ticks in written_at]
-
-
-def _moment(written_at: int, annotated: bool) -> Moment:
-    timestamp = values.timestamp_text(written_at + values.UNIX_EPOCH_TICKS)
-    return timestamp.replace(":", "%3A").encode() if annotated else b"", timestamp.encode()
 
 
 # Forms
@@ -111,14 +118,15 @@ def _moment(written_at: int, annotated: bool) -> Moment:
 class Form:
     """How rows with the same names and kinds are shown.
 
-    The groups of its pattern are the values as they stand in a body. `columns` says which value an entity has where: 0 for
-    the ETag, 1 for the Timestamp, from 2 on the groups; and how its text is converted, if it is. `glue` is what stands before
-    the first of them, between them, and after the last.
+    The groups of its pattern are the values as they stand in a body. `columns` says which of them an entity has where, and
+    how its text is converted, if it is; the first two are the keys. `glue` is what stands behind each. What stands before the
+    first and behind the second says when the row was written, too: `_edges` is how.
     """
 
     source: bytes
     columns: tuple[tuple[int, Convert | None], ...]
     glue: tuple[bytes, ...]
+    annotated: bool
 
     def pattern_for(self, lines: bytes) -> re.Pattern[bytes] | None:
         """The pattern that finds the values in bodies of this form, one a line, and nothing in others. None: two backslashes
@@ -127,21 +135,31 @@ class Form:
             return _compiled(self.source, False)
         return None if _TWO_BACKSLASHES in lines else _compiled(self.source, True)
 
-    def entities(self, moments: Sequence[Moment], found: Sequence[tuple[bytes, ...]]) -> bytes:
-        """The entities that were written at these moments and in whose bodies the pattern found these groups, with commas
+    def entities(self, written_at: Sequence[int], found: Sequence[tuple[bytes, ...]]) -> bytes:
+        """The entities that were written at these times and in whose bodies the pattern found these groups, with commas
         between them."""
-        values_of = [*zip(*moments, strict=True), *zip(*found, strict=True)]
-        first, *between, last = self.glue
-        count, width = len(found), 2 * len(self.columns)
-        pieces = [last + b"," + first] * (count * width)
+        edges = {ticks: self._edges(ticks) for ticks in set(written_at)}  # those of one batch have one in common
+        values_of = [*zip(*found, strict=True)]
+        count, width = len(found), 2 * len(self.columns) + 1
+        pieces = [b""] * (count * width)
+        pieces[::width] = [edges[ticks][0] for ticks in written_at]
         for at, (which, convert) in enumerate(self.columns):
             column = values_of[which]
             pieces[2 * at + 1 :: width] = column if convert is None else map(convert, column)
-        for at, glue in enumerate(between, start=1):
-            pieces[2 * at :: width] = [glue] * count
-        pieces[0] = first
-        pieces.append(last)
+        for at, glue in enumerate(self.glue):
+            pieces[2 * at + 2 :: width] = [glue] * count
+        pieces[4::width] = [edges[ticks][1] for ticks in written_at]
+        pieces[-1] = pieces[-1].removesuffix(b",")
         return b"".join(pieces)
+
+    def _edges(self, ticks: int) -> tuple[bytes, bytes]:
+        """What stands before PartitionKey and behind RowKey in an entity that was written then."""
+        timestamp = values.timestamp_text(ticks + values.UNIX_EPOCH_TICKS).encode()
+        behind = b'","Timestamp":"%s"%s' % (timestamp, self.glue[1])
+        if not self.annotated:
+            return b'{"PartitionKey":"', behind
+        etag = timestamp.replace(b":", b"%3A")
+        return b'{"odata.etag":"W/\\"datetime\'%s\'\\"","PartitionKey":"' % etag, behind
 
 
 def marks_of(body: bytes) -> Marks | None:
@@ -157,15 +175,9 @@ def marks_of(body: bytes) -> Marks | None:
 def form_of(marks: Marks, annotated: bool) -> Form:
     """The form of bodies with these names and tags."""
     patterns: list[bytes] = []
-    groups = {name: at for at, (name, _) in enumerate(marks, start=2)}
-    glue = (
-        [b'{"odata.etag":"W/\\"datetime\'', b'\'\\"","PartitionKey":"']
-        if annotated
-        else [b'{"PartitionKey":"']
-    )
-    glue += [b'","RowKey":"', b'","Timestamp":"', b'"']
-    columns: list[tuple[int, Convert | None]] = [(0, None)] if annotated else []
-    columns += [(groups.pop("PartitionKey"), None), (groups.pop("RowKey"), None), (1, None)]
+    groups = {name: at for at, (name, _) in enumerate(marks)}
+    glue = [b'","RowKey":"', b""]
+    columns: list[tuple[int, Convert | None]] = [(groups.pop(name), None) for name in ("PartitionKey", "RowKey")]
     for name, tag in marks:
         value = b"([a-z]+)" if tag == "BOOL" else _TEXT
         patterns.append(_literal(name) + b':\\{"' + tag.encode() + b'":' + value + b"\\}")
@@ -174,8 +186,8 @@ def form_of(marks: Marks, annotated: bool) -> Form:
             glue[-1] += b"," + before
             glue.append(after)
             columns.append((groups[name], convert))
-    glue[-1] += b"}"
-    return Form(b",".join(patterns), tuple(columns), tuple(glue))
+    glue[-1] += b"},"
+    return Form(b",".join(patterns), tuple(columns), tuple(glue), annotated)
 
 
 @lru_cache(maxsize=256)

@@ -18,7 +18,7 @@ from adapters.dynamodb.errors import index_filling, validation
 from adapters.dynamodb.start_keys import StartKey
 from adapters.dynamodb.values import render_values, view
 from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Page, PageLimits, Read, Segment
+from gateway.model.commands import Exchange, Joins, Page, PageLimits, Read, Segment
 from gateway.model.errors import IndexMissing
 from gateway.model.predicates import ALWAYS, And, Predicate
 from gateway.model.ranges import EVERYTHING
@@ -57,9 +57,11 @@ def query(call: Call) -> Exchange:
         filter=predicate,
         view=view,
         whole_rows=_wants_whole_rows(call, table, index, clauses),
-        joins=schema is table.key_schema
+        joins=Joins(",")
+        if schema is table.key_schema
         and clauses.projection is None
-        and call.input.get("Select") != "COUNT",
+        and call.input.get("Select") != "COUNT"
+        else None,
     )
     return (yield from _page(call, read, clauses))
 
@@ -153,8 +155,7 @@ def _limits(call: Call) -> PageLimits:
 
 def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:
     page: Page = yield from one(read)
-    joined = page.joined
-    count = len(page.rows) + (joined.number if joined else 0)
+    count = len(page.rows) + sum(joined.number for joined in page.joined)
     counts = {"Count": count, "ScannedCount": page.scanned}
     rest: dict[str, Any] = {}
     if page.last is not None and not _is_alone(call, read):
@@ -164,8 +165,9 @@ def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:
         return counts | rest
     # Spliced, because the encoder would copy the items as often as its buffer grows.
     items = clauses.cut_all(read.table, page.rows)
-    if joined:
-        items = b"[" + joined.bodies + (b"," + items[1:] if page.rows else b"]")
+    if page.joined:
+        bodies = b",".join([joined.bodies for joined in page.joined])
+        items = b"[" + bodies + (b"," + items[1:] if page.rows else b"]")
     end = b"," + orjson.dumps(rest)[1:] if rest else b"}"
     return b"".join((orjson.dumps(counts)[:-1], b',"Items":', items, end))
 

@@ -9,14 +9,15 @@ from collections.abc import Callable
 from itertools import accumulate
 
 from gateway.model.commands import Joined, Page, Read
+from gateway.model.keys import Position
 from gateway.model.predicates import ALWAYS, holds
 from gateway.model.rows import Row
 from gateway.store import joined
 from gateway.store.scans import Chunk, Columns, StoredRow
 from gateway.store.skims import Stretch
 
-# Rows that are asked for joined: at first, and at most.
-_FIRST_JOINED, _MOST_JOINED = 64, 1024
+# Rows that are asked for joined: at first (where their number is limited, so many are likely to be wanted), and at most.
+_FIRST_JOINED, _FIRST_OF_NUMBER, _MOST_JOINED = 64, 256, 1024
 
 
 class Filling:
@@ -41,14 +42,14 @@ class Filling:
         self._last: Row | None = None
         self._next: Row | None = None
         self._is_stopped = False
-        self._joined: list[bytes] = []
-        self._joined_count = 0
+        self._joined: list[Joined] = []
+        self._returned = 0  # of rows, those that were joined included
+        self._last_joined: Position | None = None
 
     def page(self) -> Page:
         """The page as it stands."""
         last = self._last if self._is_stopped else None
-        head = Joined(self._joined_count, b",".join(self._joined)) if self._joined else None
-        return Page(self._rows, self._scanned, self._size, last, self._next, head)
+        return Page(self._rows, self._scanned, self._size, last, self._next, self._joined)
 
     # Rows whose bodies were joined
 
@@ -60,42 +61,60 @@ class Filling:
             self._takes_many
             and self._command.cut is None
             and limits.seconds is None
-            and not limits.peek
-            and limits.returned is None
             and limits.size_bytes is None
-            and limits.returned_bytes is None
+            and (limits.scanned is None or not limits.peek)
         )
 
     def joinable(self) -> int:
         """How many rows to ask for next."""
-        limits = self._limits
-        wanted = _FIRST_JOINED
-        if self._scanned and limits.filled_bytes is not None:
-            room = limits.filled_bytes - self._size
+        wanted = _FIRST_JOINED if self._limits.returned is None else _FIRST_OF_NUMBER
+        if self._scanned and self._most_bytes is not None:
+            room = self._most_bytes - self._size
             wanted = min(room * self._scanned // (self._size + 1), _MOST_JOINED)
-        return wanted if limits.scanned is None else min(wanted, limits.scanned - self._scanned)
+        left = self.rows_left
+        return wanted if left is None else min(wanted, left)
+
+    @property
+    def rows_left(self) -> int | None:
+        """How many more rows the limits on numbers allow, if nothing is filtered (None: any)."""
+        limits = self._limits
+        numbers = [limit for limit in (limits.scanned, limits.returned) if limit is not None]
+        return min(numbers) - self._scanned if numbers else None
+
+    @property
+    def _most_bytes(self) -> int | None:
+        """What rows that are all returned may weigh until they fill the page."""
+        limits = self._limits
+        sizes = [limit for limit in (limits.filled_bytes, limits.returned_bytes) if limit is not None]
+        return min(sizes, default=None)
 
     def take_joined(self, found: joined.Stretch) -> bool:
         """Take a stretch, if it does not fill the page."""
-        filled_bytes = self._limits.filled_bytes
-        if filled_bytes is not None and self._size + found.size >= filled_bytes:
+        most_bytes = self._most_bytes
+        if most_bytes is not None and self._size + found.size >= most_bytes:
             return False
         if found.number:
-            self._joined.append(found.bodies)
-        self._joined_count += found.number
+            self._joined.append(Joined(found.number, found.bodies, found.modified_at))
+            self._last_joined = found.last
+        self._returned += found.number
+        self._returned_size += found.size
         self._scanned += found.number
         self._size += found.size
         return True
 
-    @property
-    def is_at_limit(self) -> bool:
-        """Whether as many rows have been looked at as may be."""
-        return self._scanned == self._limits.scanned
+    def stop_if_all_are_seen(self) -> bool:
+        """End the page if as many rows have been looked at as may be. Whether it is ended."""
+        self._is_stopped = self._scanned == self._limits.scanned
+        return self._is_stopped
 
-    def stop_at(self, last: Row) -> None:
-        """End the page with a row that was taken."""
+    @property
+    def lacks_last(self) -> Position | None:
+        """Where the page's last row is, if it was joined and the page has to say which it is."""
+        return self._last_joined if self._is_stopped and self._last is None else None
+
+    def set_last(self, last: Row) -> None:
+        """Say which row is the page's last."""
         self._last = last
-        self._is_stopped = True
 
     # Rows one by one
 
@@ -134,6 +153,7 @@ class Filling:
                 return 0
             self._returned_size += size
         self._rows += rows
+        self._returned += len(rows)
         self._scanned += len(rows)
         self._size += size
         self._last = found[len(rows) - 1]
@@ -165,8 +185,7 @@ class Filling:
         for columns in stretch.passing:
             row = self._passed(StoredRow(columns))
             if row is not None:
-                self._rows.append(row)
-                self._returned_size += columns[self._size_at]
+                self._return(row, columns[self._size_at])
                 if self._has_enough:
                     return self._advance(*measure(columns), columns)
         self._advance(stretch.count, stretch.size, stretch.last)
@@ -195,13 +214,17 @@ class Filling:
         self._last = found
         row = None if row is None else self._passed(row)
         if row is not None:
-            self._rows.append(row)
-            self._returned_size += size
+            self._return(row, size)
         limits = self._limits
         self._is_stopped = (self._scanned == limits.scanned and not limits.peek) or (
             limits.filled_bytes is not None and self._size >= limits.filled_bytes
         )
         return self._is_stopped
+
+    def _return(self, row: Row, size: int) -> None:
+        self._rows.append(row)
+        self._returned += 1
+        self._returned_size += size
 
     def _passed(self, row: Row) -> Row | None:
         """A row as the reader may see it, or None if the filter is not true of it."""
@@ -214,7 +237,7 @@ class Filling:
     def _has_enough(self) -> bool:
         """Whether as much is to be returned as may be."""
         limits = self._limits
-        return (limits.returned is not None and len(self._rows) >= limits.returned) or (
+        return (limits.returned is not None and self._returned >= limits.returned) or (
             limits.returned_bytes is not None and self._returned_size >= limits.returned_bytes
         )
 

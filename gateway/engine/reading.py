@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from gateway.engine.filling import Filling
-from gateway.model.commands import Get, Page, Read, ReadAll
+from gateway.model.commands import Get, Joins, Page, Read, ReadAll
 from gateway.model.errors import GatewayError, IndexMissing, SessionMissing, StaleTable, TableBusy
 from gateway.model.keys import Position
 from gateway.model.predicates import ALWAYS
@@ -143,17 +143,20 @@ def _page(
     filling = Filling(command, source.size, now_ms)
     rest = command.range
     if not written:
-        if command.joins:
-            rest = _join(session, command, filling)
+        if command.joins is not None:
+            rest = _join(session, command, command.joins, filling)
         else:
             rest = _skim(session, command, source, filling, measured)
-    chunks = _walk(session, command, source, rest)
+    chunks = _walk(session, command, source, rest, filling.rows_left)
     if written and command.index is None:
         within = {at: row for at, row in written.items() if command.range.lower <= at < command.range.upper}
         chunks = overlaid(chunks, within, source, command.reverse)
     for chunk in chunks:
         if filling.add(chunk):
             break
+    last = filling.lacks_last
+    if last is not None:
+        filling.set_last(rows.fetch_many(session, [(command.table.id, last)])[command.table.id, last])
     return filling.page()
 
 
@@ -181,7 +184,7 @@ def _skim(session: Session, command: Read, source: Source, filling: Filling, mea
     return skim.rest
 
 
-def _join(session: Session, command: Read, filling: Filling) -> KeyRange:
+def _join(session: Session, command: Read, joins: Joins, filling: Filling) -> KeyRange:
     """Fill a page with bodies that were joined in SQL, as far as that can be; what is left to be looked at row by row. The row
     that fills a page's bytes is always among that."""
     rest = command.range
@@ -189,24 +192,24 @@ def _join(session: Session, command: Read, filling: Filling) -> KeyRange:
         return rest
     while not rest.is_empty and rest.lower.partition == rest.upper.partition:
         wanted = filling.joinable()
-        found = joined.stretch(session, command.table.id, rest, command.reverse, wanted) if wanted else None
+        if wanted <= 0:
+            break
+        found = joined.stretch(session, command.table.id, rest, wanted, joins, command.reverse)
         if found is None or not filling.take_joined(found):
             break
         if found.number < wanted:
             return KeyRange(rest.upper, rest.upper)
         rest = rest.before(found.last) if command.reverse else rest.after(found.last)
-        if filling.is_at_limit:
-            last = rows.fetch_many(session, [(command.table.id, found.last)])
-            filling.stop_at(last[command.table.id, found.last])
+        if filling.stop_if_all_are_seen():
             return KeyRange(rest.upper, rest.upper)
     return rest
 
 
-def _walk(session: Session, command: Read, source: Source, bounds: KeyRange) -> Iterator[Chunk]:
-    expected = command.limits.scanned
-    if command.filter is ALWAYS and command.limits.returned is not None:
-        expected = min(expected or command.limits.returned, command.limits.returned)
-    walk = Walk(session, source, expected and expected + command.limits.peek)
+def _walk(
+    session: Session, command: Read, source: Source, bounds: KeyRange, rows_left: int | None
+) -> Iterator[Chunk]:
+    expected = rows_left if command.filter is ALWAYS else command.limits.scanned
+    walk = Walk(session, source, None if expected is None else max(expected + command.limits.peek, 1))
     if command.segment is not None:
         return walk.segment(command.segment.lowest, command.segment.highest, command.after)
     return walk.range(bounds, command.reverse)

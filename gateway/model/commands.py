@@ -80,6 +80,15 @@ class Segment:
         return self.lowest <= spread_of(position.partition) < self.highest
 
 
+class Joins(NamedTuple):
+    """What a reader wants of rows in one piece: the bodies with these characters between them; native ones only, or whichever
+    there are; and when each was written."""
+
+    separator: str
+    native: bool = True
+    moments: bool = False
+
+
 class Read(NamedTuple):
     """Read a page of a table or one of its indexes, in key order. Outcome: Page; IndexMissing, TableBusy.
 
@@ -90,7 +99,7 @@ class Read(NamedTuple):
     go by what it leaves; a row of which nothing is left has been looked at, weighs nothing and is not returned.
     `cut_many`: does the same to many rows at once, for readers whose `cut` leaves something of every row; `cut` is there too.
     `transaction`: as an open local transaction sees the table (not its indexes); SessionMissing.
-    `joins`: of rows that are native the reader wants the bodies only, which may be given in one piece (Page.joined).
+    `joins`: the reader wants no more of a row than `Joins` says, so that many may be given in one piece (Page.joined).
     """
 
     table: Table
@@ -106,27 +115,29 @@ class Read(NamedTuple):
     cut: Callable[[Row], Row | None] | None = None
     cut_many: Callable[[Sequence[Row]], list[Row]] | None = None
     transaction: str = ""
-    joins: bool = False
+    joins: Joins | None = None
 
 
 class Joined(NamedTuple):
-    """The first rows of a page in one piece: how many, and their bodies with commas between them. All are native."""
+    """Rows of a page in one piece: how many, their bodies with what the reader wants between them, and when they were
+    written (empty if the reader does not ask)."""
 
     number: int
     bodies: bytes
+    modified_at: list[int]
 
 
 class Page(NamedTuple):
     """A page: the rows that passed the filter; how many rows and billed bytes were looked at (of bytes too few may be told
     where no limit weighs them); `last`: the last row looked at, if a limit stopped the page; `next`: the first row not looked
-    at, if the limits said to peek and there is one; `joined`: rows before `rows`, where the command said that it joins."""
+    at, if the limits said to peek and there is one; `joined`: rows before `rows`, piece by piece, where the command said that it joins."""
 
     rows: list[Row]
     scanned: int
     scanned_bytes: int
     last: Row | None
     next: Row | None
-    joined: Joined | None = None
+    joined: Sequence[Joined] = ()
 
 
 @dataclass(frozen=True, slots=True)

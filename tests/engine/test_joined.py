@@ -8,12 +8,15 @@ import pytest
 
 from gateway.engine import filling
 from gateway.engine.engine import Engine
-from gateway.model.commands import Page, PageLimits
+from gateway.model.commands import Joins, Page, PageLimits
 from gateway.model.keys import Position
 from gateway.model.ranges import EVERYTHING, KeyRange, within
 from gateway.model.values import Kind, Value, text
 from tests.engine.conftest import Client, make_table
 from tests.engine.test_reading import partition
+
+
+COMMAS = Joins(",")
 
 
 @pytest.fixture
@@ -27,13 +30,13 @@ def client(engine: Engine) -> Client:
 
 
 def bodies(page: Page) -> bytes:
-    head = [page.joined.bodies] if page.joined else []
+    head = [joined.bodies for joined in page.joined]
     return b",".join(head + [row.body for row in page.rows])
 
 
 def outline(page: Page) -> object:
     last = None if page.last is None else page.last.position
-    number = len(page.rows) + (page.joined.number if page.joined else 0)
+    number = len(page.rows) + sum(joined.number for joined in page.joined)
     return bodies(page), number, page.scanned, page.scanned_bytes, last
 
 
@@ -62,10 +65,10 @@ def test_pages_are_those_of_a_walk_row_by_row(client: Client, monkeypatch: pytes
         bounds, reverse = some_range(chance, chance.choice("abcd")), chance.random() < 0.5
         with monkeypatch.context() as patched:
             patched.setattr(filling, "_FIRST_JOINED", chance.choice([2, 16, 64]))
-            page = client.page(bounds, limits=limits, reverse=reverse, joins=True)
+            page = client.page(bounds, limits=limits, reverse=reverse, joins=COMMAS)
         walked = client.page(bounds, limits=limits, reverse=reverse)
-        assert walked.joined is None
-        joining += page.joined is not None
+        assert not walked.joined
+        joining += bool(page.joined)
         assert outline(page) == outline(walked), (limits, bounds, reverse)
     assert joining > 30
 
@@ -75,9 +78,8 @@ def test_a_page_may_begin_joined_and_go_on_row_by_row(
 ) -> None:
     monkeypatch.setattr(filling, "_FIRST_JOINED", 8)
     monkeypatch.setattr(filling, "_MOST_JOINED", 8)
-    page = client.page(within(partition("b")), joins=True)
-    assert page.joined is not None
-    assert page.joined.number == 16
+    page = client.page(within(partition("b")), joins=COMMAS)
+    assert [joined.number for joined in page.joined] == [8, 8]
     assert len(page.rows) == 24
 
 
@@ -87,6 +89,6 @@ def test_long_keys_are_put_in_order_row_by_row(engine: Engine, reverse: bool) ->
     client = Client(engine, make_table(engine))
     name = "k" * 1_300
     client.write(*(client.put(name, s) for s in range(5)))
-    page = client.page(within(partition(name)), reverse=reverse, joins=True)
-    assert page.joined is None
+    page = client.page(within(partition(name)), reverse=reverse, joins=COMMAS)
+    assert not page.joined
     assert outline(page) == outline(client.page(within(partition(name)), reverse=reverse))

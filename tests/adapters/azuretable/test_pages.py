@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from adapters.azuretable import keys, pages
 from adapters.azuretable.payloads import Level, Shape
+from gateway.model.commands import Joined, Page
 from gateway.model.keys import Position
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Rules, State, Table
@@ -104,19 +106,33 @@ def as_before(shape: Shape, rows: list[Row]) -> bytes:
     return orjson.dumps({**head, "value": [shape.member(row) for row in rows]})
 
 
+def page_of(rows: list[Row], joined: Sequence[int] = ()) -> Page:
+    """A page of rows, of which so many come in one piece, and so many in the next."""
+    pieces = []
+    for number in joined:
+        some, rows = rows[:number], rows[number:]
+        if some:
+            lines = b"\n".join(row.body for row in some)
+            pieces.append(Joined(len(some), lines, [row.modified_at for row in some]))
+    return Page(rows, 0, 0, None, None, pieces)
+
+
 @given(
     pages_of_rows(),
     st.sampled_from(Level),
     st.sampled_from([None, frozenset({"Name", "RowKey"})]),
     st.sampled_from([2, 5, 64]),
+    st.lists(st.integers(1, 30), max_size=3),
 )
 def test_a_page_is_what_its_rows_are(
-    rows: list[Row], level: Level, selected: frozenset[str] | None, at_once: int
+    rows: list[Row], level: Level, selected: frozenset[str] | None, at_once: int, joined: list[int]
 ) -> None:
     shape = Shape(TABLE, 'http://host"/account', "account", level, selected)
     with pytest.MonkeyPatch.context() as patches:
         patches.setattr(pages, "_ROWS_AT_ONCE", at_once)
-        assert shape.many(rows) == as_before(shape, rows)
+        assert shape.many(page_of(rows)) == as_before(shape, rows)
+        if shape.is_spliced:
+            assert shape.many(page_of(rows, joined)) == as_before(shape, rows)
 
 
 @pytest.mark.parametrize("level", Level)
@@ -140,18 +156,22 @@ def test_pages_of_every_length(level: Level, count: int) -> None:
         )
         for at in range(count)
     ]
-    assert shape.many(rows) == as_before(shape, rows)
+    assert shape.many(page_of(rows)) == as_before(shape, rows)
+    if shape.is_spliced:
+        assert shape.many(page_of(rows, [50, 80, 3])) == as_before(shape, rows)
 
 
 def test_rows_of_a_known_form_are_not_decoded() -> None:
     body = Contents.of_values({"PartitionKey": text("p"), "RowKey": text("r"), "A": text('"')}).body
     rows = [Row(Position(b"", b""), Contents(body, None, 0), 1) for _ in range(40)]
-    by_the_book: list[Row] = []
+    by_the_book: list[bytes] = []
 
-    def general(row: Row) -> bytes:
-        by_the_book.append(row)
+    def general(body: bytes, written_at: int) -> bytes:
+        by_the_book.append(body)
         return b"{}"
 
-    found = orjson.loads(b"[%s]" % pages.entities(rows, True, general))
+    found = orjson.loads(b"[%s]" % b",".join(pages.entities(page_of(rows), True, general)))
     assert [entity.get("A") for entity in found] == [None, None, *['"'] * 38]
+    assert len(by_the_book) == 2
+    pages.entities(page_of(rows, [40]), True, general)
     assert len(by_the_book) == 2
