@@ -17,6 +17,7 @@ from tests.engine.test_reading import partition
 
 
 COMMAS = Joins(",")
+LINES = Joins("\n", native=False, moments=True)
 
 
 @pytest.fixture
@@ -92,3 +93,45 @@ def test_long_keys_are_put_in_order_row_by_row(engine: Engine, reverse: bool) ->
     page = client.page(within(partition(name)), reverse=reverse, joins=COMMAS)
     assert not page.joined
     assert outline(page) == outline(client.page(within(partition(name)), reverse=reverse))
+
+
+def lines(page: Page) -> object:
+    """What a reader of lines and moments makes of a page."""
+    found = [
+        (line, moment)
+        for joined in page.joined
+        for line, moment in zip(joined.bodies.split(b"\n"), joined.modified_at, strict=True)
+    ]
+    assert [len(joined.modified_at) for joined in page.joined] == [joined.number for joined in page.joined]
+    found += [(row.body, row.modified_at) for row in page.rows]
+    last, following = (None if row is None else row.position for row in (page.last, page.next))
+    return found, page.scanned, page.scanned_bytes, last, following
+
+
+def test_pages_of_lines_are_those_of_a_walk_row_by_row(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of every kind, limited by what is returned, with a look at the row behind the page."""
+    chance = random.Random(11)
+    joining = 0
+    for _ in range(200):
+        limits = PageLimits(
+            returned=chance.choice([None, 1, 2, 8, 40, 64, 149, 150, 151, 1000]),
+            returned_bytes=chance.choice([None, 1, 500, 3_000, 12_000, 1_000_000]),
+            filled_bytes=chance.choice([None, None, 4_000]),
+            peek=chance.random() < 0.8,
+        )
+        bounds, reverse = some_range(chance, chance.choice("abcd")), chance.random() < 0.5
+        with monkeypatch.context() as patched:
+            patched.setattr(filling, "_FIRST_OF_NUMBER", chance.choice([2, 16, 256]))
+            patched.setattr(filling, "_MOST_JOINED", chance.choice([8, 1024]))
+            page = client.page(bounds, limits=limits, reverse=reverse, joins=LINES)
+        joining += bool(page.joined)
+        assert lines(page) == lines(client.page(bounds, limits=limits, reverse=reverse)), (limits, bounds, reverse)
+    assert joining > 40
+
+
+def test_rows_of_foreign_kinds_are_joined_for_who_takes_them(client: Client) -> None:
+    page = client.page(within(partition("b")), joins=LINES)
+    assert [joined.number for joined in page.joined] == [40]
+    assert not page.rows
