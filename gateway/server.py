@@ -20,7 +20,7 @@ from time import monotonic
 
 import flask
 
-from gateway import logs, metrics, wsgi
+from gateway import allocator, logs, metrics, wsgi
 from gateway.app import Mounted, mounted
 from gateway.connection import Connection
 from gateway.http import Dialect, Reply, Request
@@ -225,6 +225,7 @@ def run(app: flask.Flask, place: Place, ready: Callable[[], None]) -> bool:
         gc.freeze()
         # Requests make no circles worth looking for every 700 objects: a batch of 25 items makes thousands.
         gc.set_threshold(*_GC_THRESHOLDS)
+        allocator.keep_freed_memory()
         return await serve(app, place, ready, told)
 
     return run_in_loop(main())

@@ -138,7 +138,9 @@ class Form:
     def entities(self, written_at: Sequence[int], found: Sequence[tuple[bytes, ...]]) -> bytes:
         """The entities that were written at these times and in whose bodies the pattern found these groups, with commas
         between them."""
-        edges = {ticks: self._edges(ticks) for ticks in set(written_at)}  # those of one batch have one in common
+        edges = {
+            ticks: self._edges(ticks) for ticks in set(written_at)
+        }  # those of one batch have one in common
         values_of = [*zip(*found, strict=True)]
         count, width = len(found), 2 * len(self.columns) + 1
         pieces = [b""] * (count * width)
@@ -177,7 +179,9 @@ def form_of(marks: Marks, annotated: bool) -> Form:
     patterns: list[bytes] = []
     groups = {name: at for at, (name, _) in enumerate(marks)}
     glue = [b'","RowKey":"', b""]
-    columns: list[tuple[int, Convert | None]] = [(groups.pop(name), None) for name in ("PartitionKey", "RowKey")]
+    columns: list[tuple[int, Convert | None]] = [
+        (groups.pop(name), None) for name in ("PartitionKey", "RowKey")
+    ]
     for name, tag in marks:
         value = b"([a-z]+)" if tag == "BOOL" else _TEXT
         patterns.append(_literal(name) + b':\\{"' + tag.encode() + b'":' + value + b"\\}")

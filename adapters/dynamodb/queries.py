@@ -58,9 +58,7 @@ def query(call: Call) -> Exchange:
         view=view,
         whole_rows=_wants_whole_rows(call, table, index, clauses),
         joins=Joins(",")
-        if schema is table.key_schema
-        and clauses.projection is None
-        and call.input.get("Select") != "COUNT"
+        if schema is table.key_schema and clauses.projection is None and call.input.get("Select") != "COUNT"
         else None,
     )
     return (yield from _page(call, read, clauses))

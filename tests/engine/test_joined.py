@@ -15,7 +15,6 @@ from gateway.model.values import Kind, Value, text
 from tests.engine.conftest import Client, make_table
 from tests.engine.test_reading import partition
 
-
 COMMAS = Joins(",")
 LINES = Joins("\n", native=False, moments=True)
 
@@ -127,7 +126,11 @@ def test_pages_of_lines_are_those_of_a_walk_row_by_row(
             patched.setattr(filling, "_MOST_JOINED", chance.choice([8, 1024]))
             page = client.page(bounds, limits=limits, reverse=reverse, joins=LINES)
         joining += bool(page.joined)
-        assert lines(page) == lines(client.page(bounds, limits=limits, reverse=reverse)), (limits, bounds, reverse)
+        assert lines(page) == lines(client.page(bounds, limits=limits, reverse=reverse)), (
+            limits,
+            bounds,
+            reverse,
+        )
     assert joining > 40
 
 
