@@ -143,7 +143,7 @@ def _page(
     filling = Filling(command, source.size, now_ms)
     rest = command.range
     if not written:
-        if command.joins is not None:
+        if command.joins is not None and filling.takes_joined:
             rest = _join(session, command, command.joins, filling)
         else:
             rest = _skim(session, command, source, filling, measured)
@@ -188,7 +188,7 @@ def _join(session: Session, command: Read, joins: Joins, filling: Filling) -> Ke
     """Fill a page with bodies that were joined in SQL, as far as that can be; what is left to be looked at row by row. The row
     that fills a page's bytes is always among that."""
     rest = command.range
-    if not filling.takes_joined or command.index is not None or command.segment is not None:
+    if command.index is not None or command.segment is not None:
         return rest
     while not rest.is_empty and rest.lower.partition == rest.upper.partition:
         wanted = filling.joinable()

@@ -6,14 +6,17 @@ import random
 
 import pytest
 
-from gateway.engine import filling
+from gateway.engine import filling, reading
 from gateway.engine.engine import Engine
 from gateway.model.commands import Joins, Page, PageLimits
 from gateway.model.keys import Position
+from gateway.model.predicates import Predicate
 from gateway.model.ranges import EVERYTHING, KeyRange, within
 from gateway.model.values import Kind, Value, text
+from gateway.store.screens import screen_of
 from tests.engine.conftest import Client, make_table
 from tests.engine.test_reading import partition
+from tests.engine.test_skimming import is_equal
 
 COMMAS = Joins(",")
 LINES = Joins("\n", native=False, moments=True)
@@ -138,3 +141,18 @@ def test_rows_of_foreign_kinds_are_joined_for_who_takes_them(client: Client) -> 
     page = client.page(within(partition("b")), joins=LINES)
     assert [joined.number for joined in page.joined] == [40]
     assert not page.rows
+
+
+def test_a_page_that_cannot_be_joined_is_screened(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A filter is judged in SQL whether or not its reader would have taken pages in one piece."""
+    screened: list[Predicate] = []
+
+    def recorded(predicate: Predicate) -> object:
+        screened.append(predicate)
+        return screen_of(predicate)
+
+    monkeypatch.setattr(reading, "screen_of", recorded)
+    is_twenty = is_equal("n", Value(Kind.INT64, 20))
+    page = client.page(within(partition("b")), filter=is_twenty, joins=LINES)
+    assert [row.latest["s"].data for row in page.rows] == [20]
+    assert screened == [is_twenty]
