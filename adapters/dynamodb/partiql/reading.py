@@ -20,7 +20,7 @@ from adapters.dynamodb.grammar import PathNode
 from adapters.dynamodb.partiql import keyed
 from adapters.dynamodb.partiql.arguments import Arguments
 from adapters.dynamodb.partiql.keyed import Branch
-from adapters.dynamodb.partiql.parsing import Select, shown_name
+from adapters.dynamodb.partiql.nodes import Select, shown_name
 from adapters.dynamodb.queries import last_key
 from adapters.dynamodb.start_keys import StartKey
 from adapters.dynamodb.values import render_values, view

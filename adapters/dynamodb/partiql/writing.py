@@ -15,7 +15,7 @@ from adapters.dynamodb.grammar import ConditionNode, SectionNode
 from adapters.dynamodb.items import check_write, delete_write, put_write, update_write
 from adapters.dynamodb.partiql.arguments import Arguments
 from adapters.dynamodb.partiql.keyed import KeyRefused, Named, named_item
-from adapters.dynamodb.partiql.parsing import Delete, Exists, Insert, Update
+from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Update
 from adapters.dynamodb.update_expressions import actions_of
 from adapters.dynamodb.values import item_of
 from gateway.model.predicates import ALWAYS, And, Not, Or, Predicate, RowExists
