@@ -187,9 +187,8 @@ def compared_condition(condition: ConditionNode, operator: str, other: Any) -> C
     if not isinstance(other, Literal) or other.tag == "?":
         raise validation("Unsupported token in expression: a condition can only be compared with a literal")
     wanted = other.data if other.tag == "BOOL" else None
-    if wanted is None:  # true or false whatever the condition is
-        both = (condition, negated(condition))
-        return AndNode(both) if operator == "=" else OrNode(both)
+    if wanted is None:
+        return CompareNode(operator, constant(Literal("BOOL", True, "")), constant(other))
     return condition if wanted is (operator == "=") else negated(condition)
 
 

@@ -267,6 +267,8 @@ def test_any_text_is_a_statement_or_a_validation_error(text: str) -> None:
         "UPDATE t SET a = " + "list_append(" * 500 + "a" + ",a)" * 500,
         "SELECT * FROM t WHERE a = '" + "''" * 4000,
         "/*" * 4000,
+        "SELECT * FROM t WHERE " + "(" * 1000 + "a = 1" + ") = 1" * 1000,
+        "SELECT * FROM t WHERE " + "(" * 1000 + "a = 1" + ") = true" * 1000,
         "INSERT INTO t VALUE {" + ",".join(f"'{number}':1" for number in range(900)) + "}",
         "SELECT " + ",".join(f"a{number}" for number in range(1200)) + " FROM t",
     ],
