@@ -15,6 +15,8 @@ from adapters.dynamodb.grammar import ValueNode
 from adapters.dynamodb.partiql.syntax_errors import not_well_formed
 from adapters.dynamodb.scalars import ValueRefused, canonical_number
 
+TOO_DEEP = "Nesting Levels have exceeded supported limits"
+
 
 class Literal(NamedTuple):
     """A literal as it is written. `tag`: a wire tag, BAG, or `?` for a parameter; `place`: line:column:length."""
@@ -52,7 +54,7 @@ def constant(literal: Literal) -> ValueNode:
 def _wire(literal: Literal, where: str, level: int) -> dict[str, Any]:
     tag, data, place = literal
     if level >= limits.NESTING_LEVELS:
-        raise validation(f"Nesting Levels have exceeded supported limits under {where}")
+        raise validation(f"{TOO_DEEP} under {where}")
     match tag:
         case "?":
             raise validation(f"Unsupported data type: Parameter under key {where} at {place}")

@@ -13,8 +13,10 @@ from adapters.dynamodb.clauses import WriteClauses
 from adapters.dynamodb.errors import ServiceError, validation
 from adapters.dynamodb.grammar import ConditionNode, SectionNode
 from adapters.dynamodb.items import check_write, delete_write, put_write, update_write
+from adapters.dynamodb.messages import bare
 from adapters.dynamodb.partiql.arguments import Arguments
 from adapters.dynamodb.partiql.keyed import KeyRefused, Named, named_item
+from adapters.dynamodb.partiql.literals import TOO_DEEP
 from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Update
 from adapters.dynamodb.update_expressions import actions_of
 from adapters.dynamodb.values import item_of
@@ -92,4 +94,6 @@ def refusal_of(statement: Insert | Update | Delete | Exists, error: ServiceError
     """What the statement's client is told of a write that was refused: an INSERT knows of no condition."""
     if isinstance(statement, Insert) and error.code == "ConditionalCheckFailedException":
         return ServiceError("DuplicateItemException", "Duplicate primary key exists in table")
+    if error.message == bare("nesting"):  # the one sentence that is shorter here (floci's capture)
+        return validation(TOO_DEEP)
     return error

@@ -442,6 +442,20 @@ def test_writes_that_are_refused(songs: Service, text: str, message: str) -> Non
     assert refused(songs, text) == message
 
 
+def test_an_update_that_leaves_its_item_too_deep(songs: Service) -> None:
+    deep: Any = {"S": "x"}
+    for _ in range(31):
+        deep = {"M": {"a": deep}}
+    too_deep = "Nesting Levels have exceeded supported limits"
+    text = "UPDATE songs SET m.deep = ? WHERE pk = 'x' AND sk = '3'"
+    assert refused(songs, text, deep) == too_deep
+    answer = songs.call("ExecuteTransaction", {"TransactStatements": [request(text, deep)]})
+    assert reasons(answer) == ["ValidationError"]
+    assert answer["CancellationReasons"][0]["Message"] == too_deep
+    [found] = songs.call("BatchExecuteStatement", {"Statements": [request(text, deep)]})["Responses"]
+    assert found == {"TableName": "songs", **error("ValidationError", too_deep)}
+
+
 def test_a_table_that_is_not_there(service: Service) -> None:
     for text in (
         "SELECT * FROM nobody",
