@@ -32,7 +32,7 @@ from gateway.model.keys import KeySchema
 from gateway.model.predicates import Comparison
 from gateway.model.ranges import ColumnBounds, KeyRange, bounds_of, bounds_of_prefix, range_of
 from gateway.model.tables import Table
-from gateway.model.values import Value, equal
+from gateway.model.values import Kind, Value, equal
 
 _OPERATORS = {"=": "EQ", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
 _FLIPPED = {"EQ": "EQ", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
@@ -183,7 +183,9 @@ def ranges(found: tuple[Branch, ...], schema: KeySchema, table: Table, is_index:
     order. Raises ServiceError for values of a wrong type and for ranges that overlap."""
     known: list[KeyRange] = []
     for branch in found:
-        tests = [_of_schema(test, schema) for test in branch.tests]
+        tests = list(branch.tests)
+        for test in tests:
+            _check_kinds(test, schema)
         if not is_index and schema is not table.key_schema:
             known.append(composites.bounds(table.key_schema, tests)[0])
         else:
@@ -199,12 +201,12 @@ def ranges(found: tuple[Branch, ...], schema: KeySchema, table: Table, is_index:
     return full
 
 
-def _of_schema(test: KeyTest, schema: KeySchema) -> KeyTest:
+def _check_kinds(test: KeyTest, schema: KeySchema) -> None:
     [column] = [column for column in schema.columns if column.name == test.name]
-    values = [as_kind(value, column.kind) for value in test.values]
-    if None in values:
-        raise _mismatch(test.name)
-    return test._replace(values=tuple([value for value in values if value is not None]))
+    for value in test.values:
+        # Numbers of either kind have the same place among keys.
+        if value.kind is not column.kind and not (value.kind is Kind.DECIMAL and column.kind is Kind.INT64):
+            raise _mismatch(test.name)
 
 
 def _mismatch(name: str) -> KeyRefused:

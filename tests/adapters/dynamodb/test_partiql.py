@@ -13,6 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adapters.dynamodb.partiql.reading import _in_their_order
+from gateway.model.commands import CreateTable
+from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.values import Kind
 from tests.adapters.dynamodb.conftest import Service
 
 INVALID = "One or more parameter values were invalid: "
@@ -763,3 +766,29 @@ def test_a_transaction_with_a_token_happens_once(songs: Service) -> None:
     assert (second["Table"]["ReadCapacityUnits"], "WriteCapacityUnits" in second) == (2.0, False)
     other = transact(songs, "DELETE FROM songs WHERE pk = 'x' AND sk = '1'", ClientRequestToken="once")
     assert other["__type"].endswith("#IdempotentParameterMismatchException")
+
+
+# Tables of other dialects
+
+
+@pytest.fixture
+def foreign(service: Service) -> Service:
+    """`foreign`, as Table Store makes it: key pk (STRING), at (INTEGER), and three items."""
+    schema = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("at", Kind.INT64),))
+    command = CreateTable("tablestore", "shared", "foreign", schema, properties={"tablestore": {}})
+    service.house.engine.run([command])
+    return service
+
+
+def test_integer_keys_take_any_number(foreign: Service) -> None:
+    for at in (1, 2, 3):
+        run(foreign, f"INSERT INTO foreign VALUE {{'pk': 'x', 'at': {at}}}")
+
+    def found(condition: str) -> list[str]:
+        items = run(foreign, f"SELECT at FROM foreign WHERE pk = 'x' AND {condition}")["Items"]
+        return [shown["at"]["N"] for shown in items]
+
+    assert found("at > 1.5") == ["2", "3"]
+    assert found("at = 2.0") == ["2"]
+    assert found("at = 1.5") == []
+    assert found("at BETWEEN 0.5 AND 2") == ["1", "2"]
