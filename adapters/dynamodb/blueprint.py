@@ -46,6 +46,7 @@ _MODULES = (
     "queries",
     "batches",
     "transactions",
+    "partiql.statements",
     "streams",
 )
 _TARGET = "DynamoDB_20120810."

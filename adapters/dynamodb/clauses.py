@@ -176,6 +176,13 @@ class WriteClauses:
             self._condition = legacy.expected_condition(given["Expected"], given.get("ConditionalOperator"))
         placeholders.check_all_used()
 
+    @classmethod
+    def of(cls, actions: tuple[Action, ...], condition: Predicate) -> WriteClauses:
+        """Clauses that were read from something else than expressions: a statement (partiql)."""
+        clauses = cls.__new__(cls)
+        clauses._is_legacy, clauses._actions, clauses._condition = False, actions, condition
+        return clauses
+
     def condition(self, table: Table) -> Predicate:
         """The condition."""
         if self._condition is not ALWAYS:

@@ -49,7 +49,7 @@ def put_item(call: Call) -> Exchange:
     clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     write = put_write(table, item, clauses, wants_old=answer_wants_old(call, table))
-    return (yield from _written(call, write))
+    return (yield from written(call, write))
 
 
 def delete_item(call: Call) -> Exchange:
@@ -57,7 +57,7 @@ def delete_item(call: Call) -> Exchange:
     clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     write = delete_write(table, call.input["Key"], clauses, wants_old=answer_wants_old(call, table))
-    return (yield from _written(call, write))
+    return (yield from written(call, write))
 
 
 def update_item(call: Call) -> Exchange:
@@ -65,7 +65,7 @@ def update_item(call: Call) -> Exchange:
     clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     write = update_write(table, call.input["Key"], clauses)
-    return (yield from _written(call, write))
+    return (yield from written(call, write))
 
 
 # Writes, also as parts of batches and transactions
@@ -175,7 +175,7 @@ def answer_wants_old(call: Call, table: Table) -> bool:
     )
 
 
-def _written(call: Call, write: Write) -> Exchange:
+def written(call: Call, write: Write) -> Exchange:
     """Write one item and answer by ReturnValues."""
     try:
         [outcome] = yield from one(WriteGroup((write,)))
@@ -191,10 +191,10 @@ def _written(call: Call, write: Write) -> Exchange:
         if "AttributeUpdates" in call.input:
             raise legacy.update_mismatch() from None
         raise
-    return {**_returned(call, write, outcome), **charges.item_write(call, write, outcome)}
+    return {**returned(call, write, outcome), **charges.item_write(call, write, outcome)}
 
 
-def _returned(call: Call, write: Write, outcome: Outcome) -> dict[str, Any]:
+def returned(call: Call, write: Write, outcome: Outcome) -> dict[str, Any]:
     mode = call.input.get("ReturnValues", "NONE")
     if mode == "NONE":
         return {}

@@ -48,6 +48,13 @@ TRANSACTION_BYTES = 4 * 1024 * 1024
 TRANSACTION_TOKEN_CHARACTERS = 36
 TRANSACTION_TOKEN_LIFETIME_MS = 10 * 60 * 1000
 
+# PartiQL (botocore 1.44.5 service-2.json; the reads: a capture in floci, eu-west-2, September 2026)
+
+STATEMENT_CHARACTERS = 8192
+NEXT_TOKEN_CHARACTERS = 32768
+BATCH_STATEMENTS = 25
+STATEMENT_READS = 50  # that the WHERE of one SELECT is taken apart into
+
 # Scans [28]
 
 SCAN_SEGMENTS = 1_000_000

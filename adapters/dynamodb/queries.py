@@ -157,7 +157,7 @@ def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:
     counts = {"Count": count, "ScannedCount": page.scanned}
     rest: dict[str, Any] = {}
     if page.last is not None and not _is_alone(call, read):
-        rest["LastEvaluatedKey"] = _last_key(read.table, read.index, page.last)
+        rest["LastEvaluatedKey"] = last_key(read.table, read.index, page.last)
     rest |= charges.page_read(call, read, page)
     if call.input.get("Select") == "COUNT":
         return counts | rest
@@ -175,7 +175,7 @@ def _is_alone(call: Call, read: Read) -> bool:
     return call.operation == "Query" and read.index is None and not read.table.key_schema.sort
 
 
-def _last_key(table: Table, index: Index | None, row: Row) -> dict[str, Any]:
+def last_key(table: Table, index: Index | None, row: Row) -> dict[str, Any]:
     schema = table.key_schema
     found = shown_key(schema, row.contents.some(schema.names))
     if index is not None:

@@ -187,6 +187,7 @@ def _requests(style: str) -> dict[str, Request]:
         **_read_operations(table, style),
         **_batch_operations(table, style),
         **_transactions(table),
+        **_statements(),
         **_table_operations(style),
         **_described(style),
         **_tag_operations(),
@@ -364,6 +365,40 @@ def _transactions(table: Text) -> dict[str, Request]:
                     "ClientRequestToken": Text(minimum=1, maximum=limits.TRANSACTION_TOKEN_CHARACTERS),
                 },
                 ("TransactItems",),
+            )
+        ),
+    }
+
+
+def _statements() -> dict[str, Request]:
+    statement: Members = {
+        "Statement": Text(minimum=1, maximum=limits.STATEMENT_CHARACTERS),
+        "Parameters": Sequence(AttributeValue(), 1),
+        "ReturnValuesOnConditionCheckFailure": _ON_FAILURE,
+    }
+    capacity: Members = {"ReturnConsumedCapacity": _CAPACITY}
+    one = {**statement, "ConsistentRead": Flag()}
+    paging: Members = {
+        "NextToken": Text(minimum=1, maximum=limits.NEXT_TOKEN_CHARACTERS),
+        "Limit": _INTEGER_FROM_1,
+    }
+    batch = Sequence(_structure("BatchStatementRequest", one, ("Statement",)), 1, limits.BATCH_STATEMENTS)
+    transaction = Sequence(
+        _structure("ParameterizedStatement", statement, ("Statement",)), 1, limits.TRANSACTION_ACTIONS
+    )
+    token = Text(minimum=1, maximum=limits.TRANSACTION_TOKEN_CHARACTERS)
+    return {
+        "ExecuteStatement": Request(
+            _structure("ExecuteStatementInput", {**one, **paging, **capacity}, ("Statement",))
+        ),
+        "BatchExecuteStatement": Request(
+            _structure("BatchExecuteStatementInput", {"Statements": batch, **capacity}, ("Statements",))
+        ),
+        "ExecuteTransaction": Request(
+            _structure(
+                "ExecuteTransactionInput",
+                {"TransactStatements": transaction, "ClientRequestToken": token, **capacity},
+                ("TransactStatements",),
             )
         ),
     }

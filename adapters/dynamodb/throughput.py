@@ -154,6 +154,8 @@ def _told_all(command: Any) -> Any:
 
 # What commands cost
 
+_TRANSACTIONS = frozenset({"TransactWriteItems", "ExecuteTransaction"})
+
 
 def _expected(call: Call, command: Any) -> Iterator[Cost]:
     """The arms that a command will use, and at least what of them."""
@@ -231,7 +233,7 @@ def _refusal(call: Call, command: Any, short: Iterable[Cost]) -> GatewayError:
     match command:
         case ReadAll(gets):
             return GroupRefused([tables.get(get.table.id) for get in gets])
-        case WriteGroup(writes) if call.operation == "TransactWriteItems":
+        case WriteGroup(writes) if call.operation in _TRANSACTIONS:
             return GroupRefused([tables.get(write.table.id) for write in writes])
     return next(iter(tables.values()))
 
@@ -256,7 +258,7 @@ def _own_units(index: Index | None) -> Index | None:
 
 
 def _factor(call: Call) -> int:
-    return TRANSACTION_FACTOR if call.operation == "TransactWriteItems" else 1
+    return TRANSACTION_FACTOR if call.operation in _TRANSACTIONS else 1
 
 
 def _is_consistent(call: Call, table: Table) -> bool:

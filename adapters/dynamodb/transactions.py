@@ -24,8 +24,8 @@ from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.model.writes import Write
 
-_TWICE = "Transaction request cannot include multiple operations on one item"
-_REASON_RULES = frozenset({"schema", "missing", "kind", "index-kind"})
+TWICE = "Transaction request cannot include multiple operations on one item"
+REASON_RULES = frozenset({"schema", "missing", "kind", "index-kind"})
 """Rules of BadKey that cancel the transaction; all others refuse the request (rule 36)."""
 
 
@@ -48,15 +48,15 @@ def transact_write_items(call: Call) -> Exchange:
             writes.append(_write(name, table, action, clauses))
             reasons.append(None)
         except BadKey as error:
-            if error.rule not in _REASON_RULES:
+            if error.rule not in REASON_RULES:
                 raise
             reasons.append(from_gateway(error, call.operation))
     if any(reasons):
         raise cancelled(_only_first_invalid(reasons))
     if len({(write.table.id, write.key.position) for write in writes}) < len(writes):
-        raise validation(_TWICE)
+        raise validation(TWICE)
     try:
-        outcomes = yield from one(WriteGroup(tuple(writes), _token(call)))
+        outcomes = yield from one(WriteGroup(tuple(writes), token_of(call, "TransactItems")))
     except TokenReused:
         raise
     except GroupRefused as refused:
@@ -84,13 +84,13 @@ def transact_get_items(call: Call) -> Exchange:
             gets.append(Get(table, keys.key_of(table, member["Key"]).position))
             reasons.append(None)
         except BadKey as error:
-            if error.rule not in _REASON_RULES:
+            if error.rule not in REASON_RULES:
                 raise
             reasons.append(from_gateway(error, call.operation))
     if any(reasons):
         raise cancelled(_only_first_invalid(reasons))
     if len({(get.table.id, get.position) for get in gets}) < len(gets):
-        raise validation(_TWICE)
+        raise validation(TWICE)
     rows: list[Row | None] = yield from one(ReadAll(tuple(gets)))
     responses = [
         {} if row is None else {"Item": orjson.Fragment(clause.cut(get.table, row))}
@@ -111,11 +111,12 @@ def _write(name: str, table: Table, action: dict[str, Any], clauses: WriteClause
     return check_write(table, action["Key"], clauses)
 
 
-def _token(call: Call) -> Token | None:
+def token_of(call: Call, member: str) -> Token | None:
+    """The idempotency token of a call that says in `member` what is to be done."""
     name = call.input.get("ClientRequestToken")
     if name is None:
         return None
-    body = orjson.dumps(call.input["TransactItems"], option=orjson.OPT_SORT_KEYS)
+    body = orjson.dumps(call.input[member], option=orjson.OPT_SORT_KEYS)
     scope = f"dynamodb/{call.caller.account}/{call.caller.region}"
     return Token(scope, name, hashlib.sha256(body).digest(), limits.TRANSACTION_TOKEN_LIFETIME_MS)
 

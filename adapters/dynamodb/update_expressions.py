@@ -35,6 +35,11 @@ def parse_update(text: str, placeholders: Placeholders) -> tuple[updates.Action,
     return _UpdateReader(placeholders).actions(update_tree(text, placeholders))
 
 
+def actions_of(sections: tuple[SectionNode, ...], placeholders: Placeholders) -> tuple[updates.Action, ...]:
+    """The actions of an update that was not written as an expression. Raises ServiceError."""
+    return _UpdateReader(placeholders).actions(sections)
+
+
 def creates_item(actions: tuple[updates.Action, ...]) -> bool:
     """Whether an update makes an item where there is none: all do but those that only take things away.
 

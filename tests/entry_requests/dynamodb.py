@@ -38,7 +38,10 @@ def _case(name: str, operation: str, is_hot: bool = True, on: str = "things", **
     return Case(f"{operation} {name}", operation, _request(operation, json.dumps(members).encode()), is_hot)
 
 
-_ABOUT_NO_TABLE = {"BatchGetItem", "BatchWriteItem", "TransactGetItems", "TransactWriteItems", "ListTables"}
+_ABOUT_NO_TABLE = {
+    *("BatchGetItem", "BatchWriteItem", "TransactGetItems", "TransactWriteItems", "ListTables"),
+    *("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction"),
+}
 
 
 def _stream_case(name: str, operation: str, **members: Any) -> Case:
@@ -146,6 +149,23 @@ def _reads() -> list[Case]:
     ]  # fmt: skip
 
 
+def _statements() -> list[Case]:
+    select = "SELECT * FROM things WHERE p = 'a'"
+    insert = {"Statement": "INSERT INTO things VALUE {'p': 'a', 's': 70}"}
+    return [
+        _case("finds", "ExecuteStatement", Statement=select, ReturnConsumedCapacity="INDEXES"),
+        _case("a page", "ExecuteStatement", Statement=select, Limit=1),
+        _case("writes", "ExecuteStatement", **insert),
+        _case("of one that is there", "ExecuteStatement", **insert),
+        _case("that is none", "ExecuteStatement", Statement="SELECT", ConsistentRead=True),
+        _case("finds", "BatchExecuteStatement", Statements=[
+            {"Statement": select + " AND s = ?", "Parameters": [ROW["s"]]}, {"Statement": select}]),
+        _case("writes", "ExecuteTransaction", TransactStatements=[
+            {"Statement": "UPDATE things SET n = n + 1 WHERE p = 'a' AND s = 70"}], ClientRequestToken="statement"),
+        _case("is cancelled", "ExecuteTransaction", TransactStatements=[insert]),
+    ]  # fmt: skip
+
+
 def streams(send: Send) -> None:
     """Follows the table's stream from its beginning; then what is no stream, no shard, no iterator."""
     [stream] = json.loads(send(_stream_case("finds", "ListStreams", TableName="things")).body)["Streams"]
@@ -182,4 +202,4 @@ def _refused_before() -> list[Case]:
     ]
 
 
-CASES = [*_prepared(), *_writes(), *_reads(), *_refused_before()]
+CASES = [*_prepared(), *_writes(), *_reads(), *_statements(), *_refused_before()]

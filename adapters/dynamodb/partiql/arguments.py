@@ -1,0 +1,61 @@
+"""What the constants and parameters of one statement stand for.
+
+They take the place of an expression's placeholders, so that conditions.py and update_expressions.py read statements too;
+what is wrong is told without a frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from adapters.dynamodb.conditions import ConditionReader
+from adapters.dynamodb.errors import ServiceError, validation
+from adapters.dynamodb.expression_messages import text_of
+from adapters.dynamodb.grammar import ConditionNode, ValueNode
+from adapters.dynamodb.messages import LATEST
+from adapters.dynamodb.placeholders import Placeholders
+from adapters.dynamodb.values import value_of
+from gateway.model.predicates import ALWAYS, Predicate
+from gateway.model.values import Value
+
+
+class Arguments(Placeholders):
+    """The arguments of a statement, by the names that parsing.py gave them. Raises ServiceError if there are too few."""
+
+    __slots__ = ("_given",)
+
+    def __init__(self, names: Sequence[str], parameters: Sequence[Any], style: str = LATEST) -> None:
+        super().__init__(style=style)
+        if len(parameters) < len(names):
+            raise validation("Number of parameters in request and statement don't match.")
+        self._given = dict(zip(names, parameters, strict=False))
+
+    def wire(self, node: ValueNode) -> Any:
+        """The wire value that a node stands for."""
+        given = self._given.get(node.name)
+        return orjson.loads(node.name) if given is None else given
+
+    def value(self, placeholder: str) -> Value:
+        """The value that a node of this name stands for."""
+        return value_of(self.wire(ValueNode(placeholder)))
+
+    def name(self, placeholder: str) -> str:
+        """Names stand for themselves, also if they begin with #."""
+        return placeholder
+
+    def error(self, rule: str, expression: str = "", **facts: object) -> ServiceError:
+        """The error of a rule."""
+        return validation(text_of(rule, self.style, **facts))
+
+    def predicate(self, condition: ConditionNode | None) -> Predicate:
+        """What a condition means with these arguments. Raises ServiceError."""
+        return ALWAYS if condition is None else ConditionReader("", self).condition(condition)
+
+
+def check_parameters(parameters: Sequence[Any]) -> None:
+    """Raise ServiceError for a parameter that is no value; which is told before the statement is read."""
+    for parameter in parameters:
+        value_of(parameter)

@@ -1,0 +1,107 @@
+"""Literals of statements -> wire values, checked as the service checks them: with the place inside the value in the text.
+
+A constant is a ValueNode whose name is its wire JSON. Knows nothing of statements.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import orjson
+
+from adapters.dynamodb import limits
+from adapters.dynamodb.errors import validation
+from adapters.dynamodb.grammar import ValueNode
+from adapters.dynamodb.partiql.syntax_errors import not_well_formed
+from adapters.dynamodb.scalars import ValueRefused, canonical_number
+
+TOO_DEEP = "Nesting Levels have exceeded supported limits"
+
+
+class Literal(NamedTuple):
+    """A literal as it is written. `tag`: a wire tag, BAG, or `?` for a parameter; `place`: line:column:length."""
+
+    tag: str
+    data: Any
+    place: str
+
+
+def name_of_parameter(start: int) -> str:
+    """What stands for the parameter whose `?` begins there. No JSON begins so."""
+    return f"?{start}"
+
+
+_INTEGER_MAX = 2**31 - 1
+
+
+def number_text(text: str) -> str:
+    """A number's digits. Raises ServiceError if exponent or scale are beyond 32 bits, which no parser of theirs takes."""
+    mantissa, _, power = text.lower().partition("e")
+    exponent = int(power) if len(power) < 12 and power else 0
+    scale = len(mantissa.partition(".")[2]) - exponent
+    if len(power) >= 12 or abs(exponent) > _INTEGER_MAX or abs(scale) > _INTEGER_MAX:
+        raise not_well_formed("")
+    return text if not text.startswith(".") else "0" + text
+
+
+def constant(literal: Literal) -> ValueNode:
+    """The node of a literal or parameter."""
+    if literal.tag == "?":
+        return ValueNode(literal.data)
+    return ValueNode(orjson.dumps(_wire(literal, "root", 0)).decode())
+
+
+def _wire(literal: Literal, where: str, level: int) -> dict[str, Any]:
+    tag, data, place = literal
+    if level >= limits.NESTING_LEVELS:
+        raise validation(f"{TOO_DEEP} under {where}")
+    match tag:
+        case "?":
+            raise validation(f"Unsupported data type: Parameter under key {where} at {place}")
+        case "N":
+            return {"N": _number(data, where)}
+        case "L":
+            return {"L": [_wire(member, f"{where}[{n}]", level + 1) for n, member in enumerate(data)]}
+        case "M":
+            names = [name for name, _ in data]
+            for name in names:
+                if names.count(name) > 1:
+                    raise validation(f"Duplicate keys in tuple. Key: {name} under {where}")
+            return {"M": {name: _wire(member, f"{where}.{name}", level + 1) for name, member in data}}
+        case "BAG":
+            return _bag(data, where)
+    return {tag: data}
+
+
+def _number(text: str, where: str) -> str:
+    try:
+        return canonical_number(text)
+    except ValueRefused as refusal:
+        raise validation(f"{refusal.message} under {where}") from None
+
+
+def _bag(members: tuple[Literal, ...], where: str) -> dict[str, Any]:
+    if not members:
+        raise validation("Empty bags are not supported")
+    tags = {member.tag for member in members}
+    if not tags <= {"S", "N"}:
+        raise validation(
+            "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags"
+        )
+    if len(tags) > 1:
+        kind = "Number" if members[0].tag == "N" else "String"
+        other = "String" if kind == "Number" else "Number"
+        raise validation(f"Unexpected data type {other} in {kind} Set under key {where}")
+    given = [member.data for member in members]
+    if tags == {"S"}:
+        if len(set(given)) < len(given):
+            raise ValueRefused("duplicate-strings", members=given)
+        return {"SS": given}
+    numbers = [_number(text, where) for text in given]
+    if len(set(numbers)) < len(numbers):
+        shown = ", ".join(given)
+        raise validation(
+            "One or more parameter values were invalid: "
+            f"Input collection [{shown}] contains duplicates! under {where}"
+        )
+    return {"NS": numbers}

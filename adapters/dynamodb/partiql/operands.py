@@ -1,0 +1,204 @@
+"""Which part of a statement may stand where: conditions, operands of conditions, and what an attribute is set to.
+
+The grammar does not tell these apart, because parentheses may be around any; whether the kinds of operands suit each other
+is conditions.py's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from adapters.dynamodb import limits
+from adapters.dynamodb.errors import validation
+from adapters.dynamodb.expression_messages import text_of
+from adapters.dynamodb.grammar import (
+    AndNode,
+    ArithmeticNode,
+    BetweenNode,
+    CallNode,
+    ChangeNode,
+    CompareNode,
+    ConditionNode,
+    InNode,
+    NotNode,
+    OrNode,
+    PathNode,
+)
+from adapters.dynamodb.partiql.literals import Literal, constant
+from adapters.dynamodb.partiql.syntax_errors import not_well_formed
+
+_CONDITION_FUNCTIONS = frozenset(
+    {"attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains"}
+)
+UPDATE_FUNCTIONS = frozenset({"list_append", "if_not_exists", "set_add", "set_delete"})
+FUNCTIONS = _CONDITION_FUNCTIONS | UPDATE_FUNCTIONS | {"size"}
+_TYPES = {
+    "NULL": "NULL",
+    "BOOLEAN": "BOOL",
+    "BOOL": "BOOL",
+    "BLOB": "B",
+    "STRING": "S",
+    "NUMERIC": "N",
+    "STRUCT": "M",
+    "TUPLE": "M",
+    "LIST": "L",
+}
+_NO_TYPES_HERE = (
+    "Unsupported data type for IS operator: {name}. "
+    "Supported data types are [MISSING, NULL, BOOLEAN, BLOB, STRING, NUMERIC, STRUCT, TUPLE, LIST]"
+)
+_OTHER_TYPES = frozenset(
+    {
+        "INT",
+        "INTEGER",
+        "INT2",
+        "INT4",
+        "INT8",
+        "SMALLINT",
+        "BIGINT",
+        "FLOAT",
+        "REAL",
+        "DECIMAL",
+        "DATE",
+        "TIME",
+    }
+    | {"TIMESTAMP", "CHAR", "CHARACTER", "VARCHAR", "SYMBOL", "CLOB", "BAG", "SEXP", "ANY"}
+)
+BAD_IN = (
+    "IN operator must have a left hand argument of type Variable Reference "
+    "and right hand argument of type Seq with at least one member"
+)
+NO_BOOLEAN = "WHERE clause must contain an expression that resolves to a boolean"
+
+
+def type_named(name: str) -> str:
+    """The wire name of a type that IS may ask for, or MISSING. Raises ServiceError."""
+    upper = name.upper()
+    if upper == "MISSING":
+        return upper
+    if upper in _OTHER_TYPES:
+        raise validation(_NO_TYPES_HERE.format(name=upper))
+    if upper not in _TYPES:
+        raise not_well_formed("Expected type name")
+    return _TYPES[upper]
+
+
+class Call(NamedTuple):
+    """A function as it is written, with where its arguments begin."""
+
+    node: CallNode
+    arguments: tuple[Any, ...]
+
+
+class Path(NamedTuple):
+    node: PathNode
+    place: str
+
+
+def is_condition(node: Any) -> bool:
+    inner = node.node if isinstance(node, Call) else node
+    if isinstance(inner, CallNode):
+        return inner.function in _CONDITION_FUNCTIONS
+    return isinstance(node, (AndNode, OrNode, NotNode, CompareNode, BetweenNode, InNode))
+
+
+def condition(node: Any, otherwise: str = "The arguments to AND/OR must be Expressions") -> ConditionNode:
+    if not is_condition(node):
+        raise validation(otherwise)
+    return node.node if isinstance(node, Call) else node
+
+
+def operand(node: Any) -> Any:
+    """An operand of a condition."""
+    match node:
+        case Path(path):
+            return path
+        case Literal():
+            return constant(node)
+        case Call(call) if call.function == "size":
+            return call
+        case ArithmeticNode(operator):
+            raise validation(f"Unsupported operator in Condition Expression. Operator: {operator}")
+    raise validation("Unsupported token in expression: a condition is no operand")
+
+
+def update_operand(node: Any) -> Any:
+    """What an attribute is set to."""
+    match node:
+        case Path(path):
+            return path
+        case Literal():
+            return constant(node)
+        case ArithmeticNode():
+            return node
+        case Call(call) if call.function in ("list_append", "if_not_exists"):
+            return call
+        case Call(call):
+            raise validation(text_of("function-in-update", function=call.function))
+    raise validation("Unsupported operator in Update Expression. Operator: " + _operator_name(node))
+
+
+def _operator_name(node: Any) -> str:
+    return {AndNode: "AND", OrNode: "OR", NotNode: "NOT", BetweenNode: "BETWEEN", InNode: "IN"}.get(
+        type(node)
+    ) or str(node.operator)
+
+
+def joined(kind: type[AndNode] | type[OrNode], left: Any, right: Any) -> ConditionNode:
+    """A chain of the same connective is one flat node: length is no depth."""
+    parts: tuple[ConditionNode, ...] = ()
+    for side in (condition(left), condition(right)):
+        parts += side.parts if isinstance(side, kind) else (side,)
+    return kind(parts)
+
+
+def negated(condition: ConditionNode) -> ConditionNode:
+    return condition.part if isinstance(condition, NotNode) else NotNode(condition)
+
+
+def check_operators(node: Any) -> None:
+    """Raise ServiceError if a condition or a new value has more operators than an expression may have."""
+    count = 0
+    waiting = [node]
+    while waiting:
+        match waiting.pop():
+            case AndNode(parts) | OrNode(parts):
+                count += len(parts) - 1
+                waiting += parts
+            case NotNode(part):
+                count += 1
+                waiting.append(part)
+            case ArithmeticNode(_, left, right):
+                count += 1
+                waiting += (left, right)
+            case CallNode(function, operands):
+                count += function in UPDATE_FUNCTIONS
+                waiting += operands
+            case CompareNode() | BetweenNode() | InNode():
+                count += 1
+    if count > limits.EXPRESSION_OPERATORS:
+        raise validation(text_of("operators", count=count))
+
+
+def compared_condition(condition: ConditionNode, operator: str, other: Any) -> ConditionNode:
+    """A condition's truth compared with a boolean; with any other constant it is never equal."""
+    if operator not in ("=", "<>"):
+        raise validation(text_of("operand-type", function=operator, kind="BOOL"))
+    if not isinstance(other, Literal) or other.tag == "?":
+        raise validation("Unsupported token in expression: a condition can only be compared with a literal")
+    wanted = other.data if other.tag == "BOOL" else None
+    if wanted is None:
+        return CompareNode(operator, constant(Literal("BOOL", True, "")), constant(other))
+    return condition if wanted is (operator == "=") else negated(condition)
+
+
+def set_change(path: Path, call: Call) -> ChangeNode:
+    name = call.node.function.upper()
+    if len(call.arguments) != 2:
+        raise validation(f"{name} must have exactly two arguments")
+    first, second = call.arguments
+    if not isinstance(first, Path) or first.node != path.node:
+        raise validation(f"The first argument to {name} must equal the assignment value")
+    if not isinstance(second, Literal) or second.tag not in ("BAG", "?"):
+        raise validation(f"The second argument to {name} must be a value with type SET at {first.place}")
+    return ChangeNode("ADD" if name == "SET_ADD" else "DELETE", path.node, constant(second))

@@ -1,0 +1,357 @@
+"""The operations of PartiQL: ExecuteStatement, BatchExecuteStatement, ExecuteTransaction.
+
+Knows what a statement may be in each, and how each tells what came of it: as one answer or error, member by member, or all
+or nothing with a reason for each. What statements mean is reading.py's and writing.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from adapters.dynamodb import charges, composites, keys
+from adapters.dynamodb.calls import Call, find_table
+from adapters.dynamodb.errors import (
+    ServiceError,
+    cancelled,
+    condition_failed,
+    from_gateway,
+    short_code,
+    validation,
+)
+from adapters.dynamodb.items import returned, written
+from adapters.dynamodb.partiql import keyed
+from adapters.dynamodb.partiql.arguments import Arguments, check_parameters
+from adapters.dynamodb.partiql.keyed import KeyRefused
+from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Select, Statement, Update
+from adapters.dynamodb.partiql.parsing import parse
+from adapters.dynamodb.partiql.reading import cut, select
+from adapters.dynamodb.partiql.writing import refusal_of, write_of
+from adapters.dynamodb.transactions import REASON_RULES, TWICE, token_of
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange, Get, ReadAll, Replayed, WriteGroup
+from gateway.model.errors import (
+    BadKey,
+    ConditionFailed,
+    GatewayError,
+    GroupRefused,
+    TableMissing,
+    TokenReused,
+)
+from gateway.model.rows import Row
+from gateway.model.tables import Table
+from gateway.model.writes import Write
+
+Input = Mapping[str, Any]
+
+_SCHEMA = "The provided key element does not match the schema"
+_EXISTS_ELSEWHERE = "EXISTS can only be used in ExecuteTransaction write requests."
+
+
+class Prepared(NamedTuple):
+    """A member of a batch or transaction whose statement and table are known."""
+
+    given: Input
+    statement: Statement
+    arguments: Arguments
+    table: Table
+
+
+def _read(given: Input, style: str) -> tuple[Statement, Arguments]:
+    """A request's or member's statement with its arguments. Raises ServiceError."""
+    parameters = given.get("Parameters", [])
+    check_parameters(parameters)
+    parsed = parse(given["Statement"])
+    return parsed.statement, Arguments(parsed.parameters, parameters, style)
+
+
+# ExecuteStatement
+
+
+def execute_statement(call: Call) -> Exchange:
+    """ExecuteStatement."""
+    statement, arguments = _read(call.input, call.house.settings.message_style)
+    if isinstance(statement, Exists):
+        raise validation(_EXISTS_ELSEWHERE)
+    if isinstance(statement, Select):
+        return (yield from select(call, statement, arguments))
+    table = yield from find_table(call, statement.source[0])
+    write = write_of(statement, table, arguments)
+    try:
+        answer = yield from written(_as_item_call(call, statement), write)
+    except ServiceError as error:
+        raise refusal_of(statement, error) from None
+    attributes = answer.pop("Attributes", None)
+    return {"Items": [attributes] if attributes else [], **answer}
+
+
+def _as_item_call(call: Call, statement: Insert | Update | Delete, given: Input | None = None) -> Call:
+    """The call of the item operation that a writing statement stands for, as far as its answer depends on it."""
+    asked = call.input if given is None else given
+    options = {
+        name: asked[name]
+        for name in ("ReturnConsumedCapacity", "ReturnValuesOnConditionCheckFailure")
+        if name in asked
+    }
+    returning = "NONE" if isinstance(statement, Insert) else statement.returning
+    return call._replace(input={"TableName": statement.source[0], "ReturnValues": returning, **options})
+
+
+# BatchExecuteStatement
+
+
+def batch_execute_statement(call: Call) -> Exchange:
+    """BatchExecuteStatement: each member by itself; one that fails has an error in its place."""
+    style = call.house.settings.message_style
+    answers: list[dict[str, Any]] = []
+    read: list[tuple[Statement, Arguments] | None] = []
+    for given in call.input["Statements"]:
+        answers.append({})
+        try:
+            read.append(_read(given, style))
+        except ServiceError as error:
+            read.append(None)
+            answers[-1] = _failed(error)
+    _refuse_mixture([found[0] for found in read if found is not None])
+    jobs: list[tuple[int, Prepared, Any]] = []
+    for place, found in enumerate(read):
+        if found is None:
+            continue
+        try:
+            table = yield from find_table(call, found[0].source[0])
+        except TableMissing as missing:
+            answers[place] = _failed(from_gateway(missing, call.operation))
+            continue
+        member = Prepared(call.input["Statements"][place], *found, table)
+        answers[place] = {"TableName": found[0].source[0]}
+        try:
+            jobs.append((place, member, _batch_command(member)))
+        except GatewayError as error:
+            answers[place] |= _failed(from_gateway(error, call.operation, style))
+    outcomes = (yield [command for _, _, command in jobs]) if jobs else []
+    for (place, member, command), outcome in zip(jobs, outcomes, strict=True):
+        answers[place] |= _batch_answer(call, member, command, outcome)
+    return {"Responses": answers, **_batch_charges(call, jobs, outcomes)}
+
+
+def _refuse_mixture(statements: Sequence[Statement]) -> None:
+    """Raise ServiceError if some statements read and others write. The text is ours: no capture of the service's is known."""
+    if len({isinstance(statement, Select) for statement in statements}) > 1:
+        raise validation("Read and write statements cannot be mixed in one request")
+
+
+def _batch_command(member: Prepared) -> Any:
+    statement = member.statement
+    if isinstance(statement, Select):
+        position = _read_position(member, "BatchExecuteStatement")
+        return Get(member.table, position)
+    if isinstance(statement, Exists):
+        raise validation(_EXISTS_ELSEWHERE)
+    return WriteGroup((write_of(statement, member.table, member.arguments),))
+
+
+def _read_position(member: Prepared, operation: str) -> Any:
+    """The place of the one item that a SELECT in a batch or transaction reads. Raises ServiceError, BadKey."""
+    statement, table, arguments = member.statement, member.table, member.arguments
+    assert isinstance(statement, Select)
+    schema = composites.shown_schema(table.key_schema)
+    arguments.predicate(statement.where)
+    named = None
+    if len(statement.source) == 1 and statement.where is not None:
+        found = keyed.branches(statement.where, schema, arguments)
+        if found is not None:
+            keyed.ranges(found, schema, table, is_index=False)
+        named = keyed.read_item(statement.where, schema, arguments)
+    if named is None:
+        raise validation(
+            f"Select statements within {operation} must specify the primary key in the where clause."
+        )
+    return keys.key_of(table, {name: arguments.wire(node) for name, node in named.items()}).position
+
+
+def _batch_answer(call: Call, member: Prepared, command: Any, outcome: Any) -> dict[str, Any]:
+    statement = member.statement
+    if isinstance(statement, Select):
+        if isinstance(outcome, GatewayError):
+            return _failed(from_gateway(outcome, call.operation))
+        return (
+            {} if outcome is None else {"Item": orjson.Fragment(cut(member.table, statement.paths, outcome))}
+        )
+    assert not isinstance(statement, Exists)
+    if isinstance(outcome, GatewayError):
+        return _failed(refusal_of(statement, _told(member, outcome, call.operation)))
+    answer = returned(_as_item_call(call, statement, member.given), command.writes[0], outcome[0])
+    return {"Item": answer["Attributes"]} if answer.get("Attributes") else {}
+
+
+def _batch_charges(call: Call, jobs: list[tuple[int, Prepared, Any]], outcomes: list[Any]) -> dict[str, Any]:
+    done = [
+        (member.table.name, command, outcome, bool(member.given.get("ConsistentRead")))
+        for (_, member, command), outcome in zip(jobs, outcomes, strict=True)
+        if not isinstance(outcome, GatewayError)
+    ]
+    if done and isinstance(done[0][1], WriteGroup):
+        return charges.batch_write(
+            call, [(name, command.writes[0], outcome[0]) for name, command, outcome, _ in done]
+        )
+    return charges.batch_read(call, [(name, row, consistent) for name, _, row, consistent in done])
+
+
+def _failed(error: ServiceError) -> dict[str, Any]:
+    return {"Error": {"Code": short_code(error), "Message": error.message, **error.extra}}
+
+
+def _told(member: Prepared, error: GatewayError, operation: str) -> ServiceError:
+    """The error of a write, with the item as it stood where the member asks for it."""
+    if not isinstance(error, ConditionFailed):
+        return from_gateway(error, operation)
+    charges.failed_write(member.table, error.row)
+    wanted = member.given.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and error.row is not None
+    return condition_failed(composites.render(member.table.key_schema, error.row) if wanted else None)
+
+
+# ExecuteTransaction
+
+
+def execute_transaction(call: Call) -> Exchange:
+    """ExecuteTransaction: all statements or none. A token seen before is answered without effect."""
+    style = call.house.settings.message_style
+    members: list[Prepared | None] = []
+    read = []
+    for given in call.input["TransactStatements"]:
+        check_parameters(given.get("Parameters", []))
+    for place, given in enumerate(call.input["TransactStatements"]):
+        try:
+            read.append(_read(given, style))
+        except ServiceError as error:
+            raise _in_member(place, error) from None
+    _refuse_mixture([statement for statement, _ in read])
+    for place, (statement, arguments) in enumerate(read):
+        try:
+            table = yield from find_table(call, statement.source[0])
+        except TableMissing:
+            members.append(None)
+            continue
+        member = Prepared(call.input["TransactStatements"][place], statement, arguments, table)
+        _check_in_transaction(place, statement)
+        members.append(member)
+    if isinstance(read[0][0], Select):
+        return (yield from _transact_reads(call, members))
+    return (yield from _transact_writes(call, members))
+
+
+def _in_member(place: int, error: ServiceError) -> ServiceError:
+    return validation(f"Validation failed in TransactStatements[{place}]: {error.message}")
+
+
+def _check_in_transaction(place: int, statement: Statement) -> None:
+    text = ""
+    if isinstance(statement, (Update, Delete)) and statement.returning != "NONE":
+        text = "RETURNING clause is not supported in ExecuteTransaction."
+    if isinstance(statement, Select) and len(statement.source) > 1:
+        text = "Reads on indices are not supported within transactions."
+    if text:
+        raise _in_member(place, validation(text))
+
+
+def _transact_reads(call: Call, members: list[Prepared | None]) -> Exchange:
+    gets: list[Get] = []
+    reasons: list[ServiceError | None] = []
+    for place, member in enumerate(members):
+        reason = None
+        if member is None:
+            reason = _table_missing()
+        else:
+            try:
+                gets.append(Get(member.table, _read_position(member, call.operation)))
+            except GatewayError as error:
+                reason = _reason(place, error)
+        reasons.append(reason)
+    if any(reasons):
+        raise cancelled(reasons)
+    known = [member for member in members if member is not None]
+    if len({(get.table.id, get.position) for get in gets}) < len(gets):
+        raise validation(TWICE)
+    rows: list[Row | None] = yield from one(ReadAll(tuple(gets)))
+    responses = []
+    for member, row in zip(known, rows, strict=True):
+        assert isinstance(member.statement, Select)
+        shown = None if row is None else orjson.Fragment(cut(member.table, member.statement.paths, row))
+        responses.append({} if shown is None else {"Item": shown})
+    names = [member.table.name for member in known]
+    return {"Responses": responses, **charges.transaction_read(call, names, rows)}
+
+
+def _transact_writes(call: Call, members: list[Prepared | None]) -> Exchange:
+    writes: list[Write] = []
+    reasons: list[ServiceError | None] = []
+    for place, member in enumerate(members):
+        reason = None
+        if member is None:
+            reason = _table_missing()
+        else:
+            assert not isinstance(member.statement, Select)
+            try:
+                writes.append(write_of(member.statement, member.table, member.arguments))
+            except GatewayError as error:
+                reason = _reason(place, error)
+        reasons.append(reason)
+    if any(reasons):
+        raise cancelled(reasons)
+    known = [member for member in members if member is not None]
+    if len({(write.table.id, write.key.position) for write in writes}) < len(writes):
+        raise validation(TWICE)
+    try:
+        outcomes = yield from one(WriteGroup(tuple(writes), token_of(call, "TransactStatements")))
+    except TokenReused:
+        raise
+    except GroupRefused as refused:
+        raise _cancelled(call, known, refused.reasons) from None
+    except GatewayError as error:
+        is_reason = (
+            isinstance(error, ConditionFailed)
+            or from_gateway(error, call.operation).code == "ValidationException"
+        )
+        if len(writes) > 1 or not is_reason:
+            raise
+        raise _cancelled(call, known, [error]) from None
+    names = [member.table.name for member in known]
+    if isinstance(outcomes, Replayed):
+        return {"Responses": [], **charges.transaction_replay(call, names, outcomes)}
+    done = list(zip(names, writes, outcomes, strict=True))
+    return {"Responses": [], **charges.transaction_write(call, done)}
+
+
+def _table_missing() -> ServiceError:
+    return ServiceError("ResourceNotFoundException", "Requested resource not found")
+
+
+def _reason(place: int, error: GatewayError) -> ServiceError:
+    """Why a member cancels the transaction; raised if it refuses the request instead."""
+    if isinstance(error, KeyRefused):
+        return validation(_SCHEMA)
+    if isinstance(error, BadKey) and error.rule in REASON_RULES:
+        return from_gateway(error, "ExecuteTransaction")
+    told = from_gateway(error, "ExecuteTransaction")
+    raise _in_member(place, told) if told.code == "ValidationException" else told
+
+
+def _cancelled(call: Call, members: list[Prepared], errors: Sequence[GatewayError | None]) -> ServiceError:
+    listed: list[ServiceError | None] = []
+    for member, error in zip(members, errors, strict=True):
+        if error is None:
+            listed.append(None)
+            continue
+        assert not isinstance(member.statement, Select)
+        listed.append(refusal_of(member.statement, _told(member, error, call.operation)))
+    return cancelled(listed)
+
+
+OPERATIONS = {
+    "ExecuteStatement": (execute_statement, True),
+    "BatchExecuteStatement": (batch_execute_statement, True),
+    "ExecuteTransaction": (execute_transaction, True),
+}
+"""Operation -> (handler, whether the server enters it in front of Flask)."""

@@ -1,0 +1,794 @@
+"""What PartiQL statements do, alone, in batches and in transactions.
+
+Texts and cases follow what nubo-db/dynamodb-conformance, floci and moto captured from the service (moto's aws_verified tests;
+eu-west-2 and eu-west-1, September and October 2026), and the developer guide.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from adapters.dynamodb.partiql.reading import _in_their_order
+from gateway.model.commands import CreateTable
+from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.values import Kind
+from tests.adapters.dynamodb.conftest import Service
+
+INVALID = "One or more parameter values were invalid: "
+OVERLAPPING = "Overlapping conditions with range keys are not supported in where clause"
+OVERLAP = "Two document paths overlap with each other; must remove or rewrite one of these paths; "
+SCHEMA = "The provided key element does not match the schema"
+DUPLICATE = "Duplicate primary key exists in table"
+BATCH_KEY = "Select statements within BatchExecuteStatement must specify the primary key in the where clause."
+TRANSACTION_KEY = (
+    "Select statements within ExecuteTransaction must specify the primary key in the where clause."
+)
+
+
+@pytest.fixture
+def songs(service: Service) -> Service:
+    """`songs` with key pk, sk (S), three indexes, and items x/1, x/2, x/3, y/1."""
+    service.table(
+        "songs",
+        AttributeDefinitions=[
+            {"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk", "g", "l")
+        ],
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        GlobalSecondaryIndexes=[
+            index("everything", "ALL", "g"),
+            index("some", "INCLUDE", "g", NonKeyAttributes=["shown"]),
+        ],
+        LocalSecondaryIndexes=[index("local", "KEYS_ONLY", "pk", "l")],
+    )
+    for pk, sk, more in [
+        (
+            "x",
+            "1",
+            {"n": {"N": "1"}, "g": {"S": "y"}, "l": {"S": "a"}, "shown": {"S": "s1"}, "hidden": {"S": "h"}},
+        ),
+        ("x", "2", {"n": {"N": "2"}, "g": {"S": "y"}, "l": {"S": "b"}, "shown": {"S": "s2"}}),
+        ("x", "3", {"n": {"N": "3"}, "m": {"M": {"k": {"L": [{"S": "deep"}]}}}}),
+        ("y", "1", {"n": {"N": "4"}, "g": {"S": "z"}}),
+    ]:
+        put(service, pk, sk, more)
+    return service
+
+
+def index(name: str, projection: str, *keys: str, **more: Any) -> dict[str, Any]:
+    roles = [
+        {"AttributeName": key, "KeyType": role} for key, role in zip(keys, ("HASH", "RANGE"), strict=False)
+    ]
+    return {"IndexName": name, "KeySchema": roles, "Projection": {"ProjectionType": projection, **more}}
+
+
+def put(service: Service, pk: str, sk: str, more: dict[str, Any]) -> None:
+    service.call("PutItem", {"TableName": "songs", "Item": {"pk": {"S": pk}, "sk": {"S": sk}, **more}})
+    assert service.last.status == 200
+
+
+def run(service: Service, text: str, *parameters: Any, **more: Any) -> Any:
+    """The answer to a statement that must succeed."""
+    answer = service.call("ExecuteStatement", request(text, *parameters, **more))
+    assert service.last.status == 200, answer
+    return answer
+
+
+def request(text: str, *parameters: Any, **more: Any) -> dict[str, Any]:
+    return {"Statement": text, **({"Parameters": list(parameters)} if parameters else {}), **more}
+
+
+def keys(service: Service, text: str, *parameters: Any, **more: Any) -> list[str]:
+    """The items that a SELECT * gives, as pk/sk."""
+    items = run(service, text, *parameters, **more)["Items"]
+    return [f"{item['pk']['S']}/{item['sk']['S']}" for item in items]
+
+
+def where(service: Service, condition: str, *parameters: Any) -> list[str]:
+    return keys(service, f"SELECT * FROM songs WHERE {condition}", *parameters)
+
+
+def refused(service: Service, text: str, *parameters: Any, **more: Any) -> str:
+    """The text of the ValidationException that a statement must end in."""
+    code, message = service.error("ExecuteStatement", request(text, *parameters, **more))
+    assert code == "ValidationException"
+    return message
+
+
+def item(service: Service, pk: str, sk: str) -> Any:
+    key = {"pk": {"S": pk}, "sk": {"S": sk}}
+    return service.call("GetItem", {"TableName": "songs", "Key": key}).get("Item")
+
+
+# SELECT
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("pk = 'x'", "x/1 x/2 x/3"),
+        ("pk = 'x' AND sk = '2'", "x/2"),
+        ("'x' = pk AND '2' <= sk", "x/2 x/3"),
+        ("pk = 'x' AND sk BETWEEN '1' AND '2'", "x/1 x/2"),
+        ("pk = 'x' AND begins_with(sk, '3')", "x/3"),
+        ("pk = 'x' AND sk > '1' AND sk < '3'", "x/2"),
+        ("pk = 'x' AND sk = '1' AND sk > '0'", "x/1"),
+        ("pk = 'x' AND sk = '1' AND sk = '2'", ""),
+        ("pk = 'x' AND pk = 'y'", ""),
+        ("pk = 'x' AND NOT sk = '1'", "x/2 x/3"),
+        ("pk = 'x' AND sk <> '1'", "x/2 x/3"),
+        ("pk = 'x' AND sk IN ['1', '3']", "x/1 x/3"),
+        ("pk = 'x' AND (sk = '1' OR sk = '2')", "x/1 x/2"),
+        ("pk = 'x' AND (sk < '1' OR sk > '1' OR sk = '1')", "x/1 x/2 x/3"),
+        ("pk IN ('y', 'x') AND sk = '1'", "y/1 x/1"),
+        ("pk = 'y' OR pk = 'x' AND sk = '3'", "y/1 x/3"),
+        ("pk = 'x' AND n >= 2", "x/2 x/3"),
+        ("pk = 'x' AND n NOT BETWEEN 2 AND 3", "x/1"),
+        ("pk = 'x' AND n NOT IN [1, 2]", "x/3"),
+        ("pk = 'x' AND g IS MISSING", "x/3"),
+        ("pk = 'x' AND g IS NOT MISSING", "x/1 x/2"),
+        ("pk = 'x' AND attribute_exists(m.k)", "x/3"),
+        ("pk = 'x' AND m.k[0] = 'deep'", "x/3"),
+        ("pk = 'x' AND m.k IS LIST", "x/3"),
+        ("pk = 'x' AND attribute_type(m, 'M')", "x/3"),
+        ("pk = 'x' AND size(m) = 1", "x/3"),
+        ("pk = 'x' AND CONTAINS(shown, '2')", "x/2"),
+        ("pk = 'x' AND attribute_exists(g) = false", "x/3"),
+        ("pk = 'x' AND true <> (n BETWEEN 2 AND 3)", "x/1"),
+        ("pk = 'x' AND attribute_exists(g) = 1", ""),
+        ("pk = 'x' AND attribute_exists(g) <> 1", "x/1 x/2 x/3"),
+        ("pk = 'nobody'", ""),
+        ("pk > 1", ""),
+    ],
+)
+def test_where(songs: Service, condition: str, expected: str) -> None:
+    assert where(songs, condition) == expected.split()
+
+
+def test_what_is_not_keyed_is_a_scan(songs: Service) -> None:
+    assert sorted(keys(songs, "SELECT * FROM songs")) == ["x/1", "x/2", "x/3", "y/1"]
+    assert sorted(where(songs, "n > 2")) == ["x/3", "y/1"]
+    assert sorted(where(songs, "pk = 'x' OR n = 4")) == ["x/1", "x/2", "x/3", "y/1"]
+
+
+def test_parameters_stand_for_values(songs: Service) -> None:
+    assert where(songs, "pk = ? AND n IN [?, 3]", {"S": "x"}, {"N": "1"}) == ["x/1", "x/3"]
+    assert refused(songs, "SELECT * FROM songs WHERE pk = ?") == (
+        "Number of parameters in request and statement don't match."
+    )
+    assert refused(songs, "UPDATE songs SET WHERE", {"SS": ["a", "a"]}) == (
+        INVALID + "Input collection [a, a] contains duplicates."
+    )
+    assert songs.error("ExecuteStatement", {"Statement": "SELECT * FROM songs", "Parameters": []})[1] == (
+        "1 validation error detected: Value '[]' at 'parameters' failed to satisfy constraint: "
+        "Member must have length greater than or equal to 1"
+    )
+
+
+def test_what_is_selected_is_named_by_the_last_name_of_its_path(songs: Service) -> None:
+    text = "SELECT pk, m.k, m.k[0], nothing FROM songs WHERE pk = 'x' AND sk = '3'"
+    found = run(songs, text)["Items"]
+    assert found == [{"pk": {"S": "x"}, "k": {"L": [{"S": "deep"}]}, "k[0]": {"S": "deep"}}]
+    assert run(songs, "SELECT nothing FROM songs WHERE pk = 'y'")["Items"] == [{}]
+
+
+def test_order(songs: Service) -> None:
+    select = "SELECT * FROM songs WHERE "
+    assert keys(songs, select + "pk = 'x' ORDER BY sk DESC") == ["x/3", "x/2", "x/1"]
+    assert keys(songs, select + "pk IN ['y', 'x'] ORDER BY pk, sk DESC") == ["x/3", "x/2", "x/1", "y/1"]
+    assert keys(songs, select + "pk IN ['x', 'y'] ORDER BY pk DESC") == ["y/1", "x/1", "x/2", "x/3"]
+    assert refused(songs, "SELECT * FROM songs ORDER BY pk") == (
+        "Must have WHERE clause in the statement when using ORDER BY clause."
+    )
+    assert refused(songs, select + "n = 1 ORDER BY pk") == (
+        "Must have at least one non-optional hash key condition in WHERE clause when using ORDER BY clause."
+    )
+    assert refused(songs, select + "pk = 'x' ORDER BY n") == (
+        "Variable reference n in ORDER BY clause must be part of the primary key"
+    )
+    assert refused(songs, select + "pk IN ['x', 'y'] ORDER BY sk") == (
+        "Must have hash key in ORDER BY clause when more than one hash key condition specified in WHERE clause."
+    )
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("pk IN ['x', 'x']", OVERLAPPING),
+        ("pk = 'x' OR pk = 'x'", OVERLAPPING),
+        ("pk = 'x' AND (sk > '0' OR sk < '5')", OVERLAPPING),
+        ("pk = 'x' AND (sk = '1' OR n = 2)", OVERLAPPING),
+        ("(pk = 'x' AND n = 1) OR (pk = 'x' AND n = 2)", OVERLAPPING),
+        (
+            "pk = 1 OR pk = 'x'",
+            "Key attribute's data type should match its data type in table's schema: Key pk",
+        ),
+        (
+            "pk = 'x' AND sk IN ['1', 2]",
+            "Key attribute's data type should match its data type in table's schema: Key sk",
+        ),
+        (
+            f"pk IN {[str(number) for number in range(51)]}",
+            "Too many decomposed read operations for a given query.",
+        ),
+        (
+            f"pk IN {[str(number) for number in range(26)]} AND sk IN ['1', '2']",
+            "Too many decomposed read operations for a given query.",
+        ),
+        (
+            f"pk = 'x' AND n IN {list(range(101))}",
+            "The IN operator is provided with too many operands; number of operands: 101",
+        ),
+        (
+            "pk = 'x' AND n < true",
+            "Incorrect operand type for operator or function; operator or function: <, operand type: BOOL",
+        ),
+        (
+            "pk = 'x' AND attribute_type(n, 1)",
+            "Incorrect operand type for operator or function; operator or function: attribute_type, operand type: N",
+        ),
+    ],
+)
+def test_where_that_is_refused(songs: Service, condition: str, message: str) -> None:
+    assert refused(songs, f"SELECT * FROM songs WHERE {condition}") == message
+
+
+def test_pages(songs: Service) -> None:
+    """Limit counts what is looked at, and pages run on from one range of keys to the next."""
+    text = "SELECT * FROM songs WHERE pk IN ['y', 'x'] AND n <> 2"
+    pages = []
+    token: dict[str, Any] = {}
+    while True:
+        answer = run(songs, text, Limit=1, **token)
+        pages.append([found["n"]["N"] for found in answer["Items"]])
+        if "NextToken" not in answer:
+            break
+        token = {"NextToken": answer["NextToken"]}
+    assert [page for page in pages if page] == [["4"], ["1"], ["3"]]
+    assert max(map(len, pages)) == 1
+
+
+@pytest.mark.parametrize("text", ["SELECT * FROM songs", "SELECT * FROM songs.everything WHERE g > 'a'"])
+def test_pages_of_a_scan(songs: Service, text: str) -> None:
+    everything = keys(songs, text)
+    answer = run(songs, text, Limit=1)
+    paged = []
+    while True:
+        paged += [f"{found['pk']['S']}/{found['sk']['S']}" for found in answer["Items"]]
+        if "NextToken" not in answer:
+            break
+        answer = run(songs, text, Limit=1, NextToken=answer["NextToken"])
+    assert paged == everything
+    assert len(paged) > 2
+
+
+def test_a_token_belongs_to_its_statement(songs: Service) -> None:
+    answer = run(songs, "SELECT * FROM songs WHERE pk = ?", {"S": "x"}, Limit=1)
+    assert answer["LastEvaluatedKey"] == {"pk": {"S": "x"}, "sk": {"S": "1"}}
+    token = answer["NextToken"]
+    assert keys(songs, "SELECT * FROM songs WHERE pk = ?", {"S": "x"}, Limit=2, NextToken=token) == [
+        "x/2",
+        "x/3",
+    ]
+    for text, parameter in [
+        ("SELECT * FROM songs WHERE pk = ?", "y"),
+        ("SELECT * FROM songs WHERE sk = ?", "x"),
+    ]:
+        message = refused(songs, text, {"S": parameter}, NextToken=token)
+        assert message == "NextToken does not match request"
+    assert refused(songs, "SELECT * FROM songs", NextToken="nonsense") == "Invalid NextToken"
+
+
+def test_capacity(songs: Service) -> None:
+    answer = run(songs, "SELECT * FROM songs WHERE pk = 'x'", ReturnConsumedCapacity="TOTAL")
+    assert answer["ConsumedCapacity"] == {"TableName": "songs", "CapacityUnits": 0.5}
+    text = "SELECT pk FROM songs.some WHERE g = 'y'"
+    block = run(songs, text, ReturnConsumedCapacity="INDEXES")["ConsumedCapacity"]
+    assert block["Table"] == {"CapacityUnits": 0.0}
+    assert block["GlobalSecondaryIndexes"] == {"some": {"CapacityUnits": 0.5}}
+    text = "INSERT INTO songs VALUE {'pk': 'new', 'sk': '1'}"
+    assert run(songs, text, ReturnConsumedCapacity="TOTAL")["ConsumedCapacity"]["CapacityUnits"] == 1.0
+
+
+# Indexes
+
+
+def test_an_index_shows_what_it_projects(songs: Service) -> None:
+    assert keys(songs, "SELECT * FROM songs.everything WHERE g = 'y'") == ["x/1", "x/2"]
+    found = run(songs, 'SELECT * FROM "songs"."some" WHERE g = \'z\'')["Items"]
+    assert [sorted(shown) for shown in found] == [["g", "pk", "sk"]]
+    found = run(songs, "SELECT * FROM songs.local WHERE pk = 'x'")["Items"]
+    assert [sorted(shown) for shown in found] == [["l", "pk", "sk"]] * 2
+    found = run(songs, "SELECT hidden FROM songs.local WHERE pk = 'x' AND l = 'a'", ConsistentRead=True)[
+        "Items"
+    ]
+    assert found == [{"hidden": {"S": "h"}}]
+
+
+def test_an_index_is_filtered_by_what_it_projects(songs: Service) -> None:
+    beyond = INVALID + "Secondary index {} does not project one or more filter attributes: [hidden]"
+    text = "SELECT pk FROM songs.some WHERE g = 'y' AND hidden = 'h'"
+    assert refused(songs, text) == beyond.format("some")
+    assert refused(songs, "SELECT pk FROM songs.local WHERE pk = 'x' AND hidden IS MISSING") == (
+        beyond.format("local")
+    )
+    assert refused(songs, "SELECT pk FROM songs.some WHERE g IN ['y', 'z'] AND hidden = 'h'") == (
+        beyond.format("some")
+    )
+    assert run(songs, "SELECT pk FROM songs.some WHERE hidden = 'h'")["Items"] == []
+    assert len(run(songs, "SELECT pk FROM songs.some WHERE NOT hidden = 'h'")["Items"]) == 3
+    text = "SELECT pk FROM songs.some WHERE (g = 'y' AND hidden = 'h') OR g = 'z'"
+    assert run(songs, text)["Items"] == [{"pk": {"S": "y"}}]
+
+
+def test_names_are_listed_in_the_services_order() -> None:
+    assert _in_their_order(["b", "a"]) == ["a", "b"]
+    assert _in_their_order(["zz", "aa", "mm"]) == ["zz", "aa", "mm"]
+
+
+def test_an_index_that_is_refused(songs: Service) -> None:
+    assert refused(songs, "SELECT hidden, n FROM songs.some WHERE g = 'y'") == (
+        INVALID + "Global secondary index some does not project [hidden, n]"
+    )
+    assert refused(songs, "SELECT * FROM songs.nothing") == "The table does not have the specified index"
+    assert refused(songs, "SELECT * FROM songs.some", ConsistentRead=True) == (
+        "Strongly consistent read is not supported on Global Secondary Indexes"
+    )
+
+
+# INSERT, UPDATE, DELETE
+
+
+def test_insert(songs: Service) -> None:
+    text = "INSERT INTO songs VALUE {'pk': 'x', 'sk': ?, 'list': [1, null], 'set': <<'b', 'a'>>}"
+    assert run(songs, text, {"S": "9"}) == {"Items": []}
+    assert item(songs, "x", "9") == {
+        "pk": {"S": "x"},
+        "sk": {"S": "9"},
+        "list": {"L": [{"N": "1"}, {"NULL": True}]},
+        "set": {"SS": ["a", "b"]},
+    }
+    assert songs.error("ExecuteStatement", request(text, {"S": "9"})) == ("DuplicateItemException", DUPLICATE)
+    assert refused(songs, "INSERT INTO songs VALUE {'pk': 'x'}") == INVALID + "Missing the key sk in the item"
+
+
+def test_update(songs: Service) -> None:
+    text = (
+        "UPDATE songs SET n = n + 10, a.b = ? SET list = list_append(list, [3]), tags = set_add(tags, <<'new'>>) "
+        "REMOVE m WHERE pk = 'u' AND sk = '1' AND n = 1 RETURNING ALL NEW *"
+    )
+    put(
+        songs,
+        "u",
+        "1",
+        {"n": {"N": "1"}, "a": {"M": {}}, "list": {"L": []}, "m": {"S": "gone"}, "tags": {"SS": ["old"]}},
+    )
+    [shown] = run(songs, text, {"S": "c"})["Items"]
+    assert shown == item(songs, "u", "1")
+    assert shown == {
+        "pk": {"S": "u"},
+        "sk": {"S": "1"},
+        "n": {"N": "11"},
+        "a": {"M": {"b": {"S": "c"}}},
+        "list": {"L": [{"N": "3"}]},
+        "tags": {"SS": ["new", "old"]},
+    }
+
+
+def test_what_an_update_returns(songs: Service) -> None:
+    update = "UPDATE songs SET n = n - 1 WHERE (pk = 'x' AND sk = '2') RETURNING "
+    assert run(songs, update + "MODIFIED OLD *")["Items"] == [{"n": {"N": "2"}}]
+    assert run(songs, update + "MODIFIED NEW *")["Items"] == [{"n": {"N": "0"}}]
+    assert run(songs, update + "ALL OLD *")["Items"][0]["n"] == {"N": "0"}
+    text = "UPDATE songs REMOVE n WHERE pk = 'x' AND sk = '2' RETURNING MODIFIED NEW *"
+    assert run(songs, text)["Items"] == []
+
+
+def test_an_update_wants_its_item_to_be_there(songs: Service) -> None:
+    for condition in ("pk = 'u' AND sk = '1'", "pk = 'x' AND sk = '1' AND n = 2"):
+        code, _ = songs.error("ExecuteStatement", {"Statement": f"UPDATE songs SET a = 1 WHERE {condition}"})
+        assert code == "ConditionalCheckFailedException"
+    assert item(songs, "u", "1") is None
+    text = "UPDATE songs SET a = 1 WHERE pk = 'x' AND sk = '1' AND n = 2"
+    answer = songs.call("ExecuteStatement", request(text, ReturnValuesOnConditionCheckFailure="ALL_OLD"))
+    assert answer["Item"]["n"] == {"N": "1"}
+
+
+def test_delete(songs: Service) -> None:
+    text = "DELETE FROM songs WHERE pk = 'x' AND sk = '1'"
+    code, _ = songs.error("ExecuteStatement", {"Statement": text + " AND n = 2"})
+    assert code == "ConditionalCheckFailedException"
+    [shown] = run(songs, text + " AND n = 1 RETURNING ALL OLD *")["Items"]
+    assert shown["n"] == {"N": "1"}
+    assert item(songs, "x", "1") is None
+    assert run(songs, text + " AND n = 2 RETURNING ALL OLD *") == {"Items": []}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "UPDATE songs SET a = 1 WHERE pk = 'x'",
+            "Where clause does not contain a mandatory equality on all key attributes",
+        ),
+        ("DELETE FROM songs", "Where clause does not contain a mandatory equality on all key attributes"),
+        (
+            "DELETE FROM songs WHERE pk IN ['x'] AND sk = '1'",
+            "Where clause does not contain a mandatory equality on all key attributes",
+        ),
+        (
+            "UPDATE songs SET a = 1 WHERE pk = 'x' AND sk = '1' AND pk = 'y'",
+            "Multiple conditions on same key pk. Only single item Update/Insert/Delete are supported",
+        ),
+        (
+            "UPDATE songs SET pk = 'z' WHERE pk = 'x' AND sk = '1'",
+            INVALID + "Cannot update attribute pk. This attribute is part of the key",
+        ),
+        (
+            "UPDATE songs SET n = 'a' + 1 WHERE pk = 'x' AND sk = '1' AND n = 7",
+            "Incorrect operand type for operator or function; operator or function: +, operand type: S",
+        ),
+        (
+            "UPDATE songs SET m.a = 1, m.a = 2 WHERE pk = 'x' AND sk = '1'",
+            OVERLAP + "path one: [m, a], path two: [m, a]",
+        ),
+        (
+            "EXISTS(SELECT * FROM songs WHERE pk = 'x')",
+            "EXISTS can only be used in ExecuteTransaction write requests.",
+        ),
+    ],
+)
+def test_writes_that_are_refused(songs: Service, text: str, message: str) -> None:
+    assert refused(songs, text) == message
+
+
+def test_an_update_that_leaves_its_item_too_deep(songs: Service) -> None:
+    deep: Any = {"S": "x"}
+    for _ in range(31):
+        deep = {"M": {"a": deep}}
+    too_deep = "Nesting Levels have exceeded supported limits"
+    text = "UPDATE songs SET m.deep = ? WHERE pk = 'x' AND sk = '3'"
+    assert refused(songs, text, deep) == too_deep
+    answer = songs.call("ExecuteTransaction", {"TransactStatements": [request(text, deep)]})
+    assert reasons(answer) == ["ValidationError"]
+    assert answer["CancellationReasons"][0]["Message"] == too_deep
+    [found] = songs.call("BatchExecuteStatement", {"Statements": [request(text, deep)]})["Responses"]
+    assert found == {"TableName": "songs", **error("ValidationError", too_deep)}
+
+
+def test_a_table_that_is_not_there(service: Service) -> None:
+    for text in (
+        "SELECT * FROM nobody",
+        "DELETE FROM nobody WHERE pk = 'x'",
+        "FROM nobody WHERE pk = 'x' SET a = 1",
+    ):
+        assert service.error("ExecuteStatement", {"Statement": text}) == (
+            "ResourceNotFoundException",
+            "Requested resource not found",
+        )
+
+
+def test_names_that_begin_like_placeholders(songs: Service) -> None:
+    run(songs, "UPDATE songs SET \"#a\" = 1, \":b\" = 2 WHERE pk = 'x' AND sk = '1'")
+    assert where(songs, 'pk = \'x\' AND "#a" = 1 AND ":b" = 2') == ["x/1"]
+
+
+PATHS = st.sampled_from(["pk", "sk", "n", "g", "l", "m", "m.k", "m.k[0]", "hidden", '"order"', "pk.a"])
+CONSTANTS = st.sampled_from(
+    ["'x'", "'1'", "1", "-2.5", "null", "true", "[1]", "{'k': []}", "<<1>>", "<<'x'>>", "?"]
+)
+SIMPLE = st.one_of(
+    st.builds(
+        "{} {} {}".format, PATHS | CONSTANTS, st.sampled_from(["=", "<>", "<", ">="]), PATHS | CONSTANTS
+    ),
+    st.builds("{} BETWEEN {} AND {}".format, PATHS, CONSTANTS, CONSTANTS),
+    st.builds("{} IN [{}, {}]".format, PATHS, CONSTANTS, CONSTANTS),
+    st.builds("{} IS {}".format, PATHS, st.sampled_from(["MISSING", "NOT NULL", "STRING"])),
+    st.builds(
+        "{}({}, {})".format, st.sampled_from(["begins_with", "contains", "attribute_type"]), PATHS, CONSTANTS
+    ),
+    st.builds("size({}) > {}".format, PATHS, CONSTANTS),
+)
+CONDITIONS = st.recursive(
+    SIMPLE,
+    lambda inner: st.one_of(
+        st.builds("({} AND {})".format, inner, inner),
+        st.builds("({} OR {})".format, inner, inner),
+        st.builds("NOT {}".format, inner),
+    ),
+    max_leaves=6,
+)
+KEYED = st.builds("pk = 'x' AND sk = '1' AND {}".format, CONDITIONS)
+VALUES = st.one_of(
+    PATHS,
+    CONSTANTS,
+    st.builds("{} {} {}".format, PATHS, st.sampled_from("+-"), CONSTANTS),
+    st.builds("list_append({}, {})".format, PATHS, CONSTANTS),
+    st.builds("set_add({}, {})".format, PATHS, CONSTANTS),
+)
+STATEMENTS = st.one_of(
+    st.builds(
+        "SELECT {} FROM songs{} WHERE {}{}".format,
+        st.sampled_from(["*", "pk, m.k", "hidden"]),
+        st.sampled_from(["", ".everything", ".some", ".local"]),
+        CONDITIONS | KEYED,
+        st.sampled_from(["", " ORDER BY sk DESC", " ORDER BY pk"]),
+    ),
+    st.builds("UPDATE songs SET {} = {} REMOVE l WHERE {} RETURNING ALL NEW *".format, PATHS, VALUES, KEYED),
+    st.builds("DELETE FROM songs WHERE {}".format, KEYED | CONDITIONS),
+    st.builds(
+        "INSERT INTO songs VALUE {{'pk': {}, 'sk': {}, 'g': {}}}".format, CONSTANTS, CONSTANTS, CONSTANTS
+    ),
+    st.builds("EXISTS(SELECT * FROM songs WHERE {})".format, KEYED),
+)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    text=STATEMENTS,
+    parameter=st.sampled_from([{"S": "x"}, {"N": "1"}, {"NULL": True}, {"L": []}, {"SS": ["a"]}]),
+)
+def test_any_statement_is_answered_or_refused(songs: Service, text: str, parameter: Any) -> None:
+    member = request(text, *[parameter] * text.count("?"))
+    songs.call("ExecuteStatement", {**member, "Limit": 2})
+    assert songs.last.status in (200, 400)
+    answer = songs.call("BatchExecuteStatement", {"Statements": [member, member]})
+    assert songs.last.status == 200
+    for found in answer["Responses"]:
+        assert found.get("Error", {}).get("Code") in KNOWN_CODES
+    songs.call("ExecuteTransaction", {"TransactStatements": [member]})
+    assert songs.last.status in (200, 400)
+
+
+KNOWN_CODES = (None, "ValidationError", "ConditionalCheckFailed", "DuplicateItem")
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(condition=CONDITIONS | st.builds("pk IN ['x', 'y'] AND ({})".format, CONDITIONS))
+def test_a_keyed_select_finds_what_a_scan_finds(songs: Service, condition: str) -> None:
+    """The ranges that a WHERE is taken apart into leave out nothing that it holds for."""
+    parameters = [{"S": "x"}] * condition.count("?")
+    keyed = songs.call("ExecuteStatement", request(f"SELECT * FROM songs WHERE {condition}", *parameters))
+    if songs.last.status == 400:
+        return
+    # An OR with what never holds and tests no key is not keyed.
+    text = f"SELECT * FROM songs WHERE ({condition}) OR nothing = 'nowhere'"
+    scanned = songs.call("ExecuteStatement", request(text, *parameters))
+    assert songs.last.status == 200
+    by_key = [
+        sorted((found["pk"]["S"], found["sk"]["S"]) for found in page["Items"]) for page in (keyed, scanned)
+    ]
+    assert by_key[0] == by_key[1]
+
+
+# BatchExecuteStatement
+
+
+def batch(service: Service, *statements: str, **more: Any) -> Any:
+    given = {"Statements": [{"Statement": text} for text in statements], **more}
+    answer = service.call("BatchExecuteStatement", given)
+    assert service.last.status == 200, answer
+    return answer
+
+
+def error(code: str, message: str) -> dict[str, Any]:
+    return {"Error": {"Code": code, "Message": message}}
+
+
+def test_a_batch_of_reads(songs: Service) -> None:
+    select = "SELECT n FROM songs WHERE "
+    answer = batch(
+        songs,
+        select + "pk = 'x' AND sk = '1'",
+        select + "pk IN ['x'] AND sk = '2'",
+        select + "pk = 'x' AND sk = '9'",
+        select + "pk = 'x'",
+        select + "pk = 'x' AND sk = '1' AND n = 1",
+        "SELECT n FROM songs.everything WHERE g = 'y'",
+        "SELECT n FROM nobody WHERE pk = 'x'",
+        "SLECT",
+        ReturnConsumedCapacity="TOTAL",
+    )
+    table = {"TableName": "songs"}
+    assert answer["Responses"] == [
+        {**table, "Item": {"n": {"N": "1"}}},
+        {**table, "Item": {"n": {"N": "2"}}},
+        table,
+        *[{**table, **error("ValidationError", BATCH_KEY)}] * 3,
+        error("ResourceNotFound", "Requested resource not found"),
+        error(
+            "ValidationError", "Statement wasn't well formed, can't be processed: Expected data manipulation"
+        ),
+    ]
+    assert answer["ConsumedCapacity"] == [{"TableName": "songs", "CapacityUnits": 1.5}]
+
+
+def test_a_batch_of_writes(songs: Service) -> None:
+    answer = batch(
+        songs,
+        "INSERT INTO songs VALUE {'pk': 'b', 'sk': '1'}",
+        "INSERT INTO songs VALUE {'pk': 'x', 'sk': '1'}",
+        "UPDATE songs SET a = 1 WHERE pk = 'x' AND sk = '1' AND n = 9",
+        "UPDATE songs SET a = 1 WHERE pk = 'x' AND sk = '2' RETURNING MODIFIED NEW *",
+        "UPDATE songs REMOVE a WHERE pk = 'x' AND sk = '3' RETURNING MODIFIED NEW *",
+        "DELETE FROM songs WHERE pk = 'y' AND sk = '1' RETURNING ALL OLD *",
+        "DELETE FROM songs WHERE pk = 'y'",
+    )
+    table = {"TableName": "songs"}
+    *others, deleted, last = answer["Responses"]
+    assert others == [
+        table,
+        {**table, **error("DuplicateItem", DUPLICATE)},
+        {**table, **error("ConditionalCheckFailed", "The conditional request failed")},
+        {**table, "Item": {"a": {"N": "1"}}},
+        table,
+    ]
+    assert deleted["Item"]["n"] == {"N": "4"}
+    assert last["Error"]["Code"] == "ValidationError"
+    assert item(songs, "b", "1") is not None
+    assert item(songs, "y", "1") is None
+
+
+def test_the_size_of_a_batch(service: Service) -> None:
+    for statements in ([], [{"Statement": "SELECT * FROM t"}] * 26):
+        assert service.error("BatchExecuteStatement", {"Statements": statements})[0] == "ValidationException"
+
+
+def test_reads_and_writes_do_not_mix(songs: Service) -> None:
+    statements = [
+        {"Statement": "SELECT * FROM songs WHERE pk = 'x' AND sk = '1'"},
+        {"Statement": "DELETE FROM songs WHERE pk = 'x' AND sk = '1'"},
+    ]
+    assert songs.error("BatchExecuteStatement", {"Statements": statements})[0] == "ValidationException"
+    assert songs.error("ExecuteTransaction", {"TransactStatements": statements})[0] == "ValidationException"
+    assert item(songs, "x", "1") is not None
+
+
+# ExecuteTransaction
+
+
+def transact(service: Service, *statements: str, **more: Any) -> Any:
+    given = {"TransactStatements": [{"Statement": text} for text in statements], **more}
+    return service.call("ExecuteTransaction", given)
+
+
+def reasons(answer: Any) -> list[str]:
+    assert answer["__type"].endswith("#TransactionCanceledException"), answer
+    return [reason["Code"] for reason in answer["CancellationReasons"]]
+
+
+def test_a_transaction_of_reads(songs: Service) -> None:
+    select = "SELECT n FROM songs WHERE "
+    answer = transact(
+        songs,
+        select + "pk = 'x' AND sk = '1'",
+        select + "sk = '9' AND pk = 'x'",
+        ReturnConsumedCapacity="TOTAL",
+    )
+    assert answer["Responses"] == [{"Item": {"n": {"N": "1"}}}, {}]
+    assert answer["ConsumedCapacity"][0]["ReadCapacityUnits"] == 4.0
+    same = select + "pk = 'x' AND sk = '1'"
+    assert transact(songs, same, same)["message"] == (
+        "Transaction request cannot include multiple operations on one item"
+    )
+    answer = transact(songs, same, same, select + "pk = 1 AND sk = '1'")
+    assert reasons(answer) == ["None", "None", "ValidationError"]
+    assert answer["CancellationReasons"][2]["Message"] == SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT * FROM songs WHERE pk = 'x'", TRANSACTION_KEY),
+        ("SELECT * FROM songs WHERE pk = 'x' AND sk = '1' AND n = 1", TRANSACTION_KEY),
+        ("SELECT * FROM songs WHERE pk = 'x' AND sk = '1' AND pk = 'y'", TRANSACTION_KEY),
+        ("SELECT * FROM songs WHERE pk IN ['x', 'x'] AND sk = '1'", OVERLAPPING),
+        ("SELECT * FROM songs.some WHERE g = 'y'", "Reads on indices are not supported within transactions."),
+        (
+            "UPDATE songs SET a = 1 WHERE pk = 'x' AND sk = '1' RETURNING ALL NEW *",
+            "RETURNING clause is not supported in ExecuteTransaction.",
+        ),
+        ("SELECT * FROM songs WHERE", "Statement wasn't well formed, can't be processed: Unexpected term"),
+        (
+            "EXISTS(SELECT * FROM songs WHERE pk = 'x' AND sk = '1')",
+            "EXISTS() must contain a single item read with additional condition",
+        ),
+        (
+            "EXISTS(SELECT * FROM songs WHERE pk IN ['x'] AND sk = '1' AND n = 1)",
+            "EXISTS() must contain a single item read with additional condition",
+        ),
+    ],
+)
+def test_what_refuses_a_transaction(songs: Service, text: str, message: str) -> None:
+    answer = transact(songs, text)
+    assert answer["__type"].endswith("#ValidationException")
+    assert answer["message"] == f"Validation failed in TransactStatements[0]: {message}"
+
+
+def test_a_transaction_of_writes(songs: Service) -> None:
+    answer = transact(
+        songs,
+        "INSERT INTO songs VALUE {'pk': 't', 'sk': '1'}",
+        "UPDATE songs SET n = n + 1 WHERE pk = 'x' AND sk = '1'",
+        "DELETE FROM songs WHERE pk = 'y' AND sk = '1'",
+        "EXISTS(SELECT * FROM songs WHERE pk = 'x' AND sk = '2' AND m IS MISSING)",
+    )
+    assert answer == {"Responses": []}
+    assert item(songs, "t", "1") is not None
+    assert item(songs, "x", "1")["n"] == {"N": "2"}
+    assert item(songs, "y", "1") is None
+
+
+def test_a_transaction_that_is_cancelled(songs: Service) -> None:
+    answer = transact(
+        songs,
+        "INSERT INTO songs VALUE {'pk': 'x', 'sk': '1'}",
+        "INSERT INTO songs VALUE {'pk': 't', 'sk': '1'}",
+        "EXISTS(SELECT * FROM songs WHERE pk = 'x' AND sk = '2' AND pk = 'y' AND n = 2)",
+    )
+    assert reasons(answer) == ["DuplicateItem", "None", "ConditionalCheckFailed"]
+    assert answer["CancellationReasons"][0]["Message"] == DUPLICATE
+    assert item(songs, "t", "1") is None
+    assert reasons(transact(songs, "UPDATE songs SET a = 1 WHERE pk = 'u' AND sk = '1'")) == [
+        "ConditionalCheckFailed"
+    ]
+
+
+def test_a_transaction_whose_writes_name_no_item(songs: Service) -> None:
+    update = "UPDATE songs SET a = 1 WHERE "
+    answer = transact(
+        songs,
+        update + "pk = 'x'",
+        update + "pk IN ['x'] AND sk = '1'",
+        update + "pk = 'x' AND sk = '1' AND pk = 'y'",
+        update + "pk = 'x' AND sk = 1",
+        update + "pk = 'x' AND sk = '1'",
+        "INSERT INTO songs VALUE {'pk': 'x'}",
+        "DELETE FROM nobody WHERE pk = 'x'",
+    )
+    assert reasons(answer) == [*["ValidationError"] * 4, "None", "ValidationError", "ResourceNotFound"]
+    messages = [reason.get("Message") for reason in answer["CancellationReasons"]]
+    assert messages[0] == messages[3] == SCHEMA
+    assert messages[5] == INVALID + "Missing the key sk in the item"
+    assert messages[6] == "Requested resource not found"
+
+
+def test_a_transaction_with_a_token_happens_once(songs: Service) -> None:
+    text = "UPDATE songs SET n = n + 1 WHERE pk = 'x' AND sk = '1'"
+    more = {"ClientRequestToken": "once", "ReturnConsumedCapacity": "INDEXES"}
+    first = transact(songs, text, **more)["ConsumedCapacity"][0]
+    second = transact(songs, text, **more)["ConsumedCapacity"][0]
+    assert item(songs, "x", "1")["n"] == {"N": "2"}
+    assert (first["Table"]["WriteCapacityUnits"], "ReadCapacityUnits" in first) == (2.0, False)
+    assert (second["Table"]["ReadCapacityUnits"], "WriteCapacityUnits" in second) == (2.0, False)
+    other = transact(songs, "DELETE FROM songs WHERE pk = 'x' AND sk = '1'", ClientRequestToken="once")
+    assert other["__type"].endswith("#IdempotentParameterMismatchException")
+
+
+# Tables of other dialects
+
+
+@pytest.fixture
+def foreign(service: Service) -> Service:
+    """`foreign`, as Table Store makes it: key pk (STRING), at (INTEGER), and three items."""
+    schema = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("at", Kind.INT64),))
+    command = CreateTable("tablestore", "shared", "foreign", schema, properties={"tablestore": {}})
+    service.house.engine.run([command])
+    return service
+
+
+def test_integer_keys_take_any_number(foreign: Service) -> None:
+    for at in (1, 2, 3):
+        run(foreign, f"INSERT INTO foreign VALUE {{'pk': 'x', 'at': {at}}}")
+
+    def found(condition: str) -> list[str]:
+        items = run(foreign, f"SELECT at FROM foreign WHERE pk = 'x' AND {condition}")["Items"]
+        return [shown["at"]["N"] for shown in items]
+
+    assert found("at > 1.5") == ["2", "3"]
+    assert found("at = 2.0") == ["2"]
+    assert found("at = 1.5") == []
+    assert found("at BETWEEN 0.5 AND 2") == ["1", "2"]
