@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -153,7 +153,10 @@ class _Builder(Transformer[Token, Any]):
         return _Node(Literal(_number(str(token))))
 
 
-_parser = Lark(_GRAMMAR, parser="lalr", lexer="contextual", transformer=_Builder())
+@cache
+def _parser() -> Lark:
+    """Made when the first filter comes that needs it, since it takes its time."""
+    return Lark(_GRAMMAR, parser="lalr", lexer="contextual", transformer=_Builder())
 
 
 @lru_cache(maxsize=1024)
@@ -165,7 +168,7 @@ def read(text: str, schema: KeySchema) -> Predicate:
         raise ServiceError("InvalidInput", "The filter is too long.")
     try:
         known = _key_comparisons(text)
-        tree: Any = _parser.parse(text) if known is None else known
+        tree: Any = _parser().parse(text) if known is None else known
     except VisitError as error:
         if isinstance(error.orig_exc, ServiceError):
             raise error.orig_exc from None

@@ -7,7 +7,7 @@ at 32 levels and conditions at 300 operators.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from lark import Lark, Token, Transformer, v_args
@@ -50,8 +50,8 @@ _LONGEST_KEPT = 1024
 def _parse(text: str) -> Parsed:
     tokens: list[Token] = []
     try:
-        tokens += _parser.lex(text)
-        statement: Any = _parser.parse(text)
+        tokens += _parser().lex(text)
+        statement: Any = _parser().parse(text)
     except VisitError as error:
         if isinstance(error.orig_exc, ServiceError):
             raise error.orig_exc from None
@@ -346,11 +346,16 @@ def _keyword(token: Token) -> Token:
 
 
 _callbacks: dict[str, Callable[[Token], Token]] = {"NAME": _keyword}
-_parser = Lark.open(
-    "grammar.lark",
-    rel_to=__file__,
-    parser="lalr",
-    lexer="basic",
-    transformer=_Builder(),
-    lexer_callbacks=_callbacks,
-)
+
+
+@cache
+def _parser() -> Lark:
+    """Made when the first statement comes, since it takes its time."""
+    return Lark.open(
+        "grammar.lark",
+        rel_to=__file__,
+        parser="lalr",
+        lexer="basic",
+        transformer=_Builder(),
+        lexer_callbacks=_callbacks,
+    )
