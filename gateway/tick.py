@@ -6,9 +6,11 @@ again join the next tick. So one transaction and one fsync serve everybody who c
 is the whole concurrency model of a server process.
 
 Where the engine is called is a lane: in the event loop (`inline`), or on the one database thread (`thread`). With `split`,
-requests that only read take the first and the others the second. A list is all reads or all writes: when `run` raises,
-rather than answers, nothing of such a list was committed, so each request is run again alone and the one at fault fails
-alone. What is neither (the control plane) goes alone from the start.
+requests that only read take the first and the others the second. A list is all point reads, all pages or all writes: when
+`run` raises, rather than answers, nothing of such a list was committed, so each request is run again alone and the one at
+fault fails alone. What is neither (the control plane) goes alone from the start. Of pages a tick takes no more than are
+likely to be read in some milliseconds, but always one, and every other tick has none if there is anything else to do: many
+who scan do not hold up those who want one row.
 
 What the engine answers with Contended waits aside, while others go on, and is run again alone and in a hurry, for a few
 seconds. Only those commands of a request that were not done are run again.
@@ -39,6 +41,9 @@ _MOST_RESTARTS = 8
 _MOST_ALONE = 8
 # What was put aside may take so much of a tick from the others.
 _ASIDE_S = 0.05
+# So may pages; and how fast what is known of their time follows what they took last.
+_PAGES_S = 0.02
+_LEARNING = 0.3
 
 Answer = Callable[[Reply], None]
 Refuse = Callable[[Request, Exception], Reply]
@@ -147,7 +152,7 @@ class Ticker:
     def _enqueue(self, visit: Visit) -> None:
         kinds = {type(command) for command in visit.commands}
         if kinds <= _READS:
-            self._read_lane.reads.append(visit)
+            (self._read_lane.pages if Read in kinds else self._read_lane.reads).append(visit)
         elif kinds == _WRITES:
             self._write_lane.writes.append(visit)
         else:
@@ -219,6 +224,7 @@ class _Lane:
         self, engine: Engine, limits: TickLimits, ticker: Ticker, thread: ThreadPoolExecutor | None = None
     ) -> None:
         self.reads: deque[Visit] = deque()
+        self.pages: deque[Visit] = deque()
         self.writes: deque[Visit] = deque()
         self.others: deque[Visit] = deque()
         self.aside: deque[Visit] = deque()
@@ -228,30 +234,44 @@ class _Lane:
         self._thread = thread
         self._loop = asyncio.get_running_loop()
         self._is_running = False
+        self._is_turn_of_pages = False
+        self._page_s = 0.0  # about what a page has taken of late
+
+    @property
+    def _has_waiting(self) -> bool:
+        return bool(self.writes or self.reads or self.pages or self.others or self.aside)
 
     def flush(self) -> None:
         """Run a tick, unless one is under way: then what waits goes with the next."""
-        if self._is_running or not (self.writes or self.reads or self.others or self.aside):
+        if self._is_running or not self._has_waiting:
             return
         lists = self._take()
         if self._thread is not None:
             self._is_running = True
             self._thread.submit(self._run_on_thread, lists)
             return
-        if self.writes or self.reads or self.others or self.aside:
+        if self._has_waiting:
             self._ticker.wake()
         self._ticker.deliver(self._run(lists))
 
     def _take(self) -> list[list[Visit]]:
-        """What goes to the engine in this tick: lists of visits, each to be one call of it."""
-        lists = [taken for waiting in (self.writes, self.reads) if (taken := self._take_some(waiting))]
+        """What goes to the engine in this tick: lists of visits, each to be one call of it. Pages have ticks of their own, so
+        that nobody's reply waits for them."""
+        most = self._limits.requests
+        if self.pages and self._is_turn_of_pages:
+            self._is_turn_of_pages = False
+            if self._page_s:
+                most = min(most, max(1, int(_PAGES_S / self._page_s)))
+            return [self._take_some(self.pages, most)]
+        self._is_turn_of_pages = bool(self.pages)
+        lists = [taken for waiting in (self.writes, self.reads) if (taken := self._take_some(waiting, most))]
         lists += [[self.others.popleft()] for _ in range(min(len(self.others), _MOST_ALONE))]
-        return lists
+        return lists or (self._take() if self.pages else [])
 
-    def _take_some(self, waiting: deque[Visit]) -> list[Visit]:
+    def _take_some(self, waiting: deque[Visit], most: int) -> list[Visit]:
         visits: list[Visit] = []
         left_bytes = self._limits.bytes
-        while waiting and len(visits) < self._limits.requests:
+        while waiting and len(visits) < most:
             left_bytes -= len(waiting[0].request.body)
             if left_bytes < 0 and visits:
                 break
@@ -289,7 +309,10 @@ class _Lane:
             if len(visits) == 1:
                 return [(visits[0], error)]
             return [answered for visit in visits for answered in self._run_list([visit])]
-        metrics.ticked(len(visits), perf_counter() - began)
+        seconds = perf_counter() - began
+        metrics.ticked(len(visits), seconds)
+        if Read in map(type, visits[0].commands):
+            self._page_s += _LEARNING * (seconds / len(visits) - self._page_s)
         answers: list[Answered] = []
         start = 0
         for visit in visits:

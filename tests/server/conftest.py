@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,14 +20,17 @@ import pytest
 from gateway.app import Mounted, mount
 from gateway.credentials import Credentials
 from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
-from gateway.model.commands import Exchange, ReadAll, WriteGroup
+from gateway.model.commands import Exchange, PageLimits, Read, ReadAll, WriteGroup
 from gateway.model.errors import Busy, Contended, GatewayError, LimitExceeded, StaleTable
+from gateway.model.keys import Position
+from gateway.model.ranges import KeyRange
 from gateway.settings import load
 from tests.running import Running, start_app
 
 
 class FakeEngine:
-    """Answers a write of bytes with these bytes. Lists of commands are noted as such; `gate` can hold it up."""
+    """Answers a write of bytes with these bytes. Lists of commands are noted as such; `gate` can hold it up. A page takes it
+    `page_seconds`."""
 
     def __init__(self) -> None:
         self.lists: list[list[Any]] = []
@@ -35,14 +39,14 @@ class FakeEngine:
         self.entered = threading.Semaphore(0)
         self.stale = 0
         self.contended = 0
+        self.page_seconds = 0.0
 
     def run(self, commands: list[Any], hurried: bool = False) -> list[Any]:
-        said = [
-            command.writes[0] if isinstance(command, WriteGroup) else command.gets[0] for command in commands
-        ]
+        said = [_said(command) for command in commands]
         self.lists.append(said)
         self.entered.release()
         self.gate.wait(10)
+        time.sleep(self.page_seconds * sum(isinstance(command, Read) for command in commands))
         if b"poison" in said:
             raise RuntimeError("the engine choked")
         return [self._outcome(each) for each in said]
@@ -60,12 +64,22 @@ class FakeEngine:
         pass
 
 
+def _said(command: Any) -> Any:
+    if isinstance(command, Read):
+        return command.table
+    return command.writes[0] if isinstance(command, WriteGroup) else command.gets[0]
+
+
 def write(said: bytes) -> WriteGroup:
     return WriteGroup((said,))  # type: ignore[arg-type]
 
 
 def read(said: bytes) -> ReadAll:
     return ReadAll((said,))  # type: ignore[arg-type]
+
+
+def page(said: bytes) -> Read:
+    return Read(said, KeyRange(Position(b"", b""), Position(b"", b"")), PageLimits())  # type: ignore[arg-type]
 
 
 def handle(request: Request) -> Exchange:
@@ -84,6 +98,9 @@ def handle(request: Request) -> Exchange:
             return Reply(200, (), outcome)
         case "/read":
             [outcome] = yield [read(request.body)]
+            return Reply(200, (), outcome)
+        case "/page":
+            [outcome] = yield [page(request.body)]
             return Reply(200, (), outcome)
         case "/both":
             outcomes = yield [read(b"read"), write(b"written")]

@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from tests.server.conftest import FakeEngine
+from tests.running import Running
+from tests.server.conftest import FakeEngine, Wire
 
 LANES = ["inline", "thread", "split"]
 
@@ -78,6 +79,41 @@ def test_reads_writes_and_what_is_both_are_lists_of_their_own(toy, wire, engine:
         [b"read", b"written"],
         [b"read", b"written"],
     ]
+
+
+def pages_in_line(toy, wire, engine: FakeEngine, page_seconds: float) -> tuple[Running, list[Wire]]:
+    """A server that knows how long a page takes it, and the connections of a write, five pages and a point read that go on
+    together."""
+    server = toy("thread")
+    engine.page_seconds = page_seconds
+    assert wire(server).post("/page", b"known").reply()[2] == b"known"
+    engine.gate.clear()
+    connections = [wire(server).post("/say", b"first")]
+    for _ in range(2):
+        assert engine.entered.acquire(timeout=10)
+    for target, body in (*(("/page", b"%d" % number) for number in range(5)), ("/read", b"point")):
+        connections.append(wire(server).post(target, body))
+        assert wire(server).post("/at-once").reply()[0] == 200
+    engine.lists.clear()
+    engine.gate.set()
+    return server, connections
+
+
+def test_point_reads_go_between_pages_that_take_long(toy, wire, engine: FakeEngine) -> None:
+    server, [first, *pages, point] = pages_in_line(toy, wire, engine, 0.1)
+    assert [connection.reply()[2] for connection in (first, point, pages[0])] == [b"first", b"point", b"0"]
+    assert wire(server).post("/read", b"late").reply()[2] == b"late"
+    assert [connection.reply()[2] for connection in pages[1:]] == [b"1", b"2", b"3", b"4"]
+    assert engine.lists.index([b"late"]) < len(engine.lists) - 1
+    engine.lists.remove([b"late"])
+    assert engine.lists == [[b"point"], [b"0"], [b"1"], [b"2"], [b"3"], [b"4"]]
+
+
+def test_pages_that_take_no_time_are_read_together(toy, wire, engine: FakeEngine) -> None:
+    _, connections = pages_in_line(toy, wire, engine, 0)
+    answers = [connection.reply()[2] for connection in connections]
+    assert answers == [b"first", b"0", b"1", b"2", b"3", b"4", b"point"]
+    assert engine.lists == [[b"point"], [b"0", b"1", b"2", b"3", b"4"]]
 
 
 def test_with_split_lanes_reads_do_not_wait_for_writes(toy, wire, engine: FakeEngine) -> None:
