@@ -6,11 +6,12 @@ again join the next tick. So one transaction and one fsync serve everybody who c
 is the whole concurrency model of a server process.
 
 Where the engine is called is a lane: in the event loop (`inline`), or on the one database thread (`thread`). With `split`,
-requests that only read take the first and the others the second. A list is all point reads, all pages or all writes: when
-`run` raises, rather than answers, nothing of such a list was committed, so each request is run again alone and the one at
-fault fails alone. What is neither (the control plane) goes alone from the start. Of pages a tick takes no more than are
-likely to be read in some milliseconds, but always one, and every other tick has none if there is anything else to do: many
-who scan do not hold up those who want one row.
+requests that only read take the first and the others the second. A list is all reads or all writes: when `run` raises,
+rather than answers, nothing of such a list was committed, so each request is run again alone and the one at fault fails
+alone. What is neither (the control plane) goes alone from the start.
+
+Pages are read in slices, for some milliseconds at a time; where anything else is to be done, every other tick is for that.
+So those who scan do not hold up those who want one row. A list of pages keeps its snapshot until the last is read.
 
 What the engine answers with Contended waits aside, while others go on, and is run again alone and in a hurry, for a few
 seconds. Only those commands of a request that were not done are run again.
@@ -25,11 +26,13 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic, perf_counter
-from typing import Any
+from typing import Any, cast
 
 from gateway import metrics
 from gateway.engine.engine import PATIENCE_S, Engine, contended, pauses_between_attempts
+from gateway.engine.reading import Reading
 from gateway.http import Handler, Reply, Request
 from gateway.model.commands import Command, Exchange, Get, Read, ReadAll, WriteGroup
 from gateway.model.errors import Busy, Contended, StaleTable
@@ -41,9 +44,9 @@ _MOST_RESTARTS = 8
 _MOST_ALONE = 8
 # What was put aside may take so much of a tick from the others.
 _ASIDE_S = 0.05
-# So may pages; and how fast what is known of their time follows what they took last.
-_PAGES_S = 0.02
-_LEARNING = 0.3
+# Slices of pages that follow each other until somebody else has a turn; and how many snapshots are open for them at most.
+_PAGES_S = 0.005
+_MOST_READINGS = 4
 
 Answer = Callable[[Reply], None]
 Refuse = Callable[[Request, Exception], Reply]
@@ -217,6 +220,42 @@ class Ticker:
             visit.answer(self._refuse(visit.request, Busy("tables keep changing")))
 
 
+Work = Callable[[], list[Answered]]
+
+
+class _Reading:
+    """Visits whose pages are read in slices, in one snapshot."""
+
+    def __init__(self, engine: Engine, visits: list[Visit], slot: int) -> None:
+        self.slot = slot
+        self.is_over = False
+        self._visits = [visit for visit in visits for _ in visit.commands]  # of each command
+        self._missing = {visit: len(visit.commands) for visit in visits}
+        self._outcomes: dict[int, Any] = {}
+        commands = [command for visit in visits for command in visit.commands]
+        self._slices = engine.run_in_slices(cast(list[Reading], commands), self._outcomes, slot)
+
+    def advance(self) -> list[Answered]:
+        """Read another slice; the visits that have all that they asked for now."""
+        known = len(self._outcomes)
+        try:
+            next(self._slices)
+        except StopIteration:
+            self.is_over = True
+        except Exception as error:
+            self.is_over = True
+            return [(visit, error) for visit in self._missing]
+        answers: list[Answered] = []
+        for at in [*self._outcomes][known:]:
+            visit = self._visits[at]
+            self._missing[visit] -= 1
+            if not self._missing[visit]:
+                del self._missing[visit]
+                first = self._visits.index(visit)
+                answers.append((visit, [self._outcomes[first + n] for n in range(len(visit.commands))]))
+        return answers
+
+
 class _Lane:
     """Visits that wait for the database, and the one call of it that is under way."""
 
@@ -235,56 +274,78 @@ class _Lane:
         self._loop = asyncio.get_running_loop()
         self._is_running = False
         self._is_turn_of_pages = False
-        self._page_s = 0.0  # about what a page has taken of late
-
-    @property
-    def _has_waiting(self) -> bool:
-        return bool(self.writes or self.reads or self.pages or self.others or self.aside)
+        self._readings: deque[_Reading] = deque()
+        self._slots = [*range(1, _MOST_READINGS + 1)]
 
     def flush(self) -> None:
         """Run a tick, unless one is under way: then what waits goes with the next."""
-        if self._is_running or not self._has_waiting:
+        if self._is_running or not (self._has_pages or self._has_others):
             return
-        lists = self._take()
+        work = self._next()
         if self._thread is not None:
             self._is_running = True
-            self._thread.submit(self._run_on_thread, lists)
+            self._thread.submit(self._run_on_thread, work)
             return
-        if self._has_waiting:
+        answers = work()
+        if self._has_pages or self._has_others:
             self._ticker.wake()
-        self._ticker.deliver(self._run(lists))
+        self._ticker.deliver(answers)
+
+    @property
+    def _has_pages(self) -> bool:
+        return bool(self.pages or self._readings)
+
+    @property
+    def _has_others(self) -> bool:
+        return bool(self.writes or self.reads or self.others or self.aside)
+
+    def _next(self) -> Work:
+        """The next tick. Where pages and others wait, they take turns."""
+        if self._has_pages and (self._is_turn_of_pages or not self._has_others):
+            self._is_turn_of_pages = False
+            if self.pages and self._slots:
+                visits = self._take_some(self.pages)
+                self._readings.append(_Reading(self._engine, visits, self._slots.pop()))
+            return self._run_pages
+        self._is_turn_of_pages = self._has_pages
+        return partial(self._run, self._take())
 
     def _take(self) -> list[list[Visit]]:
-        """What goes to the engine in this tick: lists of visits, each to be one call of it. Pages have ticks of their own, so
-        that nobody's reply waits for them."""
-        most = self._limits.requests
-        if self.pages and self._is_turn_of_pages:
-            self._is_turn_of_pages = False
-            if self._page_s:
-                most = min(most, max(1, int(_PAGES_S / self._page_s)))
-            return [self._take_some(self.pages, most)]
-        self._is_turn_of_pages = bool(self.pages)
-        lists = [taken for waiting in (self.writes, self.reads) if (taken := self._take_some(waiting, most))]
+        """What goes to the engine in this tick: lists of visits, each to be one call of it."""
+        lists = [taken for waiting in (self.writes, self.reads) if (taken := self._take_some(waiting))]
         lists += [[self.others.popleft()] for _ in range(min(len(self.others), _MOST_ALONE))]
-        return lists or (self._take() if self.pages else [])
+        return lists
 
-    def _take_some(self, waiting: deque[Visit], most: int) -> list[Visit]:
+    def _take_some(self, waiting: deque[Visit]) -> list[Visit]:
         visits: list[Visit] = []
         left_bytes = self._limits.bytes
-        while waiting and len(visits) < most:
+        while waiting and len(visits) < self._limits.requests:
             left_bytes -= len(waiting[0].request.body)
             if left_bytes < 0 and visits:
                 break
             visits.append(waiting.popleft())
         return visits
 
-    def _run_on_thread(self, lists: list[list[Visit]]) -> None:
-        self._loop.call_soon_threadsafe(self._settle, self._run(lists))
+    def _run_on_thread(self, work: Work) -> None:
+        self._loop.call_soon_threadsafe(self._settle, work())
 
     def _settle(self, answers: list[Answered]) -> None:
         self._is_running = False
         self.flush()  # the database first: it works while replies are made
         self._ticker.deliver(answers)
+
+    def _run_pages(self) -> list[Answered]:
+        answers: list[Answered] = []
+        began = perf_counter()
+        while self._readings and perf_counter() - began < _PAGES_S:
+            reading = self._readings.popleft()
+            answers += reading.advance()
+            if reading.is_over:
+                self._slots.append(reading.slot)
+            else:
+                self._readings.append(reading)
+        metrics.ticked(len(answers), perf_counter() - began)
+        return answers
 
     def _run(self, lists: list[list[Visit]]) -> list[Answered]:
         answers = [answered for visits in lists for answered in self._run_list(visits)]
@@ -309,10 +370,7 @@ class _Lane:
             if len(visits) == 1:
                 return [(visits[0], error)]
             return [answered for visit in visits for answered in self._run_list([visit])]
-        seconds = perf_counter() - began
-        metrics.ticked(len(visits), seconds)
-        if Read in map(type, visits[0].commands):
-            self._page_s += _LEARNING * (seconds / len(visits) - self._page_s)
+        metrics.ticked(len(visits), perf_counter() - began)
         answers: list[Answered] = []
         start = 0
         for visit in visits:

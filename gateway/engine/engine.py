@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from gateway.engine import defining, expiring, indexing, reading, staging, streaming
 from gateway.engine.defining import Definer
+from gateway.engine.reading import Reading
 from gateway.engine.writing import Batch
 from gateway.model.commands import (
     AbortTransaction,
@@ -104,6 +105,18 @@ class Engine:
             for at, answer in zip(reads, self._read([commands[at] for at in reads]), strict=True):  # type: ignore[misc]
                 outcomes[at] = answer
         return outcomes
+
+    def run_in_slices(self, commands: list[Reading], outcomes: dict[int, Any], slot: int) -> Iterator[None]:
+        """The same for reads, stopping after each slice of a page, so that the caller may do something else in between, in the
+        same thread. Outcomes are there as soon as they are known, under the number of their command, and all at the end.
+        `slot` (from 1): what is run at the same time has different ones."""
+        try:
+            yield from reading.read_in_slices(self._store, commands, self._now() // 1_000_000, outcomes, slot)
+        except Exception as error:
+            log.info("pages will be read without a stop: %r", error)
+        left = [at for at in range(len(commands)) if at not in outcomes]
+        if left:
+            outcomes.update(zip(left, self._read([commands[at] for at in left]), strict=True))
 
     def chores(self) -> float:
         """Do a bounded piece of background work: fill indexes, delete expired rows, purge what was dropped, roll shards.

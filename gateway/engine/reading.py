@@ -1,8 +1,11 @@
-"""Point reads and pages: limits, filters, projections of indexes. Everything read for one list is of one moment."""
+"""Point reads and pages: limits, filters, projections of indexes. Everything read for one list is of one moment, also where
+pages are read in slices: its session stays open until the last of them is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping
 from typing import cast
 
 from gateway.engine.filling import Filling
@@ -23,16 +26,31 @@ from gateway.store.store import Store
 Reading = Get | ReadAll | Read
 # So many rows are sooner judged one by one than in further statements.
 _FEW_ROWS = 24
+# At most so many are judged in one slice.
+_SLICE_ROWS = 256
 
 Outcome = Row | list[Row | None] | Page | GatewayError | None
+Slices = Generator[None, None, Page | GatewayError]
+"""A page that is being read: stops after each slice, and returns the page."""
 
 
 def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
     """The outcome of each command, all from one snapshot."""
     if store.shared and not any(isinstance(command, Read) or _transaction(command) for command in commands):
         return _look_up(store, cast(list[Get | ReadAll], commands), now_ms)
+    outcomes: dict[int, Outcome] = {}
+    for _ in read_in_slices(store, commands, now_ms, outcomes):
+        pass
+    return [outcomes[at] for at in range(len(commands))]
+
+
+def read_in_slices(
+    store: Store, commands: list[Reading], now_ms: int, outcomes: dict[int, Outcome], slot: int = 0
+) -> Iterator[None]:
+    """The same, stopping after each slice of a page; pages take turns. Outcomes are there as soon as they are known, under the
+    number of their command. `slot`: of the session that is open until the end."""
     tables = {table.id: table for command in commands for table in _tables_of(command)}
-    with store.read() as session:
+    with store.read(slot) as session:
         stale = store.catalog.check(session, tables.values(), lock=False) if store.shared else set()
         wanted = {
             (get.table.id, get.position)
@@ -46,23 +64,29 @@ def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
             )
         }
         found = rows.fetch_many(session, list(wanted)) if wanted else {}
-        outcomes: list[Outcome] = []
         measured: Measured = {}
-        for command in commands:
-            refusal = _refusal(command, stale, now_ms)
-            if refusal is not None:
-                outcomes.append(refusal)
-                continue
-            transaction = _transaction(command)
-            if transaction:
-                outcomes.append(_staged(session, command, found, now_ms))
+        pages: deque[tuple[int, Slices]] = deque()
+        for at, command in enumerate(commands):
+            if (refusal := _refusal(command, stale, now_ms)) is not None:
+                outcomes[at] = refusal
             elif isinstance(command, Read):
-                outcomes.append(_page(session, command, now_ms, measured))
+                begin = _staged_page if command.transaction else _page
+                pages.append((at, begin(session, command, now_ms, measured)))
+            elif _transaction(command):
+                outcomes[at] = _staged(session, command, found, now_ms)
             else:
-                outcomes.append(_found(command, found, now_ms))
-    for table_id in stale:
-        store.catalog.cache.forget(table_id)
-    return outcomes
+                outcomes[at] = _found(command, found, now_ms)
+        for table_id in stale:
+            store.catalog.cache.forget(table_id)
+        while pages:
+            at, page = pages.popleft()
+            try:
+                next(page)
+            except StopIteration as end:
+                outcomes[at] = end.value
+            else:
+                pages.append((at, page))
+            yield
 
 
 def _transaction(command: Reading) -> str:
@@ -71,19 +95,32 @@ def _transaction(command: Reading) -> str:
 
 
 def _staged(session: Session, command: Reading, found: dict[rows.RowKey, Row], now_ms: int) -> Outcome:
-    """The outcome of a command that reads through a local transaction."""
-    assert not isinstance(command, ReadAll)
-    hold = staged.find(session, command.transaction, now_ms)
-    if hold is None:
-        return SessionMissing()
-    written = {write.position: write.new for write in staged.writes_of(session, hold.id)}
-    if hold.table_id != command.table.id:
-        written = {}
-    if isinstance(command, Read):
-        return _page(session, command, now_ms, {}, written)
+    """The outcome of a point read through a local transaction."""
+    assert isinstance(command, Get)
+    written = _written(session, command, now_ms)
+    if isinstance(written, GatewayError):
+        return written
     if command.position in written:
         return command.table.visible(written[command.position], now_ms)
     return _found(command, found, now_ms)
+
+
+def _staged_page(session: Session, command: Read, now_ms: int, measured: Measured) -> Slices:
+    """The same of a page."""
+    written = _written(session, command, now_ms)
+    if isinstance(written, GatewayError):
+        return written
+    return (yield from _page(session, command, now_ms, measured, written))
+
+
+def _written(session: Session, command: Get | Read, now_ms: int) -> dict[Position, Row | None] | GatewayError:
+    """What the local transaction of a command has written to its table."""
+    hold = staged.find(session, command.transaction, now_ms)
+    if hold is None:
+        return SessionMissing()
+    if hold.table_id != command.table.id:
+        return {}
+    return {write.position: write.new for write in staged.writes_of(session, hold.id)}
 
 
 def _look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[Outcome]:
@@ -135,7 +172,7 @@ def _page(
     now_ms: int,
     measured: Measured,
     written: Mapping[Position, Row | None] | None = None,
-) -> Page:
+) -> Slices:
     if command.index is None:
         source = rows_source(command.table.id)
     else:
@@ -146,21 +183,30 @@ def _page(
         if command.joins is not None and filling.takes_joined:
             rest = _join(session, command, command.joins, filling)
         else:
-            rest = _skim(session, command, source, filling, measured)
+            rest = yield from _skim(session, command, source, filling, measured)
     chunks = _walk(session, command, source, rest, filling.rows_left)
     if written and command.index is None:
         within = {at: row for at, row in written.items() if command.range.lower <= at < command.range.upper}
         chunks = overlaid(chunks, within, source, command.reverse)
-    for chunk in chunks:
-        if filling.add(chunk):
+    for some in chunks if command.filter is ALWAYS else _cut(chunks):
+        if filling.add(some):
             break
+        yield
     last = filling.lacks_last
     if last is not None:
         filling.set_last(rows.fetch_many(session, [(command.table.id, last)])[command.table.id, last])
     return filling.page()
 
 
-def _skim(session: Session, command: Read, source: Source, filling: Filling, measured: Measured) -> KeyRange:
+def _cut(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    for chunk in chunks:
+        for start in range(0, len(chunk), _SLICE_ROWS):
+            yield chunk[start : start + _SLICE_ROWS]
+
+
+def _skim(
+    session: Session, command: Read, source: Source, filling: Filling, measured: Measured
+) -> Generator[None, None, KeyRange]:
     """Fill a page from what a screen lets through, as far as that can be; what is left to be looked at row by row. The row
     at which a limit stops the page is always among that."""
     if command.segment is not None or command.cut is not None or command.table.hides_rows:
@@ -181,6 +227,7 @@ def _skim(session: Session, command: Read, source: Source, filling: Filling, mea
         full = filling.take_stretch(stretch, skim.until)
         skim.take(stretch.last if full is None else full)
         is_worth_it = is_worth_it and full is None and not skim.is_full
+        yield
     return skim.rest
 
 

@@ -87,7 +87,8 @@ class Session:
 class Database:
     """Base of the two databases.
 
-    `read()` gives a session in a read-only transaction with one snapshot, on a connection that never waits for a writer;
+    `read()` gives a session in a read-only transaction with one snapshot, on a connection that never waits for a writer.
+    Those that a thread has open at the same time need different slots: each is a connection that the thread keeps;
     `look()` one for a single statement, which is a snapshot by itself;
     `write()` one in a write transaction that commits at the end of the block and rolls back on any exception; `hurried`
     ones wait a few milliseconds for a lock and no longer.
@@ -101,7 +102,7 @@ class Database:
         self._local = threading.local()
 
     @contextmanager
-    def read(self) -> Iterator[Session]:
+    def read(self, slot: int = 0) -> Iterator[Session]:
         raise NotImplementedError
         yield
 

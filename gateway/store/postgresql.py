@@ -158,8 +158,8 @@ class PostgreSQL(Database):
             pooled.invalidate()
 
     @contextmanager
-    def read(self) -> Iterator[Session]:
-        with self._guarded("reader") as pipeline:
+    def read(self, slot: int = 0) -> Iterator[Session]:
+        with self._guarded(f"reader {slot}") as pipeline:
             pipeline.send("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             self._set_locally(pipeline)
             yield PostgresSession(pipeline)
@@ -168,7 +168,7 @@ class PostgreSQL(Database):
 
     @contextmanager
     def look(self) -> Iterator[Session]:
-        with self._guarded("reader") as pipeline:
+        with self._guarded("reader 0") as pipeline:
             if not self._pooled:
                 yield PostgresSession(pipeline)  # what is asked is a transaction by itself
                 pipeline.settle()

@@ -58,11 +58,19 @@ class SQLite(Database):
             cause = getattr(error, "orig", error)
             raise (_sqlite_error(cause) if isinstance(cause, sqlite3.Error) else Busy(str(error))) from error
 
+    def _readers_of_thread(self) -> dict[int, Any]:
+        try:
+            readers: dict[int, Any] = self._local.readers
+        except AttributeError:
+            readers = self._local.readers = {}
+        return readers
+
     @contextmanager
-    def read(self) -> Iterator[Session]:
-        pooled = getattr(self._local, "reader", None)
+    def read(self, slot: int = 0) -> Iterator[Session]:
+        readers = self._readers_of_thread()
+        pooled = readers.get(slot)
         if pooled is None:
-            pooled = self._local.reader = self._connected()
+            pooled = readers[slot] = self._connected()
         connection = pooled.driver_connection
         try:
             connection.execute("BEGIN")
@@ -71,7 +79,7 @@ class SQLite(Database):
             finally:
                 connection.execute("ROLLBACK")
         except sqlite3.Error as error:
-            self._local.reader = None
+            del readers[slot]
             pooled.invalidate()
             raise _sqlite_error(error) from error
 

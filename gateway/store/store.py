@@ -22,9 +22,9 @@ class Store:
         """Whether other processes may change what this one has cached."""
         return self.database.shared
 
-    def read(self) -> AbstractContextManager[Session]:
-        """A read-only snapshot."""
-        return self.database.read()
+    def read(self, slot: int = 0) -> AbstractContextManager[Session]:
+        """A read-only snapshot. Those that a thread has open at the same time have different slots."""
+        return self.database.read(slot)
 
     def look(self) -> AbstractContextManager[Session]:
         """For a single statement that reads."""

@@ -30,7 +30,7 @@ from tests.running import Running, start_app
 
 class FakeEngine:
     """Answers a write of bytes with these bytes. Lists of commands are noted as such; `gate` can hold it up. A page takes it
-    `page_seconds`."""
+    so many `slices`, each `slice_seconds`; `read` notes them."""
 
     def __init__(self) -> None:
         self.lists: list[list[Any]] = []
@@ -39,17 +39,30 @@ class FakeEngine:
         self.entered = threading.Semaphore(0)
         self.stale = 0
         self.contended = 0
-        self.page_seconds = 0.0
+        self.slices, self.slice_seconds = 1, 0.0
+        self.read: list[tuple[bytes, int]] = []
 
     def run(self, commands: list[Any], hurried: bool = False) -> list[Any]:
         said = [_said(command) for command in commands]
         self.lists.append(said)
         self.entered.release()
         self.gate.wait(10)
-        time.sleep(self.page_seconds * sum(isinstance(command, Read) for command in commands))
         if b"poison" in said:
             raise RuntimeError("the engine choked")
         return [self._outcome(each) for each in said]
+
+    def run_in_slices(self, commands: list[Any], outcomes: dict[int, Any], slot: int) -> Iterator[None]:
+        said = [_said(command) for command in commands]
+        self.lists.append(said)
+        for at, each in enumerate(said):
+            for number in range(self.slices):
+                time.sleep(self.slice_seconds)
+                self.read.append((each, number))
+                yield
+            if each == b"poison":
+                raise RuntimeError("the engine choked")
+            outcomes[at] = self._outcome(each)
+            yield
 
     def _outcome(self, said: bytes) -> Any:
         if said == b"stale" and self.stale:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -81,39 +82,75 @@ def test_reads_writes_and_what_is_both_are_lists_of_their_own(toy, wire, engine:
     ]
 
 
-def pages_in_line(toy, wire, engine: FakeEngine, page_seconds: float) -> tuple[Running, list[Wire]]:
-    """A server that knows how long a page takes it, and the connections of a write, five pages and a point read that go on
-    together."""
+def held_up(toy, wire, engine: FakeEngine, *requests: tuple[str, bytes]) -> tuple[Running, list[Wire]]:
+    """A server, and the connections of a first write and these requests, which all came while it was under way."""
     server = toy("thread")
-    engine.page_seconds = page_seconds
-    assert wire(server).post("/page", b"known").reply()[2] == b"known"
     engine.gate.clear()
     connections = [wire(server).post("/say", b"first")]
-    for _ in range(2):
-        assert engine.entered.acquire(timeout=10)
-    for target, body in (*(("/page", b"%d" % number) for number in range(5)), ("/read", b"point")):
+    assert engine.entered.acquire(timeout=10)
+    for target, body in requests:
         connections.append(wire(server).post(target, body))
         assert wire(server).post("/at-once").reply()[0] == 200
-    engine.lists.clear()
     engine.gate.set()
     return server, connections
 
 
-def test_point_reads_go_between_pages_that_take_long(toy, wire, engine: FakeEngine) -> None:
-    server, [first, *pages, point] = pages_in_line(toy, wire, engine, 0.1)
-    assert [connection.reply()[2] for connection in (first, point, pages[0])] == [b"first", b"point", b"0"]
+def test_point_reads_go_between_the_slices_of_a_page(toy, wire, engine: FakeEngine) -> None:
+    engine.slices, engine.slice_seconds = 20, 0.02
+    server, [first, page, point] = held_up(toy, wire, engine, ("/page", b"page"), ("/read", b"point"))
+    assert [connection.reply()[2] for connection in (first, point)] == [b"first", b"point"]
     assert wire(server).post("/read", b"late").reply()[2] == b"late"
-    assert [connection.reply()[2] for connection in pages[1:]] == [b"1", b"2", b"3", b"4"]
-    assert engine.lists.index([b"late"]) < len(engine.lists) - 1
-    engine.lists.remove([b"late"])
-    assert engine.lists == [[b"point"], [b"0"], [b"1"], [b"2"], [b"3"], [b"4"]]
+    assert wire(server).post("/say", b"written").reply()[2] == b"written"
+    assert len(engine.read) < 20
+    assert page.reply()[2] == b"page"
+    assert engine.lists == [[b"first"], [b"point"], [b"page"], [b"late"], [b"written"]]
 
 
-def test_pages_that_take_no_time_are_read_together(toy, wire, engine: FakeEngine) -> None:
-    _, connections = pages_in_line(toy, wire, engine, 0)
-    answers = [connection.reply()[2] for connection in connections]
-    assert answers == [b"first", b"0", b"1", b"2", b"3", b"4", b"point"]
-    assert engine.lists == [[b"point"], [b"0", b"1", b"2", b"3", b"4"]]
+def test_pages_that_came_together_are_read_in_one_snapshot(toy, wire, engine: FakeEngine) -> None:
+    pages = [b"0", b"1", b"2"]
+    _, connections = held_up(toy, wire, engine, *(("/page", page) for page in pages))
+    assert [connection.reply()[2] for connection in connections] == [b"first", *pages]
+    assert engine.lists == [[b"first"], pages]
+
+
+def test_pages_that_come_later_do_not_wait_for_long_ones(toy, wire, lane: str, engine: FakeEngine) -> None:
+    server = toy(lane)
+    engine.slices, engine.slice_seconds = 50, 0.01
+    long = wire(server).post("/page", b"long")
+    while not engine.read:
+        time.sleep(0.001)
+    engine.slices = 2
+    assert wire(server).post("/page", b"short").reply()[2] == b"short"
+    assert (b"long", 49) not in engine.read
+    assert long.reply()[2] == b"long"
+
+
+def test_so_many_snapshots_and_no_more_are_open_for_pages(toy, wire, engine: FakeEngine) -> None:
+    server = toy("inline")
+    engine.slices, engine.slice_seconds = 20, 0.01
+    connections = []
+    for number in range(4):
+        connections.append(wire(server).post("/page", b"%d" % number))
+        while len(engine.lists) <= number:
+            time.sleep(0.001)
+    for number in range(4, 8):
+        connections.append(wire(server).post("/page", b"%d" % number))
+        assert wire(server).post("/at-once").reply()[0] == 200
+    assert len(engine.lists) == 4
+    assert [connection.reply()[2] for connection in connections] == [b"%d" % number for number in range(8)]
+    assert engine.lists[4:] == [[b"4", b"5", b"6", b"7"]]
+
+
+def test_a_page_over_which_the_engine_breaks_is_refused(toy, wire, lane: str, engine: FakeEngine) -> None:
+    server = toy(lane)
+    assert wire(server).post("/page", b"poison").reply()[::2] == (500, b"toy: the engine choked")
+    assert wire(server).post("/page", b"well").reply()[2] == b"well"
+
+
+def test_a_stale_table_begins_a_page_anew(toy, wire, lane: str, engine: FakeEngine) -> None:
+    engine.stale = 3
+    assert wire(toy(lane)).post("/page", b"stale").reply()[2] == b"stale"
+    assert len(engine.lists) == 4
 
 
 def test_with_split_lanes_reads_do_not_wait_for_writes(toy, wire, engine: FakeEngine) -> None:
