@@ -44,7 +44,7 @@ class RawClient:
 
     def __init__(self, url: str, timeout_seconds: float = 15) -> None:
         parts = urlsplit(url)
-        self._connection = http.client.HTTPConnection(
+        self.connection = http.client.HTTPConnection(
             parts.hostname or "", parts.port, timeout=timeout_seconds
         )
 
@@ -57,7 +57,7 @@ class RawClient:
         self.close()
 
     def close(self) -> None:
-        self._connection.close()
+        self.connection.close()
 
     def call(self, operation: str, **given: Any) -> Answer:
         status, body = self.post(f"DynamoDB_20120810.{operation}", json.dumps(given).encode())
@@ -70,12 +70,25 @@ class RawClient:
         """(status, body) of the reply to any body. Header names with underscores for dashes."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
-            self._connection.request("POST", "/", body, {**SIGNED_IN_FORM, "X-Amz-Target": target, **named})
-            reply = self._connection.getresponse()
+            self.connection.request("POST", "/", body, {**SIGNED_IN_FORM, "X-Amz-Target": target, **named})
+            reply = self.connection.getresponse()
             return reply.status, reply.read()
         except (OSError, http.client.HTTPException) as error:
-            self._connection.close()
+            self.connection.close()
             raise Lost(repr(error)) from error
+
+    def start(self, operation: str, **given: Any) -> None:
+        """Send a request; `finish` gives its answer. `connection` can be waited for in between."""
+        headers = {**SIGNED_IN_FORM, "X-Amz-Target": f"DynamoDB_20120810.{operation}"}
+        self.connection.request("POST", "/", json.dumps(given).encode(), headers)
+
+    def finish(self) -> Answer:
+        reply = self.connection.getresponse()
+        body = reply.read()
+        if reply.status != 200:
+            raise Refused(reply.status, body)
+        answer: Answer = json.loads(body)
+        return answer
 
     def create_table(self, name: str, **more: Any) -> None:
         """A table with the key (p S), or (p S, s N) if `sort` is given."""

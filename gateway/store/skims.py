@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from time import monotonic
 
 from gateway.model.ranges import KeyRange
 from gateway.store.databases import Session
@@ -18,6 +19,8 @@ from gateway.store.scans import ROW_COLUMNS, Chunk, Columns, Source, columns_bet
 from gateway.store.screens import Condition
 
 _FIRST_STRETCH, _LARGEST_STRETCH = 1024, 4096
+# What a stretch may take; large rows are slow to look through.
+_STRETCH_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ class Skim:
         wanted = min(self._wanted, most_rows)
         if wanted <= 0 or any(len(column) > KEPT_BYTES for bound in self.rest for column in bound):
             return None
+        began = monotonic()
         count, size = self._measured(self.rest, wanted)
         is_end = count < wanted
         if size > most_bytes:
@@ -79,7 +83,8 @@ class Skim:
         passing = self._passing(self._through(last))
         if any(map(self._may_tie, passing)):
             return None
-        self._wanted = min(self._wanted * 4, _LARGEST_STRETCH)
+        is_quick = monotonic() - began < _STRETCH_S
+        self._wanted = min(self._wanted * 4, _LARGEST_STRETCH) if is_quick else max(self._wanted // 4, 1)
         return Stretch(count, size, passing, last)
 
     def take(self, last: Columns | None) -> None:

@@ -1,0 +1,87 @@
+"""Who wants one row does not wait until others have read their pages."""
+
+from __future__ import annotations
+
+import select
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.conftest import OWN_URL
+from tests.databases import PostgresServer
+from tests.raw_client import RawClient
+from tests.running import Process
+
+# Small ones: a page of 1 MB has them all, and takes a tenth of a second and more with a filter that no screen can help.
+ITEMS = 6_000
+HEAVY = {
+    "TableName": "things",
+    "FilterExpression": "size(x) > :size AND NOT contains(x, :part)",
+    "ExpressionAttributeValues": {":size": {"N": "90"}, ":part": {"S": "q"}},
+}
+
+
+@pytest.fixture(scope="module", params=["postgresql"] if OWN_URL else ["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with a table of many small items."""
+    folder = tmp_path_factory.mktemp("server")
+    if request.param == "sqlite":
+        yield from served(Process(folder, "--dialects", "dynamodb"))
+    else:
+        postgres: PostgresServer = request.getfixturevalue("postgres")
+        with postgres.new_database() as database:
+            yield from served(Process(folder, "--dialects", "dynamodb", "--database", database))
+
+
+def served(process: Process) -> Iterator[str]:
+    process.wait_until_ready()
+    with RawClient(process.url) as client:
+        client.create_table("things")
+        for start in range(0, ITEMS, 25):
+            items = [{"p": {"S": f"{at}"}, "x": {"S": "x" * 40}} for at in range(start, start + 25)]
+            client.call(
+                "BatchWriteItem", RequestItems={"things": [{"PutRequest": {"Item": each}} for each in items]}
+            )
+    yield process.url
+    code, errors = process.terminate()
+    assert (code, "Traceback" in errors) == (0, False), errors
+
+
+def test_rows_are_read_and_written_while_a_page_is(url: str) -> None:
+    with RawClient(url) as scanning, RawClient(url) as client:
+        client.call("GetItem", TableName="things", Key={"p": {"S": "1"}})
+        scanning.start("Scan", **HEAVY)
+        answered = 0
+        while not select.select([scanning.connection.sock], [], [], 0)[0]:
+            assert "Item" in client.call("GetItem", TableName="things", Key={"p": {"S": "7"}})
+            client.call("PutItem", TableName="things", Item={"p": {"S": "0"}, "x": {"S": f"{answered}"}})
+            answered += 1
+        assert answered >= 3
+        page = scanning.finish()
+        assert (page["Count"], page["ScannedCount"]) == (0, ITEMS)
+
+
+def test_pages_that_many_read_are_all_whole(url: str) -> None:
+    """More at a time than snapshots are kept open, among writers."""
+    done = threading.Event()
+
+    def scan(_: int) -> int:
+        with RawClient(url, timeout_seconds=60) as client:
+            return int(client.call("Scan", **HEAVY)["ScannedCount"])
+
+    def write() -> int:
+        with RawClient(url, timeout_seconds=60) as client:
+            count = 0
+            while not done.is_set():
+                client.call("PutItem", TableName="things", Item={"p": {"S": "1"}, "x": {"S": f"{count}"}})
+                count += 1
+            return count
+
+    with ThreadPoolExecutor(13) as pool:
+        writing = pool.submit(write)
+        scans = list(pool.map(scan, range(12)))
+        done.set()
+        assert scans == [ITEMS] * 12
+        assert writing.result() > 1
