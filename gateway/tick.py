@@ -46,7 +46,7 @@ _MOST_ALONE = 8
 _ASIDE_S = 0.05
 # Slices of pages that follow each other until somebody else has a turn; and how many snapshots are open for them at most.
 _PAGES_S = 0.005
-_MOST_READINGS = 4
+_MOST_SNAPSHOTS = 4
 
 Answer = Callable[[Reply], None]
 Refuse = Callable[[Request, Exception], Reply]
@@ -223,7 +223,7 @@ class Ticker:
 Work = Callable[[], list[Answered]]
 
 
-class _Reading:
+class _Pages:
     """Visits whose pages are read in slices, in one snapshot."""
 
     def __init__(self, engine: Engine, visits: list[Visit], slot: int) -> None:
@@ -274,8 +274,8 @@ class _Lane:
         self._loop = asyncio.get_running_loop()
         self._is_running = False
         self._is_turn_of_pages = False
-        self._readings: deque[_Reading] = deque()
-        self._slots = [*range(1, _MOST_READINGS + 1)]
+        self._begun: deque[_Pages] = deque()
+        self._slots = [*range(1, _MOST_SNAPSHOTS + 1)]
 
     def flush(self) -> None:
         """Run a tick, unless one is under way: then what waits goes with the next."""
@@ -293,7 +293,7 @@ class _Lane:
 
     @property
     def _has_pages(self) -> bool:
-        return bool(self.pages or self._readings)
+        return bool(self.pages or self._begun)
 
     @property
     def _has_others(self) -> bool:
@@ -305,7 +305,7 @@ class _Lane:
             self._is_turn_of_pages = False
             if self.pages and self._slots:
                 visits = self._take_some(self.pages)
-                self._readings.append(_Reading(self._engine, visits, self._slots.pop()))
+                self._begun.append(_Pages(self._engine, visits, self._slots.pop()))
             return self._run_pages
         self._is_turn_of_pages = self._has_pages
         return partial(self._run, self._take())
@@ -337,13 +337,13 @@ class _Lane:
     def _run_pages(self) -> list[Answered]:
         answers: list[Answered] = []
         began = perf_counter()
-        while self._readings and perf_counter() - began < _PAGES_S:
-            reading = self._readings.popleft()
-            answers += reading.advance()
-            if reading.is_over:
-                self._slots.append(reading.slot)
+        while self._begun and perf_counter() - began < _PAGES_S:
+            pages = self._begun.popleft()
+            answers += pages.advance()
+            if pages.is_over:
+                self._slots.append(pages.slot)
             else:
-                self._readings.append(reading)
+                self._begun.append(pages)
         metrics.ticked(len(answers), perf_counter() - began)
         return answers
 
