@@ -26,7 +26,7 @@ from adapters.dynamodb.key_conditions import (
 )
 from adapters.dynamodb.keys import check_given_index_keys
 from adapters.dynamodb.placeholders import Placeholders
-from adapters.dynamodb.projections import Projection, parse_projection, project
+from adapters.dynamodb.projections import Projection, filter_beyond, parse_projection, project
 from adapters.dynamodb.update_expressions import (
     creates_item,
     given_values,
@@ -39,7 +39,7 @@ from gateway.model.keys import KeySchema
 from gateway.model.predicates import ALWAYS, Path, Predicate, paths_of
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
-from gateway.model.tables import Table
+from gateway.model.tables import Index, Table
 from gateway.model.updates import Action
 
 Input = Mapping[str, Any]
@@ -129,6 +129,17 @@ class ReadClauses:
         """Raise ServiceError if the filter leads into a key attribute."""
         if self._filter is not ALWAYS:
             _refuse_paths_into_keys(paths_of(self._filter), table)
+
+    def check_filtered_by(self, table: Table, index: Index) -> None:
+        """Raise ServiceError if the filter of a Query judges what the index does not project, which a Scan may: there it is
+        missing (dynoxide's captures for PartiQL, August 2026; DynamoDB Local for both; "Secondary index ... does not
+        project one or more filter attributes" is what AppSync's users are told of their queries)."""
+        if self._filter is ALWAYS or index.shown is None:
+            return
+        shown = {*index.shown, *composites.shown_schema(table.key_schema).names}
+        beyond = [str(path[0]) for path in paths_of(self._filter) if path[0] not in shown]
+        if beyond:
+            raise filter_beyond(index.name, beyond)
 
     def filter(self, table: Table, key_names: tuple[str, ...] = ()) -> Predicate:
         """The filter; of a Query it must not read these key attributes."""

@@ -97,6 +97,8 @@ _TEXTS: dict[str, str] = {
     + "Select type ALL_ATTRIBUTES is not supported for global secondary index {index} "
     "because its projection type is not ALL",
     "global-not-projected": _INVALID + "Global secondary index {index} does not project [{names}]",
+    "filter-not-projected": _INVALID
+    + "Secondary index {index} does not project one or more filter attributes: [{names}]",
     "global-consistent": "Consistent reads are not supported on global secondary indexes",
     # Legacy conditions
     "value-and-list": _INVALID + "Value and AttributeValueList cannot be used together for Attribute: {name}",
@@ -112,7 +114,8 @@ _TEXTS: dict[str, str] = {
     + "AttributeValueList can only be used with a ComparisonOperator for Attribute: {name}",
     "exists-without-value": _INVALID + "Value must be provided when Exists is {exists} for Attribute: {name}",
     "value-when-absent": _INVALID + "Value cannot be used when Exists is false for Attribute: {name}",
-    "operator-without-expected": _INVALID + "ConditionalOperator cannot be used without Filter or Expected",
+    "operator-without-expected": "ConditionalOperator cannot be used without Filter or Expected",
+    "operator-with-one": "ConditionalOperator can only be used when Filter or Expected has two or more elements",
     "update-needs-value": _INVALID + "Only DELETE action is allowed when no attribute value is specified",
     "update-delete-type": _INVALID + "DELETE action with value is not supported for the type {tag}",
     "update-add-type": _INVALID + "ADD action is not supported for the type {tag}",

@@ -5,10 +5,12 @@ ProjectionExpression, AttributesToGet and the UPDATED_OLD and UPDATED_NEW of an 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from adapters.dynamodb import messages
+from adapters.dynamodb.errors import ServiceError, validation
 from adapters.dynamodb.expressions import PROJECTION, Reader, projection_tree
 from adapters.dynamodb.placeholders import Placeholders
 from gateway.model.predicates import Attributes, Path
@@ -66,6 +68,27 @@ def project(values: Attributes, projection: Projection) -> dict[str, Value]:
         if value is not None:
             found[str(name)] = value
     return found
+
+
+def filter_beyond(index: str, names: Iterable[str]) -> ServiceError:
+    """The refusal of a filter that judges attributes which the index being read does not project."""
+    told = ", ".join(in_their_order(list(dict.fromkeys(names))))
+    return validation(messages.bare("filter-not-projected", index=index, names=told))
+
+
+def in_their_order(names: Sequence[str]) -> list[str]:
+    """Names as the service lists them, which is as Java's HashSet does (floci's captures agree)."""
+    buckets = 16
+    while buckets * 3 < len(names) * 4:
+        buckets *= 2
+
+    def bucket(name: str) -> int:
+        code = 0
+        for unit in memoryview(name.encode("utf-16-le")).cast("H"):
+            code = (31 * code + unit) & 0xFFFFFFFF
+        return (code ^ code >> 16) & (buckets - 1)
+
+    return sorted(names, key=bucket)
 
 
 def touched(actions: tuple[Action, ...], values: Attributes) -> dict[str, Value]:

@@ -44,6 +44,8 @@ def query(call: Call) -> Exchange:
         bounds = start.rest_of_query(bounds, clauses.tests_sort_key(schema), reverse)
     clauses.check_projection(table)
     predicate = clauses.filter(table, schema.names)
+    if index is not None:
+        clauses.check_filtered_by(table, index)
     if judged is not ALWAYS:
         predicate = And((judged, predicate))
     _check_select(call, index)

@@ -21,6 +21,7 @@ from adapters.dynamodb.partiql import keyed
 from adapters.dynamodb.partiql.arguments import Arguments
 from adapters.dynamodb.partiql.keyed import Branch
 from adapters.dynamodb.partiql.nodes import Select, shown_name
+from adapters.dynamodb.projections import filter_beyond
 from adapters.dynamodb.queries import last_key
 from adapters.dynamodb.start_keys import StartKey
 from adapters.dynamodb.values import render_values, view
@@ -180,25 +181,7 @@ def _check_filter(found: tuple[Branch, ...], index: Index) -> None:
     beyond = [name for name in dict.fromkeys(found[0].others) if name not in index.shown]
     common = [name for name in beyond if all(name in branch.others for branch in found)]
     if common:
-        names = ", ".join(_in_their_order(common))
-        raise validation(
-            f"{_NOT_PROJECTED}Secondary index {index.name} does not project one or more filter attributes: [{names}]"
-        )
-
-
-def _in_their_order(names: Sequence[str]) -> list[str]:
-    """Names as the service lists them, which is as Java's HashSet does (floci's captures agree)."""
-    buckets = 16
-    while buckets * 3 < len(names) * 4:
-        buckets *= 2
-
-    def bucket(name: str) -> int:
-        code = 0
-        for unit in memoryview(name.encode("utf-16-le")).cast("H"):
-            code = (31 * code + unit) & 0xFFFFFFFF
-        return (code ^ code >> 16) & (buckets - 1)
-
-    return sorted(names, key=bucket)
+        raise filter_beyond(index.name, common)
 
 
 # Going on

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adapters.dynamodb.partiql.reading import _in_their_order
 from gateway.model.commands import CreateTable
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.values import Kind
@@ -322,11 +321,6 @@ def test_an_index_is_filtered_by_what_it_projects(songs: Service) -> None:
     assert len(run(songs, "SELECT pk FROM songs.some WHERE NOT hidden = 'h'")["Items"]) == 3
     text = "SELECT pk FROM songs.some WHERE (g = 'y' AND hidden = 'h') OR g = 'z'"
     assert run(songs, text)["Items"] == [{"pk": {"S": "y"}}]
-
-
-def test_names_are_listed_in_the_services_order() -> None:
-    assert _in_their_order(["b", "a"]) == ["a", "b"]
-    assert _in_their_order(["zz", "aa", "mm"]) == ["zz", "aa", "mm"]
 
 
 def test_an_index_that_is_refused(songs: Service) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from adapters.dynamodb.projections import in_their_order
 from tests.adapters.dynamodb.conftest import Service
 
 MEGABYTE = 1024 * 1024
@@ -44,6 +45,38 @@ def refused(service: Service, operation: str, **given: Any) -> str:
 def query(**more: Any) -> dict[str, Any]:
     values = {":p": {"S": "p"}, **more.pop("values", {})}
     return {"KeyConditionExpression": "p = :p", "ExpressionAttributeValues": values, **more}
+
+
+# What a filter may judge
+
+
+def test_a_query_is_filtered_by_what_the_index_projects(pairs: Service) -> None:
+    """dynoxide's captures (eu-west-2, August 2026) have it for PartiQL; what a Query is told reads the same."""
+    given = query(IndexName="on-g", values={":x": {"S": "x"}})
+    given["KeyConditionExpression"] = "g = :p"
+    text = "One or more parameter values were invalid: Secondary index on-g does not project one or more filter attributes: "
+    assert refused(pairs, "Query", **given, FilterExpression="b = :x OR size(a.x[0]) > :x") == text + "[a, b]"
+    hidden = {
+        "FilterExpression": "a = :x AND s = :x",
+        "ProjectionExpression": "b",
+        "Select": "SPECIFIC_ATTRIBUTES",
+    }
+    assert refused(pairs, "Query", **given, **hidden) == text + "[a]"
+    conditions = {"g": {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "g"}]}}
+    legacy = {"KeyConditions": conditions, "QueryFilter": {"a": {"ComparisonOperator": "NULL"}}}
+    assert refused(pairs, "Query", IndexName="on-g", **legacy) == text + "[a]"
+    assert pairs.call("Query", {"TableName": "pairs", **given, "FilterExpression": "s = :x"})["Count"] == 0
+
+
+def test_a_scan_finds_what_the_index_does_not_project_missing(pairs: Service) -> None:
+    pairs.call("PutItem", {"TableName": "pairs", "Item": {name: {"S": name} for name in "psga"}})
+    given = {"TableName": "pairs", "IndexName": "on-g", "FilterExpression": "attribute_exists(a)"}
+    assert (found := pairs.call("Scan", given))["Count"] == 0 and found["ScannedCount"] == 1
+
+
+def test_names_are_listed_in_the_services_order() -> None:
+    assert in_their_order(["b", "a"]) == ["a", "b"]
+    assert in_their_order(["zz", "aa", "mm"]) == ["zz", "aa", "mm"]
 
 
 # Where a page ends
