@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.dynamodb import charges, composites, keys
+from adapters.dynamodb import charges, composites, keys, messages
 from adapters.dynamodb.calls import Call, find_table
 from adapters.dynamodb.errors import (
     ServiceError,
@@ -26,7 +26,7 @@ from adapters.dynamodb.partiql import keyed
 from adapters.dynamodb.partiql.arguments import Arguments, check_parameters
 from adapters.dynamodb.partiql.keyed import KeyRefused
 from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Select, Statement, Update
-from adapters.dynamodb.partiql.parsing import parse
+from adapters.dynamodb.partiql.parsing import Parsed, parse
 from adapters.dynamodb.partiql.reading import cut, select
 from adapters.dynamodb.partiql.writing import refusal_of, write_of
 from adapters.dynamodb.transactions import REASON_RULES, TWICE, token_of
@@ -47,6 +47,11 @@ from gateway.model.writes import Write
 Input = Mapping[str, Any]
 
 _SCHEMA = "The provided key element does not match the schema"
+# Both as dynoxide captured them (eu-west-2), and DynamoDB Local says; before what is wrong with a member's arguments or key.
+_MIXED_BATCH = "Read and write requests together in the same batch is not supported."
+_MIXED_TRANSACTION = (
+    "ExecuteTransaction API does not support both read and write operations in the same request."
+)
 _EXISTS_ELSEWHERE = "EXISTS can only be used in ExecuteTransaction write requests."
 
 
@@ -60,11 +65,13 @@ class Prepared(NamedTuple):
 
 
 def _read(given: Input, style: str) -> tuple[Statement, Arguments]:
-    """A request's or member's statement with its arguments. Raises ServiceError."""
-    parameters = given.get("Parameters", [])
-    check_parameters(parameters)
-    parsed = parse(given["Statement"])
-    return parsed.statement, Arguments(parsed.parameters, parameters, style)
+    """A request's statement with its arguments. Raises ServiceError."""
+    check_parameters(given.get("Parameters", []))
+    return _with_arguments(parse(given["Statement"]), given, style)
+
+
+def _with_arguments(parsed: Parsed, given: Input, style: str) -> tuple[Statement, Arguments]:
+    return parsed.statement, Arguments(parsed.parameters, given.get("Parameters", []), style)
 
 
 # ExecuteStatement
@@ -105,41 +112,49 @@ def _as_item_call(call: Call, statement: Insert | Update | Delete, given: Input 
 def batch_execute_statement(call: Call) -> Exchange:
     """BatchExecuteStatement: each member by itself; one that fails has an error in its place."""
     style = call.house.settings.message_style
-    answers: list[dict[str, Any]] = []
-    read: list[tuple[Statement, Arguments] | None] = []
-    for given in call.input["Statements"]:
-        answers.append({})
+    members = call.input["Statements"]
+    answers: list[dict[str, Any]] = [{} for _ in members]
+    parsed: dict[int, Parsed] = {}
+    for place, given in enumerate(members):
         try:
-            read.append(_read(given, style))
+            check_parameters(given.get("Parameters", []))
+            parsed[place] = parse(given["Statement"])
         except ServiceError as error:
-            read.append(None)
-            answers[-1] = _failed(error)
-    _refuse_mixture([found[0] for found in read if found is not None])
+            answers[place] = _failed(error)
+    _refuse_mixture(
+        [found.statement for found in parsed.values() if not isinstance(found.statement, Exists)],
+        _MIXED_BATCH,
+    )
     jobs: list[tuple[int, Prepared, Any]] = []
-    for place, found in enumerate(read):
-        if found is None:
-            continue
+    for place, found in parsed.items():
         try:
-            table = yield from find_table(call, found[0].source[0])
-        except TableMissing as missing:
-            answers[place] = _failed(from_gateway(missing, call.operation))
+            statement, arguments = _with_arguments(found, members[place], style)
+            table = yield from find_table(call, statement.source[0])
+        except (ServiceError, TableMissing) as error:
+            answers[place] = _failed(from_gateway(error, call.operation))
             continue
-        member = Prepared(call.input["Statements"][place], *found, table)
-        answers[place] = {"TableName": found[0].source[0]}
+        member = Prepared(members[place], statement, arguments, table)
+        answers[place] = {"TableName": statement.source[0]}
         try:
             jobs.append((place, member, _batch_command(member)))
         except GatewayError as error:
             answers[place] |= _failed(from_gateway(error, call.operation, style))
+    places = [
+        (member.table.id, command.position if isinstance(command, Get) else command.writes[0].key.position)
+        for _, member, command in jobs
+    ]
+    if len(set(places)) < len(places):
+        raise validation(messages.bare("duplicate-keys"))
     outcomes = (yield [command for _, _, command in jobs]) if jobs else []
     for (place, member, command), outcome in zip(jobs, outcomes, strict=True):
         answers[place] |= _batch_answer(call, member, command, outcome)
     return {"Responses": answers, **_batch_charges(call, jobs, outcomes)}
 
 
-def _refuse_mixture(statements: Sequence[Statement]) -> None:
-    """Raise ServiceError if some statements read and others write. The text is ours: no capture of the service's is known."""
+def _refuse_mixture(statements: Sequence[Statement], text: str) -> None:
+    """Raise ServiceError if some statements read and others write."""
     if len({isinstance(statement, Select) for statement in statements}) > 1:
-        raise validation("Read and write statements cannot be mixed in one request")
+        raise validation(text)
 
 
 def _batch_command(member: Prepared) -> Any:
@@ -219,15 +234,21 @@ def execute_transaction(call: Call) -> Exchange:
     """ExecuteTransaction: all statements or none. A token seen before is answered without effect."""
     style = call.house.settings.message_style
     members: list[Prepared | None] = []
-    read = []
+    parsed: list[Parsed] = []
+    read: list[tuple[Statement, Arguments]] = []
     for given in call.input["TransactStatements"]:
         check_parameters(given.get("Parameters", []))
     for place, given in enumerate(call.input["TransactStatements"]):
         try:
-            read.append(_read(given, style))
+            parsed.append(parse(given["Statement"]))
         except ServiceError as error:
             raise _in_member(place, error) from None
-    _refuse_mixture([statement for statement, _ in read])
+    _refuse_mixture([found.statement for found in parsed], _MIXED_TRANSACTION)
+    for place, given in enumerate(call.input["TransactStatements"]):
+        try:
+            read.append(_with_arguments(parsed[place], given, style))
+        except ServiceError as error:
+            raise _in_member(place, error) from None
     for place, (statement, arguments) in enumerate(read):
         try:
             table = yield from find_table(call, statement.source[0])

@@ -529,7 +529,7 @@ def test_any_statement_is_answered_or_refused(songs: Service, text: str, paramet
     member = request(text, *[parameter] * text.count("?"))
     songs.call("ExecuteStatement", {**member, "Limit": 2})
     assert songs.last.status in (200, 400)
-    answer = songs.call("BatchExecuteStatement", {"Statements": [member, member]})
+    answer = songs.call("BatchExecuteStatement", {"Statements": [member]})
     assert songs.last.status == 200
     for found in answer["Responses"]:
         assert found.get("Error", {}).get("Code") in KNOWN_CODES
@@ -636,9 +636,32 @@ def test_reads_and_writes_do_not_mix(songs: Service) -> None:
         {"Statement": "SELECT * FROM songs WHERE pk = 'x' AND sk = '1'"},
         {"Statement": "DELETE FROM songs WHERE pk = 'x' AND sk = '1'"},
     ]
-    assert songs.error("BatchExecuteStatement", {"Statements": statements})[0] == "ValidationException"
-    assert songs.error("ExecuteTransaction", {"TransactStatements": statements})[0] == "ValidationException"
+    refused_batch = "Read and write requests together in the same batch is not supported."
+    assert songs.error("BatchExecuteStatement", {"Statements": statements})[1] == refused_batch
+    assert songs.error("ExecuteTransaction", {"TransactStatements": statements})[1] == (
+        "ExecuteTransaction API does not support both read and write operations in the same request."
+    )
     assert item(songs, "x", "1") is not None
+    statements[1]["Statement"] += " AND n = ?"  # without a parameter
+    assert songs.error("BatchExecuteStatement", {"Statements": statements})[1] == refused_batch
+    statements[1] = {"Statement": "DELETE FROM"}
+    answers = songs.call("BatchExecuteStatement", {"Statements": statements})["Responses"]
+    assert "Item" in answers[0] and answers[1]["Error"]["Code"] == "ValidationError"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT n FROM songs WHERE pk = 'x' AND sk = '1'",
+        "DELETE FROM songs WHERE sk = '1' AND pk = 'x'",
+        "INSERT INTO songs VALUE {'pk': 'new', 'sk': '1'}",
+    ],
+)
+def test_a_batch_names_an_item_once(songs: Service, statement: str) -> None:
+    """dynoxide's captures (eu-west-2, 2026): reads included, before anything is done."""
+    found = songs.error("BatchExecuteStatement", {"Statements": [{"Statement": statement}] * 2})
+    assert found == ("ValidationException", "Provided list of item keys contains duplicates")
+    assert item(songs, "x", "1") is not None and item(songs, "new", "1") is None
 
 
 # ExecuteTransaction
