@@ -601,11 +601,12 @@ def test_a_batch_of_reads(songs: Service) -> None:
 
 
 def test_a_batch_of_writes(songs: Service) -> None:
+    songs.call("PutItem", {"TableName": "songs", "Item": {"pk": {"S": "x"}, "sk": {"S": "4"}}})
     answer = batch(
         songs,
         "INSERT INTO songs VALUE {'pk': 'b', 'sk': '1'}",
         "INSERT INTO songs VALUE {'pk': 'x', 'sk': '1'}",
-        "UPDATE songs SET a = 1 WHERE pk = 'x' AND sk = '1' AND n = 9",
+        "UPDATE songs SET a = 1 WHERE pk = 'x' AND sk = '4' AND n = 9",
         "UPDATE songs SET a = 1 WHERE pk = 'x' AND sk = '2' RETURNING MODIFIED NEW *",
         "UPDATE songs REMOVE a WHERE pk = 'x' AND sk = '3' RETURNING MODIFIED NEW *",
         "DELETE FROM songs WHERE pk = 'y' AND sk = '1' RETURNING ALL OLD *",
