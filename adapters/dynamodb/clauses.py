@@ -108,9 +108,9 @@ class ReadClauses:
                 return legacy.filter_condition(given[name], given.get("ConditionalOperator")), name
         return ALWAYS, ""
 
-    def key_range(self, schema: KeySchema, look: ColumnCheck | None = None) -> KeyRange:
-        """The keys that a Query asks for; `look`: see key_conditions.py."""
-        return key_range(self._key_tests or (), schema, self._style, look)
+    def key_range(self, schema: KeySchema, look: ColumnCheck | None = None, index: str = "") -> KeyRange:
+        """The keys that a Query asks for, of a table or `index`; `look`: see key_conditions.py."""
+        return key_range(self._key_tests or (), schema, self._style, look, index)
 
     def composite_range(self, schema: KeySchema) -> tuple[KeyRange, Predicate]:
         """The same, once it was checked, of a table with a composite key; and what is left to be judged of each row."""

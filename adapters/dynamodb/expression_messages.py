@@ -72,6 +72,10 @@ _TEXTS = {
     "key-kind": "One or more parameter values were invalid: Condition parameter type does not match schema type",
     "key-empty": "One or more parameter values are not valid. "
     "The AttributeValue for a key attribute cannot contain an empty {what} value. Key: {name}",
+    # What users are told of their queries (praetorian-inc/chariot-ui issue 353), and DynamoDB Local says.
+    "index-key-empty": "One or more parameter values are not valid. "
+    "A value specified for a secondary index key is not supported. "
+    "The AttributeValue for a key attribute cannot contain an empty {what} value. IndexName: {index}, IndexKey: {name}",
     # Keys of several attributes. That of RANGE is paritysuite's capture; that of HASH is not on record and made like it.
     "key-hash-parts": "HASH key attributes {names} must have equality conditions specified in the query",
     "key-range-parts": "RANGE key attributes {names} must have equality conditions specified in the query "

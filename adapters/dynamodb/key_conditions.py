@@ -82,15 +82,19 @@ ColumnCheck = Callable[[KeyColumn, bool], None]
 
 
 def key_range(
-    tests: tuple[KeyTest, ...], schema: KeySchema, style: str = LATEST, look: ColumnCheck | None = None
+    tests: tuple[KeyTest, ...],
+    schema: KeySchema,
+    style: str = LATEST,
+    look: ColumnCheck | None = None,
+    index: str = "",
 ) -> KeyRange:
-    """The range of keys that pass the tests. Raises ServiceError if the schema does not take them."""
+    """The range of keys that pass the tests. Raises ServiceError if the schema, of a table or `index`, does not take them."""
     if style == LATEST and len(tests) > max(PAIR, len(schema.columns)):
         raise validation(text_of("key-too-many", count=len(tests), most=len(schema.columns)))
     if len(schema.partition) > 1 or len(schema.sort) > 1:
-        _check_parts(tests, schema, look)
+        _check_parts(tests, schema, look, index)
     else:
-        _check_pair(tests, schema, look)
+        _check_pair(tests, schema, look, index)
     by_name = {test.name: test for test in tests}
     equal: list[Value] = []
     for column in schema.columns:
@@ -128,7 +132,7 @@ def _bounds(comparison: Comparison, value: Value) -> ColumnBounds:
     return bounds
 
 
-def _check_pair(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnCheck | None) -> None:
+def _check_pair(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnCheck | None, index: str) -> None:
     """A key of one HASH and at most one RANGE attribute."""
     by_name = {test.name: test for test in tests}
     if len(tests) > PAIR:
@@ -144,12 +148,12 @@ def _check_pair(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnCheck
             if is_hash or len(tests) > 1:
                 raise validation(text_of("key-missed", name=column.name))
             continue
-        _check_test(test, column)
+        _check_test(test, column, index)
         if is_hash and test.operator != "EQ":
             raise validation(text_of("key-unsupported"))
 
 
-def _check_parts(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnCheck | None) -> None:
+def _check_parts(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnCheck | None, index: str) -> None:
     """A key of several attributes: all HASH parts by equality, RANGE parts from left to right without a gap, only the
     last of them by anything but equality; in the text they may come in any order (test_gsi_composite_keys.py)."""
     by_name = {test.name: test for test in tests}
@@ -157,7 +161,7 @@ def _check_parts(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnChec
         if look is not None:
             look(column, column in schema.partition)
         if column.name in by_name:
-            _check_test(by_name.pop(column.name), column)
+            _check_test(by_name.pop(column.name), column, index)
     if by_name:
         raise validation(text_of("key-missed", name=schema.names[0]))
     operators = {test.name: test.operator for test in tests}
@@ -173,7 +177,7 @@ def _check_parts(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnChec
             open_parts.append(column.name)
 
 
-def _check_test(test: KeyTest, column: KeyColumn) -> None:
+def _check_test(test: KeyTest, column: KeyColumn, index: str) -> None:
     """What every test of a key attribute must be: indexable, of the attribute's type, not empty."""
     if test.operator not in _INDEXABLE:
         raise validation(text_of("key-not-indexable"))
@@ -183,7 +187,8 @@ def _check_test(test: KeyTest, column: KeyColumn) -> None:
     for value in test.values:
         if value.data in ("", b""):
             what = "string" if value.kind is Kind.TEXT else "binary"
-            raise validation(text_of("key-empty", what=what, name=column.name))
+            rule = "index-key-empty" if index else "key-empty"
+            raise validation(text_of(rule, what=what, name=column.name, index=index))
 
 
 _OPERATORS = {"=": "EQ", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}

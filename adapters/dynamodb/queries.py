@@ -36,7 +36,8 @@ def query(call: Call) -> Exchange:
     start = _start_key(call, table, index)
     if start is not None:
         start.check_count(is_query=True)
-    bounds = clauses.key_range(schema, None if start is None else start.check_column)
+    look = None if start is None else start.check_column
+    bounds = clauses.key_range(schema, look, "" if index is None else index.name)
     judged: Predicate = ALWAYS
     if index is None and schema is not table.key_schema:
         bounds, judged = clauses.composite_range(table.key_schema)

@@ -79,6 +79,24 @@ def test_names_are_listed_in_the_services_order() -> None:
     assert in_their_order(["zz", "aa", "mm"]) == ["zz", "aa", "mm"]
 
 
+@pytest.mark.parametrize("index", ["on-g", None])
+def test_a_query_for_an_empty_key_names_the_index(pairs: Service, index: str | None) -> None:
+    """praetorian-inc/chariot-ui issue 353 shows what the service says of an index (July 2024)."""
+    empty = "The AttributeValue for a key attribute cannot contain an empty string value. "
+    name = "p" if index is None else "g"
+    given = {
+        "KeyConditionExpression": f"{name} = :empty",
+        "ExpressionAttributeValues": {":empty": {"S": ""}},
+        **({} if index is None else {"IndexName": index}),
+    }
+    told = "One or more parameter values are not valid. "
+    if index is None:
+        told += empty + "Key: p"
+    else:
+        told += f"A value specified for a secondary index key is not supported. {empty}IndexName: on-g, IndexKey: g"
+    assert refused(pairs, "Query", **given) == told
+
+
 # Where a page ends
 
 
