@@ -79,12 +79,14 @@ def _key(operation: str, data: Input, style: str, good: bool) -> None:
     try:
         values.measure_members(data["Key"])
     except ValueRefused as refusal:
-        text = refusal.message or ""
-        if (
-            refusal.rule == "null-false"
-        ):  # of keys, this is the only family that has a frame (dynoxide, captured)
+        text = refusal.text(operation, style)
+        if refusal.rule in _FRAMED_IN_KEYS:
             text = messages.framed(operation, refusal.rule, text, style)
         raise validation(text) from None
+
+
+# Of keys, no other family has a frame (dynoxide, captured; numbers and duplicates: paritysuite, October 2026).
+_FRAMED_IN_KEYS = messages.NUMBERS_AND_DUPLICATES | {"null-false"}
 
 
 # Reads
@@ -187,7 +189,7 @@ def _start_key(operation: str, data: Input, style: str, good: bool) -> None:
     try:
         values.measure_members(key)
     except ValueRefused as refusal:
-        text = refusal.message or ""
+        text = refusal.text(operation, style)
         if not _UNFRAMED_START_KEY.search(text):  # some texts stand bare, and nobody knows why
             text = messages.bare("start-key", text=text)
         raise validation(text) from None
@@ -217,7 +219,7 @@ def _distinct_keys(keys: list[Input], style: str, good: bool) -> None:
     seen = set()
     for key in keys:
         if not good:
-            values.measure_members(key)
+            with_frame("BatchGetItem", style, lambda key=key: values.measure_members(key))
         # In canonical form equal keys have equal texts.
         print_of = frozenset(
             (name, *next(iter(member.items()))) for name, member in key.items() if _scalar(member)
@@ -404,7 +406,10 @@ def _check_placeholder_value(operation: str, key: str, member: Any, style: str) 
         values.measure(member, 0)
     except ValueRefused as refusal:
         text = refusal.text(operation, style)
-        if style == CLASSIC or refusal.rule not in _WITHOUT_PLACEHOLDER:
+        named = refusal.rule not in _WITHOUT_PLACEHOLDER
+        if named and refusal.rule in messages.NUMBERS_AND_DUPLICATES:
+            named = not messages.looks_as_today(operation, style)
+        if style == CLASSIC or named:
             text = messages.bare("values-value", text=text, key=key)
         raise validation(messages.framed(operation, refusal.rule, text, style)) from None
 

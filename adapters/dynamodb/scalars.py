@@ -46,11 +46,12 @@ def utf8_bytes(text: str) -> int:
 # At most 38 characters of this need no second look: 38 digits at most, and a magnitude far from both ends.
 CANONICAL = re.compile(r"0|-?[1-9][0-9]*|-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9]")
 _NUMBER = re.compile(r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]+))?")
-_ENDLESS = 10**9  # stands for any exponent of more than nine digits
+_EXPONENTS = 2**63  # an exponent that a 64-bit integer does not hold makes no number
 
 
 def canonical_number(text: str) -> str:
-    """The plain-digit text of a number: no exponent, no superfluous zeros or signs. Raises ValueRefused (rule 21)."""
+    """The plain-digit text of a number: no exponent, no superfluous zeros or signs. Raises ValueRefused (rule 21;
+    exponents: paritysuite, eu-west-2, October 2026)."""
     if len(text) <= limits.NUMBER_DIGITS and CANONICAL.fullmatch(text) is not None:
         return text
     if not text:
@@ -62,28 +63,26 @@ def canonical_number(text: str) -> str:
     whole = whole or ""
     fraction = fraction or only_fraction or ""
     digits = (whole + fraction).lstrip("0")
-    if not digits:
+    if not digits and power is None:
         return "0"
-    exponent = _exponent(power) - len(fraction)
-    leading = len(digits) - 1 + exponent
+    written = int(power or 0) if len(power or "") <= limits.NUMBER_DIGITS else _EXPONENTS
+    if not -_EXPONENTS <= written < _EXPONENTS:
+        raise ValueRefused("not-a-number", text=text)
+    exponent = written - len(fraction)
+    leading = (
+        max(len(digits) - 1, 0) + exponent
+    )  # a zero must be in range, too, by the exponent it is written with
     if leading > limits.NUMBER_MAX_EXPONENT:
         raise ValueRefused("number-overflow")
     if leading < limits.NUMBER_MIN_EXPONENT:
         raise ValueRefused("number-underflow")
+    if not digits:
+        return "0"
     stripped = digits.rstrip("0")
     exponent += len(digits) - len(stripped)
     if len(stripped) > limits.NUMBER_DIGITS:
         raise ValueRefused("number-precision")
     return ("-" if sign == "-" else "") + _plain(stripped, exponent)
-
-
-def _exponent(power: str | None) -> int:
-    if power is None:
-        return 0
-    digits = power.lstrip("+-").lstrip("0")
-    if len(digits) > 9:
-        return -_ENDLESS if power[0] == "-" else _ENDLESS
-    return int(power)
 
 
 def _plain(digits: str, exponent: int) -> str:

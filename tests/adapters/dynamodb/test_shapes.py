@@ -43,6 +43,19 @@ def test_the_service_says(operation: str, style: str, body: Any, expected: str) 
     assert refusal(operation, body, style) == expected
 
 
+def test_an_empty_number_is_told_with_its_colon_today() -> None:
+    """paritysuite valueLayers.test.ts (four regions, 2026-10-09). Here, because refusals.txt has no spaces at ends of lines."""
+    text = "ValidationException: {}The parameter cannot be converted to a numeric value{}"
+    item = {"a": {"S": "k"}, "n": {"M": {"x": {"L": [{"NS": ["1", ""]}]}}}}
+    put = {"TableName": "abc", "Item": item}
+    assert refusal("PutItem", put, "2026") == text.format("1 validation error detected: ", ": ")
+    assert refusal("PutItem", put, "classic") == text.format("", "")
+    batch = {"RequestItems": {"abc": [{"PutRequest": {"Item": item}}]}}
+    assert refusal("BatchWriteItem", batch, "2026") == text.format("", "")
+    get = {"TableName": "abc", "Key": {"a": {"N": ""}}}
+    assert refusal("GetItem", get, "2026") == text.format("", ": ")
+
+
 # What is let through
 
 
