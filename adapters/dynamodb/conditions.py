@@ -118,7 +118,10 @@ class ConditionReader(Reader):
             case NotNode(part):
                 return self._negated(part)
             case BetweenNode(operand, lower, upper):
-                return self._between(self.operand(operand), self.operand(lower), self.operand(upper))
+                given = isinstance(lower, ValueNode) and isinstance(upper, ValueNode)
+                return self._between(
+                    self.operand(operand), self.operand(lower), self.operand(upper), given=given
+                )
             case InNode(operand, members):
                 return self._member(self.operand(operand), [self.operand(member) for member in members])
         assert_never(node)
@@ -146,10 +149,11 @@ class ConditionReader(Reader):
             self._check_kinds(operator, (left, right), _ORDERED_KINDS)
         return Compare(left, comparison, right)
 
-    def _between(self, operand: Operand, lower: Operand, upper: Operand) -> Predicate:
+    def _between(self, operand: Operand, lower: Operand, upper: Operand, *, given: bool) -> Predicate:
+        """`given`: both bounds stand in the request, so their order can be looked at."""
         self._check_distinct("BETWEEN", [operand, lower, upper])
         self._check_kinds("BETWEEN", (operand, lower, upper), _ORDERED_KINDS)
-        if isinstance(lower, Literal) and isinstance(upper, Literal):
+        if given and isinstance(lower, Literal) and isinstance(upper, Literal):
             order = compare(lower.value, upper.value)
             if order is None or order > 0:
                 rule = "between-kinds" if order is None else "between-order"

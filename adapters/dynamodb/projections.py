@@ -139,35 +139,49 @@ class Clash(NamedTuple):
 
 @dataclass(slots=True)
 class _Fork:
-    """A place that paths go through: which came first, first by name and first by index, and which ends here."""
+    """A place that paths go through, and one of the paths: the first that came."""
 
-    first: int
-    ends: int | None = None
-    by_name: int | None = None
-    by_index: int | None = None
+    path: Path
+    ends: bool = False
     ways: dict[str | int, _Fork] = field(default_factory=dict)
 
 
-def find_clash(paths: tuple[Path, ...]) -> Clash | None:
-    """The first two overlapping paths, or else the first two conflicting ones. Takes time in proportion to the paths."""
-    root = _Fork(0)
-    conflict: Clash | None = None
-    for number, path in enumerate(paths):
-        fork = root
+class Clashes:
+    """Paths that stand together, and whether one more can. Takes time in proportion to the paths."""
+
+    __slots__ = ("_root",)
+
+    def __init__(self) -> None:
+        self._root = _Fork(())
+
+    def add(self, path: Path) -> Clash | None:
+        """Add a path, or say with which it clashes."""
+        fork = self._root
         for step in path:
-            if fork.ends is not None:
-                return Clash("overlap", paths[fork.ends], path)
-            other = fork.by_index if isinstance(step, str) else fork.by_name
-            if other is not None and conflict is None:
-                conflict = Clash("conflict", paths[other], path)
-            if isinstance(step, str):
-                fork.by_name = number if fork.by_name is None else fork.by_name
-            else:
-                fork.by_index = number if fork.by_index is None else fork.by_index
+            if fork.ends:
+                return Clash("overlap", path, fork.path)
+            other = next(iter(fork.ways), None)
+            if other is not None and isinstance(other, str) is not isinstance(step, str):
+                return Clash("conflict", path, fork.ways[other].path)
             if step not in fork.ways:
-                fork.ways[step] = _Fork(number)
+                fork.ways[step] = _Fork(path)
             fork = fork.ways[step]
-        if fork.ends is not None or fork.ways:
-            return Clash("overlap", paths[fork.first if fork.ends is None else fork.ends], path)
-        fork.ends = number
-    return conflict
+        if fork.ends or fork.ways:
+            return Clash("overlap", path, fork.path)
+        fork.ends = True
+        return None
+
+
+def find_clash(paths: tuple[Path, ...]) -> Clash | None:
+    """The first two paths that cannot stand together, from the end of the text, where the service begins.
+
+    So says DynamoDB Local, and of all that dynalite recorded nothing contradicts. Of several paths that came by then the
+    service may name as the second one that is innocent: it takes the last of a hash table ("a, b, a" is told as [a] and [b],
+    says a note in dynalite's getItem.js). Here it is the one that does clash.
+    """
+    known = Clashes()
+    for path in reversed(paths):
+        clash = known.add(path)
+        if clash is not None:
+            return clash
+    return None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from adapters.dynamodb import legacy_rules, limits, messages, values
@@ -219,7 +220,7 @@ def _distinct_keys(keys: list[Input], style: str, good: bool) -> None:
     seen = set()
     for key in keys:
         if not good:
-            with_frame("BatchGetItem", style, lambda key=key: values.measure_members(key))
+            with_frame("BatchGetItem", style, partial(values.measure_members, key))
         # In canonical form equal keys have equal texts.
         print_of = frozenset(
             (name, *next(iter(member.items()))) for name, member in key.items() if _scalar(member)

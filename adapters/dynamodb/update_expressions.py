@@ -24,7 +24,7 @@ from adapters.dynamodb.grammar import (
     ValueNode,
 )
 from adapters.dynamodb.placeholders import Placeholders
-from adapters.dynamodb.projections import find_clash, path_text
+from adapters.dynamodb.projections import Clashes, path_text
 from gateway.model import updates
 from gateway.model.predicates import Path
 from gateway.model.values import NULL, Kind, Value
@@ -106,13 +106,15 @@ _CHANGE_TYPE_NAMES = {
     "L": "LIST",
     "M": "MAP",
 }
-# The order in which the service looks for what is wrong with an update (dynalite updateItem.js, recorded).
-_PHASES = ("undefined-name", "undefined-value", "depth", "overlap", "conflict", "change-type")
+# The order in which the service looks for what is wrong with one action (dynalite updateItem.js, recorded).
+_PHASES = ("undefined-name", "undefined-value", "depth", "change-type")
 
 
 class _UpdateReader(Reader):
-    """Makes actions. Reads everything before it says what is wrong, because the service goes over an update in phases:
-    all names, all values, the paths against each other, and only then the operands of functions."""
+    """Makes actions. The service goes over an update twice, from the end of its text: over the paths that are written, each
+    against those it has seen, and then over what is written to them. (So says DynamoDB Local, which has the service's own
+    reader; what dynalite recorded, one expression at a time, agrees.) Of one action everything is read before it is said
+    what is wrong."""
 
     def __init__(self, placeholders: Placeholders) -> None:
         super().__init__(UPDATE, placeholders)
@@ -122,29 +124,43 @@ class _UpdateReader(Reader):
         self._problems.setdefault(rule if rule in _PHASES else "function", (rule, facts))
 
     def actions(self, sections: tuple[SectionNode, ...]) -> tuple[updates.Action, ...]:
-        actions = tuple([self._action(node) for section in sections for node in section.actions])
-        if len(actions) > 1:
-            clash = find_clash(tuple([_path_of_action(action) for action in actions]))
+        nodes = [node for section in sections for node in section.actions]
+        nodes.reverse()
+        known = Clashes()
+        paths = []
+        for node in nodes:
+            path = self.path(node.path)
+            self._raise_what_is_wrong()
+            clash = known.add(path)
             if clash is not None:
                 self.refuse(clash.rule, one=path_text(clash.one), two=path_text(clash.two))
+                self._raise_what_is_wrong()
+            paths.append(path)
+        actions = []
+        for node, path in zip(nodes, paths, strict=True):
+            actions.append(self._action(node, path))
+            self._raise_what_is_wrong()
+        actions.reverse()
+        return tuple(actions)
+
+    def _raise_what_is_wrong(self) -> None:
         for phase in (*_PHASES, "function") if self._problems else ():
             if phase in self._problems:
                 rule, facts = self._problems[phase]
                 raise self._placeholders.error(rule, UPDATE, **facts)
-        return actions
 
-    def _action(self, node: SetNode | RemoveNode | ChangeNode) -> updates.Action:
+    def _action(self, node: SetNode | RemoveNode | ChangeNode, path: Path) -> updates.Action:
         match node:
-            case SetNode(path, operand):
-                return updates.SetTo(self.path(path), self._operand(operand))
-            case RemoveNode(path):
-                return updates.Remove(self.path(path))
-            case ChangeNode(section, path, value_node):
-                target, value = self.path(path), self.value(value_node)
+            case SetNode(operand=operand):
+                return updates.SetTo(path, self._operand(operand))
+            case RemoveNode():
+                return updates.Remove(path)
+            case ChangeNode(section=section, value=value_node):
+                value = self.value(value_node)
                 name = _CHANGE_TYPE_NAMES.get(type_name(value.kind))
                 if name is not None and not (section == "ADD" and name == "NUMBER"):
                     self.refuse("change-type", section=section, kind=name)
-                return updates.Add(target, value) if section == "ADD" else updates.Subtract(target, value)
+                return updates.Add(path, value) if section == "ADD" else updates.Subtract(path, value)
         assert_never(node)
 
     def _operand(self, node: OperandNode | ArithmeticNode) -> updates.Operand:
@@ -181,8 +197,3 @@ class _UpdateReader(Reader):
         for operand in operands:
             if isinstance(operand, updates.Literal) and operand.value.kind is not wanted:
                 self.refuse("operand-type", function=function, kind=type_name(operand.value.kind))
-
-
-def _path_of_action(action: updates.Action) -> Path:
-    assert isinstance(action, (updates.SetTo, updates.Remove, updates.Add, updates.Subtract))
-    return action.path

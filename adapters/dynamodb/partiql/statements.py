@@ -25,8 +25,8 @@ from adapters.dynamodb.items import returned, written
 from adapters.dynamodb.partiql import keyed
 from adapters.dynamodb.partiql.arguments import Arguments, check_parameters
 from adapters.dynamodb.partiql.keyed import KeyRefused
-from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Select, Statement, Update
-from adapters.dynamodb.partiql.parsing import Parsed, parse
+from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Parsed, Select, Statement, Update
+from adapters.dynamodb.partiql.parsing import parse
 from adapters.dynamodb.partiql.reading import cut, select
 from adapters.dynamodb.partiql.writing import refusal_of, write_of
 from adapters.dynamodb.transactions import REASON_RULES, TWICE, token_of
