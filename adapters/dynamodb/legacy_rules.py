@@ -13,9 +13,9 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from adapters.dynamodb import messages, values
-from adapters.dynamodb.errors import ServiceError, validation
+from adapters.dynamodb import values
 from adapters.dynamodb.messages import CLASSIC
+from adapters.dynamodb.scalars import ValueRefused
 
 Input = dict[str, Any]
 
@@ -145,5 +145,5 @@ def _expected_comparison(name: str, condition: Input, style: str) -> None:
     )
 
 
-def _refused(rule: str, **facts: Any) -> ServiceError:
-    return validation(messages.bare(rule, **facts))
+def _refused(rule: str, **facts: Any) -> ValueRefused:
+    return ValueRefused(rule, **facts)

@@ -52,7 +52,7 @@ _TEXTS: dict[str, str] = {
     "Attributes in the item have nested levels beyond supported limit",
     "item-size": "Item size has exceeded the maximum allowed size",
     "update-size": "Item size to update has exceeded the maximum allowed size",
-    "empty-name": _INVALID + "Empty attribute name",
+    "empty-name": "Empty attribute name",  # paritysuite deepRequests.test.ts, ten regions, October 2026
     "name-size": _INVALID + "Attribute name is too large, must be less than 65536 bytes",
     "base64-length": "Base64 encoded length is expected a multiple of 4 bytes but found: {length}",
     "base64": "Invalid last non-pad Base64 character dectected",
@@ -245,12 +245,29 @@ _FRAMED_VALUES = NUMBERS_AND_DUPLICATES | {
 _FRAMED_PARAMETERS = frozenset(
     {"mixed-parameters", "values-without-expression", "values-alone", "return-values"}
 )
-_FRAMED_MAPS = frozenset({"values-empty"})  # moto test_update_item_with_empty_values, verified in August 2026
+# paritysuite putItem.test.ts and deleteItem.test.ts, eu-west-2 and us-east-1, 2026-10-09
+_FRAMED_OF_WRITES = frozenset(
+    {
+        "values-empty",
+        "names-empty",
+        "names-without-expression",
+        "value-and-list",
+        "exists-and-operator",
+        "operator-without-value",
+        "argument-count",
+        "argument-types",
+        "argument-type",
+        "between-order",
+        "list-without-operator",
+        "exists-without-value",
+        "value-when-absent",
+    }
+)
 _ITEM_WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 # Those that look at values with today's framework: transactions, Scan and BatchWriteItem do not yet in most regions.
 _TODAYS_VALUES = _ITEM_WRITES | {"GetItem", "BatchGetItem", "Query"}
 _FRAMED: dict[str, frozenset[str]] = {
-    **dict.fromkeys(_ITEM_WRITES, _FRAMED_VALUES | _FRAMED_PARAMETERS | _FRAMED_MAPS),
+    **dict.fromkeys(_ITEM_WRITES, _FRAMED_VALUES | _FRAMED_PARAMETERS | _FRAMED_OF_WRITES),
     "Query": _FRAMED_PARAMETERS
     | {"select-attributes", "select-projection", "select-nothing", "select-projected"},
 }
