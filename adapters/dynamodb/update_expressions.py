@@ -126,28 +126,29 @@ class _UpdateReader(Reader):
     def actions(self, sections: tuple[SectionNode, ...]) -> tuple[updates.Action, ...]:
         nodes = [node for section in sections for node in section.actions]
         nodes.reverse()
-        known = Clashes()
+        known = Clashes() if len(nodes) > 1 else None
         paths = []
         for node in nodes:
             path = self.path(node.path)
-            self._raise_what_is_wrong()
-            clash = known.add(path)
+            clash = None if known is None or self._problems else known.add(path)
             if clash is not None:
                 self.refuse(clash.rule, one=path_text(clash.one), two=path_text(clash.two))
-                self._raise_what_is_wrong()
+            if self._problems:
+                raise self._first_problem()
             paths.append(path)
         actions = []
         for node, path in zip(nodes, paths, strict=True):
             actions.append(self._action(node, path))
-            self._raise_what_is_wrong()
+            if self._problems:
+                raise self._first_problem()
         actions.reverse()
         return tuple(actions)
 
-    def _raise_what_is_wrong(self) -> None:
-        for phase in (*_PHASES, "function") if self._problems else ():
-            if phase in self._problems:
-                rule, facts = self._problems[phase]
-                raise self._placeholders.error(rule, UPDATE, **facts)
+    def _first_problem(self) -> Exception:
+        rule, facts = next(
+            self._problems[phase] for phase in (*_PHASES, "function") if phase in self._problems
+        )
+        return self._placeholders.error(rule, UPDATE, **facts)
 
     def _action(self, node: SetNode | RemoveNode | ChangeNode, path: Path) -> updates.Action:
         match node:
