@@ -142,7 +142,7 @@ def _etag(moment: str) -> str:
     return f"W/\"datetime'{moment.replace(':', '%3A')}'\""
 
 
-_ETAG = re.compile(r"W/\"datetime'([^']*)'\"")
+_ETAG = re.compile(r"[Ww]/\"datetime'([^']*)'\"")
 
 
 def revision_of(tag: str) -> int | None:
@@ -150,7 +150,7 @@ def revision_of(tag: str) -> int | None:
 
     Raises ServiceError InvalidInput for what is no weak ETag.
     """
-    if not re.fullmatch(r'W/"[^"]*"', tag):
+    if not re.fullmatch(r'[Ww]/"[^"]*"', tag):
         raise ServiceError("InvalidInput", "The etag value is not valid.")
     found = _ETAG.fullmatch(tag)
     ticks = values.parse_datetime(found.group(1).replace("%3A", ":").replace("%3a", ":")) if found else None

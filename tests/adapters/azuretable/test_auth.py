@@ -442,6 +442,17 @@ def test_bearer_tokens_need_a_version_that_knows_them(
     assert ask(with_issuer, token(), version=version).status == status
 
 
+def test_challenges_came_with_a_later_version(with_issuer: Service) -> None:
+    """2019-12-12 ("Authorize with Microsoft Entra ID", Bearer challenge); the Python SDK's tests ask on both sides of it."""
+    stranger = token(key=STRANGER_KEY)
+    old, new = ask(with_issuer, stranger, version="2019-07-07"), ask(with_issuer, stranger, version="2020-12-06")
+    assert code_of(old) == FAILED
+    assert "WWW-Authenticate" not in dict(old.headers)
+    assert code_of(new) == (401, "InvalidAuthenticationInfo")
+    assert b"Please refer to the information in the www-authenticate header." in new.body
+    assert "WWW-Authenticate" in dict(new.headers)
+
+
 def test_no_issuer_is_configured(service: Service) -> None:
     assert code_of(ask(service, token())) == (401, "InvalidAuthenticationInfo")
 
