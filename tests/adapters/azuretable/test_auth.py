@@ -238,6 +238,7 @@ def test_versions_of_a_service_sas(people: Service, version: str) -> None:
         service_sas(spr="ftp"),
         service_sas(sip="nowhere"),
         account_sas(sv="2014-02-14"),
+        service_sas() + "&sig=AAAA",
         "sv=2019-02-02&sig=AAAA",
         "sig=AAAA",
         "sv=2019-02-02&tn=people&sig=%FF%FE".replace("%FF%FE", "%C3%BF"),
