@@ -145,7 +145,6 @@ KEY_COUNT = (
     "The number of keys specified in the URI does not match number of key properties for the resource."
 )
 TOO_MANY_CHANGES = "The batch request operation exceeds the maximum 100 changes per change set."
-FILTER_SYNTAX = "A filter expression could not be parsed: {reason} at position {position}."
 
 
 class ServiceError(Exception):

@@ -435,7 +435,9 @@ def test_bearer_tokens_need_tls(with_issuer: Service) -> None:
     assert code_of(ask(with_issuer, token(), secure=False)) == FAILED
 
 
-@pytest.mark.parametrize(("version", "status"), [("2017-07-29", 403), ("2017-11-09", 200), ("2019-02-02", 200)])
+@pytest.mark.parametrize(
+    ("version", "status"), [("2017-07-29", 403), ("2017-11-09", 200), ("2019-02-02", 200)]
+)
 def test_bearer_tokens_need_a_version_that_knows_them(
     with_issuer: Service, version: str, status: int
 ) -> None:
@@ -446,7 +448,10 @@ def test_bearer_tokens_need_a_version_that_knows_them(
 def test_challenges_came_with_a_later_version(with_issuer: Service) -> None:
     """2019-12-12 ("Authorize with Microsoft Entra ID", Bearer challenge); the Python SDK's tests ask on both sides of it."""
     stranger = token(key=STRANGER_KEY)
-    old, new = ask(with_issuer, stranger, version="2019-07-07"), ask(with_issuer, stranger, version="2020-12-06")
+    old, new = (
+        ask(with_issuer, stranger, version="2019-07-07"),
+        ask(with_issuer, stranger, version="2020-12-06"),
+    )
     assert code_of(old) == FAILED
     assert "WWW-Authenticate" not in dict(old.headers)
     assert code_of(new) == (401, "InvalidAuthenticationInfo")

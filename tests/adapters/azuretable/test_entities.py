@@ -279,7 +279,10 @@ def test_most_properties(people: Service) -> None:
     assert people.send("MERGE", PATH, {"p0": "again"}).status == 204
     reply = people.send("MERGE", PATH, {"one_more": 1})
     assert code_of(reply) == (400, "TooManyProperties")
-    assert b"Each entity can include up to 252 properties to store data. Each entity also has 3 system" in reply.body
+    assert (
+        b"Each entity can include up to 252 properties to store data. Each entity also has 3 system"
+        in reply.body
+    )
     assert code_of(people.insert("people", "p", "s", **many, one_more=1)) == (400, "TooManyProperties")
     assert len(people.get("people", "p", "r", "nometadata")) == 255
 
