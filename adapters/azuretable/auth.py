@@ -63,9 +63,14 @@ def _by_token(request: Request, token: str, issuer: Issuer | None, now: float) -
         raise ServiceError(
             "AuthenticationFailed", "Authentication scheme Bearer is not supported in this version."
         )
-    if issuer is None:
-        raise bearer.refusal(None)
-    issuer.check(token, now)
+    try:
+        if issuer is None:
+            raise bearer.refusal(None)
+        issuer.check(token, now)
+    except ServiceError:
+        if request.header("x-ms-version") < bearer.FIRST_VERSION_WITH_CHALLENGE:
+            raise ServiceError("AuthenticationFailed") from None
+        raise
     return _FULL
 
 

@@ -15,7 +15,8 @@ import jwt
 
 from adapters.azuretable.errors import ServiceError
 
-FIRST_VERSION = "2020-12-06"
+FIRST_VERSION = "2017-11-09"  # "Versioning for Azure Storage": requests with an OAuth 2.0 token
+FIRST_VERSION_WITH_CHALLENGE = "2019-12-12"  # "Authorize with Microsoft Entra ID", Bearer challenge
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"]
 _LEEWAY_SECONDS = 300
 

@@ -232,7 +232,7 @@ class Door:
             *answer.headers,
             ("x-ms-request-id", service_id(request.id)),
             ("x-ms-version", version if _is_version(version) else self._version_unsaid(request)),
-            ("Server", "Windows-Azure-Table/1.0"),
+            ("Server", "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"),
             ("Date", _http_date(self._house.now_ms() // 1000)),
         ]
         client_id = request.header("x-ms-client-request-id")

@@ -51,7 +51,7 @@ def service_id(request_id: str) -> str:
 
 
 def options_of(query: str) -> dict[str, str]:
-    """The decoded options of a raw query; of a repeated one the first.
+    """The decoded options of a raw query; of a repeated one the first, but two signatures are as good as none.
 
     "+" is a blank, as HTML forms and older clients write it, but in `sig`, whose base64 some clients leave unencoded.
     Raises ServiceError InvalidUri for bytes that are not UTF-8.
@@ -66,6 +66,8 @@ def options_of(query: str) -> dict[str, str]:
             if name and name not in options:
                 decode = unquote if name == "sig" else unquote_plus
                 options[name] = decode(value, errors="strict")
+            elif name == "sig":
+                options[name] = ""
     except UnicodeDecodeError:
         raise ServiceError("InvalidUri", "URI is invalid") from None
     return options

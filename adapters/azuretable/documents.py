@@ -42,7 +42,7 @@ def _bytes(root: Element) -> bytes:
 
 
 def read_policies(body: bytes) -> list[Policy]:
-    """The policies of a SignedIdentifiers document; an empty body has none. Raises ServiceError InvalidXml..."""
+    """The policies of a SignedIdentifiers document; an empty body has none. Raises ServiceError InvalidXmlDocument."""
     if not body.strip():
         return []
     identifiers = _parse(body, "SignedIdentifiers").findall("SignedIdentifier")
@@ -63,7 +63,7 @@ def _read_policy(element: Element) -> Policy:
         return Policy(identifier)
     permission = policy.findtext("Permission") or None
     if permission and (not set(permission) <= set("raud") or len(set(permission)) < len(permission)):
-        raise ServiceError("InvalidXmlNodeValue")
+        raise ServiceError("InvalidXmlDocument")
     return Policy(identifier, _time(policy, "Start"), _time(policy, "Expiry"), permission)
 
 
@@ -73,7 +73,7 @@ def _time(policy: Element, name: str) -> str | None:
         return None
     ticks = parse_datetime(text.strip())
     if ticks is None:
-        raise ServiceError("InvalidXmlNodeValue")
+        raise ServiceError("InvalidXmlDocument")
     return timestamp_text(ticks)
 
 
@@ -145,7 +145,7 @@ def _read_metrics(element: Element) -> dict[str, Any]:
 def _version(element: Element) -> str:
     version = element.findtext("Version")
     if version not in ("1.0", "2.0"):
-        raise ServiceError("InvalidXmlNodeValue" if version else "InvalidXmlDocument")
+        raise ServiceError("InvalidXmlDocument")
     return version
 
 
@@ -154,7 +154,7 @@ def _flag(element: Element, name: str) -> bool:
     if text is None:
         raise ServiceError("InvalidXmlDocument")
     if text.strip().lower() not in ("true", "false"):
-        raise ServiceError("InvalidXmlNodeValue")
+        raise ServiceError("InvalidXmlDocument")
     return text.strip().lower() == "true"
 
 
@@ -173,7 +173,7 @@ def _days(element: Element) -> int | None:
 def _number(text: str, allowed: range) -> int:
     text = text.strip()
     if not text.isascii() or not text.isdigit() or len(text) > 10 or int(text) not in allowed:
-        raise ServiceError("InvalidXmlNodeValue")
+        raise ServiceError("InvalidXmlDocument")
     return int(text)
 
 
@@ -192,11 +192,11 @@ def _read_rule(rule: Element) -> dict[str, Any]:
     if not lists["AllowedOrigins"] or not lists["AllowedMethods"]:
         raise ServiceError("InvalidXmlDocument")
     if not set(lists["AllowedMethods"]) <= _CORS_METHODS:
-        raise ServiceError("InvalidXmlNodeValue")
+        raise ServiceError("InvalidXmlDocument")
     for name in ("AllowedHeaders", "ExposedHeaders"):
         prefixes = sum(1 for header in lists[name] if header.endswith("*") and header != "*")
         if prefixes > limits.CORS_PREFIX_HEADERS_MAX:
-            raise ServiceError("InvalidXmlNodeValue")
+            raise ServiceError("InvalidXmlDocument")
     age = rule.findtext("MaxAgeInSeconds")
     if age is None:
         raise ServiceError("InvalidXmlDocument")
@@ -212,7 +212,7 @@ def _list(rule: Element, name: str) -> list[str]:
     if len(entries) > limits.CORS_LIST_MAX or any(
         len(it) > limits.CORS_ENTRY_MAX_CHARACTERS for it in entries
     ):
-        raise ServiceError("InvalidXmlNodeValue")
+        raise ServiceError("InvalidXmlDocument")
     return entries
 
 

@@ -81,9 +81,11 @@ def get(call: Call, resource: Entity) -> Exchange:
 def shape_reader(call: Call) -> Callable[[Table], Shape]:
     """How the caller wants entities shown: reads $format, Accept and $select at once, and wants the table later."""
     level = payloads.level_of(call.options.get("$format") or call.request.header("accept"))
-    names = {name.strip() for name in call.options.get("$select", "").split(",")} - {""}
-    selected = None if not names or "*" in names else frozenset(names)
-    return lambda table: Shape(table, call.origin, call.address.account, level, selected)
+    names = [name for part in call.options.get("$select", "").split(",") if (name := part.strip())]
+    if not names or "*" in names:
+        return lambda table: Shape(table, call.origin, call.address.account, level)
+    selected, projection = frozenset(names), f"&$select={','.join(names)}"
+    return lambda table: Shape(table, call.origin, call.address.account, level, selected, projection)
 
 
 def action_of(call: Call, resource: EntitySet | Entity) -> Action:

@@ -69,7 +69,10 @@ _CATALOGUE: dict[str, tuple[int, str]] = {
     "EntityTooLarge": (400, "The entity is larger than the maximum size permitted."),
     "InsufficientAccountPermissions": (403, "Write operations are not allowed."),
     "InternalError": (500, "Server encountered an internal error. Please try again after some time."),
-    "InvalidAuthenticationInfo": (401, "Server failed to authenticate the request."),
+    "InvalidAuthenticationInfo": (
+        401,
+        "Server failed to authenticate the request. Please refer to the information in the www-authenticate header.",
+    ),
     "InvalidDuplicateRow": (
         400,
         (
@@ -87,7 +90,6 @@ _CATALOGUE: dict[str, tuple[int, str]] = {
     "InvalidUri": (400, "The requested URI does not represent any resource on the server."),
     "InvalidValueType": (400, "The value specified is invalid."),
     "InvalidXmlDocument": (400, "XML specified is not syntactically valid."),
-    "InvalidXmlNodeValue": (400, "The value for one of the XML nodes is not in the correct format."),
     "JsonFormatNotSupported": (415, "JSON format is not supported."),
     "MediaTypeNotSupported": (415, "None of the provided media types are supported"),
     "MethodNotAllowed": (405, "The requested method is not allowed on the specified resource."),
@@ -101,7 +103,7 @@ _CATALOGUE: dict[str, tuple[int, str]] = {
     "OutOfRangeInput": (400, "One of the request inputs is out of range."),
     "PropertiesNeedValue": (400, "The values are not specified for all properties in the entity."),
     "PropertyNameInvalid": (400, "The property name is invalid."),
-    "PropertyNameTooLong": (400, "The property name exceeds the maximum allowed length."),
+    "PropertyNameTooLong": (400, "The property name exceeds the maximum allowed length (255)."),
     "PropertyValueTooLarge": (
         400,
         (
@@ -118,7 +120,13 @@ _CATALOGUE: dict[str, tuple[int, str]] = {
     "TableAlreadyExists": (409, "The table specified already exists."),
     "TableBeingDeleted": (409, "The specified table is being deleted. Try operation later."),
     "TableNotFound": (404, "The table specified does not exist."),
-    "TooManyProperties": (400, "The entity contains more properties than allowed."),
+    "TooManyProperties": (
+        400,
+        (
+            "The entity contains more properties than allowed. Each entity can include up to 252 properties to store "
+            "data. Each entity also has 3 system properties."
+        ),
+    ),
     "UnsupportedHttpVerb": (405, "The resource doesn't support the specified HTTP verb."),
     "UpdateConditionNotSatisfied": (
         412,
@@ -137,7 +145,6 @@ KEY_COUNT = (
     "The number of keys specified in the URI does not match number of key properties for the resource."
 )
 TOO_MANY_CHANGES = "The batch request operation exceeds the maximum 100 changes per change set."
-FILTER_SYNTAX = "A filter expression could not be parsed: {reason} at position {position}."
 
 
 class ServiceError(Exception):
@@ -188,9 +195,10 @@ def as_json(error: ServiceError, request_id: str, time: str) -> bytes:
 
 
 def as_xml(error: ServiceError, request_id: str, time: str) -> bytes:
-    """The form of operations that speak XML (access policies, service properties, statistics)."""
+    """The form of operations that speak XML (access policies, service properties, statistics): OData's, as Blob's is not."""
     text = f"{error.text}\nRequestId:{request_id}\nTime:{time}"
     return (
-        '<?xml version="1.0" encoding="utf-8"?><Error>'
-        f"<Code>{escape(error.code)}</Code><Message>{escape(text)}</Message></Error>"
+        '<?xml version="1.0" encoding="utf-8"?>'
+        '<m:error xmlns:m="http://schemas.microsoft.com/ado/2007/08/dataservices/metadata">'
+        f'<m:code>{escape(error.code)}</m:code><m:message xml:lang="en-US">{escape(text)}</m:message></m:error>'
     ).encode()

@@ -153,6 +153,9 @@ class _Builder(Transformer[Token, Any]):
         return _Node(Literal(_number(str(token))))
 
 
+_WORD = re.compile(r"\w+|\S")
+
+
 @cache
 def _parser() -> Lark:
     """Made when the first filter comes that needs it, since it takes its time."""
@@ -174,10 +177,7 @@ def read(text: str, schema: KeySchema) -> Predicate:
             raise error.orig_exc from None
         raise
     except UnexpectedInput as error:
-        position = getattr(error, "pos_in_stream", None)
-        raise ServiceError(
-            "InvalidInput", _syntax_text(len(text) if position is None else position)
-        ) from None
+        raise ServiceError("InvalidInput", _syntax_text(text, error)) from None
     return _bound(tree, {"PartitionKey": key_operand(schema, 0), "RowKey": key_operand(schema, 1)})
 
 
@@ -197,8 +197,11 @@ def _key_comparisons(text: str) -> Predicate | None:
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def _syntax_text(position: int) -> str:
-    return f"One of the request inputs is not valid: the filter cannot be read from character {position} on."
+def _syntax_text(text: str, error: UnexpectedInput) -> str:
+    """The service's words. Its position is where its lexer stands: behind the word that it did not expect."""
+    start = getattr(error, "pos_in_stream", None)
+    word = None if start is None else _WORD.match(text, start)
+    return f"Syntax error at position {len(text) if word is None else word.end()} in '{text}'."
 
 
 def _deeper(*nodes: _Node) -> int:

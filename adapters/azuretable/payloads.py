@@ -142,7 +142,7 @@ def _etag(moment: str) -> str:
     return f"W/\"datetime'{moment.replace(':', '%3A')}'\""
 
 
-_ETAG = re.compile(r"W/\"datetime'([^']*)'\"")
+_ETAG = re.compile(r"[Ww]/\"datetime'([^']*)'\"")
 
 
 def revision_of(tag: str) -> int | None:
@@ -150,7 +150,7 @@ def revision_of(tag: str) -> int | None:
 
     Raises ServiceError InvalidInput for what is no weak ETag.
     """
-    if not re.fullmatch(r'W/"[^"]*"', tag):
+    if not re.fullmatch(r'[Ww]/"[^"]*"', tag):
         raise ServiceError("InvalidInput", "The etag value is not valid.")
     found = _ETAG.fullmatch(tag)
     ticks = values.parse_datetime(found.group(1).replace("%3A", ":").replace("%3a", ":")) if found else None
@@ -159,13 +159,17 @@ def revision_of(tag: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How entities of one table are shown: `root` is the service's URL, `selected` the properties asked for (None: all)."""
+    """How entities of one table are shown: `root` is the service's URL, `selected` the properties asked for (None: all).
+
+    `projection` is what the address in the metadata says of those: "&$select=b,a", in the client's order.
+    """
 
     table: Table
     root: str
     account: str
     level: Level
     selected: frozenset[str] | None = None
+    projection: str = ""
 
     @property
     def metadata(self) -> str:
@@ -176,7 +180,7 @@ class Shape:
         """An entity as a reply of its own."""
         if self.level is Level.NONE:
             return self.member(row)
-        return {"odata.metadata": self.metadata + "/@Element", **self.member(row)}
+        return {"odata.metadata": f"{self.metadata}/@Element{self.projection}", **self.member(row)}
 
     @property
     def is_spliced(self) -> bool:
@@ -189,7 +193,11 @@ class Shape:
             entities = pages.entities(page, self.level is Level.MINIMAL, self._entity)
         else:
             entities = [dumps(self.member(row)) for row in page.rows]
-        head = b"{" if self.level is Level.NONE else b'{"odata.metadata":%s,' % dumps(self.metadata)
+        head = (
+            b"{"
+            if self.level is Level.NONE
+            else b'{"odata.metadata":%s,' % dumps(self.metadata + self.projection)
+        )
         pieces = [b","] * (2 * len(entities) + 1)  # one join: a page is a megabyte
         pieces[1::2] = entities
         pieces[0], pieces[-1] = head + b'"value":[', b"]}"

@@ -315,3 +315,14 @@ def test_keys_narrow_the_range() -> None:
         for outside in ([text("Berlin"), text("b")], [text("Bern"), text("a")], [text("Berlin"), text("A")]):
             assert not found.lower <= schema.position(outside) < found.upper
         assert residue == filters.read("small eq 5", schema)
+
+
+@pytest.mark.parametrize(
+    ("expression", "position"), [("aaa bbb ccc", 7), ("a eq", 4), ("a eq 1 or", 9), ("a eq 'x' )", 10)]
+)
+def test_where_a_filter_cannot_be_read(expression: str, position: int) -> None:
+    """Behind the word that was not expected. The first is what the real service answered an SDK's test, the rest its rule."""
+    with pytest.raises(ServiceError) as refusal:
+        filters.read(expression, keys.OWN_SCHEMA)
+    assert refusal.value.code == "InvalidInput"
+    assert refusal.value.text == f"Syntax error at position {position} in '{expression}'."

@@ -159,6 +159,18 @@ def test_selection(people: Service) -> None:
 
 
 @pytest.mark.parametrize(
+    ("select", "projection"),
+    [("RowKey,%20a", "&$select=RowKey,a"), ("a,RowKey", "&$select=a,RowKey"), ("*", ""), ("", "")],
+)
+def test_the_metadata_name_the_selection(people: Service, select: str, projection: str) -> None:
+    """OData 3.0 (JSON, context of a projection), in the order of the request, for a set and for one of it."""
+    people.insert("people", "p", "1", a=1)
+    for path, what in (("/people()", "people"), ("/people(PartitionKey='p',RowKey='1')", "people/@Element")):
+        document = json.loads(people.send("GET", f"{path}?$select={select}").body)
+        assert document["odata.metadata"].endswith(f"/$metadata#{what}{projection}")
+
+
+@pytest.mark.parametrize(
     "option", ["$orderby=a", "$skip=1", "$count=true", "$expand=a", "$inlinecount=allpages"]
 )
 def test_options_that_there_are_not(people: Service, option: str) -> None:

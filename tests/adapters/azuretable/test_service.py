@@ -87,7 +87,7 @@ def test_days_of_retention(service: Service, days: str, status: int) -> None:
     reply = put(service, LOGGING.format(retention=RETENTION.format(days=days)))
     assert reply.status == status
     if status == 400:
-        assert code_of(reply) == (400, "InvalidXmlNodeValue")
+        assert code_of(reply) == (400, "InvalidXmlDocument")
 
 
 @pytest.mark.parametrize(
@@ -98,16 +98,16 @@ def test_days_of_retention(service: Service, days: str, status: int) -> None:
         ("<Cors/><Cors/>", "InvalidXmlDocument"),
         (LOGGING.format(retention=""), "InvalidXmlDocument"),
         (LOGGING.format(retention=RETENTION.replace("<Days>{days}</Days>", "")), "InvalidXmlDocument"),
-        (LOGGING.format(retention=OFF).replace("true", "maybe"), "InvalidXmlNodeValue"),
-        (LOGGING.format(retention=OFF).replace("1.0", "9.0"), "InvalidXmlNodeValue"),
+        (LOGGING.format(retention=OFF).replace("true", "maybe"), "InvalidXmlDocument"),
+        (LOGGING.format(retention=OFF).replace("1.0", "9.0"), "InvalidXmlDocument"),
         (HOURS.format(retention=OFF).replace("<IncludeAPIs>false</IncludeAPIs>", ""), "InvalidXmlDocument"),
         (f"<Cors>{rule() * 6}</Cors>", "InvalidXmlDocument"),
         (f"<Cors>{rule(AllowedOrigins='')}</Cors>", "InvalidXmlDocument"),
-        (f"<Cors>{rule(AllowedMethods='FLY')}</Cors>", "InvalidXmlNodeValue"),
-        (f"<Cors>{rule(MaxAgeInSeconds='long')}</Cors>", "InvalidXmlNodeValue"),
-        (f"<Cors>{rule(AllowedHeaders='a*,b*,c*')}</Cors>", "InvalidXmlNodeValue"),
-        (f"<Cors>{rule(AllowedOrigins='http://' + 'a' * 250)}</Cors>", "InvalidXmlNodeValue"),
-        (f"<Cors>{rule(AllowedOrigins=','.join(['a'] * 65))}</Cors>", "InvalidXmlNodeValue"),
+        (f"<Cors>{rule(AllowedMethods='FLY')}</Cors>", "InvalidXmlDocument"),
+        (f"<Cors>{rule(MaxAgeInSeconds='long')}</Cors>", "InvalidXmlDocument"),
+        (f"<Cors>{rule(AllowedHeaders='a*,b*,c*')}</Cors>", "InvalidXmlDocument"),
+        (f"<Cors>{rule(AllowedOrigins='http://' + 'a' * 250)}</Cors>", "InvalidXmlDocument"),
+        (f"<Cors>{rule(AllowedOrigins=','.join(['a'] * 65))}</Cors>", "InvalidXmlDocument"),
         (f"<Cors>{rule(ExposedHeaders='h' * 200 + ',' + 'h' * 2000)}</Cors>", "InvalidXmlDocument"),
     ],
 )

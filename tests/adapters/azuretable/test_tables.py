@@ -169,10 +169,10 @@ def test_most_policies(service: Service, count: int, status: int) -> None:
         (policies(policy("")), "InvalidXmlDocument"),
         (policies(policy("x" * 65)), "InvalidXmlDocument"),
         (policies(policy("a"), policy("a")), "InvalidXmlDocument"),
-        (policies(policy("a", "<AccessPolicy><Start>soon</Start></AccessPolicy>")), "InvalidXmlNodeValue"),
+        (policies(policy("a", "<AccessPolicy><Start>soon</Start></AccessPolicy>")), "InvalidXmlDocument"),
         (
             policies(policy("a", "<AccessPolicy><Permission>rx</Permission></AccessPolicy>")),
-            "InvalidXmlNodeValue",
+            "InvalidXmlDocument",
         ),
         ('<!DOCTYPE x [<!ENTITY a "a">]><SignedIdentifiers/>', "InvalidXmlDocument"),
         (policies("<x>" * 5000 + "</x>" * 5000), "InvalidXmlDocument"),
