@@ -214,9 +214,10 @@ def _key_schema(stream: Stream) -> list[dict[str, str]]:
 
 
 def _describe_shard(stream: Stream, shard: Shard) -> dict[str, Any]:
-    sequences = {"StartingSequenceNumber": _sequence_number(1)}
+    first = shard.trimmed + 1
+    sequences = {"StartingSequenceNumber": _sequence_number(first)}
     if shard.last_sequence is not None:
-        sequences["EndingSequenceNumber"] = _sequence_number(max(1, shard.last_sequence))
+        sequences["EndingSequenceNumber"] = _sequence_number(max(first, shard.last_sequence))
     shown: dict[str, Any] = {"ShardId": _shard_id(stream, shard.number), "SequenceNumberRange": sequences}
     if shard.parents:
         shown["ParentShardId"] = _shard_id(stream, shard.parents[0])

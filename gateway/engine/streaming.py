@@ -225,10 +225,14 @@ def _carry_out(session: Session, store: Store, table: Table, plan: _Plan, now_ms
     """Close and open shards of a table that is locked; the table as it is then."""
     rule = table.rules.stream
     assert rule is not None
+    ends: dict[int, int] = {}
     for number in plan.closed:
-        changes.close_shard(session, (rule.id, number), now_ms)
+        ends[number] = changes.close_shard(session, (rule.id, number), now_ms)
     for shard in plan.opened:
-        changes.add_shard(session, rule.id, shard)
+        # A child goes on where the last of its parents ended, so that the numbers of a key's changes always grow.
+        ends[shard.number] = before = max(ends[parent] for parent in shard.parents)
+        last = None if shard.closed_at_ms is None else before
+        changes.add_shard(session, rule.id, dataclasses.replace(shard, trimmed=before, last_sequence=last))
     rule = dataclasses.replace(rule, shards=tuple((shard.number, shard.slots[0]) for shard in plan.live))
     changes.update_rule(session, rule)
     table = dataclasses.replace(table, rules=dataclasses.replace(table.rules, stream=rule))
@@ -284,7 +288,7 @@ class _Plan:
         left, right = self.live[at : at + 2]
         for shard in (left, right):
             if shard in self.opened:
-                closed = dataclasses.replace(shard, closed_at_ms=self._now_ms, last_sequence=0)
+                closed = dataclasses.replace(shard, closed_at_ms=self._now_ms)
                 self.opened[self.opened.index(shard)] = closed
             else:
                 self.closed.append(shard.number)

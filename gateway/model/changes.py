@@ -62,7 +62,7 @@ class Stream:
 class Shard:
     """A shard: its slots (first and last), the shards it came from, and once it is closed the last sequence in it.
 
-    `trimmed`: sequences up to this one are no longer kept.
+    `trimmed`: sequences up to this one are no longer kept, or were its parents'.
     """
 
     number: int

@@ -118,7 +118,7 @@ def _rule_json(rule: StreamRule) -> str:
 
 
 def add_shard(session: Session, stream_id: int, shard: Shard) -> None:
-    """Open a shard."""
+    """Open a shard. Its first change comes after what counts as trimmed."""
     session.execute(
         f"INSERT INTO shards (stream_id, {_SHARD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -132,14 +132,18 @@ def add_shard(session: Session, stream_id: int, shard: Shard) -> None:
             shard.trimmed,
         ),
     )
+    if shard.trimmed:
+        advance(session, _counter((stream_id, shard.number)), 0, floor=shard.trimmed)
 
 
-def close_shard(session: Session, shard: Numbered, now_ms: int) -> None:
-    """A shard gets no more changes. The caller has locked its table, so nobody is about to add one."""
+def close_shard(session: Session, shard: Numbered, now_ms: int) -> int:
+    """A shard gets no more changes; its last sequence. The caller has locked its table, so nobody is about to add one."""
+    last = last_sequence(session, shard)
     session.execute(
         "UPDATE shards SET closed_at_ms = ?, last_sequence = ? WHERE stream_id = ? AND number = ?",
-        (now_ms, last_sequence(session, shard), *shard),
+        (now_ms, last, *shard),
     )
+    return last
 
 
 def shards_of(session: Session, stream_id: int) -> list[Shard]:

@@ -80,9 +80,14 @@ def shards_of(engine: Engine, stream: Stream) -> list[Shard]:
     return found
 
 
-def drained(engine: Engine, stream: Stream, shard: int, sequence: int = 1) -> tuple[list[Change], int | None]:
-    """All changes of a shard from a sequence on, and where to go on."""
+def drained(
+    engine: Engine, stream: Stream, shard: int, sequence: int | None = None
+) -> tuple[list[Change], int | None]:
+    """All changes of a shard from a sequence on (None: the oldest), and where to go on."""
     found: list[Change] = []
+    if sequence is None:
+        sequence = ask(engine, FindPosition(stream, shard, Oldest()))
+        assert isinstance(sequence, int)
     while True:
         page = ask(engine, ReadChanges(stream, shard, sequence, 7))
         assert isinstance(page, ChangePage)
@@ -361,6 +366,41 @@ def test_splitting_and_merging_loses_nothing_and_keeps_order(engine: Engine, cou
     assert all(numbers == sorted(numbers) for numbers in by_key.values())
 
 
+def test_the_numbers_of_a_key_grow_from_shard_to_shard(database: Database, clock: Clock) -> None:
+    """Who keeps the latest change of a key by its number may do so over splits, merges and rolls: a child goes on where
+    the last of its parents ended. So it is in the sample of the service's API reference (DescribeStream): each shard
+    starts at a greater number than its parent ended with."""
+    made = rolling(database, clock, 4)
+    table = make(made)
+    written = itertools.count()
+    for count in (None, 3, None, 5, 1, None, None, 4, 2):
+        for number in itertools.islice(written, 25):
+            client = Client(made, ask(made, FindTable("", "t")))  # type: ignore[arg-type]
+            client.write(client.put(f"p{number % 9}", 1, n=decimal(number)))
+        if count is None:
+            clock.advance(5 * 3600)
+            do_chores(rolling(database, clock, 4))
+        else:
+            ask(made, Reshard(ask(made, FindTable("", "t")), count))  # type: ignore[arg-type]
+    stream = stream_of(made)
+    shards = {shard.number: shard for shard in shards_of(made, stream)}
+    for shard in shards.values():
+        for parent in shard.parents:
+            last = shards[parent].last_sequence
+            assert last is not None
+            assert ask(made, FindPosition(stream, shard.number, Oldest())) > last  # type: ignore[operator]
+    by_key: dict[str, list[tuple[int, int]]] = {}
+    for change in everything(made, stream):
+        assert change.new is not None
+        number = int(change.new.latest["n"].data)
+        by_key.setdefault(change.key_values["p"].data, []).append((number, change.sequence))
+    assert sum(map(len, by_key.values())) == next(written)
+    for numbers in by_key.values():
+        assert [sequence for _, sequence in sorted(numbers)] == sorted({sequence for _, sequence in numbers})
+    assert table.table.rules.stream is not None
+    made.close()
+
+
 def test_a_writer_with_an_old_descriptor_parses_again(engine: Engine) -> None:
     table = make(engine)
     ask(engine, Reshard(table.table, 2))
@@ -396,7 +436,9 @@ def test_shards_are_rolled_at_their_age(database: Database, clock: Clock) -> Non
         for shard in shards_of(made, stream):
             if any(at.get(parent, 1) is not None for parent in shard.parents):
                 continue  # parents first
-            position = at.setdefault(shard.number, 1)
+            if shard.number not in at:
+                at[shard.number] = ask(made, FindPosition(stream, shard.number, Oldest()))  # type: ignore[assignment]
+            position = at[shard.number]
             if position is not None:
                 page = ask(made, ReadChanges(stream, shard.number, position, 3))
                 assert isinstance(page, ChangePage)

@@ -1,6 +1,7 @@
 """What records of a stream say of themselves. That they are complete and in order is in tests/engine/test_streaming.py.
 
-Sources: the developer guide's sample records; LocalStack's snapshots of the service (October 2025).
+Sources: the developer guide's sample records; LocalStack's snapshots of the service (October 2025); the sample of DescribeStream
+in the API reference.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gateway.model.commands import FindTable, Reshard
 from tests.adapters.dynamodb.conftest import Service
 
 STREAMS = "DynamoDBStreams_20120810"
@@ -45,3 +47,33 @@ def test_a_record_weighs_its_keys_and_the_images_it_shows(service: Service, show
     service.call("PutItem", {"TableName": "orders", "Item": {**key, "name": {"S": "Fred"}, "n": {"N": "42"}}})
     service.call("DeleteItem", {"TableName": "orders", "Key": key})
     assert [record["SizeBytes"] for record in records(service, arn)] == sizes
+
+
+def test_a_child_shard_starts_at_a_greater_number_than_its_parent_ended_with(service: Service):
+    stream = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
+    arn = service.table(StreamSpecification=stream)["LatestStreamArn"]
+    for count in (2, 3, 1):
+        for name in ("Fred", "Barney", "Wilma"):
+            item = {"pk": {"S": name}, "n": {"N": str(count)}}
+            service.call("PutItem", {"TableName": "orders", "Item": item})
+        [table] = service.house.engine.run([FindTable("shared", "orders")])
+        service.house.engine.run([Reshard(table, count)])
+    shards = service.call("DescribeStream", {"StreamArn": arn}, prefix=STREAMS)["StreamDescription"]["Shards"]
+    ranges = {shard["ShardId"]: shard["SequenceNumberRange"] for shard in shards}
+    numbers: dict[str, list[int]] = {}
+    filled: set[str] = set()
+    for shard in shards:
+        within = ranges[shard["ShardId"]]
+        given = {"StreamArn": arn, "ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
+        start = service.call("GetShardIterator", given, prefix=STREAMS)["ShardIterator"]
+        for record in service.call("GetRecords", {"ShardIterator": start}, prefix=STREAMS)["Records"]:
+            number = int(record["dynamodb"]["SequenceNumber"])
+            numbers.setdefault(record["dynamodb"]["Keys"]["pk"]["S"], []).append(number)
+            assert int(within["StartingSequenceNumber"]) <= number <= int(within["EndingSequenceNumber"])
+            filled.add(shard["ShardId"])
+    assert all(len(own) == 3 and own == sorted(set(own)) for own in numbers.values())
+    children = [shard for shard in shards if shard.get("ParentShardId") in filled]
+    assert children
+    for shard in children:
+        ended = ranges[shard["ParentShardId"]]["EndingSequenceNumber"]
+        assert int(ranges[shard["ShardId"]]["StartingSequenceNumber"]) > int(ended)
