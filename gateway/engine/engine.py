@@ -286,7 +286,7 @@ def drive(engine: Engine, begin: Callable[[], Exchange]) -> Any:
         commands = next_commands(exchange, None)
         while isinstance(commands, list):
             try:
-                outcomes = _run_patiently(engine, commands)
+                outcomes = run_patiently(engine, commands)
             except Exception as error:
                 commands = next_commands(exchange, error)
                 continue
@@ -299,7 +299,8 @@ def drive(engine: Engine, begin: Callable[[], Exchange]) -> Any:
     raise Busy("tables keep changing")
 
 
-def _run_patiently(engine: Engine, commands: list[Command]) -> list[Any]:
+def run_patiently(engine: Engine, commands: list[Command]) -> list[Any]:
+    """As Engine.run, waiting for what is Contended as the tick would."""
     outcomes = engine.run(commands)
     until = time.monotonic() + PATIENCE_S
     pauses = pauses_between_attempts()

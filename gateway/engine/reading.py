@@ -27,7 +27,7 @@ Reading = Get | ReadAll | Read
 # So many rows are sooner judged one by one than in further statements.
 _FEW_ROWS = 24
 # At most so many are judged in one slice.
-_SLICE_ROWS = 256
+_SLICE_ROWS = 32
 
 Outcome = Row | list[Row | None] | Page | GatewayError | None
 Slices = Generator[None, None, Page | GatewayError]

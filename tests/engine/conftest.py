@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from gateway.engine.engine import Engine, EngineOptions
+from gateway.engine.engine import Engine, EngineOptions, run_patiently
 from gateway.model.commands import CreateTable, NewIndex, Outcome, Page, PageLimits, Read, WriteGroup
 from gateway.model.keys import Key, KeyColumn, KeySchema
 from gateway.model.predicates import ALWAYS, Predicate
@@ -81,8 +81,8 @@ class Client:
         return Write(self.table, self.key(p, s), Remove(), condition)
 
     def write(self, *writes: Write) -> list[Outcome]:
-        """Each write a group of its own, in one list; fails with the first error."""
-        answers = self.engine.run([WriteGroup((write,)) for write in writes])
+        """Each write a group of its own, in one list, with the patience of a server; fails with the first error."""
+        answers = run_patiently(self.engine, [WriteGroup((write,)) for write in writes])
         for answer in answers:
             if isinstance(answer, Exception):
                 raise answer

@@ -12,14 +12,13 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.engine import streaming
-from gateway.engine.engine import Engine, EngineOptions, drive
+from gateway.engine.engine import Engine, EngineOptions
 from gateway.model.changes import Change, ChangePage, Shard, Stream
 from gateway.model.commands import (
     AlterTable,
     AtTime,
     CreateTable,
     DropTable,
-    Exchange,
     FindPosition,
     FindStream,
     FindTable,
@@ -549,19 +548,15 @@ def test_a_reader_sees_each_change_once_and_in_order_while_many_write(database: 
     done = threading.Event()
     acknowledged: list[list[tuple[str, int]]] = [[] for _ in range(4)]
 
-    def together(puts: tuple[Write, Write]) -> Exchange:
-        return tuple((yield [WriteGroup((put,)) for put in puts]))
-
     def write(number: int) -> None:
         client = Client(engines[number % len(engines)], table.table)
         chance = random.Random(number)
         count = 0
         while not done.is_set():
             name = f"{number}-{chance.randrange(3)}"
-            puts = client.put(name, 1, n=decimal(count)), client.put("shared", number, n=decimal(count))
-            # As in a server: what waits too long for a lock, on a busy machine, is tried again.
-            answers = drive(client.engine, lambda puts=puts: together(puts))  # type: ignore[misc]
-            assert not any(isinstance(answer, Exception) for answer in answers)
+            client.write(
+                client.put(name, 1, n=decimal(count)), client.put("shared", number, n=decimal(count))
+            )
             acknowledged[number].append((name, count))
             count += 1
 
