@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import select
+import selectors
+import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -54,12 +55,18 @@ def served(process: Process) -> Iterator[str]:
     assert (code, "Traceback" in errors) == (0, False), errors
 
 
+def is_readable(sock: socket.socket) -> bool:
+    with selectors.DefaultSelector() as selector:
+        selector.register(sock, selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
 def test_rows_are_read_and_written_while_a_page_is(url: str) -> None:
     with RawClient(url) as scanning, RawClient(url) as client:
         client.call("GetItem", TableName="things", Key={"p": {"S": "1"}})
         scanning.start("Scan", **heavy(20))
         answered = 0
-        while not select.select([scanning.connection.sock], [], [], 0)[0]:
+        while not is_readable(scanning.connection.sock):
             if answered % 2:
                 client.call("PutItem", TableName="things", Item={"p": {"S": "0"}, "x": {"S": f"{answered}"}})
             else:
