@@ -37,12 +37,14 @@ class SQLite(Database):
         )
         super().__init__(engine)
         self._synchronous = synchronous
+        self._connections: list[sqlite3.Connection] = []
         event.listen(engine, "connect", self._set_up)
         self._writer: Any = None
         self._write_lock = threading.Lock()
         self._is_hurried = False
 
     def _set_up(self, connection: sqlite3.Connection, _: object) -> None:
+        self._connections.append(connection)
         connection.execute(f"PRAGMA page_size = {SQLITE_PAGE_BYTES}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
@@ -115,6 +117,10 @@ class SQLite(Database):
                 self._writer.close()
                 self._writer = None
         super().close()
+        # Threads keep theirs, and files stay open with them.
+        for connection in self._connections:
+            connection.close()
+        self._connections.clear()
 
 
 def _sqlite_error(error: sqlite3.Error) -> Exception:
