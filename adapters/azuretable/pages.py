@@ -138,9 +138,8 @@ class Form:
     def entities(self, written_at: Sequence[int], found: Sequence[tuple[bytes, ...]]) -> bytes:
         """The entities that were written at these times and in whose bodies the pattern found these groups, with commas
         between them."""
-        edges = {
-            ticks: self._edges(ticks) for ticks in set(written_at)
-        }  # those of one batch have one in common
+        # Rows of one batch were written at one time.
+        edges = {ticks: self._edges(ticks) for ticks in set(written_at)}
         values_of = [*zip(*found, strict=True)]
         count, width = len(found), 2 * len(self.columns) + 1
         pieces = [b""] * (count * width)

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import charges, keys, limits
+from adapters.dynamodb import charges, keys, limits, messages
 from adapters.dynamodb.calls import Call, find_table
 from adapters.dynamodb.clauses import ReadClauses
 from adapters.dynamodb.errors import validation
@@ -18,8 +18,6 @@ from gateway.model.errors import Busy, GatewayError, Throttled
 from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.model.writes import Write
-
-_DUPLICATES = "Provided list of item keys contains duplicates"
 
 
 def batch_get_item(call: Call) -> Exchange:
@@ -33,7 +31,7 @@ def batch_get_item(call: Call) -> Exchange:
         positions = [keys.key_of(table, key).position for key in request["Keys"]]
         clauses[name].check_projection(table)
         if len(set(positions)) < len(positions):
-            raise validation(_DUPLICATES)
+            raise validation(messages.bare("duplicate-keys"))
         gets += [Get(table, position) for position in positions]
         owners += [(name, at) for at in range(len(positions))]
     rows = yield list(gets)
@@ -72,7 +70,7 @@ def batch_write_item(call: Call) -> Exchange:
         table = yield from find_table(call, name)
         made = list(_writes(table, members, answer_wants_old(call, table)))
         if len({write.key.position for write in made}) < len(made):
-            raise validation(_DUPLICATES)
+            raise validation(messages.bare("duplicate-keys"))
         writes += made
         owners += [(name, member) for member in members]
     answers = yield [WriteGroup((write,)) for write in writes]

@@ -6,6 +6,7 @@ Which mistakes refuse the request and which become a reason of its cancellation:
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
@@ -24,7 +25,7 @@ from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.model.writes import Write
 
-TWICE = "Transaction request cannot include multiple operations on one item"
+_TWICE = "Transaction request cannot include multiple operations on one item"
 REASON_RULES = frozenset({"schema", "missing", "kind", "index-kind"})
 """Rules of BadKey that cancel the transaction; all others refuse the request (rule 36)."""
 
@@ -53,18 +54,9 @@ def transact_write_items(call: Call) -> Exchange:
             reasons.append(from_gateway(error, call.operation))
     if any(reasons):
         raise cancelled(_only_first_invalid(reasons))
-    if len({(write.table.id, write.key.position) for write in writes}) < len(writes):
-        raise validation(TWICE)
-    try:
-        outcomes = yield from one(WriteGroup(tuple(writes), token_of(call, "TransactItems")))
-    except TokenReused:
-        raise
-    except GroupRefused as refused:
-        raise _cancelled(actions, writes, refused.reasons) from None
-    except (ConditionFailed, ServiceError, GatewayError) as error:
-        if len(writes) > 1 or not _is_reason(error):
-            raise
-        raise _cancelled(actions, writes, [error]) from None
+    outcomes = yield from write_together(
+        call, "TransactItems", writes, lambda errors: _cancelled(actions, writes, errors)
+    )
     names = [action["TableName"] for _, action in actions]
     if isinstance(outcomes, Replayed):
         return charges.transaction_replay(call, names, outcomes)
@@ -89,9 +81,7 @@ def transact_get_items(call: Call) -> Exchange:
             reasons.append(from_gateway(error, call.operation))
     if any(reasons):
         raise cancelled(_only_first_invalid(reasons))
-    if len({(get.table.id, get.position) for get in gets}) < len(gets):
-        raise validation(TWICE)
-    rows: list[Row | None] = yield from one(ReadAll(tuple(gets)))
+    rows = yield from read_together(gets)
     responses = [
         {} if row is None else {"Item": orjson.Fragment(clause.cut(get.table, row))}
         for get, row, clause in zip(gets, rows, clauses, strict=True)
@@ -111,7 +101,37 @@ def _write(name: str, table: Table, action: dict[str, Any], clauses: WriteClause
     return check_write(table, action["Key"], clauses)
 
 
-def token_of(call: Call, member: str) -> Token | None:
+def read_together(gets: list[Get]) -> Exchange:
+    """The rows of a transaction's reads. Raises ServiceError if two are of one item."""
+    if len({(get.table.id, get.position) for get in gets}) < len(gets):
+        raise validation(_TWICE)
+    rows: list[Row | None] = yield from one(ReadAll(tuple(gets)))
+    return rows
+
+
+def write_together(
+    call: Call,
+    member: str,
+    writes: list[Write],
+    cancelled_by: Callable[[Sequence[GatewayError | None]], ServiceError],
+) -> Exchange:
+    """The outcomes of a transaction's writes, which the call says in `member`, or Replayed. Raises ServiceError if two are of
+    one item, and where the writes are refused what `cancelled_by` makes of what each of them met."""
+    if len({(write.table.id, write.key.position) for write in writes}) < len(writes):
+        raise validation(_TWICE)
+    try:
+        return (yield from one(WriteGroup(tuple(writes), _token_of(call, member))))
+    except TokenReused:
+        raise
+    except GroupRefused as refused:
+        raise cancelled_by(refused.reasons) from None
+    except GatewayError as error:
+        if len(writes) > 1 or not _is_reason(error):
+            raise
+        raise cancelled_by([error]) from None
+
+
+def _token_of(call: Call, member: str) -> Token | None:
     """The idempotency token of a call that says in `member` what is to be done."""
     name = call.input.get("ClientRequestToken")
     if name is None:
@@ -128,7 +148,7 @@ def _is_reason(error: GatewayError) -> bool:
 
 
 def _cancelled(
-    actions: list[tuple[str, dict[str, Any]]], writes: list[Write], reasons: list[GatewayError | None]
+    actions: list[tuple[str, dict[str, Any]]], writes: list[Write], reasons: Sequence[GatewayError | None]
 ) -> ServiceError:
     listed: list[ServiceError | None] = []
     for (_, action), write, reason in zip(actions, writes, reasons, strict=True):

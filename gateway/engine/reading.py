@@ -5,7 +5,7 @@ pages are read in slices: its session stays open until the last of them is read.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import cast
 
 from gateway.engine.filling import Filling
@@ -52,17 +52,7 @@ def read_in_slices(
     tables = {table.id: table for command in commands for table in _tables_of(command)}
     with store.read(slot) as session:
         stale = store.catalog.check(session, tables.values(), lock=False) if store.shared else set()
-        wanted = {
-            (get.table.id, get.position)
-            for command in commands
-            for get in (
-                command.gets
-                if isinstance(command, ReadAll)
-                else [command]
-                if isinstance(command, Get)
-                else []
-            )
-        }
+        wanted = {(get.table.id, get.position) for command in commands for get in _gets_of(command)}
         found = rows.fetch_many(session, list(wanted)) if wanted else {}
         measured: Measured = {}
         pages: deque[tuple[int, Slices]] = deque()
@@ -125,9 +115,7 @@ def _written(session: Session, command: Get | Read, now_ms: int) -> dict[Positio
 
 def _look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[Outcome]:
     """Point reads, in one statement."""
-    gets = [
-        get for command in commands for get in (command.gets if isinstance(command, ReadAll) else [command])
-    ]
+    gets = [get for command in commands for get in _gets_of(command)]
     with store.look() as session:
         found, versions = rows.look_up(session, list({(get.table.id, get.position) for get in gets}))
     stale = {get.table.id for get in gets if versions.get(get.table.id) != get.table.version}
@@ -144,6 +132,12 @@ def _found(command: Get | ReadAll, found: dict[rows.RowKey, Row], now_ms: int) -
     if isinstance(command, Get):
         return command.table.visible(found.get((command.table.id, command.position)), now_ms)
     return [get.table.visible(found.get((get.table.id, get.position)), now_ms) for get in command.gets]
+
+
+def _gets_of(command: Reading) -> Sequence[Get]:
+    if isinstance(command, ReadAll):
+        return command.gets
+    return (command,) if isinstance(command, Get) else ()
 
 
 def _tables_of(command: Reading) -> list[Table]:

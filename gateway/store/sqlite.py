@@ -37,14 +37,15 @@ class SQLite(Database):
         )
         super().__init__(engine)
         self._synchronous = synchronous
-        self._connections: list[sqlite3.Connection] = []
+        self._connections: set[sqlite3.Connection] = set()
         event.listen(engine, "connect", self._set_up)
+        event.listen(engine, "close", lambda connection, _: self._connections.discard(connection))
         self._writer: Any = None
         self._write_lock = threading.Lock()
         self._is_hurried = False
 
     def _set_up(self, connection: sqlite3.Connection, _: object) -> None:
-        self._connections.append(connection)
+        self._connections.add(connection)
         connection.execute(f"PRAGMA page_size = {SQLITE_PAGE_BYTES}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")

@@ -6,8 +6,8 @@ or nothing with a reason for each. What statements mean is reading.py's and writ
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
@@ -29,22 +29,20 @@ from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Parsed, Sele
 from adapters.dynamodb.partiql.parsing import parse
 from adapters.dynamodb.partiql.reading import cut, select
 from adapters.dynamodb.partiql.writing import refusal_of, write_of
-from adapters.dynamodb.transactions import REASON_RULES, TWICE, token_of
-from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Get, ReadAll, Replayed, WriteGroup
+from adapters.dynamodb.transactions import REASON_RULES, read_together, write_together
+from gateway.model.commands import Exchange, Get, Replayed, WriteGroup
 from gateway.model.errors import (
     BadKey,
     ConditionFailed,
     GatewayError,
-    GroupRefused,
     TableMissing,
-    TokenReused,
 )
 from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.model.writes import Write
 
 Input = Mapping[str, Any]
+Made = TypeVar("Made")
 
 _SCHEMA = "The provided key element does not match the schema"
 # Both as dynoxide captured them (eu-west-2), and DynamoDB Local says; before what is wrong with a member's arguments or key.
@@ -278,24 +276,8 @@ def _check_in_transaction(place: int, statement: Statement) -> None:
 
 
 def _transact_reads(call: Call, members: list[Prepared | None]) -> Exchange:
-    gets: list[Get] = []
-    reasons: list[ServiceError | None] = []
-    for place, member in enumerate(members):
-        reason = None
-        if member is None:
-            reason = _table_missing()
-        else:
-            try:
-                gets.append(Get(member.table, _read_position(member, call.operation)))
-            except GatewayError as error:
-                reason = _reason(place, error)
-        reasons.append(reason)
-    if any(reasons):
-        raise cancelled(reasons)
-    known = [member for member in members if member is not None]
-    if len({(get.table.id, get.position) for get in gets}) < len(gets):
-        raise validation(TWICE)
-    rows: list[Row | None] = yield from one(ReadAll(tuple(gets)))
+    known, gets = _made_of(members, lambda member: Get(member.table, _read_position(member, call.operation)))
+    rows: list[Row | None] = yield from read_together(gets)
     responses = []
     for member, row in zip(known, rows, strict=True):
         assert isinstance(member.statement, Select)
@@ -306,43 +288,42 @@ def _transact_reads(call: Call, members: list[Prepared | None]) -> Exchange:
 
 
 def _transact_writes(call: Call, members: list[Prepared | None]) -> Exchange:
-    writes: list[Write] = []
+    known, writes = _made_of(members, _write_of)
+    outcomes = yield from write_together(
+        call, "TransactStatements", writes, lambda errors: _cancelled(call, known, errors)
+    )
+    names = [member.table.name for member in known]
+    if isinstance(outcomes, Replayed):
+        return {"Responses": [], **charges.transaction_replay(call, names, outcomes)}
+    done = list(zip(names, writes, outcomes, strict=True))
+    return {"Responses": [], **charges.transaction_write(call, done)}
+
+
+def _write_of(member: Prepared) -> Write:
+    assert not isinstance(member.statement, Select)
+    return write_of(member.statement, member.table, member.arguments)
+
+
+def _made_of(
+    members: list[Prepared | None], make: Callable[[Prepared], Made]
+) -> tuple[list[Prepared], list[Made]]:
+    """The members, and what each asks of the engine. Raises ServiceError: cancelled, if one has no table (None) or cannot be
+    made for a reason that cancels."""
+    made: list[Made] = []
     reasons: list[ServiceError | None] = []
     for place, member in enumerate(members):
         reason = None
         if member is None:
             reason = _table_missing()
         else:
-            assert not isinstance(member.statement, Select)
             try:
-                writes.append(write_of(member.statement, member.table, member.arguments))
+                made.append(make(member))
             except GatewayError as error:
                 reason = _reason(place, error)
         reasons.append(reason)
     if any(reasons):
         raise cancelled(reasons)
-    known = [member for member in members if member is not None]
-    if len({(write.table.id, write.key.position) for write in writes}) < len(writes):
-        raise validation(TWICE)
-    try:
-        outcomes = yield from one(WriteGroup(tuple(writes), token_of(call, "TransactStatements")))
-    except TokenReused:
-        raise
-    except GroupRefused as refused:
-        raise _cancelled(call, known, refused.reasons) from None
-    except GatewayError as error:
-        is_reason = (
-            isinstance(error, ConditionFailed)
-            or from_gateway(error, call.operation).code == "ValidationException"
-        )
-        if len(writes) > 1 or not is_reason:
-            raise
-        raise _cancelled(call, known, [error]) from None
-    names = [member.table.name for member in known]
-    if isinstance(outcomes, Replayed):
-        return {"Responses": [], **charges.transaction_replay(call, names, outcomes)}
-    done = list(zip(names, writes, outcomes, strict=True))
-    return {"Responses": [], **charges.transaction_write(call, done)}
+    return [member for member in members if member is not None], made
 
 
 def _table_missing() -> ServiceError:
