@@ -33,6 +33,8 @@ class SQLite(Database):
                 "timeout": LOCK_TIMEOUT_MS / 1000,
             },
             poolclass=sqlalchemy.pool.QueuePool,
+            # Every transaction is ended where it began; a thread that ends after close() would roll back a closed connection.
+            pool_reset_on_return=None,
             max_overflow=-1,
         )
         super().__init__(engine)
