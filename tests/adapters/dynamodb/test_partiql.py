@@ -186,7 +186,7 @@ def test_order(songs: Service) -> None:
         "Must have at least one non-optional hash key condition in WHERE clause when using ORDER BY clause."
     )
     assert refused(songs, select + "pk = 'x' ORDER BY n") == (
-        "Variable reference n in ORDER BY clause must be part of the primary key"
+        "Attribute n in ORDER BY clause must be part of the primary key"
     )
     assert refused(songs, select + "pk IN ['x', 'y'] ORDER BY sk") == (
         "Must have hash key in ORDER BY clause when more than one hash key condition specified in WHERE clause."
