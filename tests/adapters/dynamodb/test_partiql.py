@@ -6,8 +6,10 @@ eu-west-2 and eu-west-1, September and October 2026), and the developer guide.
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,7 +17,8 @@ from hypothesis import strategies as st
 from gateway.model.commands import CreateTable
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.values import Kind
-from tests.adapters.dynamodb.conftest import Service
+from gateway.settings import Settings
+from tests.adapters.dynamodb.conftest import Clock, Service, serving, signed
 
 INVALID = "One or more parameter values were invalid: "
 OVERLAPPING = "Overlapping conditions with range keys are not supported in where clause"
@@ -316,6 +319,60 @@ def test_a_token_belongs_to_its_statement(songs: Service) -> None:
         message = refused(songs, text, {"S": parameter}, NextToken=token)
         assert message == "NextToken does not match request"
     assert refused(songs, "SELECT * FROM songs", NextToken="nonsense") == "Invalid NextToken"
+
+
+def test_a_token_belongs_to_its_namespace(clock: Clock) -> None:
+    """Two tenants with a table of one name, and the same statement."""
+    settings = Settings(database="sqlite://", memory=True, namespaces="separate")
+    for service in serving(settings, clock):
+        text = "SELECT * FROM songs"
+        tokens = {}
+        for region in ("us-east-1", "us-west-2"):
+            headers = signed(region=region)
+            service.call("CreateTable", one_key_table("songs"), **headers)
+            for pk in (f"{region} 1", f"{region} 2"):
+                service.call("PutItem", {"TableName": "songs", "Item": {"pk": {"S": pk}}}, **headers)
+            tokens[region] = service.call("ExecuteStatement", request(text, Limit=1), **headers)["NextToken"]
+        for region, token in tokens.items():
+            given = request(text, NextToken=token)
+            [item] = service.call("ExecuteStatement", given, **signed(region=region))["Items"]
+            assert item["pk"]["S"].startswith(region)
+            [other] = set(tokens) - {region}
+            code, message = service.error("ExecuteStatement", given, **signed(region=other))
+            assert (code, message) == ("ValidationException", "NextToken does not match request")
+
+
+def one_key_table(name: str) -> dict[str, Any]:
+    return {
+        "TableName": name,
+        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+
+
+@pytest.mark.parametrize("order", ["ASC", "DESC"])
+def test_a_forged_token_leads_nowhere_else(songs: Service, order: str) -> None:
+    """Whoever writes a token of their own gets what the statement is about, from another place of it at most."""
+    text = f"SELECT * FROM songs WHERE pk = 'x' AND sk >= '2' ORDER BY sk {order}"
+    digest, _, key = orjson.loads(base64.b64decode(run(songs, text, Limit=1)["NextToken"]))
+    everything = keys(songs, text)
+    assert len(everything) == 2
+    for number in (0, 1, 10**9):
+        for place in (None, *[{"pk": {"S": pk}, "sk": {"S": sk}} for pk in "axyz" for sk in "0129"]):
+            token = base64.urlsafe_b64encode(orjson.dumps([digest, number, place])).decode()
+            found = keys(songs, text, NextToken=token)
+            assert found == everything[len(everything) - len(found) :]
+            assert number == 0 or not found
+    for bad in (
+        {},
+        {"pk": key["pk"]},
+        {**key, "g": {"S": "g"}},
+        {"pk": {"N": "1"}, "sk": {"S": "1"}},
+        {"pk": 1},
+    ):
+        token = base64.urlsafe_b64encode(orjson.dumps([digest, 0, bad])).decode()
+        assert refused(songs, text, NextToken=token) == "Invalid NextToken"
 
 
 def test_capacity(songs: Service) -> None:
