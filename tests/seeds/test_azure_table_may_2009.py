@@ -340,7 +340,9 @@ def test_a_query_that_takes_its_time_goes_on_from_a_token(
     of "Query timeout and pagination" (learn.microsoft.com/rest/api/storageservices) are over at once here."""
     table = azure.new_table()
     for start_at in range(0, 300, 100):
-        rows = [{"PartitionKey": "p", "RowKey": f"{row:04}", "n": row} for row in range(start_at, start_at + 100)]
+        rows = [
+            {"PartitionKey": "p", "RowKey": f"{row:04}", "n": row} for row in range(start_at, start_at + 100)
+        ]
         table.submit_transaction([("create", row) for row in rows])
     [everything] = [keys_of(page) for page in table.query_entities(condition).by_page()]
     assert len(everything) >= 299

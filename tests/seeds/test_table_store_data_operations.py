@@ -403,9 +403,7 @@ def test_a_page_ends_at_four_megabytes(live: LiveTableStore, table: str) -> None
 
 
 @pytest.mark.parametrize(("last", "read"), [(100, 3), (101, 2)])
-def test_a_page_holds_exactly_four_megabytes(
-    live: LiveTableStore, table: str, last: int, read: int
-) -> None:
+def test_a_page_holds_exactly_four_megabytes(live: LiveTableStore, table: str, last: int, read: int) -> None:
     """Three rows of 4,194,304 bytes are a page; with one byte more the third is the next page's. In both directions."""
     overhead = len("pk") + 8 + len("blob")
     half = 4_194_304 // 2
