@@ -313,6 +313,8 @@ def _limit_exceeded(error: model.LimitExceeded, operation: str) -> ServiceError:
         if operation == "UpdateItem":
             return validation("Item size to update has exceeded the maximum allowed size")
         return validation("Item size has exceeded the maximum allowed size")
+    if error.what == "rows-together":  # of a transaction's reads; the words: DynamoDB Local 2.6.1
+        return validation("Payload in response is too large.")
     text = f"Subscriber limit exceeded: There is a limit of {error.limit} {error.what}"
     return ServiceError("LimitExceededException", text)
 

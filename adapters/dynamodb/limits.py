@@ -44,7 +44,7 @@ PLACEHOLDER_BYTES = 255  # a key of ExpressionAttributeNames or ExpressionAttrib
 BATCH_GET_KEYS = 100
 BATCH_WRITE_REQUESTS = 25
 TRANSACTION_ACTIONS = 100
-TRANSACTION_BYTES = 4 * 1024 * 1024
+TRANSACTION_BYTES = 4 * 1024 * 1024  # of what is asked to be written, and of the items that are read
 TRANSACTION_TOKEN_CHARACTERS = 36
 TRANSACTION_TOKEN_LIFETIME_MS = 10 * 60 * 1000
 

@@ -102,10 +102,10 @@ def _write(name: str, table: Table, action: dict[str, Any], clauses: WriteClause
 
 
 def read_together(gets: list[Get]) -> Exchange:
-    """The rows of a transaction's reads. Raises ServiceError if two are of one item."""
+    """The rows of a transaction's reads. Raises ServiceError if two are of one item, LimitExceeded."""
     if len({(get.table.id, get.position) for get in gets}) < len(gets):
         raise validation(_TWICE)
-    rows: list[Row | None] = yield from one(ReadAll(tuple(gets)))
+    rows: list[Row | None] = yield from one(ReadAll(tuple(gets), limits.TRANSACTION_BYTES))
     return rows
 
 

@@ -6,11 +6,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import cast
+from typing import TypeGuard, cast
 
 from gateway.engine.filling import Filling
 from gateway.model.commands import Get, Joins, Page, Read, ReadAll
-from gateway.model.errors import GatewayError, IndexMissing, SessionMissing, StaleTable, TableBusy
+from gateway.model.errors import (
+    GatewayError,
+    IndexMissing,
+    LimitExceeded,
+    SessionMissing,
+    StaleTable,
+    TableBusy,
+)
 from gateway.model.keys import Position
 from gateway.model.predicates import ALWAYS
 from gateway.model.ranges import KeyRange
@@ -28,6 +35,8 @@ Reading = Get | ReadAll | Read
 _FEW_ROWS = 24
 # At most so many are judged in one slice.
 _SLICE_ROWS = 32
+# Of rows that may be too large together, so many are fetched before their sizes are looked at.
+_WEIGHED_ROWS = 10
 
 Outcome = Row | list[Row | None] | Page | GatewayError | None
 Slices = Generator[None, None, Page | GatewayError]
@@ -36,7 +45,7 @@ Slices = Generator[None, None, Page | GatewayError]
 
 def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
     """The outcome of each command, all from one snapshot."""
-    if store.shared and not any(isinstance(command, Read) or _transaction(command) for command in commands):
+    if store.shared and not any(_wants_session(command) for command in commands):
         return _look_up(store, cast(list[Get | ReadAll], commands), now_ms)
     outcomes: dict[int, Outcome] = {}
     for _ in read_in_slices(store, commands, now_ms, outcomes):
@@ -52,7 +61,12 @@ def read_in_slices(
     tables = {table.id: table for command in commands for table in _tables_of(command)}
     with store.read(slot) as session:
         stale = store.catalog.check(session, tables.values(), lock=False) if store.shared else set()
-        wanted = {(get.table.id, get.position) for command in commands for get in _gets_of(command)}
+        wanted = {
+            (get.table.id, get.position)
+            for command in commands
+            if not _is_weighed(command)
+            for get in _gets_of(command)
+        }
         found = rows.fetch_many(session, list(wanted)) if wanted else {}
         measured: Measured = {}
         pages: deque[tuple[int, Slices]] = deque()
@@ -64,6 +78,8 @@ def read_in_slices(
                 pages.append((at, begin(session, command, now_ms, measured)))
             elif _transaction(command):
                 outcomes[at] = _staged(session, command, found, now_ms)
+            elif _is_weighed(command):
+                outcomes[at] = _weighed(session, command, now_ms)
             else:
                 outcomes[at] = _found(command, found, now_ms)
         for table_id in stale:
@@ -77,6 +93,18 @@ def read_in_slices(
             else:
                 pages.append((at, page))
             yield
+
+
+def _wants_session(command: Reading) -> bool:
+    """Whether a command takes more than one statement, which have to see the same moment."""
+    return isinstance(command, Read) or bool(_transaction(command)) or _is_weighed(command)
+
+
+def _is_weighed(command: Reading) -> TypeGuard[ReadAll]:
+    """Whether the rows of a command are so many that they are fetched piece by piece, for fear of their size."""
+    return (
+        isinstance(command, ReadAll) and command.max_bytes is not None and len(command.gets) > _WEIGHED_ROWS
+    )
 
 
 def _transaction(command: Reading) -> str:
@@ -131,7 +159,27 @@ def _look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[O
 def _found(command: Get | ReadAll, found: dict[rows.RowKey, Row], now_ms: int) -> Outcome:
     if isinstance(command, Get):
         return command.table.visible(found.get((command.table.id, command.position)), now_ms)
-    return [get.table.visible(found.get((get.table.id, get.position)), now_ms) for get in command.gets]
+    together = [get.table.visible(found.get((get.table.id, get.position)), now_ms) for get in command.gets]
+    return _too_large(together, command) or together
+
+
+def _weighed(session: Session, command: ReadAll, now_ms: int) -> Outcome:
+    """The rows of a command, fetched no further than they may be large together."""
+    together: list[Row | None] = []
+    for start in range(0, len(command.gets), _WEIGHED_ROWS):
+        gets = command.gets[start : start + _WEIGHED_ROWS]
+        found = rows.fetch_many(session, list({(get.table.id, get.position) for get in gets}))
+        together += [get.table.visible(found.get((get.table.id, get.position)), now_ms) for get in gets]
+        if (refusal := _too_large(together, command)) is not None:
+            return refusal
+    return together
+
+
+def _too_large(together: list[Row | None], command: ReadAll) -> LimitExceeded | None:
+    if command.max_bytes is None:
+        return None
+    size = sum([row.size_bytes for row in together if row is not None])
+    return LimitExceeded("rows-together", command.max_bytes, size) if size > command.max_bytes else None
 
 
 def _gets_of(command: Reading) -> Sequence[Get]:

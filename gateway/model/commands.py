@@ -33,9 +33,14 @@ class Get(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadAll:
-    """Read rows, of any tables, as they were at one moment. Outcome: list of Row or None, in order."""
+    """Read rows, of any tables, as they were at one moment. Outcome: list of Row or None, in order.
+
+    `max_bytes`: how large the rows may be together, as billed; LimitExceeded `rows-together` at the row that is too much,
+    and nothing is read beyond it.
+    """
 
     gets: tuple[Get, ...]
+    max_bytes: int | None = None
 
 
 class PageLimits(NamedTuple):

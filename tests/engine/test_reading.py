@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from gateway.engine import reading
 from gateway.engine.engine import Engine
 from gateway.model.commands import Get, NewIndex, PageLimits, Read, ReadAll, Segment
-from gateway.model.errors import IndexMissing
+from gateway.model.errors import IndexMissing, LimitExceeded
 from gateway.model.keys import KeySchema, Position, encode_column
 from gateway.model.predicates import Attribute, Compare, Comparison, Literal
 from gateway.model.ranges import EVERYTHING, within
@@ -184,6 +187,33 @@ def test_rows_are_read_together_in_order(things: Client) -> None:
     gets = tuple(Get(things.table, things.key(p).position) for p in ("b", "missing", "a"))
     [rows] = things.engine.run([ReadAll(gets)])
     assert [row and row.latest["p"].data for row in rows] == ["b", None, "a"]
+
+
+def test_rows_read_together_have_a_size_beyond_which_none_is_read(things: Client, monkeypatch: Any) -> None:
+    """Rows of exactly the size are read, with one byte less none; and of a hundred rows no more are fetched than tell that
+    they are too large."""
+    names = [f"{at:03}" for at in range(100)]
+    things.write(*[things.put(name, body=text("x" * 5000)) for name in names])
+    gets = tuple(Get(things.table, things.key(name).position) for name in names)
+    [[row]] = things.engine.run([ReadAll(gets[:1])])
+    fetched: list[int] = []
+    fetch_many = reading.rows.fetch_many
+
+    def counted(session: Any, keys: Any) -> Any:
+        fetched.append(len(keys))
+        return fetch_many(session, keys)
+
+    monkeypatch.setattr(reading.rows, "fetch_many", counted)
+    for number in (1, 10, 11, 100):
+        [together] = things.engine.run([ReadAll(gets[:number], number * row.size_bytes)])
+        assert [found.latest["p"].data for found in together] == names[:number]
+        [refused] = things.engine.run([ReadAll(gets[:number], number * row.size_bytes - 1)])
+        assert isinstance(refused, LimitExceeded)
+        assert (refused.what, refused.limit) == ("rows-together", number * row.size_bytes - 1)
+    fetched.clear()
+    [refused] = things.engine.run([ReadAll(gets, 20 * row.size_bytes)])
+    assert isinstance(refused, LimitExceeded)
+    assert sum(fetched) == 30
 
 
 def test_writes_of_a_list_come_before_its_reads(things: Client) -> None:

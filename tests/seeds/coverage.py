@@ -157,6 +157,14 @@ def unknown_tests(rows: Sequence[Statement]) -> list[str]:
     return [test for test in named if not _exists(test)]
 
 
+def unnamed_tests(rows: Sequence[Statement], folder: Path = HERE) -> list[str]:
+    """Ids of tests beside this file, those of the checker apart, that stand in no row."""
+    named = {test.partition("[")[0] for row in rows for test in row.tests}
+    files = [f"{file.relative_to(ROOT)}" for file in sorted(folder.glob("test_*.py"))]
+    ids = [f"{file}::{name}" for file in files for name in sorted(_tests_of(file))]
+    return [test for test in ids if test not in named and "/test_coverage.py::" not in test]
+
+
 def _exists(test: str) -> bool:
     file, _, name = test.partition("::")
     return (ROOT / file).is_file() and name.partition("[")[0] in _tests_of(file)

@@ -5,6 +5,7 @@ Where Azure has changed since, the test is of today and says so; coverage.toml n
 
 from __future__ import annotations
 
+import base64
 import datetime
 import json
 import threading
@@ -23,6 +24,9 @@ from azure.core.exceptions import (
 )
 from azure.data.tables import EdmType, EntityProperty, TableClient, TableTransactionError, UpdateMode
 
+from adapters.azuretable import limits
+from gateway.credentials import Scheme
+from gateway.vault import new_secret
 from tests.adapters.azuretable.batch_requests import insert_part
 from tests.adapters.azuretable.client import ACCOUNT, KEY, sign
 from tests.live_azure import LiveAzure
@@ -62,6 +66,11 @@ def test_requests_are_signed_with_the_accounts_256_bit_key(azure: LiveAzure) -> 
         )
 
 
+def test_keys_have_512_bits_today() -> None:
+    """256 bits in 2009."""
+    assert len(base64.b64decode(new_secret(Scheme.AZURE))) * 8 == 512
+
+
 def test_the_account_is_in_the_host_name(azure: LiveAzure) -> None:
     host = {"Host": "devstoreaccount1.table.core.windows.net"}
     headers = {**host, "x-ms-date": formatdate(usegmt=True)}
@@ -97,10 +106,28 @@ def test_names_that_tables_may_have(azure: LiveAzure, name: str) -> None:
     assert keys_of(azure.service.get_table_client(name.swapcase()).list_entities()) == []
 
 
-# `_` was allowed in 2009.
 @pytest.mark.parametrize("name", ["ab", "a" * 64, "1abc", "a-bc", "a.bc", "my_table"])
 def test_names_that_tables_may_not_have(azure: LiveAzure, name: str) -> None:
     assert azure.send("POST", "/Tables", {"TableName": name}).status_code == 400
+
+
+@pytest.mark.parametrize("name", ["a", "A_1b", "_", "_2", "größe", "字", "x" * 255])
+def test_names_that_properties_may_have(azure: LiveAzure, name: str) -> None:
+    """Letters, digits and `_` in 2009; letters of all alphabets today."""
+    table = azure.new_table()
+    entity = {"PartitionKey": "p", "RowKey": "r", name: "value"}
+    assert azure.send("POST", f"/{table.table_name}", entity).status_code == 201
+    assert table.get_entity("p", "r")[name] == "value"
+
+
+@pytest.mark.parametrize("name", ["a-b", "a b", "a+b", "a/b", "1", "1a", "€", "x" * 256])
+def test_names_that_properties_may_not_have(azure: LiveAzure, name: str) -> None:
+    table = azure.new_table()
+    reply = azure.send("POST", f"/{table.table_name}", {"PartitionKey": "p", "RowKey": "r", name: "value"})
+    assert reply.status_code == 400
+    told = "PropertyNameTooLong" if len(name) > 255 else "PropertyNameInvalid"
+    assert reply.headers["x-ms-error-code"] == told
+    assert list(table.list_entities()) == []
 
 
 def test_the_two_keys_name_one_entity(azure: LiveAzure) -> None:
@@ -303,6 +330,26 @@ def test_a_page_ends_after_a_thousand(azure: LiveAzure) -> None:
         rows = [{"PartitionKey": str(partition), "RowKey": str(row)} for row in range(100)]
         table.submit_transaction([("create", row) for row in rows])
     assert [len(list(page)) for page in table.list_entities().by_page()] == [1000, 100]
+
+
+@pytest.mark.parametrize("condition", ["n ge 0", "n ge 0 and n ne 5"])
+def test_a_query_that_takes_its_time_goes_on_from_a_token(
+    azure: LiveAzure, monkeypatch: pytest.MonkeyPatch, condition: str
+) -> None:
+    """A page that has looked at entities for as long as a page may ends with what it has found, and a token; the five seconds
+    of "Query timeout and pagination" (learn.microsoft.com/rest/api/storageservices) are over at once here."""
+    table = azure.new_table()
+    for start_at in range(0, 300, 100):
+        rows = [
+            {"PartitionKey": "p", "RowKey": f"{row:04}", "n": row} for row in range(start_at, start_at + 100)
+        ]
+        table.submit_transaction([("create", row) for row in rows])
+    [everything] = [keys_of(page) for page in table.query_entities(condition).by_page()]
+    assert len(everything) >= 299
+    monkeypatch.setattr(limits, "PAGE_MAX_SECONDS", 0.0)
+    pages = [keys_of(page) for page in table.query_entities(condition).by_page()]
+    assert len(pages) > 1
+    assert [key for page in pages for key in page] == everything
 
 
 def test_latest_first_by_keys_that_count_down(azure: LiveAzure) -> None:
@@ -508,11 +555,24 @@ def test_a_group_needs_the_version_of_2009_or_later(azure: LiveAzure) -> None:
     assert send_batch(azure, [insert_part(table.table_name, "p", "r")], "2009-04-14").status_code == 202
 
 
+def test_a_group_without_a_version_has_the_accounts_today(azure: LiveAzure) -> None:
+    """Which knows groups; in 2009 no version meant one that did not."""
+    table = azure.new_table()
+    reply = send_batch(azure, [insert_part(table.table_name, "p", "r")], "")
+    assert reply.status_code == 202
+    assert keys_of(table.list_entities()) == [("p", "r")]
+
+
 @pytest.mark.parametrize("version", ["2009-4-14", "2009-0414", "latest", "2009-13-01"])
 def test_an_invalid_version_is_rejected(azure: LiveAzure, version: str) -> None:
     reply = azure.send("GET", "/Tables", headers={"x-ms-version": version})
     assert reply.status_code == 400
     assert reply.headers["x-ms-error-code"] == "InvalidHeaderValue"
+
+
+def test_a_version_that_azure_never_had_is_taken_and_echoed(azure: LiveAzure) -> None:
+    reply = azure.send("GET", "/Tables", headers={"x-ms-version": "2010-01-05"})
+    assert (reply.status_code, reply.headers["x-ms-version"]) == (200, "2010-01-05")
 
 
 def test_versions_of_all_ages_work_and_are_echoed(azure: LiveAzure) -> None:

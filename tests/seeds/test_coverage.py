@@ -25,6 +25,10 @@ def test_every_test_that_is_named_is_there():
     assert coverage.unknown_tests(read_coverage()) == []
 
 
+def test_every_test_of_the_seeds_stands_in_a_row():
+    assert coverage.unnamed_tests(read_coverage()) == []
+
+
 def test_no_row_stands_twice():
     assert coverage.twice(read_coverage()) == []
 
@@ -101,6 +105,12 @@ def test_a_test_that_is_not_there_is_found():
         "tests/none.py::test_a",
         unknown,
     ]
+
+
+def test_a_test_that_stands_in_no_row_is_found():
+    named = {test for one in read_coverage() for test in one.tests}
+    left_out = "tests/seeds/test_azure_table_may_2009.py::test_all_types"
+    assert coverage.unnamed_tests([row(tests=tuple(named - {left_out}))]) == [left_out]
 
 
 def test_rows_in_disorder_and_doubles_are_found():

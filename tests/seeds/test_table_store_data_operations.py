@@ -334,6 +334,23 @@ def test_example_8_capacity_of_a_range(live: LiveTableStore) -> None:
     assert units_of(answer) == (1, 0)
 
 
+def test_a_column_that_is_not_read_is_not_paid(live: LiveTableStore) -> None:
+    """Example 8 with values of a size that tells: with Attr2 the rows would be 60,015 bytes more."""
+    name = live.new_name()
+    live.create(name, ("PK1", INTEGER))
+    for key in (1, 2):
+        live.put({"PK1": key}, {"Attr1": "x" * (2048 - 11 - 5), "Attr2": "x" * 20_000}, name)
+    live.put({"PK1": 3}, {"Attr2": "x" * 20_000}, name)
+
+    def read_units(end: int, *names: str) -> int:
+        answer = live.range({"PK1": 1}, {"PK1": end}, name, columns_to_get=names)
+        return int(units_of(answer)[0])
+
+    assert read_units(3, "PK1", "Attr1") == 1  # 4,096 bytes
+    assert read_units(4, "PK1", "Attr1") == 2  # and 11 of the third row's key
+    assert read_units(4, "PK1", "Attr1", "Attr2") == 16  # 64,122 bytes
+
+
 def test_virtual_points_are_beyond_every_value(live: LiveTableStore) -> None:
     name = live.new_name()
     live.create(name, ("i", INTEGER), ("s", STRING))
@@ -383,6 +400,22 @@ def test_a_page_ends_at_four_megabytes(live: LiveTableStore, table: str) -> None
     answer = live.range({"pk": MIN}, {"pk": MAX}, table)
     assert [each["pk"] for each in rows_of(answer) if each] == [0, 1]
     assert plain(decode_row(answer.next_start_primary_key)) == {"pk": 2}
+
+
+@pytest.mark.parametrize(("last", "read"), [(100, 3), (101, 2)])
+def test_a_page_holds_exactly_four_megabytes(live: LiveTableStore, table: str, last: int, read: int) -> None:
+    """Three rows of 4,194,304 bytes are a page; with one byte more the third is the next page's. In both directions."""
+    overhead = len("pk") + 8 + len("blob")
+    half = 4_194_304 // 2
+    for number, size in enumerate((half, half - 100, last, 100)):
+        live.put({"pk": number}, {"blob": b"x" * (size - overhead)}, table)
+        live.put({"pk": 100 - number}, {"blob": b"x" * (size - overhead)}, table)
+    forward = live.range({"pk": MIN}, {"pk": 50}, table)
+    assert [each["pk"] for each in rows_of(forward) if each] == list(range(read))
+    assert plain(decode_row(forward.next_start_primary_key)) == {"pk": read}
+    backward = live.range({"pk": MAX}, {"pk": 50}, table, direction=messages.BACKWARD)
+    assert [each["pk"] for each in rows_of(backward) if each] == [100 - number for number in range(read)]
+    assert plain(decode_row(backward.next_start_primary_key)) == {"pk": 100 - read}
 
 
 def test_a_page_ends_at_five_thousand_rows(live: LiveTableStore, table: str) -> None:

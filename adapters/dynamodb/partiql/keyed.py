@@ -8,7 +8,6 @@ never too narrow. Sources: captures of September 2026 (eu-west-2) in floci's and
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 from adapters.dynamodb import composites, limits
@@ -56,20 +55,22 @@ class KeyRefused(ServiceError):
 
 
 class Branch(NamedTuple):
-    """One way in which a WHERE may hold: tests on key attributes, and the other attributes that it judges."""
+    """One way in which a WHERE may hold: tests on key attributes, and the other attributes that it judges. `excludes`: it says
+    what the sort key is not, by NOT or <>, which is no range; such a branch may overlap with others."""
 
     tests: tuple[KeyTest, ...] = ()
     others: tuple[str, ...] = ()
+    excludes: bool = False
 
     def and_also(self, other: Branch) -> Branch:
-        return Branch(self.tests + other.tests, self.others + other.others)
+        return Branch(self.tests + other.tests, self.others + other.others, self.excludes or other.excludes)
 
 
 def branches(where: ConditionNode, schema: KeySchema, arguments: Arguments) -> tuple[Branch, ...] | None:
     """The ways in which a WHERE may hold, if each fixes the partition key; None: it is not keyed."""
     if not _fixed(where, schema.names) >= {column.name for column in schema.partition}:
         return None
-    return _branches(where, schema.names, arguments)
+    return _branches(where, schema, arguments)
 
 
 def _fixed(node: ConditionNode, names: Collection[str]) -> frozenset[str]:
@@ -90,21 +91,22 @@ def _are_constants(members: tuple[object, ...]) -> bool:
     return all(isinstance(member, ValueNode) for member in members)
 
 
-def _branches(node: ConditionNode, names: Collection[str], arguments: Arguments) -> tuple[Branch, ...]:
+def _branches(node: ConditionNode, schema: KeySchema, arguments: Arguments) -> tuple[Branch, ...]:
     """Raises ServiceError if there are more than the service takes a statement apart into."""
+    names = schema.names
     found: tuple[Branch, ...]
     match node:
         case AndNode(parts):
             found = (Branch(),)
             for part in parts:
-                inner = _branches(part, names, arguments)
+                inner = _branches(part, schema, arguments)
                 found = tuple([outer.and_also(more) for outer in found for more in inner])
                 _check_number(found)
             return found
         case OrNode(parts) if any(_mentions(part, names) for part in parts):
             found = ()
             for part in parts:
-                found += _branches(part, names, arguments)
+                found += _branches(part, schema, arguments)
                 _check_number(found)
             return found
         case InNode(PathNode((str(name),)), members) if name in names and _are_constants(members):
@@ -114,9 +116,15 @@ def _branches(node: ConditionNode, names: Collection[str], arguments: Arguments)
             return found
     test = _sides(node, names)
     if test is None:
-        return (Branch((), tuple(_attributes(node))),)
+        attributes = tuple(_attributes(node))
+        sort_names = {column.name for column in schema.sort}
+        return (Branch((), attributes, _is_negation(node) and not sort_names.isdisjoint(attributes)),)
     name, operator, nodes = test
     return (Branch((KeyTest(name, operator, tuple([arguments.value(node.name) for node in nodes])),)),)
+
+
+def _is_negation(node: ConditionNode) -> bool:
+    return isinstance(node, NotNode) or (isinstance(node, CompareNode) and node.operator == "<>")
 
 
 def _check_number(found: tuple[Branch, ...]) -> None:
@@ -180,25 +188,41 @@ def _attributes(node: object) -> Iterator[str]:
 
 def ranges(found: tuple[Branch, ...], schema: KeySchema, table: Table, is_index: bool) -> list[KeyRange]:
     """The ranges of keys that the branches allow, in the order in which they name partitions, and within one in key
-    order. Raises ServiceError for values of a wrong type and for ranges that overlap."""
-    known: list[KeyRange] = []
+    order. Raises ServiceError for values of a wrong type and for ranges that overlap, unless a branch excludes."""
+    known: list[tuple[KeyRange, bool]] = []
     for branch in found:
         tests = list(branch.tests)
         for test in tests:
             _check_kinds(test, schema)
         if not is_index and schema is not table.key_schema:
-            known.append(composites.bounds(table.key_schema, tests)[0])
+            bounds = composites.bounds(table.key_schema, tests)[0]
         else:
-            known.append(_range(tests, schema))
-    full = [bounds for bounds in known if not bounds.is_empty]
+            bounds = _range(tests, schema)
+        if not bounds.is_empty:
+            known.append((bounds, branch.excludes))
     order: dict[bytes, int] = {}
-    for bounds in full:
+    for bounds, _ in known:
         order.setdefault(bounds.lower.partition, len(order))
-    full.sort(key=lambda bounds: (order[bounds.lower.partition], bounds.lower))
-    for before, after in pairwise(full):
-        if after.lower < before.upper and after.lower.partition == before.lower.partition:
+    known.sort(key=lambda one: (order[one[0].lower.partition], one[0].lower))
+    return _disjoint(known)
+
+
+def _disjoint(known: list[tuple[KeyRange, bool]]) -> list[KeyRange]:
+    """Sorted ranges, those that overlap as one. Raises ServiceError if neither of two that do may (nubo-db's
+    dynamodb-conformance, partiql/overlap and partiqlGrammar: AWS eu-west-2, October 2026)."""
+    found: list[KeyRange] = []
+    may_overlap = False
+    for bounds, excludes in known:
+        before = found[-1] if found else None
+        if before is None or bounds.lower.partition != before.lower.partition or bounds.lower >= before.upper:
+            found.append(bounds)
+            may_overlap = excludes
+        elif may_overlap or excludes:
+            found[-1] = KeyRange(before.lower, max(before.upper, bounds.upper))
+            may_overlap = True
+        else:
             raise validation(_OVERLAPPING)
-    return full
+    return found
 
 
 def _check_kinds(test: KeyTest, schema: KeySchema) -> None:

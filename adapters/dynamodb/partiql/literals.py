@@ -19,7 +19,8 @@ TOO_DEEP = "Nesting Levels have exceeded supported limits"
 
 
 class Literal(NamedTuple):
-    """A literal as it is written. `tag`: a wire tag, BAG, or `?` for a parameter; `place`: line:column:length."""
+    """A literal as it is written. `tag`: a wire tag, BAG, `?` for a parameter, or CALL for a function, which is none; `place`:
+    line:column:length."""
 
     tag: str
     data: Any
@@ -58,6 +59,8 @@ def _wire(literal: Literal, where: str, level: int) -> dict[str, Any]:
     match tag:
         case "?":
             raise validation(f"Unsupported data type: Parameter under key {where} at {place}")
+        case "CALL":
+            raise validation(f"Unsupported data type: {data} under key {where} at {place}")
         case "N":
             return {"N": _number(data, where)}
         case "L":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from adapters.dynamodb import limits
-from adapters.dynamodb.errors import validation
+from adapters.dynamodb.errors import ServiceError, validation
 from adapters.dynamodb.expression_messages import text_of
 from adapters.dynamodb.grammar import (
     AndNode,
@@ -30,7 +30,8 @@ from adapters.dynamodb.partiql.syntax_errors import not_well_formed
 _CONDITION_FUNCTIONS = frozenset(
     {"attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains"}
 )
-UPDATE_FUNCTIONS = frozenset({"list_append", "if_not_exists", "set_add", "set_delete"})
+SET_FUNCTIONS = frozenset({"set_add", "set_delete"})
+UPDATE_FUNCTIONS = SET_FUNCTIONS | {"list_append", "if_not_exists"}
 FUNCTIONS = _CONDITION_FUNCTIONS | UPDATE_FUNCTIONS | {"size"}
 _TYPES = {
     "NULL": "NULL",
@@ -84,10 +85,11 @@ def type_named(name: str) -> str:
 
 
 class Call(NamedTuple):
-    """A function as it is written, with where its arguments begin."""
+    """A function as it is written, and where. The node of one that is not known, and of one on sets, has no operands."""
 
     node: CallNode
     arguments: tuple[Any, ...]
+    place: str
 
 
 class Path(NamedTuple):
@@ -102,8 +104,15 @@ def is_condition(node: Any) -> bool:
     return isinstance(node, (AndNode, OrNode, NotNode, CompareNode, BetweenNode, InNode))
 
 
+def _unrecognized(call: Call) -> ServiceError:
+    """A function that there is not, or not in this kind of expression."""
+    return validation(f"Unrecognized function: {call.node.function} at {call.place}")
+
+
 def condition(node: Any, otherwise: str = "The arguments to AND/OR must be Expressions") -> ConditionNode:
     if not is_condition(node):
+        if isinstance(node, Call) and node.node.function != "size":
+            raise _unrecognized(node)
         raise validation(otherwise)
     return node.node if isinstance(node, Call) else node
 
@@ -117,6 +126,8 @@ def operand(node: Any) -> Any:
             return constant(node)
         case Call(call) if call.function == "size":
             return call
+        case Call(call) if call.function not in _CONDITION_FUNCTIONS:
+            raise _unrecognized(node)
         case ArithmeticNode(operator):
             raise validation(f"Unsupported operator in Condition Expression. Operator: {operator}")
     raise validation("Unsupported token in expression: a condition is no operand")
@@ -133,8 +144,8 @@ def update_operand(node: Any) -> Any:
             return node
         case Call(call) if call.function in ("list_append", "if_not_exists"):
             return call
-        case Call(call):
-            raise validation(text_of("function-in-update", function=call.function))
+        case Call():
+            raise _unrecognized(node)
     raise validation("Unsupported operator in Update Expression. Operator: " + _operator_name(node))
 
 
@@ -195,10 +206,10 @@ def compared_condition(condition: ConditionNode, operator: str, other: Any) -> C
 def set_change(path: Path, call: Call) -> ChangeNode:
     name = call.node.function.upper()
     if len(call.arguments) != 2:
-        raise validation(f"{name} must have exactly two arguments")
+        raise validation(f"{name} must have exactly two arguments at {call.place}")
     first, second = call.arguments
     if not isinstance(first, Path) or first.node != path.node:
-        raise validation(f"The first argument to {name} must equal the assignment value")
+        raise validation(f"The first argument to {name} must equal the assignment value at {call.place}")
     if not isinstance(second, Literal) or second.tag not in ("BAG", "?"):
         raise validation(f"The second argument to {name} must be a value with type SET at {first.place}")
     return ChangeNode("ADD" if name == "SET_ADD" else "DELETE", path.node, constant(second))

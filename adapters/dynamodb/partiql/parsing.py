@@ -35,7 +35,8 @@ from adapters.dynamodb.grammar import (
 from adapters.dynamodb.partiql import operands
 from adapters.dynamodb.partiql.literals import Literal, constant, name_of_parameter, number_text
 from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Parsed, Select, Source, Update, shown_name
-from adapters.dynamodb.partiql.syntax_errors import at, not_well_formed, refused
+from adapters.dynamodb.partiql.reserved_words import RESERVED_WORDS
+from adapters.dynamodb.partiql.syntax_errors import INVALID_COMPONENT, at, not_well_formed, refused
 
 
 def parse(text: str) -> Parsed:
@@ -81,15 +82,15 @@ class _Builder(Transformer[Token, Any]):
             raise validation("A path may contain at most 2 components in the FROM clause")
         return Select(source, paths, _where(where), order or ())
 
-    def exists(self, select: Select) -> Exists:
+    def exists(self, _exists: Token, select: Select) -> Exists:
         return Exists(select)
 
-    def insert(self, source: Source, value: Literal, returning: Any) -> Insert:
+    def insert(self, source: Source, value: Literal | operands.Call, returning: Any) -> Insert:
         if len(source) > 1:
             raise validation(
                 "FROM clause may only contain a single table name in data manipulation statements"
             )
-        if value.tag != "M":
+        if not isinstance(value, Literal) or value.tag != "M":
             raise validation(
                 "Unsupported format in item expression. "
                 "Please use struct format {...} to express item values for insert statement."
@@ -122,12 +123,18 @@ class _Builder(Transformer[Token, Any]):
     def projection(self, *paths: Any) -> tuple[PathNode, ...] | None:
         if isinstance(paths[0], Token):
             return None
+        for path in paths:
+            if isinstance(path, operands.Call):
+                raise validation(f"Unexpected path component at {path.place}")
         nodes = tuple([path.node for path in paths])
         names = [shown_name(node.steps) for node in nodes]
         for name in names:
             if names.count(name) > 1:
                 raise validation(f"Duplicate identifiers in select clause: {name}")
         return nodes
+
+    def counted(self, name: Token, _star: Token) -> operands.Call:
+        return operands.Call(CallNode(name.lower(), ()), (), at(name))
 
     def source(self, *names: Token) -> Source:
         return tuple(map(str, names))
@@ -155,7 +162,7 @@ class _Builder(Transformer[Token, Any]):
         return tuple([RemoveNode(path.node) for path in paths])
 
     def assignment(self, path: operands.Path, _equals: Token, value: Any) -> SetNode | ChangeNode:
-        if isinstance(value, operands.Call) and value.node.function in ("set_add", "set_delete"):
+        if isinstance(value, operands.Call) and value.node.function in operands.SET_FUNCTIONS:
             return operands.set_change(path, value)
         operand = operands.update_operand(value)
         operands.check_operators(operand)
@@ -211,19 +218,21 @@ class _Builder(Transformer[Token, Any]):
         return ArithmeticNode(str(operator), operands.update_operand(left), operands.update_operand(right))
 
     def function(self, name: Token, arguments: tuple[Any, ...] | None) -> operands.Call:
-        function = name.lower()
-        if function not in operands.FUNCTIONS:
-            raise validation(f"Unrecognized function: {name}")
+        """A function in any place; whether it may stand there is told where it is used."""
+        function, place = name.lower(), at(name)
         given = arguments or ()
+        if function not in operands.FUNCTIONS or function in operands.SET_FUNCTIONS:
+            return operands.Call(CallNode(function, ()), given, place)
         read = operands.update_operand if function in operands.UPDATE_FUNCTIONS else operands.operand
-        if function in ("set_add", "set_delete"):
-            return operands.Call(CallNode(function, ()), given)
-        return operands.Call(CallNode(function, tuple([read(argument) for argument in given])), given)
+        return operands.Call(CallNode(function, tuple([read(argument) for argument in given])), given, place)
 
     def arguments(self, *arguments: Any) -> tuple[Any, ...]:
         return arguments
 
     def path(self, *steps: Any) -> operands.Path:
+        for step in steps[1:]:
+            if isinstance(step, Token) and step.type == "NAME" and step.lower() in RESERVED_WORDS:
+                raise not_well_formed(INVALID_COMPONENT)
         return operands.Path(
             PathNode(tuple([str(s) if isinstance(s, str) else s for s in steps])), at(steps[0])
         )
@@ -278,21 +287,30 @@ class _Builder(Transformer[Token, Any]):
     def parameter(self, token: Token) -> Literal:
         return Literal("?", name_of_parameter(token.start_pos or 0), at(token))
 
-    def list(self, *members: Literal | None) -> Literal:
-        return Literal("L", _present(members), "")
+    def list(self, *members: Literal | operands.Call | None) -> Literal:
+        return Literal("L", _literals(members), "")
 
     def bag(self, *members: Any) -> Literal:
-        return Literal("BAG", _present(members[1:-1]), "")
+        return Literal("BAG", _literals(members[1:-1]), "")
 
     def map(self, *pairs: Any) -> Literal:
         return Literal("M", _present(pairs), "")
 
-    def pair(self, name: Token, value: Literal) -> tuple[str, Literal]:
-        return _unquoted(name), value
+    def pair(self, name: Token, value: Literal | operands.Call) -> tuple[str, Literal]:
+        return _unquoted(name), _literal(value)
 
 
 def _present(members: tuple[Any, ...]) -> tuple[Any, ...]:
     return () if members == (None,) else members
+
+
+def _literals(members: tuple[Any, ...]) -> tuple[Literal, ...]:
+    return tuple([_literal(member) for member in _present(members)])
+
+
+def _literal(value: Literal | operands.Call) -> Literal:
+    """A function is no value, which is told with its place inside the value."""
+    return value if isinstance(value, Literal) else Literal("CALL", value.node.function, value.place)
 
 
 def _unquoted(token: Token) -> str:
@@ -315,7 +333,7 @@ def _refuse_index(source: Source) -> None:
 # The parser
 
 _KEPT_KEYWORDS = frozenset(
-    {"ALL", "MODIFIED", "OLD", "NEW", "ASC", "DESC", "TRUE", "FALSE", "NULL", "MISSING"}
+    {"ALL", "MODIFIED", "OLD", "NEW", "ASC", "DESC", "TRUE", "FALSE", "NULL", "MISSING", "EXISTS"}
 )
 _KEYWORDS = (
     _KEPT_KEYWORDS
@@ -333,7 +351,7 @@ _KEYWORDS = (
         "REMOVE",
         "DELETE",
     }
-    | {"EXISTS", "RETURNING", "AND", "OR", "NOT", "BETWEEN", "IN", "IS", "AS", "LIKE"}
+    | {"RETURNING", "AND", "OR", "NOT", "BETWEEN", "IN", "IS", "AS", "LIKE"}
 )
 
 

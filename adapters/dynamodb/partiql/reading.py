@@ -131,7 +131,7 @@ def _ordered(
         )
     for name, _ in statement.order:
         if name not in schema.names:
-            raise validation(f"Variable reference {name} in ORDER BY clause must be part of the primary key")
+            raise validation(f"Attribute {name} in ORDER BY clause must be part of the primary key")
     descending = dict(statement.order)
     partition_names = [column.name for column in schema.partition]
     asked = [descending[name] for name in partition_names if name in descending]

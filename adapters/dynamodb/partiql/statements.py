@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
-from adapters.dynamodb import charges, composites, keys, messages
+from adapters.dynamodb import charges, composites, keys, limits, messages
 from adapters.dynamodb.calls import Call, find_table
 from adapters.dynamodb.errors import (
     ServiceError,
@@ -28,7 +28,7 @@ from adapters.dynamodb.partiql.keyed import KeyRefused
 from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Parsed, Select, Statement, Update
 from adapters.dynamodb.partiql.parsing import parse
 from adapters.dynamodb.partiql.reading import cut, select
-from adapters.dynamodb.partiql.writing import refusal_of, write_of
+from adapters.dynamodb.partiql.writing import payload_bytes, refusal_of, write_of
 from adapters.dynamodb.transactions import REASON_RULES, read_together, write_together
 from gateway.model.commands import Exchange, Get, Replayed, WriteGroup
 from gateway.model.errors import (
@@ -289,6 +289,8 @@ def _transact_reads(call: Call, members: list[Prepared | None]) -> Exchange:
 
 def _transact_writes(call: Call, members: list[Prepared | None]) -> Exchange:
     known, writes = _made_of(members, _write_of)
+    if sum(map(_payload_of, known)) > limits.TRANSACTION_BYTES:
+        raise validation(messages.bare("payload-size"))
     outcomes = yield from write_together(
         call, "TransactStatements", writes, lambda errors: _cancelled(call, known, errors)
     )
@@ -302,6 +304,11 @@ def _transact_writes(call: Call, members: list[Prepared | None]) -> Exchange:
 def _write_of(member: Prepared) -> Write:
     assert not isinstance(member.statement, Select)
     return write_of(member.statement, member.table, member.arguments)
+
+
+def _payload_of(member: Prepared) -> int:
+    assert not isinstance(member.statement, Select)
+    return payload_bytes(member.statement, member.table, member.arguments)
 
 
 def _made_of(

@@ -25,6 +25,7 @@ def at(token: Token) -> str:
     return f"{token.line}:{token.column}:{end - start}"
 
 
+INVALID_COMPONENT = "Invalid path dot component"
 _ENDS = frozenset({"$END", "SEMICOLON"})
 _NAMES = frozenset({"NAME", "QUOTED", "_AS"})
 _OPERATORS = frozenset(
@@ -41,6 +42,8 @@ def refused(error: UnexpectedToken, tokens: Sequence[Token]) -> ServiceError:
         return not_well_formed("Expected data manipulation")
     if "DOT" in accepted and kind in _NAMES and accepted & {"_WHERE", "_SET"}:
         return validation("Aliasing is not supported")
+    if before[-1] == "DOT":
+        return not_well_formed(INVALID_COMPONENT)
     if "$END" in accepted or (kind in _NAMES and "_VALUE" in accepted):
         return not_well_formed("Unexpected token after expression")
     if before[-2:] == ["_DELETE", "_FROM"]:

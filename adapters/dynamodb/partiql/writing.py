@@ -11,7 +11,7 @@ from typing import Any, assert_never
 from adapters.dynamodb import composites
 from adapters.dynamodb.clauses import WriteClauses
 from adapters.dynamodb.errors import ServiceError, validation
-from adapters.dynamodb.grammar import ConditionNode, SectionNode
+from adapters.dynamodb.grammar import ConditionNode, SectionNode, ValueNode
 from adapters.dynamodb.items import check_write, delete_write, put_write, update_write
 from adapters.dynamodb.messages import bare
 from adapters.dynamodb.partiql.arguments import Arguments
@@ -23,6 +23,7 @@ from adapters.dynamodb.values import item_of
 from gateway.model.predicates import ALWAYS, And, Not, Or, Predicate, RowExists
 from gateway.model.tables import Table
 from gateway.model.updates import Action
+from gateway.model.values import size_bytes
 from gateway.model.writes import Write
 
 _BAD_EXISTS = "EXISTS() must contain a single item read with additional condition"
@@ -80,6 +81,23 @@ def _check(statement: Exists, table: Table, arguments: Arguments) -> Write:
         raise validation(_BAD_EXISTS)
     condition = And(_predicates(rest, arguments))
     return check_write(table, _wire(named, arguments), WriteClauses.of((), condition))
+
+
+def payload_bytes(statement: Insert | Update | Delete | Exists, table: Table, arguments: Arguments) -> int:
+    """What a statement adds to the payload of its transaction, as TransactWriteItems measures an action: an item that is put,
+    else the names and values of the key and the other values."""
+    if isinstance(statement, Insert):
+        return item_of({name: arguments.wire(node) for name, node in statement.item}).size_bytes
+    names = composites.shown_schema(table.key_schema).names
+    size = sum([len(name.encode()) for name in names])
+    waiting: list[Any] = [statement]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ValueNode):
+            size += size_bytes(arguments.value(node.name))
+        elif isinstance(node, tuple):
+            waiting += node
+    return size
 
 
 def _predicates(conditions: tuple[ConditionNode, ...], arguments: Arguments) -> tuple[Predicate, ...]:

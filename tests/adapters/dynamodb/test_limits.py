@@ -532,6 +532,56 @@ def test_a_transaction_writes_4_mb(orders):
     assert orders.last.status == 400, answer
 
 
+def test_a_transaction_reads_4_mb(orders):
+    """API reference, TransactGetItems: refused where "the aggregate size of the items in the transaction exceeded 4 MB", of the
+    items as they are stored: a projection has read them none the less. The words are DynamoDB Local 2.6.1's."""
+    left = 4 * MEGABYTE - 10 * ITEM
+    for at in range(10):
+        done(orders, "PutItem", **TABLE, Item=sized(ITEM, f"{at:02}"))
+    for size, is_read in ((left, True), (left + 1, False)):
+        done(orders, "PutItem", **TABLE, Item=sized(size, "10"))
+        names = [f"{at:02}" for at in range(11)]
+        gets = [{"Get": {**TABLE, "Key": {"pk": {"S": name}}}} for name in names]
+        narrow = [{"Get": {**get["Get"], "ProjectionExpression": "pk"}} for get in gets]
+        selects = [{"Statement": f"SELECT pk FROM orders WHERE pk = '{name}'"} for name in names]
+        for operation, given in (
+            ("TransactGetItems", {"TransactItems": gets}),
+            ("TransactGetItems", {"TransactItems": narrow}),
+            ("TransactGetItems", {"TransactItems": [*reversed(gets)]}),
+            ("ExecuteTransaction", {"TransactStatements": selects}),
+        ):
+            if is_read:
+                assert len(done(orders, operation, **given)["Responses"]) == 11
+            else:
+                refused(orders, "Payload in response is too large.", operation, **given)
+
+
+def test_a_transaction_of_statements_writes_4_mb(orders):
+    """As TransactWriteItems counts it: the items that are put, and elsewhere the key and the values that are given."""
+    left = 4 * MEGABYTE - 10 * ITEM
+
+    def inserts(names, last):
+        statement = "INSERT INTO orders VALUE {'pk': ?, 'ballast': ?}"
+        items = [sized(ITEM, name) for name in names] + [sized(last, "l")]
+        return [{"Statement": statement, "Parameters": [item["pk"], item["ballast"]]} for item in items]
+
+    def updates(last):
+        statement = "UPDATE orders SET ballast = ? WHERE pk = ?"
+        # A key is measured with its attribute's name, a value that is set without it (rule 34).
+        sizes = [ITEM - 64] * 10 + [last + 640]
+        return [
+            {"Statement": statement, "Parameters": [{"S": "x" * (size - 3)}, {"S": chr(ord("a") + at)}]}
+            for at, size in enumerate(sizes)
+        ]
+
+    done(orders, "ExecuteTransaction", TransactStatements=inserts("abcdefghij", left))
+    words = "Transaction payload size cannot exceed 4 MB"
+    refused(orders, words, "ExecuteTransaction", TransactStatements=inserts("0123456789", left + 1))
+    done(orders, "PutItem", **TABLE, Item={"pk": {"S": "k"}})
+    done(orders, "ExecuteTransaction", TransactStatements=updates(left))
+    refused(orders, words, "ExecuteTransaction", TransactStatements=updates(left + 1))
+
+
 def test_a_transaction_token_has_36_characters(orders):
     actions = transacted(Put={"Item": KEY})
     for token, status in (("t", 200), ("t" * 36, 200), ("t" * 37, 400), ("", 400)):

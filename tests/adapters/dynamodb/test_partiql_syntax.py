@@ -196,8 +196,43 @@ def test_what_cannot_be_read(text: str, message: str) -> None:
         ),
         (
             "UPDATE t SET a = set_delete(b, <<1>>) WHERE k = 1",
-            "The first argument to SET_DELETE must equal the assignment value",
+            "The first argument to SET_DELETE must equal the assignment value at 1:18:10",
         ),
+        (
+            "UPDATE t SET a = set_add(<<1>>, <<1>>) WHERE k = 1",
+            "The first argument to SET_ADD must equal the assignment value at 1:18:7",
+        ),
+        (
+            "UPDATE t SET a = set_add(a, ['x']) WHERE k = 1",
+            "The second argument to SET_ADD must be a value with type SET at 1:26:1",
+        ),
+        (
+            "UPDATE t SET a = set_add(a) WHERE k = 1",
+            "SET_ADD must have exactly two arguments at 1:18:7",
+        ),
+        (
+            "UPDATE t SET a = SET_DELETE(a, <<1>>, <<2>>) WHERE k = 1",
+            "SET_DELETE must have exactly two arguments at 1:18:10",
+        ),
+        (
+            "SELECT * FROM t WHERE k = 1 AND set_add(a, <<'x'>>) = a",
+            "Unrecognized function: set_add at 1:33:7",
+        ),
+        ("SELECT * FROM t WHERE k = 1 AND EXISTS(ss)", "Unrecognized function: exists at 1:33:6"),
+        (
+            "INSERT INTO t VALUE {'k': 1, 'a': set_add(<<'a'>>, <<'b'>>)}",
+            "Unsupported data type: set_add under key root at 1:35:7",
+        ),
+        (
+            "INSERT INTO t VALUE {'k': 1, 'a': {'b': [1, LIST_APPEND(a, [1])]}}",
+            "Unsupported data type: list_append under key root.b[1] at 1:45:11",
+        ),
+        ("SELECT attribute_exists(ss) FROM t WHERE k = 1", "Unexpected path component at 1:8:16"),
+        ("SELECT k, count(*) FROM t", "Unexpected path component at 1:11:5"),
+        ("SELECT * FROM t WHERE attribute_exists(m.inner)", BAD + "Invalid path dot component"),
+        ("UPDATE t SET m.Inner = set_add(m.Inner, <<'y'>>) WHERE k = 1", BAD + "Invalid path dot component"),
+        ("SELECT m.value FROM t", BAD + "Invalid path dot component"),
+        ("SELECT m. FROM t", BAD + "Invalid path dot component"),
         (
             "SELECT * FROM t WHERE k = 1e126",
             "Number overflow. Attempting to store a number with magnitude larger than supported range under root",
@@ -225,12 +260,20 @@ def test_what_cannot_be_read(text: str, message: str) -> None:
             "Nesting Levels have exceeded supported limits under root" + ".a" * 32,
         ),
         ("SELECT * FROM t WHERE k = MISSING", "MISSING must be compared using IS operator"),
-        ("SELECT * FROM t WHERE nonsense(k)", "Unrecognized function: nonsense"),
+        ("SELECT * FROM t WHERE nonsense(k)", "Unrecognized function: nonsense at 1:23:8"),
+        ("SELECT * FROM t WHERE Nonsense(k) = 1", "Unrecognized function: nonsense at 1:23:8"),
+        ("UPDATE t SET a = nonsense(b) WHERE k = 1", "Unrecognized function: nonsense at 1:18:8"),
         ("SELECT * FROM t WHERE k", "WHERE clause must contain an expression that resolves to a boolean"),
     ],
 )
 def test_what_is_read_and_refused(text: str, message: str) -> None:
     assert refusal(text) == message
+
+
+def test_quoted_words_are_names() -> None:
+    statement = read('SELECT m."inner", "value"."key" FROM t')
+    assert isinstance(statement, Select)
+    assert statement.paths == (PathNode(("m", "inner")), PathNode(("value", "key")))
 
 
 def test_thirty_one_levels_are_not_too_many() -> None:
