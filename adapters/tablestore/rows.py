@@ -232,7 +232,7 @@ def parse_update(call: Call, into: Destination, wire: WireRow, message: Any) -> 
         for name in incremented:
             if names.count(name) > 1:
                 raise invalid(f"Column '{name}' can not be incremented and changed in one request.")
-    _refuse_absent(message.condition)
+    _refuse_absent(call, message.condition)
     may_create = any(isinstance(action, PutCell | Increment) for action in actions)
     return _row_write(into, key, _sizes(wire), Edit(actions, may_create), message)
 
@@ -240,7 +240,7 @@ def parse_update(call: Call, into: Destination, wire: WireRow, message: Any) -> 
 def parse_delete(call: Call, into: Destination, wire: WireRow, message: Any) -> RowWrite:
     """A delete of the row with a key that has been checked. Raises ServiceError."""
     key = keys.key_of(into.table, wire.key)
-    _refuse_absent(message.condition)
+    _refuse_absent(call, message.condition)
     return _row_write(into, key, _sizes(wire), Remove(), message)
 
 
@@ -279,12 +279,13 @@ def condition_of(condition: messages.Condition) -> Predicate:
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def _refuse_absent(condition: messages.Condition) -> None:
-    """It is pointless to update or delete a row that must not be there, and so it fails either way.
+def _refuse_absent(call: Call, condition: messages.Condition) -> None:
+    """In 2017 an update or delete of a row that must not be there failed either way.
 
     Source: seeds/table-store-data-operations.txt ("The operation DeleteRow or UpdateRow will fail if ...").
     """
-    if condition.row_existence == messages.EXPECT_NOT_EXIST:
+    is_asked = condition.row_existence == messages.EXPECT_NOT_EXIST
+    if is_asked and call.house.settings.tablestore_expect_not_exist == "2017":
         raise ServiceError("OTSConditionCheckFail", CONDITION_FAILED)
 
 

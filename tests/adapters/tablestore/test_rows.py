@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -118,18 +119,43 @@ def test_put_expecting_no_row_where_there_is_none(table: Service) -> None:
     assert plain(table.get({"pk": 1})) == {"pk": 1, "a": 1}
 
 
+# Of no row, the condition is met: "Conditional update" of today's documentation (Alibaba Cloud help, Tablestore, August
+# 2025: expect non-existence is met if the row does not exist, of PutRow, UpdateRow, DeleteRow and BatchWriteRow alike);
+# aliyun-tablestore-java-sdk, model/CapacityUnitTest testDeleteRow, functiontest/IncrementRequest testAtomicAddWithCondition.
+
+
+def test_update_expecting_no_row_makes_one(table: Service) -> None:
+    assert units_of(table.update({"pk": 1}, {"a": 2}, expect=EXPECT_NOT_EXIST)) == (1, 1)
+    assert plain(table.get({"pk": 1})) == {"pk": 1, "a": 2}
+    assert refused_by_condition(lambda: table.update({"pk": 1}, {"a": 3}, expect=EXPECT_NOT_EXIST))
+    assert plain(table.get({"pk": 1})) == {"pk": 1, "a": 2}
+
+
+def test_delete_expecting_no_row_where_there_is_none(table: Service) -> None:
+    assert units_of(table.delete({"pk": 1}, expect=EXPECT_NOT_EXIST)) == (1, 1)
+    table.put({"pk": 1}, {"a": 1})
+    assert refused_by_condition(lambda: table.delete({"pk": 1}, expect=EXPECT_NOT_EXIST))
+    assert plain(table.get({"pk": 1})) == {"pk": 1, "a": 1}
+
+
 @pytest.mark.parametrize("exists", [False, True])
-def test_update_and_delete_expecting_no_row_always_fail(table: Service, exists: bool) -> None:
-    """Pointless, and so they fail (seeds/table-store-data-operations.txt; issue 4)."""
+def test_update_and_delete_expecting_no_row_always_fail_as_in_2017_if_that_is_set(
+    table: Service, exists: bool
+) -> None:
+    """The document "Data operations" of 2017 (seeds/table-store-data-operations.txt)."""
+    settings = dataclasses.replace(table.house.settings, tablestore_expect_not_exist="2017")
+    then = Service(dataclasses.replace(table.house, settings=settings), table.clock)
     if exists:
-        table.put({"pk": 1}, {"a": 1})
-    for write in (
-        lambda: table.update({"pk": 1}, {"a": 2}, expect=EXPECT_NOT_EXIST),
-        lambda: table.delete({"pk": 1}, expect=EXPECT_NOT_EXIST),
-    ):
-        with pytest.raises(Refused) as told:
-            write()
-        assert told.value.code == "OTSConditionCheckFail"
+        then.put({"pk": 1}, {"a": 1}, expect=EXPECT_NOT_EXIST)
+    assert refused_by_condition(lambda: then.update({"pk": 1}, {"a": 2}, expect=EXPECT_NOT_EXIST))
+    assert refused_by_condition(lambda: then.delete({"pk": 1}, expect=EXPECT_NOT_EXIST))
+    assert plain(then.get({"pk": 1})) == ({"pk": 1, "a": 1} if exists else None)
+
+
+def refused_by_condition(write: Callable[[], object]) -> bool:
+    with pytest.raises(Refused) as told:
+        write()
+    return (told.value.status, told.value.code) == (403, "OTSConditionCheckFail")
 
 
 def test_column_condition(table: Service) -> None:
