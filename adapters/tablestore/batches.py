@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from adapters.tablestore import keys, limits, selections
+from adapters.tablestore import foreign_names, keys, limits, selections
 from adapters.tablestore.calls import Call, Target, find_target, find_written
 from adapters.tablestore.capacity import of_bulk, request_size
 from adapters.tablestore.direct import DirectPut
@@ -39,7 +39,7 @@ from gateway.model.errors import GatewayError, GroupRefused, TableMissing
 _ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperationConflict"})
 """Errors found while parsing that are one row's own."""
 
-_KINDS: dict[int, tuple[Callable[[bytes], Any], Callable[[Call, Destination, Any, Any], RowWrite]]] = {
+_KINDS: dict[int, tuple[Callable[..., Any], Callable[[Call, Destination, Any, Any], RowWrite]]] = {
     messages.PUT: (checked_put, parse_put),
     messages.UPDATE: (checked_update, parse_update),
     messages.DELETE: (checked_delete, parse_delete),
@@ -122,7 +122,9 @@ def batch_write_row(call: Call) -> Exchange:
             raise invalid(f"No operation is specified for table: '{part.table_name}'.")
     if message.is_atomic and message.transaction_id:
         raise invalid("Atomic batch write can not be used in a transaction.")
-    checked = [_checked(row) for table_part in message.tables for row in table_part.rows]
+    checked = []
+    for part in message.tables:
+        checked += yield from _checked(call, part.table_name, part.rows)
     _check_size(checked)
     wires = iter(checked)
     written: list[RowWrite | ServiceError] = []
@@ -152,7 +154,7 @@ def bulk_import(call: Call) -> Exchange:
         limits.BATCH_WRITE_ROWS_MAX,
         [(message.table_name, len(message.rows))] if message.rows else [],
     )
-    checked = [_checked(row) for row in message.rows]
+    checked = yield from _checked(call, message.table_name, message.rows)
     _check_size(checked)
     try:
         table = yield from find_written(call, message.table_name)
@@ -189,9 +191,13 @@ def _check_counts(nothing: str, most: int, tables: Sequence[tuple[str, int]]) ->
         raise invalid(f"Rows count exceeds the upper limit: {most}.")
 
 
-def _checked(row: Any) -> WireRow | DirectPut:
-    check, _ = _KINDS[row.type]
-    return check(row.row_change)
+def _checked(call: Call, table_name: str, rows: Sequence[Any]) -> Exchange:
+    """The rows of one table, a WireRow or DirectPut each. Raises ServiceError."""
+    made: list[WireRow | DirectPut] = []
+    for row in rows:
+        check, _ = _KINDS[row.type]
+        made.append((yield from foreign_names.checked(call, table_name, check, row.row_change)))
+    return made
 
 
 def _check_size(wires: Sequence[WireRow | DirectPut]) -> None:

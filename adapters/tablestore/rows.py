@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from adapters.tablestore.calls import Call, Target, find_target, find_written
 from adapters.tablestore.direct import DirectPut
 from adapters.tablestore.errors import CONDITION_FAILED, RowError, ServiceError, invalid
 from adapters.tablestore.filters import parse_condition
+from adapters.tablestore.foreign_names import checked
 from adapters.tablestore.lengths import check_request, check_value
 from adapters.tablestore.names import check_column_name
 from adapters.tablestore.options import allows_update, defined_types, kept_for_ms, stamp_deviation_s
@@ -108,7 +109,7 @@ class RowWrite(NamedTuple):
 def put_row(call: Call) -> Exchange:
     """PutRow: the row is exactly what the request says."""
     message = call.message
-    wire = checked_put(message.row)
+    wire = yield from checked(call, message.table_name, checked_put, message.row)
     table = yield from find_written(call, message.table_name)
     written = parse_put(call, Destination.of(table), wire, message)
     outcome = yield from _write(call, written)
@@ -118,7 +119,7 @@ def put_row(call: Call) -> Exchange:
 def update_row(call: Call) -> Exchange:
     """UpdateRow: cells are put, deleted and incremented in the order given."""
     message = call.message
-    wire = checked_update(message.row_change)
+    wire = yield from checked(call, message.table_name, checked_update, message.row_change)
     table = yield from find_written(call, message.table_name)
     written = parse_update(call, Destination.of(table), wire, message)
     outcome = yield from _write(call, written)
@@ -146,23 +147,23 @@ def _write(call: Call, written: RowWrite) -> Exchange:
 # (aliyun-tablestore-java-sdk, functiontest/RestrictedItemTest, testCase12).
 
 
-def checked_put(data: bytes) -> WireRow | DirectPut:
-    """The row of a put. Raises ServiceError."""
-    return direct.put_of(data) or checked_put_cells(data)
+def checked_put(data: bytes, known: Container[str] = ()) -> WireRow | DirectPut:
+    """The row of a put. `known`: names that columns may have whatever they are. Raises ServiceError."""
+    return direct.put_of(data) or checked_put_cells(data, known)
 
 
-def checked_put_cells(data: bytes) -> WireRow:
+def checked_put_cells(data: bytes, known: Container[str] = ()) -> WireRow:
     """The same, whatever it is like."""
-    wire = _checked(data, "PutRow")
+    wire = _checked(data, "PutRow", known)
     for cell in wire.cells:
         if cell.operation is not None or not isinstance(cell.value, Value):
             raise invalid(f"The value of column '{cell.name}' is missing.")
     return wire
 
 
-def checked_update(data: bytes) -> WireRow:
+def checked_update(data: bytes, known: Container[str] = ()) -> WireRow:
     """The cells of an update. Raises ServiceError."""
-    wire = _checked(data, "UpdateRow")
+    wire = _checked(data, "UpdateRow", known)
     if not wire.cells:
         raise invalid("Attribute column is missing.")
     return wire
@@ -175,10 +176,10 @@ def checked_delete(data: bytes) -> WireRow:
     return wire._replace(cells=())
 
 
-def _checked(data: bytes, operation: str) -> WireRow:
+def _checked(data: bytes, operation: str, known: Container[str]) -> WireRow:
     wire = keys.decode(data)
     keys.check_values(wire.key, may_draw=True)
-    _check_columns(wire.cells)
+    _check_columns(wire.cells, known)
     if len(data) > limits.WRITE_MAX_BYTES:
         check_request(capacity.request_size(wire), operation)
     return wire
@@ -289,7 +290,7 @@ def _refuse_absent(call: Call, condition: messages.Condition) -> None:
         raise ServiceError("OTSConditionCheckFail", CONDITION_FAILED)
 
 
-def _check_columns(cells: Sequence[WireCell]) -> None:
+def _check_columns(cells: Sequence[WireCell], known: Container[str]) -> None:
     """Attribute cells whatever their table: how many, their names, lengths and stamps."""
     if len(cells) > limits.COLUMNS_MAX:
         raise invalid(
@@ -297,7 +298,7 @@ def _check_columns(cells: Sequence[WireCell]) -> None:
             f" limit count: {limits.COLUMNS_MAX}, column count: {len(cells)}."
         )
     for name, value, stamp_ms, _ in cells:
-        check_column_name(name)
+        check_column_name(name, known)
         if isinstance(value, Value):
             check_value(name, value)
         elif value is not None:

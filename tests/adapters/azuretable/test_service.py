@@ -222,7 +222,16 @@ def test_host_style(service: Service) -> None:
 
 @pytest.mark.parametrize(
     "version",
-    ["2009-02-30", "0000-01-01", "2019-02-29", "2019-04-31", "2019-13-01", "2019-00-10", "20190202", "2019-W05-6"],
+    [
+        "2009-02-30",
+        "0000-01-01",
+        "2019-02-29",
+        "2019-04-31",
+        "2019-13-01",
+        "2019-00-10",
+        "20190202",
+        "2019-W05-6",
+    ],
 )
 def test_a_version_that_is_no_date_is_refused(service: Service, version: str) -> None:
     reply = service.send("GET", "/Tables", headers={"x-ms-version": version})
