@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from adapters.tablestore import foreign_names, keys, limits, selections
+from adapters.tablestore import charges, foreign_names, keys, limits, selections
 from adapters.tablestore.calls import Call, Target, find_target, find_written
 from adapters.tablestore.capacity import of_bulk, request_size
 from adapters.tablestore.direct import DirectPut
@@ -97,6 +97,7 @@ def _got(target: Target, selection: selections.Selection, outcome: Any) -> messa
     if target.index is not None:
         outcome = outcome.rows[0] if outcome.rows else None
     data, consumed = shown_row(target, selection, outcome)
+    charges.count_read(target, consumed)
     result = messages.RowInBatchGetRowResponse(is_ok=True, consumed=consumed)
     if data:
         result.row = data
@@ -130,7 +131,7 @@ def batch_write_row(call: Call) -> Exchange:
     written: list[RowWrite | ServiceError] = []
     for table_part in message.tables:
         table = yield from find_written(call, table_part.table_name)
-        into = Destination.of(table)
+        into = Destination.of(call, table)
         parsed = [_parsed(call, into, next(wires), row) for row in table_part.rows]
         written += _checked_atomic(parsed) if message.is_atomic else parsed
     if message.is_atomic:
@@ -142,7 +143,9 @@ def batch_write_row(call: Call) -> Exchange:
     for table_part in message.tables:
         results_part = answer.tables.add(table_name=table_part.table_name)
         for _ in table_part.rows:
-            results_part.rows.append(_wrote(call, *next(pairs)))
+            row_write, result = next(pairs)
+            _count(row_write, result)
+            results_part.rows.append(_wrote(call, row_write, result))
     return answer
 
 
@@ -166,7 +169,7 @@ def bulk_import(call: Call) -> Exchange:
         type=messages.PUT, row_change=b"", condition=messages.Condition(row_existence=messages.IGNORE)
     )
     written: list[RowWrite | ServiceError] = []
-    into = Destination.of(table)
+    into = Destination.of(call, table)
     for row, wire in zip(message.rows, checked, strict=True):
         unconditional.type = row.type
         written.append(_parsed(call, into, wire, unconditional))
@@ -255,9 +258,22 @@ def _write_together(counts: Sequence[int], written: Sequence[RowWrite | ServiceE
     answers = (yield groups) if groups else []
     for start, group, answer in zip(begins, groups, answers, strict=True):
         assert isinstance(group, WriteGroup)
+        if isinstance(answer, GroupRefused):
+            for write, reason in zip(group.writes, answer.reasons, strict=True):
+                charges.count_failed_write(write, reason)
         for number in range(len(group.writes)):
             results[start + number] = answer if isinstance(answer, GatewayError) else [answer[number]]
     return results
+
+
+def _count(written: RowWrite | ServiceError, result: Any) -> None:
+    """A row of a BatchWriteRow in the metrics; those of a group that failed are counted where the group is known."""
+    if isinstance(written, ServiceError):
+        return
+    if isinstance(result, GatewayError):
+        charges.count_failed_write(written.write, result)
+    else:
+        charges.count_write(written.write, written.consumed)
 
 
 def _wrote(call: Call, written: RowWrite | ServiceError, result: Any) -> messages.RowInBatchWriteRowResponse:

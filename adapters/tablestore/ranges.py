@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from adapters.tablestore import capacity, keys, limits, matrix, selections
+from adapters.tablestore import capacity, charges, keys, limits, matrix, selections
 from adapters.tablestore.calls import Call, Target, find_target
 from adapters.tablestore.errors import invalid
 from adapters.tablestore.filters import parse_filter
@@ -45,8 +45,10 @@ def get_range(call: Call) -> Exchange:
     columns = Columns.of(target, message.columns_to_get, whole_keys)
     command = _page_of(target, selection, message, reverse, encodes=whole_keys and not is_matrix)
     page: Page = yield from one(command._replace(transaction=checked_id(message.transaction_id)))
+    consumed = capacity.of_read(page.scanned_bytes)
+    charges.count_read(target, consumed)
     answer = messages.GetRangeResponse(
-        consumed=capacity.of_read(page.scanned_bytes),
+        consumed=consumed,
         rows=(
             _as_matrix(target, selection, columns, page.rows)
             if is_matrix

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from adapters.tablestore import capacity, direct, keys, limits, selections
+from adapters.tablestore import capacity, charges, direct, keys, limits, selections
 from adapters.tablestore.calls import Call, Target, find_target, find_written
 from adapters.tablestore.direct import DirectPut
-from adapters.tablestore.errors import CONDITION_FAILED, RowError, ServiceError, invalid
+from adapters.tablestore.errors import RowError, invalid
 from adapters.tablestore.filters import parse_condition
 from adapters.tablestore.foreign_names import checked
 from adapters.tablestore.lengths import check_request, check_value
@@ -35,6 +35,7 @@ NO_VERSION = "No version condition is specified while querying row."
 
 ROW_EXISTS = RowExists()
 ROW_MISSING = Not(ROW_EXISTS)
+NEVER = Not(ALWAYS)
 
 
 # Reading
@@ -48,6 +49,7 @@ def get_row(call: Call) -> Exchange:
     target = yield from find_target(call, message.table_name)
     row = yield from read_row(call, target, wire, message.transaction_id)
     row_data, consumed = shown_row(target, selection, row)
+    charges.count_read(target, consumed)
     return messages.GetRowResponse(consumed=consumed, row=row_data)
 
 
@@ -111,7 +113,7 @@ def put_row(call: Call) -> Exchange:
     message = call.message
     wire = yield from checked(call, message.table_name, checked_put, message.row)
     table = yield from find_written(call, message.table_name)
-    written = parse_put(call, Destination.of(table), wire, message)
+    written = parse_put(call, Destination.of(call, table), wire, message)
     outcome = yield from _write(call, written)
     return messages.PutRowResponse(consumed=written.consumed, row=written.returned(outcome))
 
@@ -121,7 +123,7 @@ def update_row(call: Call) -> Exchange:
     message = call.message
     wire = yield from checked(call, message.table_name, checked_update, message.row_change)
     table = yield from find_written(call, message.table_name)
-    written = parse_update(call, Destination.of(table), wire, message)
+    written = parse_update(call, Destination.of(call, table), wire, message)
     outcome = yield from _write(call, written)
     return messages.UpdateRowResponse(consumed=written.consumed, row=written.returned(outcome))
 
@@ -131,7 +133,7 @@ def delete_row(call: Call) -> Exchange:
     message = call.message
     wire = checked_delete(message.primary_key)
     table = yield from find_written(call, message.table_name)
-    written = parse_delete(call, Destination.of(table), wire, message)
+    written = parse_delete(call, Destination.of(call, table), wire, message)
     outcome = yield from _write(call, written)
     return messages.DeleteRowResponse(consumed=written.consumed, row=written.returned(outcome))
 
@@ -139,7 +141,9 @@ def delete_row(call: Call) -> Exchange:
 def _write(call: Call, written: RowWrite) -> Exchange:
     [answer] = yield from write_groups([WriteGroup((written.write,))], call.message.transaction_id)
     if isinstance(answer, GatewayError):
+        charges.count_failed_write(written.write, answer)
         raise answer
+    charges.count_write(written.write, written.consumed)
     return answer[0]
 
 
@@ -190,19 +194,22 @@ def _checked(data: bytes, operation: str, known: Container[str]) -> WireRow:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A table, and what each write into it needs to know of it."""
+    """A table, and what each write into it needs to know of it. `refuses_absent`: an update or delete of a row that must not be
+    there fails either way, as in 2017."""
 
     table: Table
     key_names: tuple[str, ...]
     defined: Mapping[str, Kind]
     has_indexes: bool
+    refuses_absent: bool
     rule: RowRule
 
     @classmethod
-    def of(cls, table: Table) -> Destination:
+    def of(cls, call: Call, table: Table) -> Destination:
         names = table.key_schema.names
         defined = {name: DEFINED_KINDS[kind] for name, kind in defined_types(table).items()}
-        return cls(table, names, defined, bool(table.indexes), partial(_restored, names))
+        refuses_absent = call.house.settings.tablestore_expect_not_exist == "2017"
+        return cls(table, names, defined, bool(table.indexes), refuses_absent, partial(_restored, names))
 
 
 def parse_put(call: Call, into: Destination, put: WireRow | DirectPut, message: Any) -> RowWrite:
@@ -233,7 +240,6 @@ def parse_update(call: Call, into: Destination, wire: WireRow, message: Any) -> 
         for name in incremented:
             if names.count(name) > 1:
                 raise invalid(f"Column '{name}' can not be incremented and changed in one request.")
-    _refuse_absent(call, message.condition)
     may_create = any(isinstance(action, PutCell | Increment) for action in actions)
     return _row_write(into, key, _sizes(wire), Edit(actions, may_create), message)
 
@@ -241,7 +247,6 @@ def parse_update(call: Call, into: Destination, wire: WireRow, message: Any) -> 
 def parse_delete(call: Call, into: Destination, wire: WireRow, message: Any) -> RowWrite:
     """A delete of the row with a key that has been checked. Raises ServiceError."""
     key = keys.key_of(into.table, wire.key)
-    _refuse_absent(call, message.condition)
     return _row_write(into, key, _sizes(wire), Remove(), message)
 
 
@@ -252,7 +257,7 @@ def _sizes(wire: WireRow) -> tuple[int, int]:
 
 
 def _row_write(into: Destination, key: Key, sizes: tuple[int, int], change: Change, message: Any) -> RowWrite:
-    condition = condition_of(message.condition)
+    condition = condition_of(message.condition, into.refuses_absent and not isinstance(change, Replace))
     write = Write(into.table, key, change, condition, view, into.rule)
     consumed = capacity.of_write(*sizes, condition is not ALWAYS, into.has_indexes)
     if not message.HasField("return_content"):
@@ -265,29 +270,22 @@ def _restored(key_names: tuple[str, ...], old: Row | None, contents: Contents) -
     return restored(old, contents, key_names)
 
 
-def condition_of(condition: messages.Condition) -> Predicate:
-    """Row existence first, then the column condition."""
+def condition_of(condition: messages.Condition, refuses_absent: bool = False) -> Predicate:
+    """Row existence first, then the column condition. `refuses_absent`: to expect no row fails either way.
+
+    Source: seeds/table-store-data-operations.txt ("The operation DeleteRow or UpdateRow will fail if ...").
+    """
     parts: list[Predicate] = []
     if condition.row_existence == messages.EXPECT_EXIST:
         parts.append(ROW_EXISTS)
     elif condition.row_existence == messages.EXPECT_NOT_EXIST:
-        parts.append(ROW_MISSING)
+        parts += (ROW_MISSING, NEVER) if refuses_absent else (ROW_MISSING,)
     columns = parse_condition(condition.column_condition)
     if columns is not ALWAYS:
         parts.append(columns)
     if not parts:
         return ALWAYS
     return parts[0] if len(parts) == 1 else And(tuple(parts))
-
-
-def _refuse_absent(call: Call, condition: messages.Condition) -> None:
-    """In 2017 an update or delete of a row that must not be there failed either way.
-
-    Source: seeds/table-store-data-operations.txt ("The operation DeleteRow or UpdateRow will fail if ...").
-    """
-    is_asked = condition.row_existence == messages.EXPECT_NOT_EXIST
-    if is_asked and call.house.settings.tablestore_expect_not_exist == "2017":
-        raise ServiceError("OTSConditionCheckFail", CONDITION_FAILED)
 
 
 def _check_columns(cells: Sequence[WireCell], known: Container[str]) -> None:
