@@ -314,13 +314,23 @@ def _check_against(call: Call, into: Destination, cells: Sequence[WireCell]) -> 
         if name in key_names:
             raise invalid(f"Duplicated attribute column name with primary key column: '{name}'.")
         if stamp_ms is not None and operation is not Operation.DELETE_ONE:
-            deviation_s = stamp_deviation_s(table)
-            age_ms = call.now_ms - stamp_ms
-            if abs(age_ms) > deviation_s * 1000 or age_ms > kept_for_ms(table):
-                raise invalid(
-                    f"The timestamp of column must be within {deviation_s} seconds of the current time,"
-                    f" timestamp: {stamp_ms}."
-                )
+            _check_age(table, call.now_ms - stamp_ms, stamp_ms)
+
+
+def _check_age(table: Table, age_ms: int, stamp_ms: int) -> None:
+    """A stamp against its table's options; the text names the one that is nearest."""
+    deviation_s = stamp_deviation_s(table)
+    kept_ms = kept_for_ms(table)
+    if age_ms > kept_ms and kept_ms <= deviation_s * 1000:
+        raise invalid(
+            f"The timestamp of column must not be older than the time to live of {kept_ms // 1000:.0f} seconds,"
+            f" timestamp: {stamp_ms}."
+        )
+    if abs(age_ms) > deviation_s * 1000:
+        raise invalid(
+            f"The timestamp of column must be within {deviation_s} seconds of the current time,"
+            f" timestamp: {stamp_ms}."
+        )
 
 
 def _check_type(name: str, value: Any, defined: Kind) -> None:

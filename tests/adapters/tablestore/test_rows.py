@@ -355,18 +355,32 @@ def test_stamps_too_far_from_now(table: Service) -> None:
         with pytest.raises(Refused) as told:
             table.put({"pk": 1}, [cell("a", 1, stamp_ms)])
         assert told.value.code == "OTSParameterInvalid"
+        assert stamp_ms in (-1, limits.STAMP_END_MS) or "within 86400 seconds" in told.value.message
 
 
-def test_stamps_that_are_past_the_time_to_live(service: Service) -> None:
+@pytest.mark.parametrize(
+    ("deviation_s", "age_s", "named"),
+    [
+        (200_000, 86_400, "older than the time to live of 86400 seconds"),
+        (86_400, 86_400, "older than the time to live of 86400 seconds"),
+        (86_399, 86_399, "within 86399 seconds"),
+        (1_000, 1_000, "within 1000 seconds"),
+    ],
+)
+def test_stamps_that_are_too_old_name_the_limit_they_break(
+    service: Service, deviation_s: int, age_s: int, named: str
+) -> None:
     options = messages.TableOptions(
-        time_to_live=86_400, max_versions=1, deviation_cell_version_in_sec=200_000
+        time_to_live=86_400, max_versions=1, deviation_cell_version_in_sec=deviation_s
     )
     service.create(table_options=options)
     now = service.clock.ms
-    service.put({"pk": 1}, [cell("a", 1, now - 86_400_000)])
-    with pytest.raises(Refused) as told:
-        service.put({"pk": 1}, [cell("a", 1, now - 86_400_001)])
-    assert told.value.code == "OTSParameterInvalid"
+    service.put({"pk": 1}, [cell("a", 1, now - age_s * 1000)])
+    for older_ms in (1, 1_000_000_000):
+        with pytest.raises(Refused) as told:
+            service.put({"pk": 1}, [cell("a", 1, now - age_s * 1000 - older_ms)])
+        assert told.value.code == "OTSParameterInvalid"
+        assert named in told.value.message
 
 
 def test_what_is_past_its_time_is_not_there(service: Service) -> None:
