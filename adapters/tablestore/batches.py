@@ -20,7 +20,6 @@ from adapters.tablestore.names import check_table_name
 from adapters.tablestore.plainbuffer import WireRow
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from adapters.tablestore.rows import (
-    NO_VERSION,
     Destination,
     RowWrite,
     checked_delete,
@@ -38,6 +37,8 @@ from gateway.model.errors import GatewayError, GroupRefused, TableMissing
 
 _ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperationConflict"})
 """Errors found while parsing that are one row's own."""
+
+NO_VERSION = "No version condition is specified while querying row."
 
 _KINDS: dict[int, tuple[Callable[..., Any], Callable[[Call, Destination, Any, Any], RowWrite]]] = {
     messages.PUT: (checked_put, parse_put),

@@ -23,7 +23,6 @@ from gateway.model.commands import Exchange, Page, PageLimits, Read
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
 
-NO_VERSION = "No version condition is specified."
 NO_MATRIX_COLUMN = "DBT_SIMPLE_ROW_MATRIX need at least one column to get."
 
 
@@ -32,7 +31,7 @@ def get_range(call: Call) -> Exchange:
     message = call.message
     if message.time_range.HasField("specific_time") and message.HasField("max_versions"):
         raise invalid("The max versions and the specific time can not be set at the same time.")
-    selection = selections.parse(message, NO_VERSION)
+    selection = selections.parse(message, selections.NO_VERSION)
     if message.HasField("limit") and message.limit <= 0:
         raise invalid("The limit must be greater than 0.")
     is_matrix = message.data_block_type_hint == messages.DBT_SIMPLE_ROW_MATRIX

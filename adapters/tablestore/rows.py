@@ -31,8 +31,6 @@ from gateway.model.updates import Action, DeleteCell, DeleteCells, Increment, Pu
 from gateway.model.values import Kind, Value
 from gateway.model.writes import Change, Edit, Remove, Replace, RowRule, Write
 
-NO_VERSION = "No version condition is specified while querying row."
-
 ROW_EXISTS = RowExists()
 ROW_MISSING = Not(ROW_EXISTS)
 NEVER = Not(ALWAYS)
@@ -44,7 +42,7 @@ NEVER = Not(ALWAYS)
 def get_row(call: Call) -> Exchange:
     """GetRow: the row as asked for, or zero bytes where there is none."""
     message = call.message
-    selection = selections.parse(message, NO_VERSION)
+    selection = selections.parse(message, selections.NO_VERSION)
     wire = keys.decode(message.primary_key)
     target = yield from find_target(call, message.table_name)
     row = yield from read_row(call, target, wire, message.transaction_id)
@@ -263,7 +261,22 @@ def _row_write(into: Destination, key: Key, sizes: tuple[int, int], change: Chan
     if not message.HasField("return_content"):
         return RowWrite(write, consumed, sizes[1], messages.RT_NONE, frozenset())
     content = message.return_content
+    _check_returned(content, change)
     return RowWrite(write, consumed, sizes[1], content.return_type, frozenset(content.return_column_names))
+
+
+def _check_returned(content: messages.ReturnContent, change: Change) -> None:
+    """Of columns only those that the request increments are returned, and only after the change.
+
+    Source: aliyun-tablestore-java-sdk, functiontest/IncrementRequest, testReturnColumnNames; the text is ours.
+    """
+    if content.return_type == messages.RT_NONE or not content.return_column_names:
+        return
+    actions = change.actions if isinstance(change, Edit) else ()
+    incremented = {action.name for action in actions if isinstance(action, Increment)}
+    for name in content.return_column_names:
+        if content.return_type != messages.RT_AFTER_MODIFY or name not in incremented:
+            raise invalid(f"Column '{name}' can not be returned: it is not incremented.")
 
 
 def _restored(key_names: tuple[str, ...], old: Row | None, contents: Contents) -> Contents:
@@ -314,23 +327,19 @@ def _check_against(call: Call, into: Destination, cells: Sequence[WireCell]) -> 
         if name in key_names:
             raise invalid(f"Duplicated attribute column name with primary key column: '{name}'.")
         if stamp_ms is not None and operation is not Operation.DELETE_ONE:
-            _check_age(table, call.now_ms - stamp_ms, stamp_ms)
+            _check_stamp(table, call.now_ms, name, stamp_ms)
 
 
-def _check_age(table: Table, age_ms: int, stamp_ms: int) -> None:
-    """A stamp against its table's options; the text names the one that is nearest."""
-    deviation_s = stamp_deviation_s(table)
-    kept_ms = kept_for_ms(table)
-    if age_ms > kept_ms and kept_ms <= deviation_s * 1000:
-        raise invalid(
-            f"The timestamp of column must not be older than the time to live of {kept_ms // 1000:.0f} seconds,"
-            f" timestamp: {stamp_ms}."
-        )
-    if abs(age_ms) > deviation_s * 1000:
-        raise invalid(
-            f"The timestamp of column must be within {deviation_s} seconds of the current time,"
-            f" timestamp: {stamp_ms}."
-        )
+def _check_stamp(table: Table, now_ms: int, name: str, stamp_ms: int) -> None:
+    """A stamp against its table's options, all in seconds: from the nearer of deviation and time to live before now, to less
+    than the deviation after it.
+
+    Source: "Error codes" and "Data versions and TTL" (Alibaba Cloud help, Tablestore, 2026): the valid version range.
+    """
+    now_s, deviation_s = now_ms // 1000, stamp_deviation_s(table)
+    first_s = now_s - min(deviation_s, kept_for_ms(table) // 1000)
+    if not first_s <= stamp_ms // 1000 < now_s + deviation_s:
+        raise invalid(f"Invalid timestamp. Cell:{name}.")
 
 
 def _check_type(name: str, value: Any, defined: Kind) -> None:

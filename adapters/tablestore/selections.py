@@ -21,6 +21,10 @@ from gateway.model.predicates import ALWAYS, And, Exists, Or, Predicate, holds
 from gateway.model.rows import Cell, Contents, Row, Window
 from gateway.model.values import Kind
 
+NO_VERSION = "No version condition is specified."
+"""Of GetRow and GetRange; BatchGetRow has another sentence (aliyun-tablestore-java-sdk, functiontest/ParameterLegalityTest,
+testNotSetVersionOptionsInGetOperations)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
