@@ -111,6 +111,11 @@ class Settings:
         "Table Store: one text for all failed conditions, as the SDKs' suites compare, or those of 2026 that tell why.",
         ("classic", "2026"),
     )
+    tablestore_expect_not_exist: str = setting(
+        "today",
+        "Table Store: today EXPECT_NOT_EXIST is met by an absent row; in 2017 UpdateRow and DeleteRow failed with it.",
+        ("today", "2017"),
+    )
     stream_shards: int = setting(1, "Shards that a new change stream has.")
     stream_roll_hours: float = setting(
         0.0,

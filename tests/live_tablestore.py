@@ -6,6 +6,7 @@ from __future__ import annotations
 import http.client
 import itertools
 import time
+import urllib.request
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -55,3 +56,15 @@ class LiveTableStore(Service):
             own = [(name, value) for name, value in headers if name.startswith("x-ots-")]
             assert given == reply_signature(caller, request.path.strip("/"), own)
         return self.last
+
+    def consumed(self, table: str, index: str = "") -> tuple[float, float]:
+        """(read, write) units of a table in /metrics so far."""
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as reply:
+            lines = reply.read().decode().splitlines()
+        found = {"read": 0.0, "write": 0.0}
+        for kind in found:
+            labels = f'dialect="tablestore",index="{index}",kind="{kind}",table="{table}"'
+            for line in lines:
+                if line.startswith(f"tablegate_consumed_capacity_total{{{labels}}}"):
+                    found[kind] = float(line.rpartition(" ")[2])
+        return found["read"], found["write"]

@@ -692,6 +692,35 @@ def test_attribute_names_that_others_cannot_spell(across: Across) -> None:
     assert len(row) == len(shown)
 
 
+def test_rows_of_names_that_others_gave_are_put_back(across: Across) -> None:
+    """Read, put, deleted and put again through the SDK: each time the item is what it was."""
+    names = ["my-attr", "a.b", "#h", "1st", "with space", "x" * 300]
+    table = across.new_name()
+    across.dynamodb.create("PartitionKey:S", "RowKey:S", name=table)
+    theirs = across.dynamodb.resource.Table(table)
+    theirs.put_item(Item={**PAIR, **dict.fromkeys(names, Decimal(7))})
+    shown = item(across, table, **PAIR)
+    read = across.get(table, PAIR)
+    assert read is not None
+    columns = {name: value for name, value in read.items() if name not in PAIR}
+    assert columns.keys() == set(names)
+    across.put(table, PAIR, **columns)
+    assert item(across, table, **PAIR) == shown
+    theirs.delete_item(Key=PAIR)
+    across.put(table, PAIR, **columns)
+    assert item(across, table, **PAIR) == shown
+    # In a table of Table Store's own the row must still have the name.
+    own = across.table("PartitionKey:STRING", "RowKey:STRING")
+    across.dynamodb.resource.Table(own).put_item(Item={**PAIR, "#h": "x"})
+    across.put(own, PAIR, **{"#h": "x", "my-attr": "y", "a.b": "z"})
+    assert item(across, own, **PAIR) == {**PAIR, "#h": "x", "my-attr": "y", "a.b": "z"}
+    across.tablestore.delete_row(
+        own, ots.Row(list(PAIR.items())), ots.Condition(ots.RowExistenceExpectation.IGNORE)
+    )
+    with pytest.raises(ots.OTSServiceError):
+        across.put(own, PAIR, **{"#h": "x"})
+
+
 def test_the_command_tables_says_each_dialects_names(
     across: Across, shared_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

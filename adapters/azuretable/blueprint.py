@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from email.utils import formatdate
 from functools import lru_cache
 
@@ -83,7 +84,7 @@ _HINT = (
 )
 _XML_COMPONENTS = frozenset({"acl", "properties", "stats"})
 _READING = frozenset({"GET", "HEAD"})
-_VERSION = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", re.ASCII)
+_VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _ODATA_HEADERS = [
     ("Cache-Control", "no-cache"),
     ("X-Content-Type-Options", "nosniff"),
@@ -245,7 +246,9 @@ class Door:
     def _version_unsaid(self, request: Request) -> str:
         """The version of a request that names none, or none that can be read: its token's, else the setting's."""
         found = re.search(r"(?:^|&)sv=(\d{4}-\d\d-\d\d)(?:&|$)", request.query)
-        return found.group(1) if found else self._house.settings.azure_default_version
+        if found and _is_version(found.group(1)):
+            return found.group(1)
+        return self._house.settings.azure_default_version
 
     def _refusal(self, request: Request, error: ServiceError) -> Answer:
         time = timestamp_text(self._house.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
@@ -275,7 +278,14 @@ def _is_echoed(client_id: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _is_version(text: str) -> bool:
-    return _VERSION.fullmatch(text) is not None
+    """Whether a text is a date of the calendar, as all versions are."""
+    if _VERSION.fullmatch(text) is None:
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_version(version: str) -> None:

@@ -64,7 +64,7 @@ _NOT.3: /not(?![\w@.])/
 OPERATOR.3: /(eq|ne|gt|ge|lt|le)(?![\w@.])/
 TYPED.4: /[A-Za-z]+'[^']*'/
 TEXT: /'(?:[^']|'')*'/
-NUMBER.2: /[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?[LlDdFfMm]?(?![\w.])|-(?:INF|Infinity)(?!\w)/
+NUMBER.2: /[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?[LlDdFfMm]?(?![\w.])|-INF(?!\w)/
 NAME: /[^\W\d]\w*/
 %ignore /[ \t\r\n]+/
 """
@@ -268,17 +268,18 @@ def _condition_comparison(condition: Predicate, comparison: Comparison, other: A
 
 # Literals
 
-_WORDS: dict[str, Value] = {
-    "true": TRUE,
-    "false": FALSE,
-    "nan": Value(Kind.DOUBLE, float("nan")),
-    "inf": Value(Kind.DOUBLE, float("inf")),
-    "infinity": Value(Kind.DOUBLE, float("inf")),
-}
+_DOUBLES = {"NaN": Value(Kind.DOUBLE, float("nan")), "INF": Value(Kind.DOUBLE, float("inf"))}
+"""Doubles that are words, spelled just so. Any other spelling is the name of a property, `Infinity` too.
+
+Source: OData/odata.net, ExpressionLexerUtils.IsInfinityOrNaNDouble, which compares ordinally.
+"""
+
+_TRUTHS = {"true": TRUE, "false": FALSE}
+"""In any case, as Azurite's lexer takes them."""
 
 
 def _named(name: str) -> Operand:
-    word = _WORDS.get(name.lower())
+    word = _DOUBLES.get(name) or _TRUTHS.get(name.lower())
     if word is not None:
         return Literal(word)
     if name == "Timestamp":

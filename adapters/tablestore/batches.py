@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from adapters.tablestore import keys, limits, selections
+from adapters.tablestore import charges, foreign_names, keys, limits, selections
 from adapters.tablestore.calls import Call, Target, find_target, find_written
 from adapters.tablestore.capacity import of_bulk, request_size
 from adapters.tablestore.direct import DirectPut
@@ -20,7 +20,6 @@ from adapters.tablestore.names import check_table_name
 from adapters.tablestore.plainbuffer import WireRow
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from adapters.tablestore.rows import (
-    NO_VERSION,
     Destination,
     RowWrite,
     checked_delete,
@@ -39,7 +38,9 @@ from gateway.model.errors import GatewayError, GroupRefused, TableMissing
 _ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperationConflict"})
 """Errors found while parsing that are one row's own."""
 
-_KINDS: dict[int, tuple[Callable[[bytes], Any], Callable[[Call, Destination, Any, Any], RowWrite]]] = {
+NO_VERSION = "No version condition is specified while querying row."
+
+_KINDS: dict[int, tuple[Callable[..., Any], Callable[[Call, Destination, Any, Any], RowWrite]]] = {
     messages.PUT: (checked_put, parse_put),
     messages.UPDATE: (checked_update, parse_update),
     messages.DELETE: (checked_delete, parse_delete),
@@ -97,6 +98,7 @@ def _got(target: Target, selection: selections.Selection, outcome: Any) -> messa
     if target.index is not None:
         outcome = outcome.rows[0] if outcome.rows else None
     data, consumed = shown_row(target, selection, outcome)
+    charges.count_read(target, consumed)
     result = messages.RowInBatchGetRowResponse(is_ok=True, consumed=consumed)
     if data:
         result.row = data
@@ -122,13 +124,15 @@ def batch_write_row(call: Call) -> Exchange:
             raise invalid(f"No operation is specified for table: '{part.table_name}'.")
     if message.is_atomic and message.transaction_id:
         raise invalid("Atomic batch write can not be used in a transaction.")
-    checked = [_checked(row) for table_part in message.tables for row in table_part.rows]
+    checked = []
+    for part in message.tables:
+        checked += yield from _checked(call, part.table_name, part.rows)
     _check_size(checked)
     wires = iter(checked)
     written: list[RowWrite | ServiceError] = []
     for table_part in message.tables:
         table = yield from find_written(call, table_part.table_name)
-        into = Destination.of(table)
+        into = Destination.of(call, table)
         parsed = [_parsed(call, into, next(wires), row) for row in table_part.rows]
         written += _checked_atomic(parsed) if message.is_atomic else parsed
     if message.is_atomic:
@@ -140,7 +144,9 @@ def batch_write_row(call: Call) -> Exchange:
     for table_part in message.tables:
         results_part = answer.tables.add(table_name=table_part.table_name)
         for _ in table_part.rows:
-            results_part.rows.append(_wrote(call, *next(pairs)))
+            row_write, result = next(pairs)
+            _count(row_write, result)
+            results_part.rows.append(_wrote(call, row_write, result))
     return answer
 
 
@@ -152,7 +158,7 @@ def bulk_import(call: Call) -> Exchange:
         limits.BATCH_WRITE_ROWS_MAX,
         [(message.table_name, len(message.rows))] if message.rows else [],
     )
-    checked = [_checked(row) for row in message.rows]
+    checked = yield from _checked(call, message.table_name, message.rows)
     _check_size(checked)
     try:
         table = yield from find_written(call, message.table_name)
@@ -164,7 +170,7 @@ def bulk_import(call: Call) -> Exchange:
         type=messages.PUT, row_change=b"", condition=messages.Condition(row_existence=messages.IGNORE)
     )
     written: list[RowWrite | ServiceError] = []
-    into = Destination.of(table)
+    into = Destination.of(call, table)
     for row, wire in zip(message.rows, checked, strict=True):
         unconditional.type = row.type
         written.append(_parsed(call, into, wire, unconditional))
@@ -189,9 +195,13 @@ def _check_counts(nothing: str, most: int, tables: Sequence[tuple[str, int]]) ->
         raise invalid(f"Rows count exceeds the upper limit: {most}.")
 
 
-def _checked(row: Any) -> WireRow | DirectPut:
-    check, _ = _KINDS[row.type]
-    return check(row.row_change)
+def _checked(call: Call, table_name: str, rows: Sequence[Any]) -> Exchange:
+    """The rows of one table, a WireRow or DirectPut each. Raises ServiceError."""
+    made: list[WireRow | DirectPut] = []
+    for row in rows:
+        check, _ = _KINDS[row.type]
+        made.append((yield from foreign_names.checked(call, table_name, check, row.row_change)))
+    return made
 
 
 def _check_size(wires: Sequence[WireRow | DirectPut]) -> None:
@@ -249,9 +259,22 @@ def _write_together(counts: Sequence[int], written: Sequence[RowWrite | ServiceE
     answers = (yield groups) if groups else []
     for start, group, answer in zip(begins, groups, answers, strict=True):
         assert isinstance(group, WriteGroup)
+        if isinstance(answer, GroupRefused):
+            for write, reason in zip(group.writes, answer.reasons, strict=True):
+                charges.count_failed_write(write, reason)
         for number in range(len(group.writes)):
             results[start + number] = answer if isinstance(answer, GatewayError) else [answer[number]]
     return results
+
+
+def _count(written: RowWrite | ServiceError, result: Any) -> None:
+    """A row of a BatchWriteRow in the metrics; those of a group that failed are counted where the group is known."""
+    if isinstance(written, ServiceError):
+        return
+    if isinstance(result, GatewayError):
+        charges.count_failed_write(written.write, result)
+    else:
+        charges.count_write(written.write, written.consumed)
 
 
 def _wrote(call: Call, written: RowWrite | ServiceError, result: Any) -> messages.RowInBatchWriteRowResponse:

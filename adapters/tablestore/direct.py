@@ -19,7 +19,7 @@ import orjson
 
 from adapters.tablestore import limits
 from adapters.tablestore.checksums import crc8
-from adapters.tablestore.names import is_name
+from adapters.tablestore.names import is_column_name
 from adapters.tablestore.plainbuffer import CELL_ENDS, HEADER, ROW_ENDS, name_bytes
 from gateway.model.keys import Key, KeyColumn, KeySchema
 from gateway.model.rows import FOREIGN_KINDS, TICKS_PER_MS, Contents, Row
@@ -295,7 +295,7 @@ def _member(kind: int, raw: bytes) -> dict[str, Any] | None:
 def _name(raw: bytes) -> tuple[str, int, int, bool]:
     """A column's name, its size and checksum, and whether a column can be given that name. Raises UnicodeDecodeError."""
     name = raw.decode()
-    return name, len(raw), crc8(raw), is_name(name)
+    return name, len(raw), crc8(raw), is_column_name(name)
 
 
 def key_and_contents(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from adapters.tablestore import limits
 from adapters.tablestore.errors import invalid
 from adapters.tablestore.lengths import check_value
-from adapters.tablestore.names import check_column_asked
+from adapters.tablestore.names import check_column_name
 from adapters.tablestore.parsing import MessageT, parse
 from adapters.tablestore.plainbuffer import PlainBufferError, decode_value
 from adapters.tablestore.protocol import table_store_pb2 as messages
@@ -140,7 +140,7 @@ def _composite(composite: messages.CompositeColumnValueFilter) -> Predicate:
 
 
 def _single(node: messages.SingleColumnValueFilter) -> Predicate:
-    check_column_asked(node.column_name)
+    check_column_name(node.column_name)
     column: Operand = (
         Attribute((node.column_name,)) if node.latest_version_only else AnyVersion(node.column_name)
     )

@@ -62,6 +62,12 @@ class Options:
         return dict(self.defined).get(name)
 
 
+def was_made_here(table: Table) -> bool:
+    """Whether Table Store made a table; if it only altered another dialect's, there are options and no id."""
+    kept = table.properties.get(DIALECT)
+    return kept is not None and bool(kept["table_id"])
+
+
 def allows_update(table: Table) -> bool:
     """Whether UpdateRow may be used; asked for every update, so without making an Options."""
     kept = table.properties.get(DIALECT)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from adapters.tablestore import capacity, keys, limits, matrix, selections
+from adapters.tablestore import capacity, charges, keys, limits, matrix, selections
 from adapters.tablestore.calls import Call, Target, find_target
 from adapters.tablestore.errors import invalid
 from adapters.tablestore.filters import parse_filter
@@ -23,7 +23,6 @@ from gateway.model.commands import Exchange, Page, PageLimits, Read
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
 
-NO_VERSION = "No version condition is specified."
 NO_MATRIX_COLUMN = "DBT_SIMPLE_ROW_MATRIX need at least one column to get."
 
 
@@ -32,7 +31,7 @@ def get_range(call: Call) -> Exchange:
     message = call.message
     if message.time_range.HasField("specific_time") and message.HasField("max_versions"):
         raise invalid("The max versions and the specific time can not be set at the same time.")
-    selection = selections.parse(message, NO_VERSION)
+    selection = selections.parse(message, selections.NO_VERSION)
     if message.HasField("limit") and message.limit <= 0:
         raise invalid("The limit must be greater than 0.")
     is_matrix = message.data_block_type_hint == messages.DBT_SIMPLE_ROW_MATRIX
@@ -45,8 +44,10 @@ def get_range(call: Call) -> Exchange:
     columns = Columns.of(target, message.columns_to_get, whole_keys)
     command = _page_of(target, selection, message, reverse, encodes=whole_keys and not is_matrix)
     page: Page = yield from one(command._replace(transaction=checked_id(message.transaction_id)))
+    consumed = capacity.of_read(page.scanned_bytes)
+    charges.count_read(target, consumed)
     answer = messages.GetRangeResponse(
-        consumed=capacity.of_read(page.scanned_bytes),
+        consumed=consumed,
         rows=(
             _as_matrix(target, selection, columns, page.rows)
             if is_matrix

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from adapters.tablestore import capacity, direct, keys, limits, selections
+from adapters.tablestore import capacity, charges, direct, keys, limits, selections
 from adapters.tablestore.calls import Call, Target, find_target, find_written
 from adapters.tablestore.direct import DirectPut
-from adapters.tablestore.errors import CONDITION_FAILED, RowError, ServiceError, invalid
+from adapters.tablestore.errors import RowError, invalid
 from adapters.tablestore.filters import parse_condition
+from adapters.tablestore.foreign_names import checked
 from adapters.tablestore.lengths import check_request, check_value
 from adapters.tablestore.names import check_column_name
 from adapters.tablestore.options import allows_update, defined_types, kept_for_ms, stamp_deviation_s
@@ -30,10 +31,9 @@ from gateway.model.updates import Action, DeleteCell, DeleteCells, Increment, Pu
 from gateway.model.values import Kind, Value
 from gateway.model.writes import Change, Edit, Remove, Replace, RowRule, Write
 
-NO_VERSION = "No version condition is specified while querying row."
-
 ROW_EXISTS = RowExists()
 ROW_MISSING = Not(ROW_EXISTS)
+NEVER = Not(ALWAYS)
 
 
 # Reading
@@ -42,11 +42,12 @@ ROW_MISSING = Not(ROW_EXISTS)
 def get_row(call: Call) -> Exchange:
     """GetRow: the row as asked for, or zero bytes where there is none."""
     message = call.message
-    selection = selections.parse(message, NO_VERSION)
+    selection = selections.parse(message, selections.NO_VERSION)
     wire = keys.decode(message.primary_key)
     target = yield from find_target(call, message.table_name)
     row = yield from read_row(call, target, wire, message.transaction_id)
     row_data, consumed = shown_row(target, selection, row)
+    charges.count_read(target, consumed)
     return messages.GetRowResponse(consumed=consumed, row=row_data)
 
 
@@ -108,9 +109,9 @@ class RowWrite(NamedTuple):
 def put_row(call: Call) -> Exchange:
     """PutRow: the row is exactly what the request says."""
     message = call.message
-    wire = checked_put(message.row)
+    wire = yield from checked(call, message.table_name, checked_put, message.row)
     table = yield from find_written(call, message.table_name)
-    written = parse_put(call, Destination.of(table), wire, message)
+    written = parse_put(call, Destination.of(call, table), wire, message)
     outcome = yield from _write(call, written)
     return messages.PutRowResponse(consumed=written.consumed, row=written.returned(outcome))
 
@@ -118,9 +119,9 @@ def put_row(call: Call) -> Exchange:
 def update_row(call: Call) -> Exchange:
     """UpdateRow: cells are put, deleted and incremented in the order given."""
     message = call.message
-    wire = checked_update(message.row_change)
+    wire = yield from checked(call, message.table_name, checked_update, message.row_change)
     table = yield from find_written(call, message.table_name)
-    written = parse_update(call, Destination.of(table), wire, message)
+    written = parse_update(call, Destination.of(call, table), wire, message)
     outcome = yield from _write(call, written)
     return messages.UpdateRowResponse(consumed=written.consumed, row=written.returned(outcome))
 
@@ -130,7 +131,7 @@ def delete_row(call: Call) -> Exchange:
     message = call.message
     wire = checked_delete(message.primary_key)
     table = yield from find_written(call, message.table_name)
-    written = parse_delete(call, Destination.of(table), wire, message)
+    written = parse_delete(call, Destination.of(call, table), wire, message)
     outcome = yield from _write(call, written)
     return messages.DeleteRowResponse(consumed=written.consumed, row=written.returned(outcome))
 
@@ -138,7 +139,9 @@ def delete_row(call: Call) -> Exchange:
 def _write(call: Call, written: RowWrite) -> Exchange:
     [answer] = yield from write_groups([WriteGroup((written.write,))], call.message.transaction_id)
     if isinstance(answer, GatewayError):
+        charges.count_failed_write(written.write, answer)
         raise answer
+    charges.count_write(written.write, written.consumed)
     return answer[0]
 
 
@@ -146,23 +149,23 @@ def _write(call: Call, written: RowWrite) -> Exchange:
 # (aliyun-tablestore-java-sdk, functiontest/RestrictedItemTest, testCase12).
 
 
-def checked_put(data: bytes) -> WireRow | DirectPut:
-    """The row of a put. Raises ServiceError."""
-    return direct.put_of(data) or checked_put_cells(data)
+def checked_put(data: bytes, known: Container[str] = ()) -> WireRow | DirectPut:
+    """The row of a put. `known`: names that columns may have whatever they are. Raises ServiceError."""
+    return direct.put_of(data) or checked_put_cells(data, known)
 
 
-def checked_put_cells(data: bytes) -> WireRow:
+def checked_put_cells(data: bytes, known: Container[str] = ()) -> WireRow:
     """The same, whatever it is like."""
-    wire = _checked(data, "PutRow")
+    wire = _checked(data, "PutRow", known)
     for cell in wire.cells:
         if cell.operation is not None or not isinstance(cell.value, Value):
             raise invalid(f"The value of column '{cell.name}' is missing.")
     return wire
 
 
-def checked_update(data: bytes) -> WireRow:
+def checked_update(data: bytes, known: Container[str] = ()) -> WireRow:
     """The cells of an update. Raises ServiceError."""
-    wire = _checked(data, "UpdateRow")
+    wire = _checked(data, "UpdateRow", known)
     if not wire.cells:
         raise invalid("Attribute column is missing.")
     return wire
@@ -175,10 +178,10 @@ def checked_delete(data: bytes) -> WireRow:
     return wire._replace(cells=())
 
 
-def _checked(data: bytes, operation: str) -> WireRow:
+def _checked(data: bytes, operation: str, known: Container[str]) -> WireRow:
     wire = keys.decode(data)
     keys.check_values(wire.key, may_draw=True)
-    _check_columns(wire.cells)
+    _check_columns(wire.cells, known)
     if len(data) > limits.WRITE_MAX_BYTES:
         check_request(capacity.request_size(wire), operation)
     return wire
@@ -189,19 +192,22 @@ def _checked(data: bytes, operation: str) -> WireRow:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A table, and what each write into it needs to know of it."""
+    """A table, and what each write into it needs to know of it. `refuses_absent`: an update or delete of a row that must not be
+    there fails either way, as in 2017."""
 
     table: Table
     key_names: tuple[str, ...]
     defined: Mapping[str, Kind]
     has_indexes: bool
+    refuses_absent: bool
     rule: RowRule
 
     @classmethod
-    def of(cls, table: Table) -> Destination:
+    def of(cls, call: Call, table: Table) -> Destination:
         names = table.key_schema.names
         defined = {name: DEFINED_KINDS[kind] for name, kind in defined_types(table).items()}
-        return cls(table, names, defined, bool(table.indexes), partial(_restored, names))
+        refuses_absent = call.house.settings.tablestore_expect_not_exist == "2017"
+        return cls(table, names, defined, bool(table.indexes), refuses_absent, partial(_restored, names))
 
 
 def parse_put(call: Call, into: Destination, put: WireRow | DirectPut, message: Any) -> RowWrite:
@@ -232,7 +238,6 @@ def parse_update(call: Call, into: Destination, wire: WireRow, message: Any) -> 
         for name in incremented:
             if names.count(name) > 1:
                 raise invalid(f"Column '{name}' can not be incremented and changed in one request.")
-    _refuse_absent(message.condition)
     may_create = any(isinstance(action, PutCell | Increment) for action in actions)
     return _row_write(into, key, _sizes(wire), Edit(actions, may_create), message)
 
@@ -240,7 +245,6 @@ def parse_update(call: Call, into: Destination, wire: WireRow, message: Any) -> 
 def parse_delete(call: Call, into: Destination, wire: WireRow, message: Any) -> RowWrite:
     """A delete of the row with a key that has been checked. Raises ServiceError."""
     key = keys.key_of(into.table, wire.key)
-    _refuse_absent(message.condition)
     return _row_write(into, key, _sizes(wire), Remove(), message)
 
 
@@ -251,26 +255,44 @@ def _sizes(wire: WireRow) -> tuple[int, int]:
 
 
 def _row_write(into: Destination, key: Key, sizes: tuple[int, int], change: Change, message: Any) -> RowWrite:
-    condition = condition_of(message.condition)
+    condition = condition_of(message.condition, into.refuses_absent and not isinstance(change, Replace))
     write = Write(into.table, key, change, condition, view, into.rule)
     consumed = capacity.of_write(*sizes, condition is not ALWAYS, into.has_indexes)
     if not message.HasField("return_content"):
         return RowWrite(write, consumed, sizes[1], messages.RT_NONE, frozenset())
     content = message.return_content
+    _check_returned(content, change)
     return RowWrite(write, consumed, sizes[1], content.return_type, frozenset(content.return_column_names))
+
+
+def _check_returned(content: messages.ReturnContent, change: Change) -> None:
+    """Of columns only those that the request increments are returned, and only after the change.
+
+    Source: aliyun-tablestore-java-sdk, functiontest/IncrementRequest, testReturnColumnNames; the text is ours.
+    """
+    if content.return_type == messages.RT_NONE or not content.return_column_names:
+        return
+    actions = change.actions if isinstance(change, Edit) else ()
+    incremented = {action.name for action in actions if isinstance(action, Increment)}
+    for name in content.return_column_names:
+        if content.return_type != messages.RT_AFTER_MODIFY or name not in incremented:
+            raise invalid(f"Column '{name}' can not be returned: it is not incremented.")
 
 
 def _restored(key_names: tuple[str, ...], old: Row | None, contents: Contents) -> Contents:
     return restored(old, contents, key_names)
 
 
-def condition_of(condition: messages.Condition) -> Predicate:
-    """Row existence first, then the column condition."""
+def condition_of(condition: messages.Condition, refuses_absent: bool = False) -> Predicate:
+    """Row existence first, then the column condition. `refuses_absent`: to expect no row fails either way.
+
+    Source: seeds/table-store-data-operations.txt ("The operation DeleteRow or UpdateRow will fail if ...").
+    """
     parts: list[Predicate] = []
     if condition.row_existence == messages.EXPECT_EXIST:
         parts.append(ROW_EXISTS)
     elif condition.row_existence == messages.EXPECT_NOT_EXIST:
-        parts.append(ROW_MISSING)
+        parts += (ROW_MISSING, NEVER) if refuses_absent else (ROW_MISSING,)
     columns = parse_condition(condition.column_condition)
     if columns is not ALWAYS:
         parts.append(columns)
@@ -279,16 +301,7 @@ def condition_of(condition: messages.Condition) -> Predicate:
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def _refuse_absent(condition: messages.Condition) -> None:
-    """It is pointless to update or delete a row that must not be there, and so it fails either way.
-
-    Source: seeds/table-store-data-operations.txt ("The operation DeleteRow or UpdateRow will fail if ...").
-    """
-    if condition.row_existence == messages.EXPECT_NOT_EXIST:
-        raise ServiceError("OTSConditionCheckFail", CONDITION_FAILED)
-
-
-def _check_columns(cells: Sequence[WireCell]) -> None:
+def _check_columns(cells: Sequence[WireCell], known: Container[str]) -> None:
     """Attribute cells whatever their table: how many, their names, lengths and stamps."""
     if len(cells) > limits.COLUMNS_MAX:
         raise invalid(
@@ -296,7 +309,7 @@ def _check_columns(cells: Sequence[WireCell]) -> None:
             f" limit count: {limits.COLUMNS_MAX}, column count: {len(cells)}."
         )
     for name, value, stamp_ms, _ in cells:
-        check_column_name(name)
+        check_column_name(name, known)
         if isinstance(value, Value):
             check_value(name, value)
         elif value is not None:
@@ -314,13 +327,19 @@ def _check_against(call: Call, into: Destination, cells: Sequence[WireCell]) -> 
         if name in key_names:
             raise invalid(f"Duplicated attribute column name with primary key column: '{name}'.")
         if stamp_ms is not None and operation is not Operation.DELETE_ONE:
-            deviation_s = stamp_deviation_s(table)
-            age_ms = call.now_ms - stamp_ms
-            if abs(age_ms) > deviation_s * 1000 or age_ms > kept_for_ms(table):
-                raise invalid(
-                    f"The timestamp of column must be within {deviation_s} seconds of the current time,"
-                    f" timestamp: {stamp_ms}."
-                )
+            _check_stamp(table, call.now_ms, name, stamp_ms)
+
+
+def _check_stamp(table: Table, now_ms: int, name: str, stamp_ms: int) -> None:
+    """A stamp against its table's options, all in seconds: from the nearer of deviation and time to live before now, to less
+    than the deviation after it.
+
+    Source: "Error codes" and "Data versions and TTL" (Alibaba Cloud help, Tablestore, 2026): the valid version range.
+    """
+    now_s, deviation_s = now_ms // 1000, stamp_deviation_s(table)
+    first_s = now_s - min(deviation_s, kept_for_ms(table) // 1000)
+    if not first_s <= stamp_ms // 1000 < now_s + deviation_s:
+        raise invalid(f"Invalid timestamp. Cell:{name}.")
 
 
 def _check_type(name: str, value: Any, defined: Kind) -> None:

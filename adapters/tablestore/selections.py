@@ -14,12 +14,16 @@ from adapters.tablestore.calls import Target
 from adapters.tablestore.direct import EncodedRow
 from adapters.tablestore.errors import invalid
 from adapters.tablestore.filters import Pagination, parse_filter
-from adapters.tablestore.names import check_column_asked
+from adapters.tablestore.names import check_column_name
 from adapters.tablestore.plainbuffer import WireCell, WireRow, row_bytes
 from adapters.tablestore.values import WIRE_KINDS, key_value_shown, view
 from gateway.model.predicates import ALWAYS, And, Exists, Or, Predicate, holds
 from gateway.model.rows import Cell, Contents, Row, Window
 from gateway.model.values import Kind
+
+NO_VERSION = "No version condition is specified."
+"""Of GetRow and GetRange; BatchGetRow has another sentence (aliyun-tablestore-java-sdk, functiontest/ParameterLegalityTest,
+testNotSetVersionOptionsInGetOperations)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +171,7 @@ def columns_of(names: Any) -> frozenset[str]:
             f" column count: {len(names)}."
         )
     for name in names:
-        check_column_asked(name)
+        check_column_name(name)
     return frozenset(names)
 
 

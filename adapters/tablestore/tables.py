@@ -10,7 +10,7 @@ from adapters.tablestore import limits, options
 from adapters.tablestore.calls import Call, find_table
 from adapters.tablestore.errors import ServiceError, invalid
 from adapters.tablestore.indexes import check_names_are_free, index_meta, new_index
-from adapters.tablestore.names import check_column_name, check_table_name
+from adapters.tablestore.names import check_schema_name, check_table_name
 from adapters.tablestore.options import DIALECT, Options
 from adapters.tablestore.plainbuffer import (
     Bound,
@@ -88,7 +88,7 @@ def _key_schema(columns: Sequence[messages.PrimaryKeySchema]) -> KeySchema:
     names: set[str] = set()
     made: list[KeyColumn] = []
     for number, column in enumerate(columns):
-        check_column_name(column.name)
+        check_schema_name(column.name)
         if column.name in names:
             raise invalid(f"Duplicated primary key name: '{column.name}'.")
         names.add(column.name)
@@ -286,7 +286,7 @@ def _defined_columns(
     """Defined columns after more were added. Raises ServiceError."""
     made = dict(known)
     for column in columns:
-        check_column_name(column.name)
+        check_schema_name(column.name)
         if column.name in schema.names or column.name in made:
             raise invalid(f"Duplicated defined column name: '{column.name}'.")
         made[column.name] = column.type

@@ -103,15 +103,15 @@ def is_noop(old: Row | None, new: Row | None) -> bool:
 
 def resolved_actions(write: Write, new: Row | None, now_ms: int) -> tuple[Action, ...]:
     """The actions of an Edit as a stream's reader can repeat them: every put with its stamp, increments as puts of their
-    sums. Empty if they are not all actions on cells."""
-    if not isinstance(write.change, Edit) or new is None:
+    sums. Empty if they are not all actions on cells. Where there is no row, all of them are deletes."""
+    if not isinstance(write.change, Edit):
         return ()
     found: list[Action] = []
     for action in write.change.actions:
         match action:
             case PutCell(name, value, stamp_ms):
                 found.append(PutCell(name, value, now_ms if stamp_ms is None else stamp_ms))
-            case Increment(name, _, stamp_ms):
+            case Increment(name, _, stamp_ms) if new is not None:
                 stamp_ms = now_ms if stamp_ms is None else stamp_ms
                 sums = [cell.value for cell in new.cells.get(name, ()) if cell.stamp_ms == stamp_ms]
                 found.append(PutCell(name, sums[0] if sums else new.latest[name], stamp_ms))

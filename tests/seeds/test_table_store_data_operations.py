@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,16 @@ def live(shared_database_url: str) -> Iterator[LiveTableStore]:
     """The wire client at a live server with default settings."""
     running = start(shared_database_url, dialects="tablestore")
     yield LiveTableStore.at(running.url)
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def live_as_in_2017(shared_database_url: str) -> Iterator[LiveTableStore]:
+    """The same with what the document of 2017 says of EXPECT_NOT_EXIST."""
+    running = start(shared_database_url, dialects="tablestore", tablestore_expect_not_exist="2017")
+    client = LiveTableStore.at(running.url)
+    client._names = (f"then{number}" for number in itertools.count())
+    yield client
     running.stop()
 
 
@@ -148,16 +159,30 @@ def test_expect_not_exist_succeeds_only_if_the_row_does_not_exist(live: LiveTabl
 
 @pytest.mark.parametrize("exists", [False, True])
 def test_updates_and_deletes_of_rows_that_must_not_exist_fail(
-    live: LiveTableStore, table: str, exists: bool
+    live_as_in_2017: LiveTableStore, exists: bool
 ) -> None:
+    live, table = live_as_in_2017, live_as_in_2017.new_name()
+    live.create(table)
     if exists:
-        live.put({"pk": 1}, {"a": 1}, table)
+        live.put({"pk": 1}, {"a": 1}, table, expect=EXPECT_NOT_EXIST)
     for ask in (
         lambda: live.update({"pk": 1}, {"a": 2}, table, expect=EXPECT_NOT_EXIST),
         lambda: live.delete({"pk": 1}, table, expect=EXPECT_NOT_EXIST),
     ):
         assert failing(ask) == "OTSConditionCheckFail"
     assert plain(live.get({"pk": 1}, table)) == ({"pk": 1, "a": 1} if exists else None)
+
+
+def test_updates_and_deletes_of_rows_that_must_not_exist_today(live: LiveTableStore, table: str) -> None:
+    """They succeed where there is no row, as a PutRow does: "Conditional update", Alibaba Cloud help, Tablestore, 2025."""
+    live.delete({"pk": 1}, table, expect=EXPECT_NOT_EXIST)
+    live.update({"pk": 1}, {"a": 1}, table, expect=EXPECT_NOT_EXIST)
+    for ask in (
+        lambda: live.update({"pk": 1}, {"a": 2}, table, expect=EXPECT_NOT_EXIST),
+        lambda: live.delete({"pk": 1}, table, expect=EXPECT_NOT_EXIST),
+    ):
+        assert failing(ask) == "OTSConditionCheckFail"
+    assert plain(live.get({"pk": 1}, table)) == {"pk": 1, "a": 1}
 
 
 def test_failures_have_a_code(live: LiveTableStore, table: str) -> None:

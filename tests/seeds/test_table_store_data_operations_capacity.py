@@ -37,10 +37,23 @@ def table(live: LiveTableStore) -> str:
     return name
 
 
-def failed(ask: Any) -> None:
+def failed(live: LiveTableStore, table: str, ask: Any) -> tuple[float, float]:
+    """(read, write) units of a write whose check fails, which are metered, and told in no answer."""
+    return metered(live, table, lambda: refused(ask))
+
+
+def refused(ask: Any) -> None:
     with pytest.raises(Refused) as told:
         ask()
     assert told.value.code == "OTSConditionCheckFail"
+
+
+def metered(live: LiveTableStore, table: str, ask: Any) -> tuple[float, float]:
+    """(read, write) units that a request adds to /metrics."""
+    read, write = live.consumed(table)
+    ask()
+    read_then, write_then = live.consumed(table)
+    return read_then - read, write_then - write
 
 
 TWO = {"value1": "x" * 1300, "value2": "x" * 3000}  # with the key 2 + 6 + 6 + 8 + 1300 + 3000 = 4322 bytes
@@ -62,14 +75,16 @@ def test_example_1_with_ignore_costs_two_units_and_not_one(live: LiveTableStore,
 
 
 def test_example_1_with_a_failing_check(live: LiveTableStore, one_row: str) -> None:
-    """What a failed write costs is metered, and in no answer."""
-    failed(lambda: live.put({"pk": 1}, TWO, one_row, expect=EXPECT_NOT_EXIST))
+    def write() -> Any:
+        return live.put({"pk": 1}, TWO, one_row, expect=EXPECT_NOT_EXIST)
+
+    assert failed(live, one_row, write) == (1, 1)
 
 
 def test_example_2_an_update_that_makes_a_row(live: LiveTableStore, table: str) -> None:
     """2 + 6 + 6 + 8 + 900 = 922 bytes: a column that is deleted counts its name."""
     cells = [*cells_of({"value1": "x" * 900}), WireCell("value2", None, None, Operation.DELETE_ALL)]
-    failed(lambda: live.update({"pk": 1}, cells, table, expect=EXPECT_EXIST))
+    assert failed(live, table, lambda: live.update({"pk": 1}, cells, table, expect=EXPECT_EXIST)) == (1, 1)
     assert units_of(live.update({"pk": 1}, cells, table, expect=IGNORE)) == (0, 1)
 
 
@@ -92,12 +107,70 @@ def test_example_3_with_ignore_costs_two_units_and_not_one(live: LiveTableStore,
 
 
 def test_example_4_a_delete_of_no_row_with_ignore(live: LiveTableStore, table: str) -> None:
-    """The text has the two bullets of this example the wrong way round."""
+    """The text adds a read unit, against its own rule: nothing is checked."""
     assert units_of(live.delete({"pk": 1}, table, expect=IGNORE)) == (0, 1)
 
 
 def test_example_4_a_delete_of_no_row_that_is_expected(live: LiveTableStore, table: str) -> None:
-    failed(lambda: live.delete({"pk": 1}, table, expect=EXPECT_EXIST))
+    """No read unit, as the rule for deletes says."""
+    assert failed(live, table, lambda: live.delete({"pk": 1}, table, expect=EXPECT_EXIST)) == (0, 1)
+
+
+def test_a_failed_write_consumes_a_unit_of_each_kind_whatever_its_size(live: LiveTableStore) -> None:
+    name = live.new_name()
+    key = dict.fromkeys("abcd", "x" * 1024)
+    live.create(name, *((column, messages.STRING) for column in key))
+    large = {"value": "x" * 9_000}
+    assert failed(live, name, lambda: live.put(key, large, name, expect=EXPECT_EXIST)) == (1, 1)
+    assert failed(live, name, lambda: live.update(key, large, name, expect=EXPECT_EXIST)) == (1, 1)
+    assert failed(live, name, lambda: live.delete(key, name, expect=EXPECT_EXIST)) == (0, 1)
+    if_there = single("value", messages.CT_EXIST)
+    assert failed(live, name, lambda: live.put(key, {}, name, column_condition=if_there)) == (1, 1)
+
+
+def test_what_answers_tell_is_metered(live: LiveTableStore, one_row: str) -> None:
+    table = one_row
+    for ask in (
+        lambda: live.put({"pk": 1}, TWO, table, expect=EXPECT_EXIST),
+        lambda: live.update({"pk": 1}, TWO, table),
+        lambda: live.delete({"pk": 1}, table),
+        lambda: live.call("GetRow", table_name=table, primary_key=_key(2), max_versions=1),
+        lambda: live.range({"pk": 0}, {"pk": 9}, table),
+    ):
+        answers: list[Any] = []
+        added = metered(live, table, lambda: answers.append(ask()))  # noqa: B023
+        assert added == units_of(answers[0])
+
+
+def test_what_batches_tell_is_metered_row_by_row(live: LiveTableStore, one_row: str) -> None:
+    batch = messages.BatchWriteRowRequest()
+    part = batch.tables.add(table_name=one_row)
+    for kind, number, expect in (
+        (messages.PUT, 1, EXPECT_EXIST),
+        (messages.PUT, 2, EXPECT_EXIST),
+        (messages.UPDATE, 3, IGNORE),
+        (messages.DELETE, 4, EXPECT_EXIST),
+    ):
+        part.rows.add(
+            type=kind,
+            row_change=row({"pk": number}, {} if kind == messages.DELETE else TWO),
+            condition=messages.Condition(row_existence=expect),
+        )
+    answers: list[Any] = []
+    added = metered(live, one_row, lambda: answers.append(live.ask("BatchWriteRow", batch)))
+    assert [result.is_ok for result in answers[0].tables[0].rows] == [True, False, True, False]
+    assert added == (1 + 1, 2 + 1 + 2 + 1)
+    reads = messages.BatchGetRowRequest()
+    reads.tables.add(table_name=one_row, primary_key=[_key(1), _key(2)], max_versions=1)
+    assert metered(live, one_row, lambda: live.ask("BatchGetRow", reads)) == (2 + 1, 0)
+
+
+def test_a_refused_request_consumes_nothing(live: LiveTableStore, one_row: str) -> None:
+    def write() -> None:
+        with pytest.raises(Refused):
+            live.put({"pk": 1}, {"#": 1}, one_row)
+
+    assert metered(live, one_row, write) == (0, 0)
 
 
 def test_a_delete_that_is_checked_costs_a_read(live: LiveTableStore, one_row: str) -> None:
@@ -158,3 +231,22 @@ def test_only_rows_up_to_the_breakpoint_count(live: LiveTableStore, table: str) 
     for number in range(4):
         live.put({"pk": number}, {"a": "x" * 4_000}, table)
     assert units_of(live.range({"pk": 0}, {"pk": 9}, table, limit=2)) == (2, 0)
+
+
+def test_of_an_atomic_batch_the_writes_that_failed_are_metered(live: LiveTableStore, one_row: str) -> None:
+    def batch(*numbers: int) -> Any:
+        message = messages.BatchWriteRowRequest(is_atomic=True)
+        part = message.tables.add(table_name=one_row)
+        for number in numbers:
+            cells = [*cells_of({"a": number})]
+            part.rows.add(
+                type=messages.UPDATE,
+                row_change=row({"pk": 1}, cells),
+                condition=messages.Condition(row_existence=EXPECT_NOT_EXIST if number else EXPECT_EXIST),
+            )
+        return live.ask("BatchWriteRow", message)
+
+    assert metered(live, one_row, lambda: batch(0, 1)) == (1, 1)
+    assert metered(live, one_row, lambda: batch(1)) == (1, 1)
+    assert metered(live, one_row, lambda: batch(0)) == (1, 1)
+    assert metered(live, one_row, lambda: batch(0, 0)) == (2, 2)

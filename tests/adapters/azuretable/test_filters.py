@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 from uuid import UUID
@@ -68,7 +69,8 @@ TRUE_OF_IT = [
     "ratio eq 15e-1",
     "ratio gt 1",
     "ratio lt 2d",
-    "ratio lt Infinity and ratio gt -Infinity and ratio gt -INF",
+    "ratio lt INF and ratio gt -INF",
+    "INF gt ratio",
     "yes",
     "not no",
     "yes eq true",
@@ -140,6 +142,34 @@ def test_false(expression: str) -> None:
     assert not is_true(expression)
 
 
+# OData V3 reserves INF, -INF and NaN, compared as they stand: OData/odata.net, ExpressionLexer and ExpressionLexerUtils,
+# IsInfinityOrNaNDouble (an ordinal comparison). .NET's LINQ providers write doubles so (XmlConvert.ToString).
+WORDS_THAT_ARE_NAMES = ["inf", "Inf", "nan", "NAN", "Nan", "infinity", "Infinity", "INFINITY", "INFf", "NaNf"]
+
+
+@pytest.mark.parametrize("name", WORDS_THAT_ARE_NAMES)
+def test_only_the_exact_literals_of_a_double_are_no_names(name: str) -> None:
+    seven = {name: Value(Kind.INT32, 7)}
+    assert is_true(f"{name} eq 7", **seven)
+    assert is_true(f"{name} ge 7 and 7 ge {name} and {name} lt INF", **seven)
+    assert not is_true(f"{name} eq 8", **seven)
+    assert not is_true(f"{name} gt 8", **seven)
+    assert not is_true(f"{name} gt 8")
+    assert is_true(name, **{name: TRUE})
+
+
+@pytest.mark.parametrize("word", ["INF", "NaN"])
+def test_the_literals_of_a_double_hide_properties_of_their_names(word: str) -> None:
+    assert not is_true(f"{word} eq 7", **{word: Value(Kind.INT32, 7)})
+
+
+def test_infinities_are_compared() -> None:
+    largest, least = Value(Kind.DOUBLE, math.inf), Value(Kind.DOUBLE, -math.inf)
+    assert is_true("ratio eq INF and ratio ne -INF", ratio=largest)
+    assert is_true("ratio eq -INF and ratio ne INF", ratio=least)
+    assert not is_true("ratio eq NaN", ratio=Value(Kind.DOUBLE, math.nan))
+
+
 def test_no_filter_is_always() -> None:
     assert filters.read("", keys.OWN_SCHEMA) is ALWAYS
 
@@ -189,6 +219,8 @@ def test_a_bare_property_is_a_condition(expression: str) -> None:
         "a-b eq 5",
         "\x00",
         "small eq 5 ; drop",
+        "ratio gt -Infinity",
+        "ratio gt -inf",
     ],
 )
 def test_refused(expression: str) -> None:

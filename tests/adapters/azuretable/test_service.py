@@ -214,3 +214,34 @@ def test_host_style(service: Service) -> None:
     assert reply.status == 201
     location = dict(reply.headers)["Location"]
     assert location == "https://devstoreaccount1.table.core.windows.net/Tables('people')"
+
+
+# Versions. The service refuses what is no version with InvalidHeaderValue (captured: Azure/azure-storage-python #631,
+# microsoft/AzureStorageExplorer #3969); which dates are versions only it knows.
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        "2009-02-30",
+        "0000-01-01",
+        "2019-02-29",
+        "2019-04-31",
+        "2019-13-01",
+        "2019-00-10",
+        "20190202",
+        "2019-W05-6",
+    ],
+)
+def test_a_version_that_is_no_date_is_refused(service: Service, version: str) -> None:
+    reply = service.send("GET", "/Tables", headers={"x-ms-version": version})
+    assert code_of(reply) == (400, "InvalidHeaderValue")
+    assert b"The value for one of the HTTP headers is not in the correct format." in reply.body
+    assert dict(reply.headers)["x-ms-version"] == "2019-02-02"
+
+
+@pytest.mark.parametrize("version", ["2009-02-28", "2020-02-29", "0001-01-01", "2031-12-31", "9999-12-31"])
+def test_a_version_that_is_a_date_is_taken_and_echoed(service: Service, version: str) -> None:
+    reply = service.send("GET", "/Tables", headers={"x-ms-version": version})
+    assert reply.status == 200
+    assert dict(reply.headers)["x-ms-version"] == version

@@ -15,7 +15,7 @@ from gateway.model.updates import Literal as Constant
 from gateway.model.updates import Remove, SetTo
 from gateway.model.values import Kind, Value, decimal, text
 from gateway.model.writes import Edit, Replace, Write
-from tests.adapters.tablestore.client import Refused, Service, cells_of, datum
+from tests.adapters.tablestore.client import Refused, Service, cells_of, datum, row
 
 PUT, UPDATE, DELETE = messages.PUT_ROW, messages.UPDATE_ROW, messages.DELETE_ROW
 
@@ -176,6 +176,27 @@ def test_writes_that_failed_leave_no_record(table: Service) -> None:
 def test_a_delete_of_nothing_is_a_record(table: Service) -> None:
     table.delete({"pk": 1})
     assert [kind for kind, _ in records(table)] == [DELETE]
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_an_update_that_only_deletes_has_its_cells_though_there_is_no_row(
+    table: Service, in_transaction: bool
+) -> None:
+    """A record of UPDATE_ROW has the cells of its request in their order (aliyun-tablestore-go-sdk, api_test.go, TestStream);
+    whether there was a row is nothing that the service looks at, where no condition asks for it."""
+    cells = [
+        cell("b", None, 5, Operation.DELETE_ONE),
+        cell("a", None, None, Operation.DELETE_ALL),
+    ]
+    if in_transaction:
+        begun = table.call("StartLocalTransaction", table_name="t", key=row({"pk": 1}))
+        table.update({"pk": 1}, cells, transaction_id=begun.transaction_id)
+        table.call("CommitTransaction", transaction_id=begun.transaction_id)
+    else:
+        table.update({"pk": 1}, cells)
+    assert table.get({"pk": 1}) is None
+    [(kind, record)] = records(table)
+    assert (kind, record.key, record.cells) == (UPDATE, cells_of({"pk": 1}), cells)
 
 
 def test_columns_of_the_row_before(service: Service) -> None:
