@@ -33,6 +33,7 @@ from adapters.dynamodb.update_expressions import (
     operand_paths,
     parse_update,
     refuse_key_updates,
+    statement_bytes,
 )
 from adapters.dynamodb.values import render_values
 from gateway.model.keys import KeySchema
@@ -209,6 +210,11 @@ class WriteClauses:
             _refuse_paths_into_keys(operand_paths(self._actions), table)
             composites.refuse_as_operand(table.key_schema, operand_paths(self._actions))
         return self._actions
+
+    @property
+    def statement_bytes(self) -> int:
+        """What the update is charged against the limit of an item's size."""
+        return statement_bytes(self._actions)
 
     @property
     def may_create(self) -> bool:
