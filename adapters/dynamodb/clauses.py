@@ -92,12 +92,12 @@ class ReadClauses:
         self._filter, self._filter_name = self._filtered(given, placeholders)
         self.projection = _projection(given, placeholders)
         placeholders.check_all_used()
+        most = _MOST_KEY_PARTS if "IndexName" in given else 2
         if key_tree is not None:
-            most = _MOST_KEY_PARTS if "IndexName" in given else 2
             self._key_tests = key_tests(key_tree, placeholders, most)
         elif "KeyConditions" in given:
             self._key_tests = legacy.key_conditions(given["KeyConditions"])
-            check_count(self._key_tests, style=self._style)
+            check_count(self._key_tests, most, self._style)
 
     @staticmethod
     def _filtered(given: Input, placeholders: Placeholders) -> tuple[Predicate, str]:
