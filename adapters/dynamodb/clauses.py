@@ -67,9 +67,9 @@ _WRITE_CLAUSES = _PLACEHOLDERS | {
 }
 
 
-def _placeholders(call: Call, given: Input) -> Placeholders:
+def _placeholders(given: Input, style: str, operation: str) -> Placeholders:
     names, values = given.get("ExpressionAttributeNames"), given.get("ExpressionAttributeValues")
-    return Placeholders(names, values, call.house.settings.message_style, call.operation)
+    return Placeholders(names, values, style, operation)
 
 
 class ReadClauses:
@@ -85,7 +85,7 @@ class ReadClauses:
             self._style = call.house.settings.message_style
             self._filter, self._filter_name, self.projection = ALWAYS, "", None
             return
-        placeholders = _placeholders(call, given)
+        placeholders = _placeholders(given, call.house.settings.message_style, call.operation)
         self._style = placeholders.style
         text = given.get("KeyConditionExpression")
         key_tree = None if text is None else parse_key_condition(text, placeholders)
@@ -169,10 +169,18 @@ class WriteClauses:
     _condition: Predicate
 
     def __init__(self, call: Call, given: Input) -> None:
+        self._read(given, call.house.settings.message_style, call.operation)
+
+    @classmethod
+    def check(cls, given: Input, style: str, operation: str) -> None:
+        """Raise ServiceError for what is wrong with the clauses of a write."""
+        cls.__new__(cls)._read(given, style, operation)
+
+    def _read(self, given: Input, style: str, operation: str) -> None:
         if _WRITE_CLAUSES.isdisjoint(given):
             self._is_legacy, self._actions, self._condition = False, (), ALWAYS
             return
-        placeholders = _placeholders(call, given)
+        placeholders = _placeholders(given, style, operation)
         self._is_legacy = "AttributeUpdates" in given
         self._actions = ()
         text = given.get("UpdateExpression")
