@@ -173,7 +173,7 @@ class Front:
             facts = {"dialect": DIALECT, "operation": self.operation(request), "request_id": request.id}
             level = logging.ERROR if unforeseen else logging.WARNING
             log.log(level, "a request failed: %r", error, exc_info=unforeseen, extra={"facts": facts})
-        return wire.reply(request, told.status, render(told))
+        return wire.reply(request, told.status, render(told, self._style))
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """What the server itself has to say, in this dialect's words."""

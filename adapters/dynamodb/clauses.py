@@ -33,6 +33,7 @@ from adapters.dynamodb.update_expressions import (
     operand_paths,
     parse_update,
     refuse_key_updates,
+    statement_bytes,
 )
 from adapters.dynamodb.values import render_values
 from gateway.model.keys import KeySchema
@@ -66,9 +67,9 @@ _WRITE_CLAUSES = _PLACEHOLDERS | {
 }
 
 
-def _placeholders(call: Call, given: Input) -> Placeholders:
+def _placeholders(given: Input, style: str, operation: str) -> Placeholders:
     names, values = given.get("ExpressionAttributeNames"), given.get("ExpressionAttributeValues")
-    return Placeholders(names, values, call.house.settings.message_style, call.operation)
+    return Placeholders(names, values, style, operation)
 
 
 class ReadClauses:
@@ -84,19 +85,19 @@ class ReadClauses:
             self._style = call.house.settings.message_style
             self._filter, self._filter_name, self.projection = ALWAYS, "", None
             return
-        placeholders = _placeholders(call, given)
+        placeholders = _placeholders(given, call.house.settings.message_style, call.operation)
         self._style = placeholders.style
         text = given.get("KeyConditionExpression")
         key_tree = None if text is None else parse_key_condition(text, placeholders)
         self._filter, self._filter_name = self._filtered(given, placeholders)
         self.projection = _projection(given, placeholders)
         placeholders.check_all_used()
+        most = _MOST_KEY_PARTS if "IndexName" in given else 2
         if key_tree is not None:
-            most = _MOST_KEY_PARTS if "IndexName" in given else 2
             self._key_tests = key_tests(key_tree, placeholders, most)
         elif "KeyConditions" in given:
             self._key_tests = legacy.key_conditions(given["KeyConditions"])
-            check_count(self._key_tests, style=self._style)
+            check_count(self._key_tests, most, self._style)
 
     @staticmethod
     def _filtered(given: Input, placeholders: Placeholders) -> tuple[Predicate, str]:
@@ -168,10 +169,18 @@ class WriteClauses:
     _condition: Predicate
 
     def __init__(self, call: Call, given: Input) -> None:
+        self._read(given, call.house.settings.message_style, call.operation)
+
+    @classmethod
+    def check(cls, given: Input, style: str, operation: str) -> None:
+        """Raise ServiceError for what is wrong with the clauses of a write."""
+        cls.__new__(cls)._read(given, style, operation)
+
+    def _read(self, given: Input, style: str, operation: str) -> None:
         if _WRITE_CLAUSES.isdisjoint(given):
             self._is_legacy, self._actions, self._condition = False, (), ALWAYS
             return
-        placeholders = _placeholders(call, given)
+        placeholders = _placeholders(given, style, operation)
         self._is_legacy = "AttributeUpdates" in given
         self._actions = ()
         text = given.get("UpdateExpression")
@@ -209,6 +218,11 @@ class WriteClauses:
             _refuse_paths_into_keys(operand_paths(self._actions), table)
             composites.refuse_as_operand(table.key_schema, operand_paths(self._actions))
         return self._actions
+
+    @property
+    def statement_bytes(self) -> int:
+        """What the update is charged against the limit of an item's size."""
+        return statement_bytes(self._actions)
 
     @property
     def may_create(self) -> bool:

@@ -8,9 +8,7 @@ ack-api-quirks in October 2026 (findings 028, 033, 125, 134, 138).
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, NamedTuple
-from uuid import UUID
 
 from adapters.dynamodb.calls import Caller
 from adapters.dynamodb.properties import (
@@ -22,7 +20,7 @@ from adapters.dynamodb.properties import (
     WarmThroughput,
     seconds,
 )
-from adapters.dynamodb.resources import index_arn, stream_arn, table_arn
+from adapters.dynamodb.resources import index_arn, key_arn, stable_uuid, stream_arn, table_arn
 from gateway.model.commands import TableStatistics
 from gateway.model.composites import name_of
 from gateway.model.keys import KeySchema
@@ -94,7 +92,8 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
         shown["SSEDescription"] = {
             "Status": "ENABLED",
             "SSEType": "KMS",
-            "KMSMasterKeyArn": properties.encryption_key,
+            # Earlier versions kept the alias that a client gave.
+            "KMSMasterKeyArn": key_arn(caller, properties.encryption_key),
         }
     if properties.table_class is not None:
         shown["TableClassSummary"] = {"TableClass": properties.table_class}
@@ -146,8 +145,7 @@ def describe_index(
 
 def table_id(table: Table) -> str:
     """A UUID that stays the table's own until it is dropped, and is another after it was made again."""
-    digest = hashlib.sha256(f"{table.id}/{table.created_at_ms}/{table.name}".encode()).digest()
-    return str(UUID(bytes=digest[:16], version=4))
+    return stable_uuid(f"{table.id}/{table.created_at_ms}/{table.name}")
 
 
 def _attribute_definitions(table: Table, keys: tuple[ShownKey, ...]) -> list[dict[str, str]]:

@@ -115,13 +115,13 @@ def full_type(code: str) -> str:
     return "com.amazonaws.dynamodb.v20120810#" + code
 
 
-def render(error: ServiceError) -> bytes:
+def render(error: ServiceError, style: str = LATEST) -> bytes:
     """The body of an error reply. Lone surrogates, which JSON input may hold, are shown as question marks."""
     body: dict[str, Any] = {"__type": full_type(error.code)}
     if error.message is not None:
-        # A failed condition that shows its item spells it so too: LocalStack's snapshot of the service (October 2025) has no
-        # `message` among the members that botocore found in it.
-        is_capital = error.code in _CAPITAL_MESSAGE or "Item" in error.extra
+        # A failed condition that shows its item spelled it so too, once: LocalStack's snapshot of October 2025 has no `message`
+        # beside it, moto's TestReturnValuesOnConditionCheckFailure, verified on the service in August 2026, has.
+        is_capital = error.code in _CAPITAL_MESSAGE or (style == CLASSIC and "Item" in error.extra)
         body["Message" if is_capital else "message"] = error.message
     body.update(error.extra)
     try:

@@ -15,6 +15,8 @@ _TEXTS = {
     # Any expression; "Invalid <Kind>Expression: " stands before these.
     "empty": "The expression can not be empty;",
     "size": "Expression size has exceeded the maximum allowed size; expression size: {size}",
+    # paritysuite deepRequests.test.ts, ten regions, 2026-10-09: of a transaction's Update the size is not told
+    "size-of-transacted-update": "Expression size has exceeded the maximum allowed size;",
     "syntax": 'Syntax error; token: "{token}", near: "{near}"',
     "parentheses": "The expression has redundant parentheses;",
     "operators": "The expression contains too many operators; operator count: {count}",

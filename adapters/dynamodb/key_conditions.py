@@ -89,8 +89,8 @@ def key_range(
     index: str = "",
 ) -> KeyRange:
     """The range of keys that pass the tests. Raises ServiceError if the schema, of a table or `index`, does not take them."""
-    if style == LATEST and len(tests) > max(PAIR, len(schema.columns)):
-        raise validation(text_of("key-too-many", count=len(tests), most=len(schema.columns)))
+    if len(tests) > max(PAIR, len(schema.columns)):
+        raise validation(text_of("key-too-many", style, count=len(tests), most=len(schema.columns)))
     if len(schema.partition) > 1 or len(schema.sort) > 1:
         _check_parts(tests, schema, look, index)
     else:

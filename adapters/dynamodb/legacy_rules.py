@@ -2,8 +2,8 @@
 AttributesToGet - as far as no table is needed to say what is wrong with them.
 
 Knows how many arguments an operator takes and of which types. What they mean is legacy.py's, which need not doubt them.
-Sources: dynalite validations/*.js (classic); test_expected.py and test_query_filter.py of ScyllaDB where the service has
-changed since.
+Sources: dynalite validations/*.js; test_expected.py and test_query_filter.py of ScyllaDB where the service has changed
+since.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from decimal import Decimal
 from typing import Any
 
 from adapters.dynamodb import values
-from adapters.dynamodb.messages import CLASSIC
 from adapters.dynamodb.scalars import ValueRefused
 
 Input = dict[str, Any]
@@ -63,20 +62,11 @@ _SCALARS = frozenset({"S", "N", "B"})
 _TYPES = {
     **dict.fromkeys(("LE", "LT", "GE", "GT", "IN", "BETWEEN"), _SCALARS),
     "BEGINS_WITH": frozenset({"S", "B"}),
-}
-# Documents, BOOL and NULL came in 2014; the classic service took them for EQ and NE in Expected only.
-_CLASSIC_TYPES = {
-    **_TYPES,
-    **dict.fromkeys(("EQ", "NE"), _SCALARS | {"SS", "NS", "BS"}),
-    **dict.fromkeys(("CONTAINS", "NOT_CONTAINS"), _SCALARS),
-}
-_LATEST_TYPES = {
-    **_TYPES,
     **dict.fromkeys(("CONTAINS", "NOT_CONTAINS"), _SCALARS | {"BOOL", "NULL"}),
 }
 
 
-def check_conditions(conditions: Input, style: str) -> None:
+def check_conditions(conditions: Input) -> None:
     """KeyConditions, QueryFilter and ScanFilter. Raises ServiceError."""
     for name, condition in conditions.items():
         values.check_name(name)
@@ -84,16 +74,16 @@ def check_conditions(conditions: Input, style: str) -> None:
         arguments = condition.get("AttributeValueList", [])
         for argument in arguments:
             values.measure(argument, 0)
-        _arguments(operator, arguments, _CLASSIC_TYPES if style == CLASSIC else _LATEST_TYPES)
+        _arguments(operator, arguments)
 
 
-def _arguments(operator: str, arguments: list[Input], types: dict[str, frozenset[str]]) -> None:
+def _arguments(operator: str, arguments: list[Input]) -> None:
     if not _ARGUMENTS[operator](len(arguments)):
         raise _refused("argument-count", operator=operator)
     tags = [next(iter(argument)) for argument in arguments]
     if len(set(tags)) > 1:
         raise _refused("argument-types")
-    allowed = types.get(operator)
+    allowed = _TYPES.get(operator)
     if allowed is not None:
         for tag in tags:
             if tag not in allowed:
@@ -107,7 +97,7 @@ def _sortable(scalar: Input) -> Any:
     return Decimal(data) if tag == "N" else b64decode(data) if tag == "B" else data
 
 
-def check_expected(expected: Input, style: str) -> None:
+def check_expected(expected: Input) -> None:
     """Expected. Raises ServiceError."""
     for name, condition in expected.items():
         values.check_name(name)
@@ -118,7 +108,7 @@ def check_expected(expected: Input, style: str) -> None:
         for argument in [given] if given is not None else arguments or []:
             values.measure(argument, 0)
         if "ComparisonOperator" in condition:
-            _expected_comparison(name, condition, style)
+            _expected_comparison(name, condition)
         elif arguments is not None:
             raise _refused("list-without-operator", name=name)
         else:
@@ -130,7 +120,7 @@ def check_expected(expected: Input, style: str) -> None:
                 raise _refused("value-when-absent", name=name)
 
 
-def _expected_comparison(name: str, condition: Input, style: str) -> None:
+def _expected_comparison(name: str, condition: Input) -> None:
     operator = condition["ComparisonOperator"]
     given = condition.get("Value")
     arguments = condition.get("AttributeValueList")
@@ -138,11 +128,7 @@ def _expected_comparison(name: str, condition: Input, style: str) -> None:
         raise _refused("exists-and-operator", name=name)
     if operator not in ("NULL", "NOT_NULL") and arguments is None and given is None:
         raise _refused("operator-without-value", operator=operator, name=name)
-    _arguments(
-        operator,
-        [given] if given is not None else arguments or [],
-        _TYPES if style == CLASSIC else _LATEST_TYPES,
-    )
+    _arguments(operator, [given] if given is not None else arguments or [])
 
 
 def _refused(rule: str, **facts: Any) -> ValueRefused:

@@ -26,9 +26,18 @@ SORT_KEY_BYTES = 1024  # [24]
 NUMBER_DIGITS = 38  # significant [21]
 NUMBER_MAX_EXPONENT = 125  # of the leading digit [21]
 NUMBER_MIN_EXPONENT = -130
-UPDATE_WRITING_ACTION_BYTES = 19  # charged per SET or ADD when an update is measured [26]
-UPDATE_CLEARING_ACTION_BYTES = 2  # per REMOVE or DELETE [26]
-UPDATE_BASE_BYTES = 3  # [26]
+# What an UpdateExpression is charged against the limit of an item, in bytes (paritysuite itemSizeBySurface.test.ts, measured
+# to the byte in eu-west-2 on 2026-10-09; 22 of 33 regions charge so).
+UPDATE_BASE_BYTES = 3
+UPDATE_WRITING_ACTION_BYTES = 19  # SET or ADD
+UPDATE_CLEARING_ACTION_BYTES = 1  # REMOVE or DELETE
+UPDATE_TARGET_ELEMENT_BYTES = 4  # each element of a path that is written, after the first
+UPDATE_OPERAND_PATH_BYTES = 1  # a path that is read
+UPDATE_OPERAND_ELEMENT_BYTES = 14  # each of its elements
+UPDATE_PLUS_BYTES = 34
+UPDATE_MINUS_BYTES = 37
+UPDATE_LIST_APPEND_BYTES = 37
+UPDATE_IF_NOT_EXISTS_BYTES = 39
 
 # Expressions [13]
 

@@ -70,11 +70,17 @@ class Mapping:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A JSON object with known members; others are dropped. `java` is the class that type errors name."""
+    """A JSON object with known members; others are dropped. `java` is the class that type errors name.
+
+    `once_required`: members that the first decade's service missed as well, where it had something to miss. `printed`: what
+    the Java object shows when it is echoed, as far as that is not its members in their order.
+    """
 
     java: str
     members: dict[str, Shape]
     required: frozenset[str] = frozenset()
+    once_required: frozenset[str] = frozenset()
+    printed: tuple[str, ...] = ()
 
 
 Shape = Text | Number | Flag | AttributeValue | Sequence | Mapping | Structure
@@ -88,7 +94,8 @@ class Request:
     """What an operation takes.
 
     `named`: the member whose absence is told alone and before everything else ("The parameter 'TableName' is required
-    ..."), with its length if `tells_length`. `alone`: a member whose constraints are told before those of the others.
+    ..."), with its length if `tells_length`. `alone`: a member whose constraints are told before those of the others; the
+    sentence about its length is then for requests that lack something.
     """
 
     shape: Structure

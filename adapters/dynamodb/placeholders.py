@@ -24,7 +24,7 @@ class Placeholders:
     """The placeholders of one request. `values`: wire AttributeValues. `style` (messages.py) and `operation` shape every
     error that its expressions raise."""
 
-    __slots__ = ("_frame", "_names", "_unused_names", "_unused_values", "_values", "style")
+    __slots__ = ("_frame", "_names", "_operation", "_unused_names", "_unused_values", "_values", "style")
 
     def __init__(
         self,
@@ -34,6 +34,7 @@ class Placeholders:
         operation: str = "",
     ) -> None:
         self.style = style
+        self._operation = operation
         self._frame = _FRAME if style == LATEST and operation in _FRAMED else ""
         self._names = names or {}
         self._values = values or {}
@@ -63,4 +64,6 @@ class Placeholders:
     def error(self, rule: str, expression: str = "", **facts: object) -> ServiceError:
         """The error of a rule, framed as the operation frames it; `expression`: which one, as `UpdateExpression`."""
         prefix = f"Invalid {expression}: " if expression else ""
+        if rule == "size" and (self._operation, expression) == ("TransactWriteItems", "UpdateExpression"):
+            rule = "size-of-transacted-update"
         return validation(self._frame + prefix + text_of(rule, self.style, **facts))

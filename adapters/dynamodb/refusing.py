@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from adapters.dynamodb import limits, messages, scalars, values
 from adapters.dynamodb.errors import serialization
@@ -32,24 +33,27 @@ def clean(operation: str, request: Request, body: Any, style: str) -> dict[str, 
     if not isinstance(body, dict):
         raise serialization(messages.json_type("structure", body, operation + "Input"))
     data: dict[str, Any] = _typed_members(request.shape, body)
+    found = violations(operation, request.shape, data, style)
+    is_old = style == messages.CLASSIC and messages.lacking(found)
     if request.named:
-        _check_named(operation, request, data, style)
-    found = violations(request.shape, data, style)
+        _check_named(operation, request, data, style, is_old)
     if found:
-        first = [violation for violation in found if violation.path == request.alone]
+        first = [violation for violation in found if violation.path == request.alone and not is_old]
         raise messages.constraints(operation, first or found, style)
     return data
 
 
-def _check_named(operation: str, request: Request, data: dict[str, Any], style: str) -> None:
+def _check_named(operation: str, request: Request, data: dict[str, Any], style: str, is_old: bool) -> None:
     given = data.get(request.named)
     if given is None:
         raise messages.refused(operation, "required", style, name=request.named)
     member = request.shape.members[request.named]
     if isinstance(member, Text) and member.instead and re.fullmatch(member.instead, given):
         return
-    if request.tells_length and not (
-        limits.TABLE_NAME_MIN_CHARACTERS <= len(given) <= limits.TABLE_NAME_CHARACTERS
+    if (
+        request.tells_length
+        and (is_old or not request.alone)
+        and not (limits.TABLE_NAME_MIN_CHARACTERS <= len(given) <= limits.TABLE_NAME_CHARACTERS)
     ):
         raise messages.refused(operation, "table-name-length", style, name=request.named)
 
@@ -173,10 +177,15 @@ def _refuse(wanted: str, data: Any, java: str = "", nested: bool = False) -> Any
 _NULL = "Member must not be null"
 
 
-def violations(shape: Structure, data: dict[str, Any], style: str) -> list[Violation]:
+def violations(operation: str, shape: Structure, data: dict[str, Any], style: str) -> list[Violation]:
     """The constraints that typed data breaks, in the service's order."""
     found: list[Violation] = []
-    _look_into(shape, data, ("", ""), found, style)
+    # BatchGetItem repeats its map as JSON (paritysuite batchGetItem.test.ts, two regions, 2026-10-09).
+    as_json = operation == "BatchGetItem"
+    _look_into(shape, data, ("", ""), _Look(found, as_json))
+    if style == messages.CLASSIC and messages.lacking(found):
+        found.clear()
+        _look_into(shape, data, ("", ""), _Look(found, as_json, True))
     return found
 
 
@@ -184,14 +193,22 @@ Place = tuple[str, str]
 """A path with member names as on the wire, and in lower camel case."""
 
 
-def _look(shape: Shape, data: Any, place: Place, found: list[Violation], style: str) -> None:
-    for constraint in _broken(shape, data):
-        told = messages.echo(data) if style == messages.CLASSIC else _java_text(shape, data)
-        found.append(Violation(*place, told, constraint))
-    _look_into(shape, data, place, found, style)
+class _Look(NamedTuple):
+    """What a look at a request has found, whether it echoes JSON, and whether it looks as the first decade's service did."""
+
+    found: list[Violation]
+    as_json: bool
+    first_decade: bool = False
 
 
-def _look_into(shape: Shape, data: Any, place: Place, found: list[Violation], style: str) -> None:
+def _look(shape: Shape, data: Any, place: Place, look: _Look) -> None:
+    for constraint in _broken(shape, data, look.first_decade):
+        told = messages.echo(data) if look.as_json else _java_text(shape, data)
+        look.found.append(Violation(*place, told, constraint))
+    _look_into(shape, data, place, look)
+
+
+def _look_into(shape: Shape, data: Any, place: Place, look: _Look) -> None:
     path, camel = place
     match shape:
         case Structure():
@@ -199,26 +216,30 @@ def _look_into(shape: Shape, data: Any, place: Place, found: list[Violation], st
                 here = (f"{path}.{name}", f"{camel}.{_camel(name)}") if path else (name, _camel(name))
                 part = data.get(name)
                 if part is not None:
-                    _look(member, part, here, found, style)
-                elif name in shape.required:
-                    found.append(Violation(*here, None, _NULL))
+                    _look(member, part, here, look)
+                elif name in shape.required or (look.first_decade and name in shape.once_required):
+                    look.found.append(Violation(*here, None, _NULL))
         case Sequence():
             for number, part in enumerate(data, 1):
                 here = f"{path}.{number}.member", f"{camel}.{number}.member"
                 if part is None:
-                    found.append(Violation(*here, None, _NULL))
+                    look.found.append(Violation(*here, None, _NULL))
                 else:
-                    _look(shape.of, part, here, found, style)
+                    _look(shape.of, part, here, look)
         case Mapping() if not isinstance(shape.of, AttributeValue):
             for key, part in data.items():
-                _look(shape.of, part, (f"{path}.{key}.member", f"{camel}.{key}.member"), found, style)
+                _look(shape.of, part, (f"{path}.{key}.member", f"{camel}.{key}.member"), look)
 
 
 def _camel(name: str) -> str:
     return name[0].lower() + name[1:]
 
 
-_VALUE_FIELDS = ("S", "N", "B", "SS", "NS", "BS", "M", "L", "NULL", "BOOL")
+# paritysuite captures/cross-region-latest.json, probe c_bw_over25, 2026-09-20
+_VALUE_FIELDS = (
+    *("S", "N", "B", "INT", "DECIMAL", "DOUBLE", "SS", "NS", "BS", "INTSET", "DECIMALSET", "DOUBLESET"),
+    *("M", "L", "NULL", "BOOL"),
+)
 
 
 def _java_text(shape: Shape, data: Any) -> str:
@@ -234,10 +255,17 @@ def _java_text(shape: Shape, data: Any) -> str:
         case Structure() if data is not None:
             members = ", ".join(
                 f"{_camel(name)}={_java_text(member, data[name]) if name in data else 'null'}"
-                for name, member in shape.members.items()
+                for name, member in _printed(shape)
             )
             return f"{shape.java}({members})"
     return messages.echo(data)
+
+
+def _printed(shape: Structure) -> Iterable[tuple[str, Shape]]:
+    """The members that a Java object shows; what this server does not know of is null."""
+    if not shape.printed:
+        return shape.members.items()
+    return [(name, shape.members.get(name, Text())) for name in shape.printed]
 
 
 def _java_data(tag: str, data: Any) -> str:
@@ -248,11 +276,11 @@ def _java_data(tag: str, data: Any) -> str:
     return messages.echo(data)
 
 
-def _broken(shape: Shape, data: Any) -> list[str]:
+def _broken(shape: Shape, data: Any, first_decade: bool) -> list[str]:
     """The texts of the constraints that this member itself breaks."""
     match shape:
         case Text():
-            return _broken_text(shape, data)
+            return _broken_text(shape, data, first_decade)
         case Number():
             return _broken_bounds("value", data, shape.minimum, shape.maximum)
         case Sequence():
@@ -272,15 +300,17 @@ def _broken(shape: Shape, data: Any) -> list[str]:
     return []
 
 
-def _broken_text(shape: Text, data: str) -> list[str]:
+def _broken_text(shape: Text, data: str, first_decade: bool = False) -> list[str]:
     broken: list[str] = []
     if shape.instead and re.fullmatch(shape.instead, data):
         return broken
     if shape.enum and data not in shape.enum:
         broken.append(f"Member must satisfy enum value set: [{', '.join(shape.enum)}]")
-    if shape.pattern and not re.fullmatch(shape.accepts or shape.pattern, data):
+    accepted = shape.pattern if first_decade else shape.accepts or shape.pattern
+    if accepted and not re.fullmatch(accepted, data):
         broken.append(f"Member must satisfy regular expression pattern: {shape.pattern}")
-    minimum = shape.minimum if data or shape.empty_minimum is None else shape.empty_minimum
+    is_told_otherwise = not (data or first_decade or shape.empty_minimum is None)
+    minimum = shape.empty_minimum if is_told_otherwise else shape.minimum
     return broken + _broken_bounds("length", len(data), minimum, shape.maximum)
 
 

@@ -1,7 +1,7 @@
 """UpdateExpression -> the model's actions.
 
-Knows the four sections, the functions of new values and which operands they take. What an update does to an item is the
-model's (gateway/model/updates.py).
+Knows the four sections, the functions of new values, which operands they take and what a statement is charged. What an update
+does to an item is the model's (gateway/model/updates.py).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
+from adapters.dynamodb import limits
 from adapters.dynamodb.errors import type_name, validation
 from adapters.dynamodb.expression_messages import text_of
 from adapters.dynamodb.expressions import UPDATE, Reader, update_tree
@@ -27,7 +28,7 @@ from adapters.dynamodb.placeholders import Placeholders
 from adapters.dynamodb.projections import Clashes, path_text
 from gateway.model import updates
 from gateway.model.predicates import Path
-from gateway.model.values import NULL, Kind, Value
+from gateway.model.values import NULL, Kind, Value, size_bytes
 
 
 def parse_update(text: str, placeholders: Placeholders) -> tuple[updates.Action, ...]:
@@ -74,6 +75,50 @@ def given_values(actions: tuple[updates.Action, ...]) -> dict[str, Value]:
             case updates.Add((str(name),), value) | updates.Subtract((str(name),), value):
                 found[name] = value
     return found
+
+
+def statement_bytes(actions: tuple[updates.Action, ...]) -> int:
+    """What the service charges an UpdateExpression against the limit of an item's size: what the statement says it writes
+    and a cost of each clause. What is stored is not looked at: neither the key nor an attribute that is not named counts,
+    nor what a path that is read holds (limits.py has the source)."""
+    return limits.UPDATE_BASE_BYTES + sum(map(_action_bytes, actions))
+
+
+def _action_bytes(action: updates.Action) -> int:
+    match action:
+        case updates.SetTo(path, operand):
+            return limits.UPDATE_WRITING_ACTION_BYTES + _target_bytes(path) + _operand_bytes(operand)
+        case updates.Add(path, value):
+            return limits.UPDATE_WRITING_ACTION_BYTES + _target_bytes(path) + size_bytes(value)
+        case updates.Remove(path) | updates.Subtract(path):
+            return limits.UPDATE_CLEARING_ACTION_BYTES + _target_bytes(path)
+    return 0
+
+
+def _target_bytes(path: Path) -> int:
+    return sum(map(_element_bytes, path)) + limits.UPDATE_TARGET_ELEMENT_BYTES * (len(path) - 1)
+
+
+def _element_bytes(element: str | int) -> int:
+    return len(str(element).encode("utf-8", "surrogatepass"))
+
+
+def _operand_bytes(operand: updates.Operand) -> int:
+    match operand:
+        case updates.Literal(value):
+            return size_bytes(value)
+        case updates.Current(path):
+            elements = sum(limits.UPDATE_OPERAND_ELEMENT_BYTES + _element_bytes(element) for element in path)
+            return limits.UPDATE_OPERAND_PATH_BYTES + elements
+        case updates.CurrentOr(path, fallback):
+            function, left, right = limits.UPDATE_IF_NOT_EXISTS_BYTES, updates.Current(path), fallback
+        case updates.Plus(left, right):
+            function = limits.UPDATE_PLUS_BYTES
+        case updates.Minus(left, right):
+            function = limits.UPDATE_MINUS_BYTES
+        case updates.Concatenate(left, right):
+            function = limits.UPDATE_LIST_APPEND_BYTES
+    return function + _operand_bytes(left) + _operand_bytes(right)
 
 
 def operand_paths(actions: tuple[updates.Action, ...]) -> Iterator[Path]:

@@ -80,7 +80,36 @@ def value_of(wire: Any) -> Value:
 
 def measure_members(wire: Mapping[str, Any]) -> int:
     """Check named attribute values (an item, a key), canonicalise them in place, and return their billed bytes."""
-    return _measure_named(wire, 0)
+    try:
+        return _measure_named(wire, 0)
+    except ValueRefused as refusal:
+        # The service looks at all names of the item first, then how deep it is, and only then at names inside (paritysuite
+        # deepRequests.test.ts, ten regions, 2026-10-09).
+        if refusal.rule == "nesting" and "" in wire:
+            raise ValueRefused("empty-name") from None
+        if refusal.rule == "empty-name" and "" not in wire and _is_too_deep(wire):
+            raise ValueRefused("nesting") from None
+        raise
+
+
+def _is_too_deep(wire: Mapping[str, Any]) -> bool:
+    """Whether some document of an item is nested too deep. Bounded: nothing is looked at below that level."""
+    level, holders = 0, list(wire.values())
+    while holders and level <= limits.NESTING_LEVELS:
+        level += 1
+        documents = [
+            document
+            for holder in holders
+            if isinstance(holder, dict)
+            for document in (holder.get("M"), holder.get("L"))
+            if document
+        ]
+        holders = [
+            member
+            for document in documents
+            for member in (document.values() if isinstance(document, dict) else document)
+        ]
+    return level > limits.NESTING_LEVELS
 
 
 def _measure_named(wire: Mapping[str, Any], level: int) -> int:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+from pathlib import Path
 
+import pytest
+from botocore.session import Session
+
+from adapters.dynamodb.shapes import OPERATIONS
 from tests.adapters.dynamodb.test_tables import with_index
+
+README = Path(__file__).parents[3] / "README.md"
 
 
 @pytest.mark.parametrize(
@@ -14,7 +21,7 @@ from tests.adapters.dynamodb.test_tables import with_index
             "DescribeContinuousBackups",
             {
                 "ContinuousBackupsDescription": {
-                    "ContinuousBackupsStatus": "DISABLED",
+                    "ContinuousBackupsStatus": "ENABLED",
                     "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "DISABLED"},
                 }
             },
@@ -30,6 +37,27 @@ from tests.adapters.dynamodb.test_tables import with_index
 def test_a_feature_that_is_not_there_is_off(service, operation, answer):
     service.table()
     assert service.call(operation, {"TableName": "orders"}) == answer
+
+
+def test_continuous_backups_are_enabled_once_the_table_is_active(delayed):
+    """ack-api-quirks, October 2026, and paritysuite: ContinuousBackupsStatus is not the flag of point-in-time recovery. It
+    is DISABLED until a table is ACTIVE and ENABLED by itself soon after; then only PointInTimeRecoveryStatus is DISABLED."""
+    delayed.table()
+
+    def status() -> str:
+        answer = delayed.call("DescribeContinuousBackups", {"TableName": "orders"})
+        return answer["ContinuousBackupsDescription"]["ContinuousBackupsStatus"]
+
+    assert status() == "DISABLED"
+    delayed.clock.ms += 10_000
+    assert status() == "ENABLED"
+
+
+def test_the_readme_names_every_operation_that_is_unknown_here():
+    model = Session().get_service_model("dynamodb")
+    unknown = set(model.operation_names) - OPERATIONS
+    [sentence] = re.findall(r"UnknownOperation\S* to:?([^.]*)\.", README.read_text())
+    assert set(re.findall(r"`([A-Za-z]+)`", sentence)) == unknown
 
 
 @pytest.mark.parametrize(

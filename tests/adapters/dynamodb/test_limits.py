@@ -126,18 +126,108 @@ def test_an_update_makes_items_of_409600_bytes_and_no_larger_ones(orders, growth
             assert "Item size to update has exceeded the maximum allowed size" in answer["message"]
 
 
-def test_an_update_counts_its_actions_beside_the_item(orders):
-    """Without the key, and with 3 bytes and 19 more for each action that writes (rule 26)."""
-    counted = ITEM - 3 - 19 - len("ballast")
-    update = {**TABLE, "Key": KEY, "UpdateExpression": "SET ballast = :v"}
-    refused(
-        orders,
-        "Item size to update",
+# The clauses beside `SET b = :pad`: what the item has before, the clause, its values, what it is charged. paritysuite
+# itemSizeBySurface.test.ts, "UpdateItem charges each kind of clause" (eu-west-2, 2026-10-09, each accepted at the figure and
+# refused one byte over); the figure of several additions is made of its rules.
+TEN, ONE = {"S": "y" * 10}, {"N": "1"}
+CLAUSES = [
+    ({}, "", {}, 0),
+    ({"u": TEN}, "", {}, 0),
+    ({}, ", c = :c", {":c": {"S": "y" * 500}}, 19 + 1 + 500),
+    ({"abcdefghij": TEN}, ", c = abcdefghij", {}, 19 + 1 + 1 + 14 + 10),
+    ({"m": {"M": {"a": {"M": {"z": TEN}}}}}, ", c = m.a.z", {}, 19 + 1 + 1 + 3 * (14 + 1)),
+    ({"l": {"L": [ONE] * 11}}, ", c = l[10]", {}, 19 + 1 + 1 + 14 + 1 + 14 + 2),
+    (
+        {"l": {"L": [{"S": "e"}]}},
+        ", l = list_append(l, :n)",
+        {":n": {"L": [TEN]}},
+        19 + 1 + 37 + 1 + 14 + 1 + 3 + 1 + 10,
+    ),
+    (
+        {"c": {"S": "c"}},
+        ", c = if_not_exists(c, :m)",
+        {":m": {"M": {"a": {"S": "y" * 100}}}},
+        19 + 1 + 39 + 1 + 14 + 1 + 3 + 1 + 1 + 100,
+    ),
+    ({"n": {"N": "12345678901234567890"}}, ", n = n + :one", {":one": ONE}, 19 + 1 + 34 + 1 + 14 + 1 + 2),
+    ({"n": ONE}, ", n = n - :one", {":one": ONE}, 19 + 1 + 37 + 1 + 14 + 1 + 2),
+    ({"l": {"L": [ONE]}}, ", l[0] = :one", {":one": ONE}, 19 + 1 + 4 + 1 + 2),
+    ({"m": {"M": {}}}, ", m.leaf = :one", {":one": ONE}, 19 + 1 + 4 + 4 + 2),
+    ({"abcdefghij": ONE}, " ADD abcdefghij :one", {":one": ONE}, 19 + 10 + 2),
+    ({"ss": {"SS": ["p" * 5]}}, " ADD ss :new", {":new": {"SS": ["s" * 500]}}, 19 + 2 + 500),
+    ({"abcdefghij": TEN}, " REMOVE abcdefghij", {}, 1 + 10),
+    ({"m": {"M": {"x": TEN, "yyyyyyyyyy": TEN}}}, " REMOVE m.yyyyyyyyyy", {}, 1 + 1 + 4 + 10),
+    ({"l": {"L": [{"S": "e"}] * 11}}, " REMOVE l[10]", {}, 1 + 1 + 4 + 2),
+    ({"ss": {"SS": ["p" * 5, "q" * 20]}}, " DELETE ss :rm", {":rm": {"SS": ["q" * 20]}}, 1 + 2),
+]
+
+
+@pytest.mark.parametrize(("before", "clause", "values", "charge"), CLAUSES)
+def test_an_update_expression_is_charged_what_it_writes(orders, before, clause, values, charge):
+    """The key and what is not named are free: 409,577 bytes beside an untouched attribute pass."""
+    counted = ITEM - 3 - 19 - len("b") - charge
+    assert charge or counted == 409_577
+    for size, fits in ((counted + 1, False), (counted, True)):
+        done(orders, "PutItem", **TABLE, Item={**KEY, **before})
+        update = {
+            **TABLE,
+            "Key": KEY,
+            "UpdateExpression": "SET b = :pad" + clause,
+            "ExpressionAttributeValues": {":pad": {"S": "x" * size}, **values},
+        }
+        if fits:
+            done(orders, "UpdateItem", **update)
+        else:
+            refused(orders, "Item size to update", "UpdateItem", **update)
+
+
+def test_the_charge_comes_before_the_condition_and_after_the_table(orders):
+    """paritysuite itemSizeBySurface.test.ts: "The charge is checked before the ConditionExpression"."""
+    update = {
+        "Key": KEY,
+        "UpdateExpression": "SET b = :pad",
+        "ConditionExpression": "attribute_exists(pk)",
+        "ExpressionAttributeValues": {":pad": {"S": "x" * 409_578}},
+    }
+    refused(orders, "Item size to update", "UpdateItem", **TABLE, **update)
+    code, _ = orders.error("UpdateItem", {"TableName": "nobodys", **update})
+    assert code == "ResourceNotFoundException"
+
+
+UNCHARGED = {
+    "AttributeUpdates": lambda pad: (
         "UpdateItem",
-        **update,
-        ExpressionAttributeValues={":v": {"S": "x" * (counted + 1)}},
-    )
-    done(orders, "UpdateItem", **update, ExpressionAttributeValues={":v": {"S": "x" * counted}})
+        {**TABLE, "Key": KEY, "AttributeUpdates": {"b": {"Value": pad}}},
+    ),
+    "TransactWriteItems": lambda pad: (
+        "TransactWriteItems",
+        {
+            "TransactItems": transacted(
+                Update={
+                    "Key": KEY,
+                    "UpdateExpression": "SET b = :v",
+                    "ExpressionAttributeValues": {":v": pad},
+                }
+            )
+        },
+    ),
+    "PartiQL": lambda pad: (
+        "ExecuteStatement",
+        {"Statement": "UPDATE orders SET b = ? WHERE pk = 'k'", "Parameters": [pad]},
+    ),
+}
+
+
+@pytest.mark.parametrize("surface", UNCHARGED)
+def test_other_updates_are_measured_by_the_finished_item_alone(orders, surface):
+    """paritysuite itemSizeBySurface.test.ts (October 2026; most regions, of a transaction's Update)."""
+    done(orders, "PutItem", **TABLE, Item=KEY)
+    room = ITEM - len("pk") - len("k") - len("b")
+    for size, fits in ((room + 1, False), (room, True)):
+        operation, given = UNCHARGED[surface]({"S": "x" * size})
+        answer = orders.call(operation, given)
+        assert (orders.last.status == 200) is fits, answer
+    assert len(done(orders, "GetItem", **TABLE, Key=KEY)["Item"]["b"]["S"]) == room
 
 
 # Keys (rule 24)

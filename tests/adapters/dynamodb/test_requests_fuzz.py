@@ -87,6 +87,24 @@ def test_any_body_is_cleaned_or_refused(operation: str, style: str) -> None:
 
 
 @pytest.mark.parametrize("operation", sorted(shapes.OPERATIONS))
+def test_a_style_is_one_of_texts(operation: str) -> None:
+    """What one style lets through, the other lets through unchanged."""
+
+    def passed(body: Any, style: str) -> Any:
+        try:
+            return shapes.check(operation, copy.deepcopy(body), style)
+        except ServiceError:
+            return None
+
+    @settings(max_examples=40, deadline=None)
+    @given(BODIES[operation])
+    def run(body: Any) -> None:
+        assert passed(body, LATEST) == passed(body, CLASSIC)
+
+    run()
+
+
+@pytest.mark.parametrize("operation", sorted(shapes.OPERATIONS))
 def test_the_quick_and_the_slow_engine_agree(operation: str) -> None:
     """What the quick engine lets through, the slow one lets through unchanged."""
     request = shapes._requests(LATEST)[operation]

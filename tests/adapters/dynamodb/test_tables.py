@@ -6,13 +6,17 @@ import re
 
 import pytest
 
+from adapters.dynamodb.calls import Caller
 from adapters.dynamodb.descriptions import describe
+from adapters.dynamodb.resources import key_arn
 from gateway.model.commands import CreateTable, NewIndex
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.tables import Projection
 from gateway.model.values import Kind
 from tests.adapters.dynamodb.conftest import signed
 
+KMS = "arn:aws:kms:us-east-1:000000000000:"
+OWN_KEY = key_arn(Caller("any", "000000000000", "us-east-1", ""), "alias/aws/dynamodb")
 INVALID = "One or more parameter values were invalid: "
 UNITS = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 3}
 INDEX = {"KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}], "Projection": {"ProjectionType": "ALL"}}
@@ -187,7 +191,7 @@ def test_settings_read_back(service):
     assert described["SSEDescription"] == {
         "Status": "ENABLED",
         "SSEType": "KMS",
-        "KMSMasterKeyArn": "arn:aws:kms:us-east-1:000000000000:alias/aws/dynamodb",
+        "KMSMasterKeyArn": OWN_KEY,
     }
     assert described["OnDemandThroughput"] == {"MaxReadRequestUnits": 10, "MaxWriteRequestUnits": 5}
     assert described["WarmThroughput"]["ReadUnitsPerSecond"] == 13000
@@ -196,16 +200,26 @@ def test_settings_read_back(service):
     assert described["LatestStreamArn"] == f"{described['TableArn']}/stream/2023-11-14T22:13:20.123"
 
 
+def test_the_key_of_an_alias_has_an_id():
+    """LocalStack's snapshot test_dynamodb_create_table_with_partial_sse_specification (January 2024): key/<uuid>."""
+    here, there = Caller("a", "1", "r-1", "x"), Caller("a", "1", "r-2", "x")
+    arn = key_arn(here, "alias/mine")
+    assert re.fullmatch(
+        "arn:aws:kms:r-1:1:key/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", arn
+    )
+    assert key_arn(here, arn) == arn == key_arn(here, "alias/mine")
+    assert len({arn[-36:], key_arn(here, "alias/other")[-36:], key_arn(there, "alias/mine")[-36:]}) == 3
+
+
 @pytest.mark.parametrize(
     ("given", "shown"),
     [
         ({"Enabled": False}, None),
         ({}, None),
-        ({"SSEType": "KMS"}, "arn:aws:kms:us-east-1:000000000000:alias/aws/dynamodb"),
-        (
-            {"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": "1234"},
-            "arn:aws:kms:us-east-1:000000000000:key/1234",
-        ),
+        ({"SSEType": "KMS"}, OWN_KEY),
+        ({"Enabled": True, "KMSMasterKeyId": "alias/aws/dynamodb"}, OWN_KEY),
+        ({"Enabled": True, "KMSMasterKeyId": KMS + "alias/aws/dynamodb"}, OWN_KEY),
+        ({"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": "1234"}, KMS + "key/1234"),
         ({"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": "arn:x"}, "arn:x"),
     ],
 )

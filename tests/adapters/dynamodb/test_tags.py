@@ -108,7 +108,8 @@ def test_a_resource_that_is_no_table_is_told_why(service, bad, text):
 
 
 def test_in_the_classic_style_nobody_may_touch_what_is_no_resource(classic):
-    code, text = refused(classic, "TagResource", "abcd", Tags=tag(a=""))
+    assert refused(classic, "TagResource", "abcd", Tags=tag(a=""))[0] == "ValidationException"
+    code, text = refused(classic, "TagResource", "abcd")
     assert code == "AccessDeniedException"
     assert text.endswith("is not authorized to perform: dynamodb:TagResource on resource: abcd")
 
