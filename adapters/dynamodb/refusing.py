@@ -13,6 +13,7 @@ from typing import Any
 from adapters.dynamodb import limits, messages, scalars, values
 from adapters.dynamodb.errors import serialization
 from adapters.dynamodb.members import (
+    ITEM,
     WIDTHS,
     AttributeValue,
     Flag,
@@ -52,6 +53,46 @@ def _check_named(operation: str, request: Request, data: dict[str, Any], style: 
         limits.TABLE_NAME_MIN_CHARACTERS <= len(given) <= limits.TABLE_NAME_CHARACTERS
     ):
         raise messages.refused(operation, "table-name-length", style, name=request.named)
+
+
+# Lengths
+
+
+def shorten(shape: Shape, data: Any) -> None:
+    """Drop from lists and maps, in place, what is more than one member beyond what a request may have, so that a long list
+    costs no more than it takes to say that it is too long. Items and keys are bounded by what they weigh (values.py)."""
+    match shape:
+        case Structure() if isinstance(data, dict):
+            for name, member in shape.members.items():
+                part = data.get(name)
+                most = _MOST_MEMBERS.get(name)
+                if most is not None and isinstance(part, dict):
+                    _drop_members(part, most)
+                if part and not isinstance(member, AttributeValue) and member != ITEM:
+                    shorten(member, part)
+        case Sequence() if isinstance(data, list) and not isinstance(shape.of, AttributeValue):
+            del data[(shape.maximum or limits.LIST_MEMBERS) + 1 :]
+            if isinstance(shape.of, Structure):
+                for part in data:
+                    shorten(shape.of, part)
+        case Mapping() if shape.keys is not None and isinstance(data, dict):
+            for part in data.values():
+                if shape.lengths is not None and isinstance(part, list):
+                    del part[shape.lengths[1] + 1 :]
+                shorten(shape.of, part)
+
+
+def _drop_members(data: dict[str, Any], most: int) -> None:
+    for name in [*data][most + 1 :]:
+        del data[name]
+
+
+_MOST_MEMBERS = {
+    "ExpressionAttributeNames": limits.PLACEHOLDERS,
+    "ExpressionAttributeValues": limits.PLACEHOLDERS,
+    "KeyConditions": limits.LIST_MEMBERS,
+    "RequestItems": limits.BATCH_GET_KEYS,
+}
 
 
 # JSON types
@@ -185,9 +226,10 @@ Place = tuple[str, str]
 
 
 def _look(shape: Shape, data: Any, place: Place, found: list[Violation], style: str) -> None:
-    for constraint in _broken(shape, data):
-        told = messages.echo(data) if style == messages.CLASSIC else _java_text(shape, data)
-        found.append(Violation(*place, told, constraint))
+    broken = _broken(shape, data)
+    if broken:
+        told = _echo(shape, data, style)
+        found += [Violation(*place, told, constraint) for constraint in broken[: messages.MOST_VIOLATIONS]]
     _look_into(shape, data, place, found, style)
 
 
@@ -204,6 +246,8 @@ def _look_into(shape: Shape, data: Any, place: Place, found: list[Violation], st
                     found.append(Violation(*here, None, _NULL))
         case Sequence():
             for number, part in enumerate(data, 1):
+                if len(found) >= messages.MOST_VIOLATIONS:
+                    break  # no more are told
                 here = f"{path}.{number}.member", f"{camel}.{number}.member"
                 if part is None:
                     found.append(Violation(*here, None, _NULL))
@@ -211,7 +255,16 @@ def _look_into(shape: Shape, data: Any, place: Place, found: list[Violation], st
                     _look(shape.of, part, here, found, style)
         case Mapping() if not isinstance(shape.of, AttributeValue):
             for key, part in data.items():
+                if len(found) >= messages.MOST_VIOLATIONS:
+                    break
                 _look(shape.of, part, (f"{path}.{key}.member", f"{camel}.{key}.member"), found, style)
+
+
+def _echo(shape: Shape, data: Any, style: str) -> str:
+    """A value as the style tells it, cut."""
+    begun = messages.beginning(data)
+    told = messages.echo(begun) if style == messages.CLASSIC else _java_text(shape, begun)
+    return told[: limits.ECHO_CHARACTERS]
 
 
 def _camel(name: str) -> str:
