@@ -15,7 +15,7 @@ from typing import Any
 import flask
 import orjson
 
-from adapters.dynamodb import auth, keys, shapes, wire
+from adapters.dynamodb import auth, keys, limits, shapes, wire
 from adapters.dynamodb.calls import Call, Operation
 from adapters.dynamodb.errors import ServiceError, from_gateway, internal, render, serialization
 from adapters.dynamodb.properties import DIALECT
@@ -157,6 +157,8 @@ class Front:
         name = target.partition(".")[2]
         if not text:
             raise serialization()
+        if len(text) > limits.LARGE_REQUEST_BYTES:
+            shapes.shorten(name, body, self._style)
         checked = shapes.check(name, body, self._style)
         call = Call(name, checked, caller, house, request.header("host"))
         exchange = row.handler(call)

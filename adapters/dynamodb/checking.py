@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.dynamodb import refusing, values
+from adapters.dynamodb import messages, refusing, scalars, values
 from adapters.dynamodb.errors import ServiceError
 from adapters.dynamodb.members import (
     ITEM,
@@ -47,6 +47,8 @@ class Checker:
     def __call__(self, body: Any, style: str) -> dict[str, Any]:
         try:
             good = self.quick(body)
+        except scalars.TooLarge:
+            raise messages.refused(self.operation, "item-size", style) from None
         except (ServiceError, TypeError, AttributeError, ValueError):
             good = False  # the slow engine finds out what is wrong, and in which order to say it
         data = body if good else refusing.clean(self.operation, self.request, body, style)

@@ -292,6 +292,8 @@ def _parse(start: str, text: str) -> Any:
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > limits.EXPRESSION_BYTES:
         raise Refused("size", size=size)
+    if len(text) > 2 * limits.EXPRESSION_OPERATORS:
+        _count_operators(start, text)
     try:
         tree = _parser().parse(text, start=start)
     except UnexpectedToken as unexpected:
@@ -299,6 +301,19 @@ def _parse(start: str, text: str) -> Any:
     if _DOUBLED.search(text) and _has_redundant_parentheses(list(_parser().lex(text))):
         raise Refused("parentheses")
     return tree
+
+
+_OPERATORS = re.compile(r"[#:][A-Za-z0-9_]*|[A-Za-z][A-Za-z0-9_]*|<>|<=|>=|[-+<>=]")
+_WORDS = frozenset({"and", "or", "not", "in"})
+
+
+def _count_operators(start: str, text: str) -> None:
+    """Refuse too many operators before a tree is built of them. BETWEEN is counted by its AND; the = of an assignment is
+    none, nor are signs in a condition."""
+    symbols = {"<>", "<=", ">=", "<", ">", "=", *_WORDS} if start == "condition" else {"+", "-"}
+    count = sum(found.lower() in symbols for found in _OPERATORS.findall(text))
+    if count > limits.EXPRESSION_OPERATORS:
+        raise Refused("operators", count=count)
 
 
 def _syntax_error(text: str, token: Token) -> Refused:

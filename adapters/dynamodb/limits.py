@@ -14,9 +14,14 @@ PAGE_BYTES = (
 )  # billed bytes at which a Query or Scan stops; the item that reaches them belongs to it [27]
 COMPRESSED_RESPONSE_FROM_BYTES = 4096  # smaller answers stay plain [7]
 
+LARGE_REQUEST_BYTES = 64 * 1024  # our own: the lengths of larger ones are looked at before all else
+ECHO_CHARACTERS = 4096  # our own: how much of a refused value is repeated
+
 # Values
 
 ITEM_BYTES = 409_600  # names and values, on every write surface [25]
+MEASURED_BYTES = 512_000  # our own: no item or value is measured further, however much is left of it
+PLACEHOLDER_VALUES_BYTES = 2 * 1024 * 1024  # of all of ExpressionAttributeValues (developer guide, quotas)
 NESTING_LEVELS = 32  # an attribute value stands at level 0, so 31 maps around a scalar pass [6]
 ATTRIBUTE_NAME_BYTES = 65_535  # [24]
 KEY_NAME_CHARACTERS = 255  # key attributes of tables and indexes [24]
@@ -46,6 +51,7 @@ EXPRESSION_OPERATORS = 300
 EXPRESSION_IN_OPERANDS = 100
 EXPRESSION_PATH_STEPS = 32  # names and list indexes of one document path [6]
 EXPRESSION_LIST_INDEX = 2**31 - 1
+PLACEHOLDERS = 3 * EXPRESSION_BYTES // 2  # our own: no three expressions have room for more
 PLACEHOLDER_BYTES = 255  # a key of ExpressionAttributeNames or ExpressionAttributeValues, with its # or :
 
 # Batches and transactions [29, 34]
@@ -67,6 +73,10 @@ STATEMENT_READS = 50  # that the WHERE of one SELECT is taken apart into
 # Scans [28]
 
 SCAN_SEGMENTS = 1_000_000
+
+# Lists that have limits of their own where they are read are looked at so far (our own)
+
+LIST_MEMBERS = 1000
 
 # Tables and indexes [37, 40]
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.dynamodb import errors
+from adapters.dynamodb import errors, limits
 from adapters.dynamodb.errors import (
     NUMBER_OVERFLOW,
     NUMBER_TOO_PRECISE,
@@ -299,15 +299,19 @@ def value_text(operation: str, rule: str, style: str, **facts: Any) -> str:
     if looks_as_today(operation, style):
         if rule == "duplicate-strings":
             quoted = ", ".join(f'"{member}"' for member in _to_the_repeat(facts["members"]))
-            return bare(rule, members=f"[{quoted}]")
+            return bare(rule, members=_cut(f"[{quoted}]"))
         if rule == "duplicate-binaries":
             quoted = ",".join(f'"{member}"' for member in _to_the_repeat(facts["members"], b64decode))
-            return bare(rule, members=f"[{quoted}]")
+            return bare(rule, members=_cut(f"[{quoted}]"))
         if rule == "duplicate-numbers":
             return f"{_INVALID}{bare(rule)}."
         if rule == "empty-number":
             return bare(rule) + ": "
     return bare(rule, **facts)
+
+
+def _cut(told: str) -> str:
+    return told[: limits.ECHO_CHARACTERS]
 
 
 def _to_the_repeat(members: list[str], order: Callable[[str], Any] = str.encode) -> list[str]:
@@ -475,6 +479,29 @@ def _scalar_type(wanted: str, found: Any) -> str:
         return f"{'TRUE' if found else 'FALSE'}_VALUE cannot be converted to {wanted}"
     kind = "NUMBER" if isinstance(found, int) or found.is_integer() else "DECIMAL"
     return f"{kind}_VALUE cannot be converted to {wanted}"
+
+
+def beginning(data: Any) -> Any:
+    """As much of a request value as an echo may have room for, so that no more is made of it."""
+    return _beginning(data, [limits.ECHO_CHARACTERS])
+
+
+def _beginning(data: Any, room: list[int]) -> Any:
+    room[0] -= 1
+    if isinstance(data, str):
+        data = data[: max(room[0], 0) + 1]
+        room[0] -= len(data)
+        return data
+    if isinstance(data, list):
+        return [_beginning(member, room) for member in data if room[0] > 0]
+    if isinstance(data, dict):
+        begun = {}
+        for name, member in data.items():
+            if room[0] <= 0:
+                break
+            begun[_beginning(name, room)] = _beginning(member, room)
+        return begun
+    return data
 
 
 def echo(data: Any) -> str:

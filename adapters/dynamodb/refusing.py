@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from adapters.dynamodb import limits, messages, scalars, values
 from adapters.dynamodb.errors import serialization
 from adapters.dynamodb.members import (
+    ITEM,
     WIDTHS,
     AttributeValue,
     Flag,
@@ -56,6 +57,46 @@ def _check_named(operation: str, request: Request, data: dict[str, Any], style: 
         and not (limits.TABLE_NAME_MIN_CHARACTERS <= len(given) <= limits.TABLE_NAME_CHARACTERS)
     ):
         raise messages.refused(operation, "table-name-length", style, name=request.named)
+
+
+# Lengths
+
+
+def shorten(shape: Shape, data: Any) -> None:
+    """Drop from lists and maps, in place, what is more than one member beyond what a request may have, so that a long list
+    costs no more than it takes to say that it is too long. Items and keys are bounded by what they weigh (values.py)."""
+    match shape:
+        case Structure() if isinstance(data, dict):
+            for name, member in shape.members.items():
+                part = data.get(name)
+                most = _MOST_MEMBERS.get(name)
+                if most is not None and isinstance(part, dict):
+                    _drop_members(part, most)
+                if part and not isinstance(member, AttributeValue) and member != ITEM:
+                    shorten(member, part)
+        case Sequence() if isinstance(data, list) and not isinstance(shape.of, AttributeValue):
+            del data[(shape.maximum or limits.LIST_MEMBERS) + 1 :]
+            if isinstance(shape.of, Structure):
+                for part in data:
+                    shorten(shape.of, part)
+        case Mapping() if shape.keys is not None and isinstance(data, dict):
+            for part in data.values():
+                if shape.lengths is not None and isinstance(part, list):
+                    del part[shape.lengths[1] + 1 :]
+                shorten(shape.of, part)
+
+
+def _drop_members(data: dict[str, Any], most: int) -> None:
+    for name in [*data][most + 1 :]:
+        del data[name]
+
+
+_MOST_MEMBERS = {
+    "ExpressionAttributeNames": limits.PLACEHOLDERS,
+    "ExpressionAttributeValues": limits.PLACEHOLDERS,
+    "KeyConditions": limits.LIST_MEMBERS,
+    "RequestItems": limits.BATCH_GET_KEYS,
+}
 
 
 # JSON types
@@ -202,9 +243,12 @@ class _Look(NamedTuple):
 
 
 def _look(shape: Shape, data: Any, place: Place, look: _Look) -> None:
-    for constraint in _broken(shape, data, look.first_decade):
-        told = messages.echo(data) if look.as_json else _java_text(shape, data)
-        look.found.append(Violation(*place, told, constraint))
+    broken = _broken(shape, data, look.first_decade)
+    if broken:
+        told = _echo(shape, data, look.as_json)
+        look.found.extend(
+            Violation(*place, told, constraint) for constraint in broken[: messages.MOST_VIOLATIONS]
+        )
     _look_into(shape, data, place, look)
 
 
@@ -221,6 +265,8 @@ def _look_into(shape: Shape, data: Any, place: Place, look: _Look) -> None:
                     look.found.append(Violation(*here, None, _NULL))
         case Sequence():
             for number, part in enumerate(data, 1):
+                if len(look.found) >= messages.MOST_VIOLATIONS:
+                    break  # no more are told
                 here = f"{path}.{number}.member", f"{camel}.{number}.member"
                 if part is None:
                     look.found.append(Violation(*here, None, _NULL))
@@ -228,7 +274,16 @@ def _look_into(shape: Shape, data: Any, place: Place, look: _Look) -> None:
                     _look(shape.of, part, here, look)
         case Mapping() if not isinstance(shape.of, AttributeValue):
             for key, part in data.items():
+                if len(look.found) >= messages.MOST_VIOLATIONS:
+                    break
                 _look(shape.of, part, (f"{path}.{key}.member", f"{camel}.{key}.member"), look)
+
+
+def _echo(shape: Shape, data: Any, as_json: bool) -> str:
+    """A value as the service repeats it, cut."""
+    begun = messages.beginning(data)
+    told = messages.echo(begun) if as_json else _java_text(shape, begun)
+    return told[: limits.ECHO_CHARACTERS]
 
 
 def _camel(name: str) -> str:

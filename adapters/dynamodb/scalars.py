@@ -26,6 +26,13 @@ class ValueRefused(ServiceError):
         return messages.value_text(operation, self.rule, style, **self.facts)
 
 
+class TooLarge(ValueRefused):
+    """More than any item or value may weigh; the rest of it is not looked at."""
+
+    def __init__(self) -> None:
+        super().__init__("item-size")
+
+
 def wrong_type(wanted: str, data: Any) -> NoReturn:
     """Raise the SerializationException for data of another JSON type than the wanted one (ValueError for null)."""
     if data is None:

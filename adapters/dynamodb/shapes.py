@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from adapters.dynamodb import limits, rules, table_rules
+from adapters.dynamodb import limits, refusing, rules, table_rules
 from adapters.dynamodb.checking import Checker, Rule, quick
 from adapters.dynamodb.members import (
     ITEM,
@@ -40,6 +40,12 @@ def check(operation: str, body: Any, style: str) -> dict[str, Any]:
     what needs no table, in the order of the style. `operation` must be one of OPERATIONS.
     """
     return _checker(operation, style)(body, style)
+
+
+def shorten(operation: str, body: Any, style: str) -> None:
+    """Drop, in place, what is beyond what the operation may have: for large bodies, before `check`."""
+    if operation in _requests(style):
+        refusing.shorten(_requests(style)[operation].shape, body)
 
 
 @cache

@@ -22,6 +22,7 @@ from adapters.dynamodb import limits, messages
 from adapters.dynamodb.errors import serialization
 from adapters.dynamodb.scalars import (
     CANONICAL,
+    TooLarge,
     ValueRefused,
     binary_bytes,
     boolean_of,
@@ -53,7 +54,7 @@ def item_of(wire: Mapping[str, Any]) -> Item:
     """
     if type(wire) is Item:
         return wire
-    size = measure_members(wire)
+    size = _measure_named(wire, 0)
     item = Item(wire)
     item.size_bytes = size
     item.contents = Contents(orjson.dumps(wire), None, size)
@@ -81,7 +82,7 @@ def value_of(wire: Any) -> Value:
 def measure_members(wire: Mapping[str, Any]) -> int:
     """Check named attribute values (an item, a key), canonicalise them in place, and return their billed bytes."""
     try:
-        return _measure_named(wire, 0)
+        return _measure_named(wire, 0, limits.PLACEHOLDER_VALUES_BYTES)
     except ValueRefused as refusal:
         # The service looks at all names of the item first, then how deep it is, and only then at names inside (paritysuite
         # deepRequests.test.ts, ten regions, 2026-10-09).
@@ -112,7 +113,7 @@ def _is_too_deep(wire: Mapping[str, Any]) -> bool:
     return level > limits.NESTING_LEVELS
 
 
-def _measure_named(wire: Mapping[str, Any], level: int) -> int:
+def _measure_named(wire: Mapping[str, Any], level: int, most: int = limits.MEASURED_BYTES) -> int:
     size = 0
     for name, member in wire.items():
         size += _name_bytes[name]
@@ -125,6 +126,8 @@ def _measure_named(wire: Mapping[str, Any], level: int) -> int:
                 size += _MEASURES[tag](data, member, level)
         except (TypeError, ValueError, LookupError):
             size += _measure_odd(member, level)
+        if size > most:
+            raise TooLarge
     return size
 
 
@@ -230,6 +233,8 @@ def _measure_list(data: Any, member: dict[str, Any], level: int) -> int:
     size = 3 + len(data)
     for element in data:
         size += measure(element, level + 1)
+        if size > limits.MEASURED_BYTES:
+            raise TooLarge
     return size
 
 
@@ -252,6 +257,8 @@ def _members(data: Any, empty: str) -> list[Any]:
         wrong_type("List", data)
     if not data:
         raise ValueRefused(empty)
+    if len(data) > limits.ITEM_BYTES:
+        raise TooLarge  # each member but one has a byte
     return data
 
 
@@ -263,6 +270,8 @@ def _measure_text_set(data: Any, member: dict[str, Any], level: int) -> int:
                 raise ValueRefused("null-in-string-set")
             wrong_type("String", element)
         size += len(element) if element.isascii() else utf8_bytes(element)
+        if size > limits.MEASURED_BYTES:
+            raise TooLarge
     if len(set(data)) != len(data):
         raise ValueRefused("duplicate-strings", members=list(data))
     data.sort()
@@ -271,12 +280,16 @@ def _measure_text_set(data: Any, member: dict[str, Any], level: int) -> int:
 
 def _measure_number_set(data: Any, member: dict[str, Any], level: int) -> int:
     canonical = []
+    size = 0
     for element in _members(data, "empty-number-set"):
         if type(element) is not str:
             if element is None:
                 raise ValueRefused("null-in-number-set")
             wrong_type("String", element)
         canonical.append(canonical_number(element))
+        size += 2  # at the least
+        if size > limits.MEASURED_BYTES:
+            raise TooLarge
     if len(set(canonical)) != len(canonical):
         raise ValueRefused("duplicate-numbers")
     canonical.sort(key=Decimal)
@@ -290,6 +303,8 @@ def _measure_binary_set(data: Any, member: dict[str, Any], level: int) -> int:
         if element is None:
             raise ValueRefused("null-in-binary-set")
         size += binary_bytes(element)
+        if size > limits.MEASURED_BYTES:
+            raise TooLarge
     if len(set(data)) != len(data):
         raise ValueRefused("duplicate-binaries", members=list(data))
     data.sort(key=b64decode)

@@ -34,6 +34,8 @@ from adapters.tablestore.transactions import get, write_groups
 from adapters.tablestore.values import key_value_shown
 from gateway.model.commands import Command, Exchange, Outcome, WriteGroup
 from gateway.model.errors import GatewayError, GroupRefused, TableMissing
+from gateway.model.patterns import reach_bytes
+from gateway.model.predicates import ALWAYS, patterns_of, with_reach
 
 _ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperationConflict"})
 """Errors found while parsing that are one row's own."""
@@ -79,6 +81,8 @@ def batch_get_row(call: Call) -> Exchange:
         part = answer.tables.add(table_name=table.table_name)
         for _ in table.primary_key:
             target, selection, number = next(results)
+            if any(patterns_of(selection.predicate)):
+                yield []  # others have a turn between rows that may take long
             part.rows.append(
                 _got(target, selection, number if isinstance(number, ServiceError) else outcomes[number])
             )
@@ -135,6 +139,7 @@ def batch_write_row(call: Call) -> Exchange:
         into = Destination.of(call, table)
         parsed = [_parsed(call, into, next(wires), row) for row in table_part.rows]
         written += _checked_atomic(parsed) if message.is_atomic else parsed
+    written = _bounded(written)
     if message.is_atomic:
         results = yield from _write_together([len(part.rows) for part in message.tables], written)
     else:
@@ -232,6 +237,29 @@ def _checked_atomic(parsed: list[RowWrite | ServiceError]) -> list[RowWrite | Se
             text = f"Data out of scope of atomic. Atomic PartKey:{first}. Data PartKey:{other}"
             return [ServiceError("OTSDataOutOfRange", text)] * len(parsed)
     return parsed
+
+
+# The rows of a batch are written in one piece: all their searches together may take so many times what one row's may.
+_SEARCHES_OF_A_BATCH = 4
+
+
+def _bounded(written: list[RowWrite | ServiceError]) -> list[RowWrite | ServiceError]:
+    """The same rows, whose conditions search no more of texts than takes little time for all of them together."""
+    conditions = [
+        each.write.condition
+        for each in written
+        if isinstance(each, RowWrite) and each.write.condition is not ALWAYS
+    ]
+    steps = sum(pattern.steps for condition in conditions for pattern in patterns_of(condition))
+    if not steps:
+        return written
+    reach = reach_bytes(steps // _SEARCHES_OF_A_BATCH)
+    return [
+        each._replace(write=each.write._replace(condition=with_reach(each.write.condition, reach)))
+        if isinstance(each, RowWrite)
+        else each
+        for each in written
+    ]
 
 
 def _write_each(written: Sequence[RowWrite | ServiceError], transaction: str) -> Exchange:

@@ -18,7 +18,7 @@ from adapters.tablestore.parsing import MessageT, parse
 from adapters.tablestore.plainbuffer import PlainBufferError, decode_value
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from adapters.tablestore.values import SHOWN_KINDS
-from gateway.model.patterns import BadPattern, Pattern
+from gateway.model.patterns import TEXT_MAX_BYTES, BadPattern, Pattern, reach_bytes
 from gateway.model.predicates import (
     ALWAYS,
     And,
@@ -33,6 +33,8 @@ from gateway.model.predicates import (
     Operand,
     Or,
     Predicate,
+    patterns_of,
+    with_reach,
 )
 from gateway.model.values import Kind, Value
 
@@ -70,16 +72,21 @@ _CASTS = {
 }
 
 
-@lru_cache(maxsize=512)
 def parse_filter(data: bytes) -> ReadFilter:
     """A read's filter; empty bytes are none. Raises ServiceError."""
-    return _parse(data, may_paginate=True) if data else NO_FILTER
+    return _parsed(data, True) if data else NO_FILTER
 
 
-@lru_cache(maxsize=512)
 def parse_condition(data: bytes) -> Predicate:
     """A write's column condition; empty bytes are none. Raises ServiceError."""
-    return _parse(data, may_paginate=False).predicate if data else ALWAYS
+    return _parsed(data, False).predicate if data else ALWAYS
+
+
+def _parsed(data: bytes, may_paginate: bool) -> ReadFilter:
+    return (_kept if len(data) <= _KEPT_BYTES else _parse)(data, may_paginate)
+
+
+_KEPT_BYTES = 4096
 
 
 def _parse(data: bytes, may_paginate: bool) -> ReadFilter:
@@ -93,7 +100,16 @@ def _parse(data: bytes, may_paginate: bool) -> ReadFilter:
         composite = _read(messages.CompositeColumnValueFilter, top.filter)
         if may_paginate and composite.combinator == messages.LO_AND and len(composite.sub_filters) > 1:
             return _with_pagination(composite)
-    return ReadFilter(_predicate(top), None)
+    return ReadFilter(_bounded(_predicate(top)), None)
+
+
+def _bounded(predicate: Predicate) -> Predicate:
+    """The same, searching no more of texts than takes little time for all of its patterns together."""
+    reach = reach_bytes(sum(pattern.steps for pattern in patterns_of(predicate)))
+    return predicate if reach >= TEXT_MAX_BYTES else with_reach(predicate, reach)
+
+
+_kept = lru_cache(maxsize=1024)(_parse)
 
 
 def _with_pagination(composite: messages.CompositeColumnValueFilter) -> ReadFilter:
@@ -105,7 +121,7 @@ def _with_pagination(composite: messages.CompositeColumnValueFilter) -> ReadFilt
             pagination = _pagination(part.filter)
         else:
             parts.append(_predicate(part))
-    return ReadFilter(And(tuple(parts)) if len(parts) > 1 else parts[0], pagination)
+    return ReadFilter(_bounded(And(tuple(parts)) if len(parts) > 1 else parts[0]), pagination)
 
 
 def _count(node: messages.Filter, nodes: list[int], depth: int) -> None:
@@ -117,6 +133,16 @@ def _count(node: messages.Filter, nodes: list[int], depth: int) -> None:
     if node.type == messages.FT_COMPOSITE_COLUMN_VALUE:
         for part in _read(messages.CompositeColumnValueFilter, node.filter).sub_filters:
             _count(part, nodes, depth + 1)
+
+
+def _pattern(rule: messages.ValueTransferRule) -> Pattern:
+    shown = rule.regex[:100]
+    if len(rule.regex.encode()) > limits.REGEX_MAX_BYTES:
+        raise invalid(f"The length of regex: '{shown}' exceeds the max: {limits.REGEX_MAX_BYTES}.")
+    try:
+        return Pattern(rule.regex)
+    except BadPattern as error:
+        raise invalid(f"Invalid regex: '{shown}' ({str(error)[:100]}).") from None
 
 
 def _predicate(node: messages.Filter) -> Predicate:
@@ -162,6 +188,8 @@ def _compare(column: Operand, comparison: Comparison, constant: Value) -> Predic
     compare = Compare(column, comparison, Literal(constant))
     if constant.kind not in (Kind.INT64, Kind.DOUBLE):
         return compare
+    if isinstance(column, Extracted) and column.kind is constant.kind:
+        return compare  # what is found is of no other kind, and each look at it is a search
     same_kind = HasKind(column, frozenset({constant.kind}))
     if comparison is Comparison.NE:
         return Or((Not(same_kind), compare))
@@ -173,10 +201,7 @@ def _extracted(column: Operand, rule: messages.ValueTransferRule) -> Operand:
     if cast not in _CASTS:
         raise invalid("The cast type of value transfer rule is invalid.")
     assert isinstance(column, Attribute | AnyVersion)
-    try:
-        return Extracted(column, Pattern(rule.regex), _CASTS[cast])
-    except BadPattern:
-        raise invalid(f"Invalid regex: '{rule.regex[:100]}'.") from None
+    return Extracted(column, _pattern(rule), _CASTS[cast])
 
 
 def _constant(node: messages.SingleColumnValueFilter) -> Value:

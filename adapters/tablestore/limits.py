@@ -12,6 +12,7 @@ VALUE_MAX_BYTES = 2 * 1024 * 1024
 COLUMNS_MAX = 1024  # in one write, and in columns_to_get
 DEFINED_COLUMNS_MAX = 32
 FILTER_NODES_MAX = 32
+REGEX_MAX_BYTES = 256  # of a filter's value rule (developer reference, ValueTransferRule)
 STAMP_END_MS = (2**63 - 1) // 1000  # the first stamp that is too high
 
 # Requests

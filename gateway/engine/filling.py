@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from itertools import accumulate
 
 from gateway.model.commands import Joined, Page, Read
@@ -18,6 +18,10 @@ from gateway.store.skims import Stretch
 
 # Rows that are asked for joined: at first (where their number is limited, so many are likely to be wanted), and at most.
 _FIRST_JOINED, _FIRST_OF_NUMBER, _MOST_JOINED = 64, 256, 1024
+# At most so many rows are judged in one slice, and no further one once it has taken so long: large rows, documents and
+# patterns take as long as thousands of others.
+_SLICE_ROWS = 32
+_SLICE_S = 0.002
 
 
 class Filling:
@@ -129,6 +133,17 @@ class Filling:
                 return True
         return False
 
+    def add_in_slices(self, chunks: Iterable[Chunk]) -> Generator[None, None, None]:
+        """Add rows of the result in order until a limit stops the page, one by one, in slices that are bounded in time."""
+        slices = _Slices()
+        for chunk in chunks:
+            for columns in chunk:
+                if self._add_row(columns):
+                    return
+                if slices.is_over:
+                    yield
+                    slices.begin()
+
     def _take(self, chunk: Chunk) -> int:
         """Take the first rows of a chunk together, as far as the limits on numbers allow, if no other limit is met among
         them; how many were taken."""
@@ -179,10 +194,16 @@ class Filling:
             size = min(size, limits.filled_bytes - 1 - self._size)
         return (0 if self._has_enough else rows), size
 
-    def take_stretch(self, stretch: Stretch, measure: Callable[[Columns], tuple[int, int]]) -> Columns | None:
-        """Take a stretch for which there is room, whole (None) or up to the row that is the last to be returned. `measure`:
-        the number of rows up to one, and their size."""
+    def take_stretch(
+        self, stretch: Stretch, measure: Callable[[Columns], tuple[int, int]]
+    ) -> Generator[None, None, Columns | None]:
+        """Take a stretch for which there is room, whole (None) or up to the row that is the last to be returned, in slices.
+        `measure`: the number of rows up to one, and their size."""
+        slices = _Slices(sys.maxsize)
         for columns in stretch.passing:
+            if slices.is_over:
+                yield
+                slices.begin()
             row = self._passed(StoredRow(columns))
             if row is not None:
                 self._return(row, columns[self._size_at])
@@ -253,6 +274,25 @@ class Filling:
     @property
     def _is_late(self) -> bool:
         return self._deadline is not None and time.monotonic() > self._deadline
+
+
+class _Slices:
+    """Says after which rows a slice is over."""
+
+    def __init__(self, most_rows: int = _SLICE_ROWS) -> None:
+        self._most_rows = most_rows
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a slice."""
+        self._rows_left = self._most_rows
+        self._until = time.perf_counter() + _SLICE_S
+
+    @property
+    def is_over(self) -> bool:
+        """To be asked once for each row."""
+        self._rows_left -= 1
+        return self._rows_left <= 0 or time.perf_counter() >= self._until
 
 
 def projected(row: Row, names: frozenset[str]) -> Row:

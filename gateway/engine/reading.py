@@ -33,8 +33,6 @@ from gateway.store.store import Store
 Reading = Get | ReadAll | Read
 # So many rows are sooner judged one by one than in further statements.
 _FEW_ROWS = 24
-# At most so many are judged in one slice.
-_SLICE_ROWS = 32
 # Of rows that may be too large together, so many are fetched before their sizes are looked at.
 _WEIGHED_ROWS = 10
 
@@ -230,20 +228,17 @@ def _page(
     if written and command.index is None:
         within = {at: row for at, row in written.items() if command.range.lower <= at < command.range.upper}
         chunks = overlaid(chunks, within, source, command.reverse)
-    for some in chunks if command.filter is ALWAYS else _cut(chunks):
-        if filling.add(some):
-            break
-        yield
+    if command.filter is ALWAYS:
+        for some in chunks:
+            if filling.add(some):
+                break
+            yield
+    else:
+        yield from filling.add_in_slices(chunks)
     last = filling.lacks_last
     if last is not None:
         filling.set_last(rows.fetch_many(session, [(command.table.id, last)])[command.table.id, last])
     return filling.page()
-
-
-def _cut(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    for chunk in chunks:
-        for start in range(0, len(chunk), _SLICE_ROWS):
-            yield chunk[start : start + _SLICE_ROWS]
 
 
 def _skim(
@@ -266,7 +261,7 @@ def _skim(
         if stretch is None:
             break
         is_worth_it = 2 * len(stretch.passing) <= stretch.count
-        full = filling.take_stretch(stretch, skim.until)
+        full = yield from filling.take_stretch(stretch, skim.until)
         skim.take(stretch.last if full is None else full)
         is_worth_it = is_worth_it and full is None and not skim.is_full
         yield

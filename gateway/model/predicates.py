@@ -10,12 +10,12 @@ A predicate is never a truth value: `bool(predicate)` raises, so that `and` betw
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
 from typing import Protocol, assert_never
 
-from gateway.model.patterns import Pattern
+from gateway.model.patterns import TEXT_MAX_BYTES, Pattern
 from gateway.model.rows import Row
 from gateway.model.values import SETS, Kind, Value, compare, contains, equal
 
@@ -78,11 +78,12 @@ class Computed(Node):
 @dataclass(frozen=True, slots=True)
 class Extracted(Node):
     """What a pattern finds in a TEXT value (see patterns.py), read as TEXT, BYTES, INT64 or DOUBLE. Where there is no TEXT,
-    no match, or what matched is no such value, there is nothing."""
+    no match, or what matched is no such value, there is nothing. `reach_bytes`: how much of the text is searched."""
 
     operand: Attribute | AnyVersion
     pattern: Pattern
     kind: Kind
+    reach_bytes: int = TEXT_MAX_BYTES
 
 
 Operand = Attribute | AnyVersion | Literal | SizeOf | Extracted | Computed
@@ -230,9 +231,10 @@ def failing_part(predicate: Predicate, row: Row | None, view: View | None = None
     return None
 
 
-def extracted(value: Value, pattern: Pattern, kind: Kind) -> Value | None:
+def extracted(value: Value, operand: Extracted) -> Value | None:
     """The value that a pattern finds in another, or None. How Extracted is evaluated."""
-    found = pattern.find(value.data) if value.kind is Kind.TEXT else None
+    kind = operand.kind
+    found = operand.pattern.find(value.data, operand.reach_bytes) if value.kind is Kind.TEXT else None
     if found is None:
         return None
     if kind is Kind.TEXT:
@@ -273,6 +275,32 @@ def size_of(value: Value) -> int | None:
     return None
 
 
+def patterns_of(predicate: Predicate) -> Iterator[Pattern]:
+    """Every pattern that a predicate searches for, once for each search."""
+    match predicate:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from patterns_of(part)
+        case Not(part):
+            yield from patterns_of(part)
+        case Compare(Extracted(_, pattern)) | HasKind(Extracted(_, pattern)):
+            yield pattern
+
+
+def with_reach(predicate: Predicate, most_bytes: int) -> Predicate:
+    """The same predicate, which searches no more than so much of each text."""
+    match predicate:
+        case And(parts) | Or(parts):
+            return type(predicate)(tuple(with_reach(part, most_bytes) for part in parts))
+        case Not(part):
+            return Not(with_reach(part, most_bytes))
+        case Compare(Extracted(reach_bytes=reach) as left):
+            return replace(predicate, left=replace(left, reach_bytes=min(reach, most_bytes)))
+        case HasKind(Extracted(reach_bytes=reach) as operand):
+            return replace(predicate, operand=replace(operand, reach_bytes=min(reach, most_bytes)))
+    return predicate
+
+
 def paths_of(predicate: Predicate) -> Iterator[Path]:
     """Every document path that a predicate reads, from left to right, repeats included."""
     match predicate:
@@ -296,7 +324,7 @@ def _paths_of_operand(operand: Operand) -> Iterator[Path]:
             yield path
         case AnyVersion(name):
             yield (name,)
-        case Extracted(inner, _, _):
+        case Extracted(inner):
             yield from _paths_of_operand(inner)
 
 
@@ -314,8 +342,8 @@ def _values_of(operand: Operand, row: Row | None, view: View | None) -> tuple[Va
             return () if size is None else (Value(Kind.DECIMAL, Decimal(size)),)
         case AnyVersion(name):
             return () if row is None else _versions_of(row, name, view)
-        case Extracted(inner, pattern, kind):
-            found_in = (extracted(value, pattern, kind) for value in _values_of(inner, row, view))
+        case Extracted(inner):
+            found_in = (extracted(value, operand) for value in _values_of(inner, row, view))
             return tuple(value for value in found_in if value is not None)
         case Computed(of):
             computed = None if row is None else of(row)

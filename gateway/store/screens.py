@@ -177,7 +177,7 @@ def _patterns(screen: Screen) -> int:
 def _present(operand: Operand) -> Screen | None:
     """An operand of which nothing is known but that it is there."""
     match operand:
-        case Attribute(path) | SizeOf(path) | Extracted(Attribute(path), _, _):
+        case Attribute(path) | SizeOf(path) | Extracted(Attribute(path)):
             return _attribute(path)
     return None
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from gateway.model.commands import Get, Page, PageLimits, Read
-from gateway.model.predicates import Attribute, Compare, Comparison, Literal, Not
+from gateway.model.patterns import Pattern
+from gateway.model.predicates import And, Attribute, Compare, Comparison, Extracted, Literal, Not, Predicate
 from gateway.model.ranges import EVERYTHING
-from gateway.model.values import decimal
+from gateway.model.values import Kind, Value, decimal
 from gateway.store.databases import Database
 from tests.engine.conftest import Client
 
@@ -71,6 +72,24 @@ def test_pages_take_turns(thousand: Client) -> None:
     assert 0 not in outcomes
     run(slices)
     assert 0 in outcomes
+
+
+TEXT = Literal(Value(Kind.TEXT, "-"))
+SLOW = Compare(Extracted(Attribute(("page",)), Pattern("(a|b|c)*" * 20), Kind.TEXT), Comparison.EQ, TEXT)
+
+
+@pytest.mark.parametrize(
+    "predicate", [SLOW, And((Compare(Attribute(("n",)), Comparison.EQ, Literal(decimal(1))), SLOW))]
+)
+def test_rows_that_take_long_are_judged_in_slices_of_their_own(things: Client, predicate: Predicate) -> None:
+    """A pattern of the worst kind takes a twentieth of a second to be searched for in each of them; of the second predicate
+    the database screens rows, which lets them all through."""
+    rows = 30
+    page = Value(Kind.TEXT, "abc" * 20_000)
+    things.write(*(things.put("p", at, n=decimal(1), page=page) for at in range(rows)))
+    outcomes: dict[int, Any] = {}
+    assert run(things.engine.run_in_slices([read(things, predicate)], outcomes, 1)) >= rows - 1
+    assert (outcomes[0].scanned, outcomes[0].rows) == (rows, [])
 
 
 def test_what_is_written_between_slices_is_not_seen(thousand: Client) -> None:

@@ -6,6 +6,7 @@ at 32 levels and conditions at 300 operators.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
@@ -48,7 +49,29 @@ def parse(text: str) -> Parsed:
 _LONGEST_KEPT = 1024
 
 
+# Words, texts, quoted names and comparisons.
+_TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[A-Za-z_$][A-Za-z0-9_$]*|<>|!=|<=|>=|[<>=]""")
+_JOINING = frozenset({"AND", "OR", "IN", "NOT"})
+
+
+def _count_operators(text: str) -> None:
+    """Refuse too many operators of a condition before a tree is built of them. Left to the tree are statements with SET,
+    whose = is none, and with TRUE and FALSE, to which a condition may be compared without another operator."""
+    found = [token.upper() for token in _TOKENS.findall(text)]
+    if not {"SET", "TRUE", "FALSE"}.isdisjoint(found):
+        return
+    compared = sum(token in _COMPARISONS for token in found)
+    if compared + found.count("AND") + found.count("OR") > limits.EXPRESSION_OPERATORS:
+        count = compared + sum(token in _JOINING for token in found)
+        raise validation(text_of("operators", count=count))
+
+
+_COMPARISONS = frozenset({"<>", "!=", "<=", ">=", "<", ">", "="})
+
+
 def _parse(text: str) -> Parsed:
+    if len(text) > 2 * limits.EXPRESSION_OPERATORS:
+        _count_operators(text)
     tokens: list[Token] = []
     try:
         tokens += _parser().lex(text)
@@ -98,8 +121,10 @@ class _Builder(Transformer[Token, Any]):
         if returning is not None:
             raise validation("RETURNING is not supported in INSERT")
         names = [name for name, _ in value.data]
-        for name in names:
-            if names.count(name) > 1:
+        if len(set(names)) < len(names):
+            for name in names:
+                if names.count(name) == 1:
+                    continue
                 raise validation(f"Duplicate keys in tuple. Key: {name} under root")
         return Insert(source, tuple([(name, constant(member)) for name, member in value.data]))
 
@@ -128,8 +153,10 @@ class _Builder(Transformer[Token, Any]):
                 raise validation(f"Unexpected path component at {path.place}")
         nodes = tuple([path.node for path in paths])
         names = [shown_name(node.steps) for node in nodes]
-        for name in names:
-            if names.count(name) > 1:
+        if len(set(names)) < len(names):
+            for name in names:
+                if names.count(name) == 1:
+                    continue
                 raise validation(f"Duplicate identifiers in select clause: {name}")
         return nodes
 

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore import limits
+from adapters.tablestore import blueprint, limits
 from adapters.tablestore.plainbuffer import Bound, Operation, WireCell, WireRow, decode_row, encode_row
 from adapters.tablestore.protocol import table_store_pb2 as messages
-from tests.adapters.tablestore.client import Refused, Service, cells_of, datum, plain, row, units_of
+from gateway.engine.engine import next_commands
+from gateway.http import Request
+from tests.adapters.tablestore.client import Refused, Service, cells_of, datum, plain, row, signed, units_of
+from tests.adapters.tablestore.filter_messages import single
 
 IGNORE, EXPECT_EXIST = messages.IGNORE, messages.EXPECT_EXIST
 
@@ -279,3 +282,51 @@ def test_bulk_import(table: Service) -> None:
     with pytest.raises(Refused) as told:
         table.call("BulkImport", table_name="t")
     assert told.value.message == "No operation is specified for table: 't'."
+
+
+# Patterns
+
+
+def pattern_condition(regex: str) -> messages.Condition:
+    made = single("page", messages.CT_EXIST, rule=messages.ValueTransferRule(regex=regex))
+    return messages.Condition(row_existence=IGNORE, column_condition=made)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("is_atomic", [False, True])
+def test_conditions_of_many_rows_search_less_of_each_text(service: Service, is_atomic: bool) -> None:
+    """All rows of a batch are written in one piece: their patterns share a budget of 64 MiB of bytes times steps."""
+    service.create("t", ("pk", messages.STRING), ("at", messages.INTEGER))
+    pattern = "b|" + "[xy]z?" * 40
+    page = "a" * 30_000 + "b"
+
+    def wrote(count: int) -> list[bool]:
+        changes = []
+        for at in range(count):
+            key = {"pk": "p", "at": at}
+            service.put(key, {"page": page})
+            made = messages.RowInBatchWriteRowRequest(type=messages.UPDATE, row_change=row(key, {"i": 1}))
+            made.condition.CopyFrom(pattern_condition(pattern))
+            changes.append(made)
+        answer = write(service, ("t", changes), is_atomic=is_atomic)
+        return [part.is_ok for part in answer.tables[0].rows]
+
+    assert wrote(4) == [True] * 4
+    assert wrote(80) == [False] * 80
+
+
+def test_rows_that_are_searched_leave_others_a_turn(table: Service) -> None:
+    """Between the rows of a BatchGetRow whose filter has a pattern the exchange stops."""
+    body = messages.BatchGetRowRequest()
+    rows = [row({"pk": pk}) for pk in range(5)]
+    rule = messages.ValueTransferRule(regex="a")
+    body.tables.add(
+        table_name="t", primary_key=rows, max_versions=1, filter=single("page", messages.CT_EXIST, rule=rule)
+    )
+    data = body.SerializeToString()
+    headers = signed("BatchGetRow", data, table.clock.ms)
+    exchange = blueprint.handle(table.house, Request("POST", "/BatchGetRow", headers, data))
+    rounds, commands = 0, next_commands(exchange, None)
+    while isinstance(commands, list):
+        rounds += 1
+        commands = next_commands(exchange, table.house.engine.run(commands))
+    assert rounds > 5

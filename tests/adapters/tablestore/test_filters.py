@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -133,6 +134,45 @@ def test_patterns_that_are_none(table: Service, regex: str) -> None:
     with pytest.raises(Refused) as told:
         passes(table, single("page", EQ, "", rule=rule(regex)))
     assert told.value.code == "OTSParameterInvalid"
+
+
+def test_the_length_of_a_pattern_on_both_sides(table: Service) -> None:
+    """256 bytes at most (developer reference, ValueTransferRule)."""
+    for regex in ("(t|" + "x" * 252 + ")", "t1|" + "é" * 126 + "x"):
+        assert len(regex.encode()) == limits.REGEX_MAX_BYTES == 256
+        assert passes(table, single("page", messages.CT_EXIST, rule=rule(regex)))
+        with pytest.raises(Refused, match="exceeds the max: 256") as told:
+            passes(table, single("page", messages.CT_EXIST, rule=rule(regex + "x")))
+        assert told.value.code == "OTSParameterInvalid"
+
+
+def test_a_pattern_that_is_too_large_is_told_clearly(table: Service) -> None:
+    with pytest.raises(Refused, match="pattern too large") as told:
+        passes(table, single("page", EQ, "", rule=rule(r"\pL{40}")))
+    assert told.value.code == "OTSParameterInvalid"
+
+
+HOSTILE = "(a|b|c)*" * 20
+"""160 characters, which took 11.5 s a row of 65,000 characters before patterns were searched by RE2."""
+
+
+def test_hostile_patterns_cost_little(table: Service) -> None:
+    for pk in range(20):
+        table.put({"pk": pk}, {"page": ("abc" * 21_667)[:65_000]})
+    began = time.process_time()
+    answer = table.range({"pk": 0}, {"pk": 20}, filter=single("page", messages.CT_EXIST, rule=rule(HOSTILE)))
+    assert time.process_time() - began < 12
+    assert len(rows_of(answer)) == 20
+
+
+def test_many_patterns_search_less_of_a_text(table: Service) -> None:
+    """Together they may take only so long: 16 MiB of bytes times steps."""
+    table.put({"pk": 1}, {"page": "a" * 65_000 + "b"})
+    assert passes(table, single("page", messages.CT_EXIST, rule=rule("b")))
+    many = [single("page", messages.CT_EXIST, rule=rule("b|" + "[xy]z?" * 40)) for _ in range(8)]
+    assert not passes(table, composite(AND, *many))
+    table.put({"pk": 1}, {"page": "a" * 1_000 + "b"})
+    assert passes(table, composite(AND, *many))
 
 
 # Pages of columns

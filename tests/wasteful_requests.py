@@ -1,0 +1,545 @@
+"""Requests as large as a service takes, made of very many small things, that must be refused: bodies by name, for each dialect.
+
+`size_bytes`: about how large each is to be. Each names the operation that it is sent to.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from adapters.tablestore.plainbuffer import WireCell, WireRow, encode_row
+from adapters.tablestore.protocol import table_store_pb2 as messages
+from gateway.model.values import Kind, Value
+
+Named = tuple[str, str, bytes]
+"""What it is, the operation it is sent to, and the body."""
+
+
+def _many(part: str, size_bytes: int, separator: str = ",") -> str:
+    """A text of many equal parts; `#` in a part is its number."""
+    if "#" in part:
+        count = size_bytes // (len(part) + 6)
+        return separator.join([part.replace("#", str(number)) for number in range(count)])
+    return separator.join([part] * (size_bytes // (len(part) + len(separator))))
+
+
+def dynamodb(size_bytes: int) -> Iterator[Named]:
+    """Bodies for DynamoDB. There is a table `orders` with the key `pk` (S)."""
+    for name, operation, text in _dynamodb(lambda part, separator=",": _many(part, size_bytes, separator)):
+        yield name, operation, text.encode()
+
+
+def _dynamodb(many: Callable[..., str]) -> Iterator[tuple[str, str, str]]:
+    key = '"TableName":"orders","Key":{"pk":{"S":"1"}}'
+    scan = '"TableName":"orders"'
+    put = '{"PutRequest":{"Item":{"pk":{"S":"1"}}}}'
+    yield from _dynamodb_batches(many, put)
+    yield from _dynamodb_items(many)
+    value = many('"v#":{"S":"1"}')
+    text = many("é", "")
+    for member in ("AttributesToGet", "ProjectionExpression", "ConsistentRead", "ReturnConsumedCapacity"):
+        yield f"{member} of strings", "GetItem", f'{{{key},"{member}":[{many(chr(34) + "a" + chr(34))}]}}'
+        yield f"{member} of one text", "GetItem", f'{{{key},"{member}":"{text}"}}'
+    yield "key of many attributes", "GetItem", f'{{"TableName":"orders","Key":{{{value}}}}}'
+    yield "key of many attributes", "DeleteItem", f'{{"TableName":"orders","Key":{{{value}}}}}'
+    yield "key of many attributes", "UpdateItem", f'{{"TableName":"orders","Key":{{{value}}}}}'
+    yield "long table name", "GetItem", f'{{"TableName":"{text}","Key":{{"pk":{{"S":"1"}}}}}}'
+    yield "many members", "GetItem", "{" + many('"m#":1') + "}"
+    names, values = many('"#n#":"a"'.replace("#n", "\\u0023n")), many('":v#":{"S":"1"}')
+    for operation, condition in (("DeleteItem", "ConditionExpression"), ("UpdateItem", "UpdateExpression")):
+        yield (
+            f"{condition} of many values",
+            operation,
+            f'{{{key},"{condition}":"{many("a=:a", " AND ")}"}}',
+        )
+    yield (
+        "many names",
+        "GetItem",
+        f'{{{key},"ProjectionExpression":"a","ExpressionAttributeNames":{{{names}}}}}',
+    )
+    yield (
+        "many names without an expression",
+        "GetItem",
+        f'{{{key},"ExpressionAttributeNames":{{{names}}}}}',
+    )
+    yield (
+        "a long placeholder",
+        "GetItem",
+        f'{{{key},"ProjectionExpression":"a","ExpressionAttributeNames":{{"{text}":"a"}}}}',
+    )
+    yield (
+        "many values",
+        "DeleteItem",
+        f'{{{key},"ConditionExpression":"a=:a","ExpressionAttributeValues":{{{values}}}}}',
+    )
+    yield (
+        "a value of a wrong name",
+        "DeleteItem",
+        f'{{{key},"ConditionExpression":"a=:a","ExpressionAttributeValues":{{"{text}":{{"S":""}}}}}}',
+    )
+    condition = '"c#":{"ComparisonOperator":"EQ","AttributeValueList":[{"S":"1"}]}'
+    for operation, member in (("Query", "KeyConditions"), ("Query", "QueryFilter"), ("Scan", "ScanFilter")):
+        yield f"many {member}", operation, f'{{{scan},"{member}":{{{many(condition)}}}}}'
+        wrong = condition.replace("EQ", "XX")
+        yield f"many wrong {member}", operation, f'{{{scan},"{member}":{{{many(wrong)}}}}}'
+    one = many('{"N":"1"}')
+    yield (
+        "a long list of IN",
+        "Scan",
+        f'{{{scan},"ScanFilter":{{"a":{{"ComparisonOperator":"IN","AttributeValueList":[{one}]}}}}}}',
+    )
+    yield "a long start key", "Scan", f'{{{scan},"ExclusiveStartKey":{{{value}}}}}'
+    expected = many('"e#":{"Exists":false}')
+    yield "many Expected", "DeleteItem", f'{{{key},"Expected":{{{expected}}}}}'
+    yield (
+        "many wrong Expected",
+        "DeleteItem",
+        f'{{{key},"Expected":{{{many(condition.replace("EQ", "XX"))}}}}}',
+    )
+    updates = many('"u#":{"Action":"ADD","Value":{"S":"1"}}')
+    yield "many AttributeUpdates", "UpdateItem", f'{{{key},"AttributeUpdates":{{{updates}}}}}'
+    wrong_updates = updates.replace("ADD", "XXX")
+    yield "many wrong AttributeUpdates", "UpdateItem", f'{{{key},"AttributeUpdates":{{{wrong_updates}}}}}'
+    yield from _dynamodb_statements(many)
+    yield from _dynamodb_tables(many)
+
+
+def _dynamodb_batches(many: Callable[..., str], put: str) -> Iterator[tuple[str, str, str]]:
+    get = '{"pk":{"S":"1"}}'
+    yield "many puts", "BatchWriteItem", f'{{"RequestItems":{{"orders":[{many(put)}]}}}}'
+    yield "many empty writes", "BatchWriteItem", f'{{"RequestItems":{{"orders":[{many("{}")}]}}}}'
+    yield "many nulls", "BatchWriteItem", f'{{"RequestItems":{{"orders":[{many("null")}]}}}}'
+    nothing = many('{"PutRequest":{}}')
+    yield "many puts of nothing", "BatchWriteItem", f'{{"RequestItems":{{"orders":[{nothing}]}}}}'
+    wrong = many('{"PutRequest":{"Item":{"pk":{"N":"x"}}}}')
+    yield "many wrong puts", "BatchWriteItem", f'{{"RequestItems":{{"orders":[{wrong}]}}}}'
+    tables = many(f'"t-#":[{put}]')
+    yield "tables with a put", "BatchWriteItem", f'{{"RequestItems":{{{tables}}}}}'
+    yield (
+        "tables with nothing",
+        "BatchWriteItem",
+        f'{{"RequestItems":{{{many(chr(34) + "t-#" + chr(34) + ":[]")}}}}}',
+    )
+    bad_names = many(f'"-#":[{put}]')
+    yield "tables with a bad name", "BatchWriteItem", f'{{"RequestItems":{{{bad_names}}}}}'
+    yield "many keys", "BatchGetItem", f'{{"RequestItems":{{"orders":{{"Keys":[{many(get)}]}}}}}}'
+    yield "many nulls", "BatchGetItem", f'{{"RequestItems":{{"orders":{{"Keys":[{many("null")}]}}}}}}'
+    tables = many(f'"t-#":{{"Keys":[{get}]}}')
+    yield "tables with a key", "BatchGetItem", f'{{"RequestItems":{{{tables}}}}}'
+    tables = many('"t-#":{}')
+    yield "tables without keys", "BatchGetItem", f'{{"RequestItems":{{{tables}}}}}'
+    yield (
+        "a long key among 100",
+        "BatchGetItem",
+        f'{{"RequestItems":{{"orders":{{"Keys":[{",".join([get] * 99)},{{{many(chr(34) + "v#" + chr(34) + ":" + get[6:-1])}}}]}}}}}}',
+    )
+    for kind, action in (
+        ("puts", '{"Put":{"TableName":"orders","Item":{"pk":{"S":"#"}}}}'),
+        ("deletes", '{"Delete":{"TableName":"orders","Key":{"pk":{"S":"1"}}}}'),
+        ("wrong puts", '{"Put":{"TableName":"o","Item":{"pk":{"S":""}}}}'),
+        ("updates without members", '{"Update":{}}'),
+        ("nothing", "{}"),
+        ("nulls", "null"),
+    ):
+        yield f"transaction of {kind}", "TransactWriteItems", f'{{"TransactItems":[{many(action)}]}}'
+    gets = many('{"Get":{"TableName":"orders","Key":{"pk":{"S":"#"}}}}')
+    yield "transaction of gets", "TransactGetItems", f'{{"TransactItems":[{gets}]}}'
+    yield "transaction of nothing", "TransactGetItems", f'{{"TransactItems":[{many("{}")}]}}'
+    token = many("t", "")
+    yield "a long token", "TransactWriteItems", f'{{"TransactItems":[],"ClientRequestToken":"{token}"}}'
+
+
+def _dynamodb_items(many: Callable[..., str]) -> Iterator[tuple[str, str, str]]:
+    def item(member: str) -> str:
+        return f'{{"TableName":"orders","Item":{{"pk":{{"S":"1"}},"v":{member}}}}}'
+
+    wholes = {
+        "list of numbers": f'{{"L":[{many(chr(123) + chr(34) + "N" + chr(34) + ":" + chr(34) + "1" + chr(34) + "}")}]}}',
+        "list of long numbers": f'{{"L":[{many(json.dumps({"N": "1" * 39}))}]}}',
+        "list of fractions": f'{{"L":[{many(json.dumps({"N": "0.10"}))}]}}',
+        "list of texts": f'{{"L":[{many(json.dumps({"S": ""}))}]}}',
+        "list of nulls": f'{{"L":[{many("null")}]}}',
+        "list of nothing": f'{{"L":[{many("{}")}]}}',
+        "list of empty lists": f'{{"L":[{many(json.dumps({"L": []}))}]}}',
+        "list of lists": f'{{"L":[{many(json.dumps({"L": [{"L": [{"L": []}]}]}))}]}}',
+        "list of booleans": f'{{"L":[{many(json.dumps({"BOOL": True}))}]}}',
+        "list of odd booleans": f'{{"L":[{many(json.dumps({"BOOL": "true"}))}]}}',
+        "list of binaries": f'{{"L":[{many(json.dumps({"B": "AA=="}))}]}}',
+        "list of maps": f'{{"L":[{many(json.dumps({"M": {"a": {"S": ""}}}))}]}}',
+        "list of sets": f'{{"L":[{many(json.dumps({"NS": ["1"]}))}]}}',
+        "map": "{" + f'"M":{{{many(chr(34) + "m#" + chr(34) + ":" + json.dumps({"S": ""}))}}}' + "}",
+        "set of numbers": f'{{"NS":[{many(chr(34) + "#" + chr(34))}]}}',
+        "set of fractions": f'{{"NS":[{many(chr(34) + "#.50" + chr(34))}]}}',
+        "set of equal numbers": f'{{"NS":[{many(chr(34) + "1" + chr(34))}]}}',
+        "set of texts": f'{{"SS":[{many(chr(34) + "#" + chr(34))}]}}',
+        "set of equal texts": f'{{"SS":[{many(chr(34) + "1" + chr(34))}]}}',
+        "set of nulls": f'{{"SS":[{many("null")}]}}',
+        "set of binaries": f'{{"BS":[{many(chr(34) + "AA==" + chr(34))}]}}',
+        "a long number": f'{{"N":"{many("1", "")}"}}',
+        "a long fraction": f'{{"N":"0.{many("0", "")}1"}}',
+        "a long wrong number": f'{{"N":"{many("é", "")}"}}',
+        "a long text": f'{{"S":"{many("é", "")}"}}',
+        "a long binary": f'{{"B":"{many("AAAA", "")}"}}',
+        "a long wrong binary": f'{{"B":"{many("é", "")}"}}',
+        "unknown members": "{" + many('"#":1') + "}",
+        "a list for a text": f'{{"S":[{many("1")}]}}',
+        "a map for a list": f'{{"L":{{{many(chr(34) + "#" + chr(34) + ":1")}}}}}',
+    }
+    for name, member in wholes.items():
+        yield f"item with {name}", "PutItem", item(member)
+    attributes = many('"a#":{"S":""}')
+    yield "item of many attributes", "PutItem", f'{{"TableName":"orders","Item":{{{attributes}}}}}'
+    attributes = many('"a#":{"N":"x"}')
+    yield "item of many wrong attributes", "PutItem", f'{{"TableName":"orders","Item":{{{attributes}}}}}'
+    attributes = many('"a#":{"S":"1","N":"1"}')
+    yield "item of many double attributes", "PutItem", f'{{"TableName":"orders","Item":{{{attributes}}}}}'
+    half = wholes["list of numbers"]
+    yield "item with a list and a spare member", "PutItem", item(half)[:-1] + ',"ReturnValues":null}'
+    for operation, frame in (
+        ("BatchWriteItem", '{{"RequestItems":{{"orders":[{{"PutRequest":{{"Item":{{"pk":{}}}}}}}]}}}}'),
+        ("TransactWriteItems", '{{"TransactItems":[{{"Put":{{"TableName":"orders","Item":{{"pk":{}}}}}}}]}}'),
+    ):
+        yield "list of numbers", operation, frame.format(half)
+    yield (
+        "parameters",
+        "ExecuteStatement",
+        f'{{"Statement":"SELECT * FROM orders WHERE pk=?","Parameters":[{half}]}}',
+    )
+    yield "a name of bytes", "PutItem", f'{{"TableName":"orders","Item":{{"{many("é", "")}":{{"S":""}}}}}}'
+
+
+def _dynamodb_statements(many: Callable[..., str]) -> Iterator[tuple[str, str, str]]:
+    where = " AND ".join(["a=1"] * 580)
+    select = json.dumps({"Statement": f"SELECT * FROM orders WHERE {where}"})
+    both = " OR ".join(["NOT a IN [1]"] * 300)
+    odd = json.dumps({"Statement": f"SELECT * FROM orders WHERE {both}"})
+    yield (
+        "25 statements of 580 operators",
+        "BatchExecuteStatement",
+        f'{{"Statements":[{",".join([select] * 25)}]}}',
+    )
+    yield (
+        "25 statements of 600 operators",
+        "BatchExecuteStatement",
+        f'{{"Statements":[{",".join([odd] * 25)}]}}',
+    )
+    yield (
+        "100 statements of 580 operators",
+        "ExecuteTransaction",
+        f'{{"TransactStatements":[{",".join([select] * 100)}]}}',
+    )
+    many_names = json.dumps(
+        {"Statement": "SELECT " + ",".join(f"a{n}" for n in range(1_200)) + " FROM orders"}
+    )
+    yield (
+        "25 statements of names",
+        "BatchExecuteStatement",
+        f'{{"Statements":[{",".join([many_names] * 25)}]}}',
+    )
+    pairs = json.dumps(
+        {"Statement": "INSERT INTO orders VALUE {" + ",".join(f"'a{n}':1" for n in range(850)) + "}"}
+    )
+    yield "25 inserts of names", "BatchExecuteStatement", f'{{"Statements":[{",".join([pairs] * 25)}]}}'
+    signs = json.dumps({"Statement": "UPDATE orders SET a=" + "+".join(["1"] * 4_000) + " WHERE pk='1'"})
+    yield "25 updates of sums", "BatchExecuteStatement", f'{{"Statements":[{",".join([signs] * 25)}]}}'
+    nested = json.dumps({"Statement": "SELECT * FROM orders WHERE pk=" + "[" * 4_000})
+    yield "25 nested statements", "BatchExecuteStatement", f'{{"Statements":[{",".join([nested] * 25)}]}}'
+    opened = json.dumps({"Statement": "SELECT * FROM orders WHERE " + "(" * 4_000})
+    yield (
+        "25 statements of parentheses",
+        "BatchExecuteStatement",
+        f'{{"Statements":[{",".join([opened] * 25)}]}}',
+    )
+    for operation, member in (
+        ("BatchExecuteStatement", "Statements"),
+        ("ExecuteTransaction", "TransactStatements"),
+    ):
+        statement = many('{"Statement":"SELECT * FROM orders"}')
+        yield "many statements", operation, f'{{"{member}":[{statement}]}}'
+        yield "many nothing", operation, f'{{"{member}":[{many("{}")}]}}'
+    yield "a long statement", "ExecuteStatement", f'{{"Statement":"{many("a=1", " AND ")}"}}'
+    texts = many('{"S":"1"}')
+    yield (
+        "many parameters",
+        "ExecuteStatement",
+        f'{{"Statement":"SELECT * FROM orders","Parameters":[{texts}]}}',
+    )
+    yield (
+        "a long token",
+        "ExecuteStatement",
+        f'{{"Statement":"SELECT * FROM orders","NextToken":"{many("a", "")}"}}',
+    )
+    expression = " AND ".join([":a=:a"] * 450)
+    update = json.dumps(
+        {
+            "TableName": "orders",
+            "Key": {"pk": {"S": "1"}},
+            "UpdateExpression": "SET a=:a",
+            "ConditionExpression": expression,
+        }
+    )
+    yield (
+        "100 updates of 900 operators",
+        "TransactWriteItems",
+        f'{{"TransactItems":[{",".join([json.dumps({"Update": json.loads(update)})] * 100)}]}}',
+    )
+
+
+def _dynamodb_tables(many: Callable[..., str]) -> Iterator[tuple[str, str, str]]:
+    definition = many('{"AttributeName":"a#","AttributeType":"S"}')
+    keys = many('{"AttributeName":"a#","KeyType":"HASH"}')
+    base = '"TableName":"others","BillingMode":"PAY_PER_REQUEST"'
+    one_key = '"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}]'
+    one_definition = '"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}]'
+    yield "many definitions", "CreateTable", f'{{{base},{one_key},"AttributeDefinitions":[{definition}]}}'
+    yield "many keys", "CreateTable", f'{{{base},{one_definition},"KeySchema":[{keys}]}}'
+    index = many(
+        '{"IndexName":"i-#","KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}'
+    )
+    for member in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
+        yield f"many {member}", "CreateTable", f'{{{base},{one_key},{one_definition},"{member}":[{index}]}}'
+        yield (
+            f"many empty {member}",
+            "CreateTable",
+            f'{{{base},{one_key},{one_definition},"{member}":[{many("{}")}]}}',
+        )
+    projected = many('"p#"')
+    wide = f'{{"IndexName":"iii","KeySchema":[{{"AttributeName":"pk","KeyType":"HASH"}}],"Projection":{{"ProjectionType":"INCLUDE","NonKeyAttributes":[{projected}]}}}}'
+    yield (
+        "many projected",
+        "CreateTable",
+        f'{{{base},{one_key},{one_definition},"GlobalSecondaryIndexes":[{wide}]}}',
+    )
+    tags = many('{"Key":"k#","Value":"v"}')
+    yield "many tags", "CreateTable", f'{{{base},{one_key},{one_definition},"Tags":[{tags}]}}'
+    arn = "arn:aws:dynamodb:us-east-1:000000000000:table/orders"
+    yield "many tags", "TagResource", f'{{"ResourceArn":"{arn}","Tags":[{tags}]}}'
+    yield "many tag keys", "UntagResource", f'{{"ResourceArn":"{arn}","TagKeys":[{projected}]}}'
+    yield "a long ARN", "TagResource", f'{{"ResourceArn":"{many("a", "")}","Tags":[]}}'
+    changes = many(
+        '{"Update":{"IndexName":"i-#","ProvisionedThroughput":{"ReadCapacityUnits":1,"WriteCapacityUnits":1}}}'
+    )
+    yield (
+        "many index changes",
+        "UpdateTable",
+        f'{{"TableName":"orders","GlobalSecondaryIndexUpdates":[{changes}]}}',
+    )
+    yield "a long name", "DescribeTable", f'{{"TableName":"{many("a", "")}"}}'
+    yield "a long start", "ListTables", f'{{"ExclusiveStartTableName":"{many("a", "")}"}}'
+    yield "a long iterator", "GetRecords", f'{{"ShardIterator":"{many("a", "")}"}}'
+
+
+def tablestore(size_bytes: int) -> Iterator[Named]:
+    """Bodies for Table Store. There is a table `t` with the key `pk` (INTEGER)."""
+
+    def key(name: str = "pk") -> bytes:
+        return encode_row(WireRow([WireCell(name, Value(Kind.INT64, 1))]))
+
+    def row(columns: int, name: str = "c") -> bytes:
+        cells = [WireCell(f"{name}{number}", Value(Kind.INT64, 1)) for number in range(columns)]
+        return encode_row(WireRow([WireCell("pk", Value(Kind.INT64, 1))], cells))
+
+    condition = messages.Condition(row_existence=messages.IGNORE)
+    put = messages.RowInBatchWriteRowRequest(type=messages.PUT, row_change=row(1), condition=condition)
+    broken = messages.RowInBatchWriteRowRequest(type=messages.PUT, row_change=b"", condition=condition)
+
+    def times(part: Any) -> int:
+        return size_bytes // (part.ByteSize() + 3 if hasattr(part, "ByteSize") else len(part) + 3)
+
+    for name, part in (("rows", put), ("broken rows", broken)):
+        batch = messages.BatchWriteRowRequest()
+        batch.tables.add(table_name="t", rows=[part] * times(part))
+        yield f"many {name}", "BatchWriteRow", batch.SerializeToString()
+    batch = messages.BatchWriteRowRequest()
+    for number in range(size_bytes // 60):
+        batch.tables.add(table_name=f"t{number}", rows=[put])
+    yield "many tables", "BatchWriteRow", batch.SerializeToString()
+    batch = messages.BatchWriteRowRequest()
+    for number in range(size_bytes // 12):
+        batch.tables.add(table_name=f"t{number}")
+    yield "many tables without rows", "BatchWriteRow", batch.SerializeToString()
+    bulk = messages.BulkImportRequest(table_name="t")
+    loaded = messages.RowInBulkImportRequest(type=messages.PUT, row_change=row(1))
+    bulk.rows.extend([loaded] * times(loaded))
+    yield "many rows", "BulkImport", bulk.SerializeToString()
+    gets = messages.BatchGetRowRequest()
+    gets.tables.add(table_name="t", primary_key=[key()] * times(key()), max_versions=1)
+    yield "many keys", "BatchGetRow", gets.SerializeToString()
+    gets = messages.BatchGetRowRequest()
+    for number in range(size_bytes // 40):
+        gets.tables.add(table_name=f"t{number}", primary_key=[key()], max_versions=1)
+    yield "many tables", "BatchGetRow", gets.SerializeToString()
+    names = [f"c{number}" for number in range(size_bytes // 10)]
+    get = messages.GetRowRequest(table_name="t", primary_key=key(), max_versions=1, columns_to_get=names)
+    yield "many columns to get", "GetRow", get.SerializeToString()
+    gets = messages.BatchGetRowRequest()
+    gets.tables.add(table_name="t", primary_key=[key()], max_versions=1, columns_to_get=names)
+    yield "many columns to get", "BatchGetRow", gets.SerializeToString()
+    for name, data in (
+        ("many columns", row(size_bytes // 36)),
+        ("many bad columns", row(size_bytes // 36, "-")),
+        ("many bytes", bytes(size_bytes)),
+        ("many rows in one", row(1) * (size_bytes // 40)),
+    ):
+        write = messages.PutRowRequest(table_name="t", row=data, condition=condition)
+        yield name, "PutRow", write.SerializeToString()
+        update = messages.UpdateRowRequest(table_name="t", row_change=data, condition=condition)
+        yield name, "UpdateRow", update.SerializeToString()
+        got = messages.GetRowRequest(table_name="t", primary_key=data, max_versions=1)
+        yield name, "GetRow", got.SerializeToString()
+    cells = [WireCell(f"pk{number}", Value(Kind.INT64, 1)) for number in range(size_bytes // 36)]
+    wide = encode_row(WireRow(cells))
+    got = messages.GetRowRequest(table_name="t", primary_key=wide, max_versions=1)
+    yield "a key of many columns", "GetRow", got.SerializeToString()
+    ranged = messages.GetRangeRequest(
+        table_name="t",
+        direction=messages.FORWARD,
+        inclusive_start_primary_key=wide,
+        exclusive_end_primary_key=wide,
+        max_versions=1,
+    )
+    yield "bounds of many columns", "GetRange", ranged.SerializeToString()
+    yield from _tablestore_filters(key(), size_bytes)
+    schema = messages.PrimaryKeySchema(name="pk", type=messages.INTEGER)
+    meta = messages.TableMeta(table_name="many", primary_key=[schema] * (size_bytes // 10))
+    create = messages.CreateTableRequest(table_meta=meta)
+    create.reserved_throughput.capacity_unit.read = create.reserved_throughput.capacity_unit.write = 0
+    yield "many key columns", "CreateTable", create.SerializePartialToString()
+    meta = messages.TableMeta(table_name="many", primary_key=[schema])
+    meta.defined_column.extend(
+        messages.DefinedColumnSchema(name=f"d{number}", type=messages.DCT_INTEGER)
+        for number in range(size_bytes // 14)
+    )
+    create.table_meta.CopyFrom(meta)
+    yield "many defined columns", "CreateTable", create.SerializePartialToString()
+    yield "no message", "PutRow", b"\xff" * size_bytes
+    yield "unknown fields", "GetRow", b"\xf8\x7f\x01" * (size_bytes // 3)
+
+
+def _tablestore_filters(key: bytes, size_bytes: int) -> Iterator[Named]:
+    leaf = messages.Filter(
+        type=messages.FT_SINGLE_COLUMN_VALUE,
+        filter=messages.SingleColumnValueFilter(
+            comparator=messages.CT_EXIST,
+            column_name="c",
+            column_value=b"",
+            filter_if_missing=True,
+            latest_version_only=True,
+        ).SerializeToString(),
+    )
+    flat = messages.CompositeColumnValueFilter(
+        combinator=messages.LO_AND, sub_filters=[leaf] * (size_bytes // (leaf.ByteSize() + 2))
+    )
+    top = messages.Filter(type=messages.FT_COMPOSITE_COLUMN_VALUE, filter=flat.SerializeToString())
+    nested = leaf
+    for _ in range(400):
+        inner = messages.CompositeColumnValueFilter(combinator=messages.LO_NOT, sub_filters=[nested])
+        nested = messages.Filter(type=messages.FT_COMPOSITE_COLUMN_VALUE, filter=inner.SerializeToString())
+    wide = nested
+    inner = messages.CompositeColumnValueFilter(
+        combinator=messages.LO_AND, sub_filters=[nested] * (size_bytes // (nested.ByteSize() + 3))
+    )
+    wide = messages.Filter(type=messages.FT_COMPOSITE_COLUMN_VALUE, filter=inner.SerializeToString())
+    for name, made in (("many filters", top), ("nested filters", wide)):
+        got = messages.GetRowRequest(
+            table_name="t", primary_key=key, max_versions=1, filter=made.SerializeToString()
+        )
+        yield name, "GetRow", got.SerializeToString()
+
+
+def azuretable(size_bytes: int) -> Iterator[tuple[str, str, str, bytes, dict[str, str]]]:
+    """Name, method, path, body and headers of requests for Azure Table. There is a table `things`."""
+
+    def many(part: str, separator: str = ",") -> str:
+        return _many(part, size_bytes, separator)
+
+    base = '"PartitionKey":"p","RowKey":"r"'
+    bodies = {
+        "many properties": f"{{{base},{many(chr(34) + 'a#' + chr(34) + ':1')}}}",
+        "many annotated properties": f"{{{base},{many(chr(34) + 'a#@odata.type' + chr(34) + ':' + chr(34) + 'Edm.Int64' + chr(34))}}}",
+        "many typed properties": f"{{{base},{many(chr(34) + 'a#' + chr(34) + ':' + chr(34) + '1' + chr(34) + ',' + chr(34) + 'a#@odata.type' + chr(34) + ':' + chr(34) + 'Edm.Int64' + chr(34))}}}",
+        "a long property": f'{{{base},"a":"{many("é", "")}"}}',
+        "a long name": f'{{{base},"{many("é", "")}":1}}',
+        "a long list": f'{{{base},"a":[{many("1")}]}}',
+        "many lists": f'{{{base},"a":{many("[", "")}}}',
+        "a long key": f'{{"PartitionKey":"{many("é", "")}","RowKey":"r"}}',
+        "no JSON": many("x", ""),
+        "many nulls": f"{{{base},{many(chr(34) + 'a#' + chr(34) + ':null')}}}",
+        "a long number": f'{{{base},"a@odata.type":"Edm.Int64","a":"{many("1", "")}"}}',
+        "a long double": f'{{{base},"a@odata.type":"Edm.Double","a":"{many("1", "")}"}}',
+        "a long date": f'{{{base},"a@odata.type":"Edm.DateTime","a":"{many("1", "")}"}}',
+        "a long binary": f'{{{base},"a@odata.type":"Edm.Binary","a":"{many("AAAA", "")}"}}',
+        "a long guid": f'{{{base},"a@odata.type":"Edm.Guid","a":"{many("1", "")}"}}',
+    }
+    for name, text in bodies.items():
+        yield name, "POST", "/things", text.encode(), {}
+        yield name, "PUT", "/things(PartitionKey='p',RowKey='r')", text.encode(), {}
+    yield "a long name", "POST", "/Tables", f'{{"TableName":"{many("é", "")}"}}'.encode(), {}
+    yield (
+        "many members",
+        "POST",
+        "/Tables",
+        f'{{"TableName":"abc",{many(chr(34) + "a#" + chr(34) + ":1")}}}'.encode(),
+        {},
+    )
+    entity = '{"PartitionKey":"p","RowKey":"r"}'
+    change = (
+        "--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
+        "POST http://127.0.0.1:10002/devstoreaccount1/things HTTP/1.1\r\nContent-Type: application/json\r\n\r\n"
+        + entity
+        + "\r\n"
+    )
+    small = "--c\r\n\r\n"
+    headed = "--c\r\n" + "a: b\r\n" * 20 + "\r\n\r\n"
+    for name, part in (
+        ("many changes", change),
+        ("many empty parts", small),
+        ("many headers", headed),
+        ("parts of a header", "--c\r\na:b\r\n\r\n"),
+    ):
+        parts = _many(part.replace("#", ""), size_bytes, "")
+        text = f"--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n{parts}--c--\r\n--b--\r\n"
+        yield name, "POST", "/$batch", text.encode(), {"Content-Type": "multipart/mixed; boundary=b"}
+        yield (
+            f"{name} outside",
+            "POST",
+            "/$batch",
+            parts.encode(),
+            {"Content-Type": "multipart/mixed; boundary=c"},
+        )
+    yield (
+        "many lines",
+        "POST",
+        "/$batch",
+        b"\r\n" * (size_bytes // 2),
+        {"Content-Type": "multipart/mixed; boundary=c"},
+    )
+    policies = many("<SignedIdentifier><Id>a</Id></SignedIdentifier>", "")
+    text = f"<SignedIdentifiers>{policies}</SignedIdentifiers>"
+    yield "many policies", "PUT", "/things?comp=acl", text.encode(), {}
+    rules = many("<CorsRule></CorsRule>", "")
+    text = f"<StorageServiceProperties><Cors>{rules}</Cors></StorageServiceProperties>"
+    yield "many rules", "PUT", "/?restype=service&comp=properties", text.encode(), {}
+
+
+def azuretable_queries() -> Iterator[tuple[str, str]]:
+    """Names and paths of long queries, as long as a head may be."""
+    room = 30_000
+    quoted = {
+        "ands": "%20and%20".join(["a%20eq%201"] * (room // 20)),
+        "nots": "not%20" * (room // 6) + "a%20eq%201",
+        "parentheses": "(" * room,
+        "closed parentheses": "(" * (room // 2) + "a%20eq%201" + ")" * (room // 2),
+        "texts": "a%20eq%20%27" + "''" * (room // 2),
+        "numbers": "a%20eq%20" + "1" * room,
+        "spaces": "%20" * (room // 3),
+    }
+    for name, text in quoted.items():
+        yield f"$filter of {name}", f"/things()?$filter={text}"
+    yield "$select", "/things()?$select=" + ",".join(["a"] * (room // 2))
+    yield "$select of names", "/things()?$select=" + ",".join(f"a{n}" for n in range(room // 6))
+    yield "parameters", "/things()?" + "&".join(f"a{n}=1" for n in range(room // 8))
+    yield "a long key", f"/things(PartitionKey='{'a' * room}',RowKey='r')"
+    yield "quotes in a key", f"/things(PartitionKey='{chr(39) * room}',RowKey='r')"
