@@ -11,16 +11,17 @@ import importlib
 import secrets
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import flask
 
 from gateway import logs, metrics
+from gateway.browsers import Browsers
 from gateway.credentials import Credentials
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Dialect, House, Reply, Request, flask_response, request_of
-from gateway.model.errors import Busy, GatewayError, LimitExceeded
+from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
 from gateway.model.tables import Table
 from gateway.seal import find_key
 from gateway.settings import BadSetting, Settings
@@ -51,6 +52,11 @@ class Mounted:
 
     house: House
     dialects: tuple[Dialect, ...]
+    _browsers: Browsers = field(init=False)
+
+    def __post_init__(self) -> None:
+        hosts = [dialect.service_hosts for dialect in self.dialects]
+        object.__setattr__(self, "_browsers", Browsers(self.house.settings, hosts))
 
     def dialect_of(self, request: Request) -> Dialect | None:
         """The dialect that a request speaks; None: it is for the gateway itself, or for nobody."""
@@ -59,6 +65,20 @@ class Mounted:
         for dialect in self.dialects:
             if dialect.claims(request):
                 return dialect
+        return None
+
+    def turn_away(self, request: Request) -> Reply | None:
+        """The refusal of a request that a foreign page may have sent, which that page cannot read; None: it may go on. Both
+        entries ask this before anything else."""
+        try:
+            self._browsers.check(request)
+        except NotAllowed as error:
+            status, headers, body = self.refuse(request, error)
+            return Reply(
+                status,
+                [header for header in headers if not header[0].lower().startswith("access-control-")],
+                body,
+            )
         return None
 
     def refuse(self, request: Request, error: Exception) -> Reply:
@@ -151,7 +171,11 @@ class _Dispatch:
         self._apps = {dialect.name: _flask_of(dialect, dialects) for dialect in dialects.dialects}
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        dialect = self._mounted.dialect_of(request_of(environ, b""))
+        request = request_of(environ, b"")
+        refusal = self._mounted.turn_away(request)
+        if refusal is not None:
+            return flask_response(refusal)(environ, start_response)
+        dialect = self._mounted.dialect_of(request)
         application = self._own if dialect is None else self._apps[dialect.name].wsgi_app
         return application(environ, start_response)
 
@@ -219,5 +243,7 @@ def _plain_refusal(error: Exception) -> Reply:
             return _text(413, f"the {error.what} is longer than {error.limit} bytes")
         case Busy():
             return _text(503, "try again")
+        case NotAllowed():
+            return _text(403, error.facts.get("text", "this is not allowed"))
         case GatewayError() | _:
             return _text(500, "internal error")

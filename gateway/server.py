@@ -111,6 +111,10 @@ class Server:
         """Have a request handled; `answer` is called once, in a later turn of the loop."""
         dialect = self._mounted.dialect_of(request)
         handling = _Handling(self, request, dialect, answer)
+        refusal = self._mounted.turn_away(request)
+        if refusal is not None:
+            self._loop.call_soon(handling.answer, refusal)
+            return
         try:
             handler = dialect.enter(request) if dialect is not None else None
         except Exception as error:

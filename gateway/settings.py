@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import tomllib
 import types
 import typing
@@ -20,6 +21,10 @@ from typing import Any
 from gateway.database_urls import BadDatabaseURL, normalise, sqlite_path
 
 ENVIRONMENT_PREFIX = "TABLEGATE_"
+ANY = "*"
+"""Of `cors_origin` and `allowed_host`: every one."""
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*", re.ASCII)
+_ALLOWED_HOST = re.compile(r"\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.ASCII)
 
 
 class BadSetting(ValueError):
@@ -77,6 +82,16 @@ class Settings:
     auth: str = setting("dev", "dev takes any AWS access key; strict only stored ones.", ("dev", "strict"))
     credentials_file: Path | None = setting(
         None, "TOML or JSON file of credentials, stored at the first start on an empty database."
+    )
+    cors_origin: tuple[str, ...] = setting(
+        (),
+        "Origin of pages that may call (scheme://host[:port], null, or * for all); repeatable. Pages of this machine may "
+        "with auth dev, all with auth strict.",
+    )
+    allowed_host: tuple[str, ...] = setting(
+        (),
+        "Host name that clients may call by (.NAME: also all below it, * for all); repeatable. With auth dev addresses, "
+        "names of one label and those below localhost and internal may, with auth strict all.",
     )
     jwt_keys_file: Path | None = setting(
         None, "JWKS file with the keys of trusted token issuers (Azure OAuth)."
@@ -199,7 +214,16 @@ def _checked(values: dict[str, Any]) -> Settings:
         settings = dataclasses.replace(settings, database=normalise(settings.database))
     except BadDatabaseURL as error:
         raise BadSetting(f"database: {error}") from None
-    settings = dataclasses.replace(settings, memory=settings.database == "sqlite://")
+    settings = dataclasses.replace(
+        settings,
+        memory=settings.database == "sqlite://",
+        cors_origin=_checked_names(
+            "cors_origin", settings.cors_origin, _ORIGIN, "scheme://host[:port], null or *"
+        ),
+        allowed_host=_checked_names(
+            "allowed_host", settings.allowed_host, _ALLOWED_HOST, "a host name without port"
+        ),
+    )
     if (settings.tls_cert is None) != (settings.tls_key is None):
         raise BadSetting("tls_cert and tls_key must be given together")
     if settings.tls_cert is not None and settings.tls_self_signed:
@@ -215,6 +239,17 @@ def _checked(values: dict[str, Any]) -> Settings:
             raise BadSetting(f"cannot read {settings.secret_key_file}: {error.strerror}") from None
         settings = dataclasses.replace(settings, secret_key=key)
     return settings
+
+
+def _checked_names(
+    setting_name: str, given: tuple[str, ...], form: re.Pattern[str], what: str
+) -> tuple[str, ...]:
+    """Names in lower case, without the slash that ends a URL."""
+    names = tuple(name.lower() if name.lower() == "file://" else name.lower().rstrip("/") for name in given)
+    for name in names:
+        if name not in (ANY, "null") and form.fullmatch(name) is None:
+            raise BadSetting(f"{setting_name}: {name!r} is not {what}")
+    return names
 
 
 def _convert(name: str, value: Any, source: str) -> Any:
@@ -259,8 +294,8 @@ def _read_bool(value: Any) -> bool:
 
 
 def _read_names(value: Any) -> tuple[str, ...]:
-    names = value.split(",") if isinstance(value, str) else value
-    return tuple(name.strip() for name in names if name.strip())
+    given = [value] if isinstance(value, str) else value
+    return tuple(name.strip() for text in given for name in text.split(",") if name.strip())
 
 
 def _read_int(value: Any) -> int:
