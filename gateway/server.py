@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import heapq
 import signal
 import socket
 import ssl
@@ -22,7 +23,7 @@ import flask
 
 from gateway import allocator, logs, metrics, wsgi
 from gateway.app import Mounted, mounted
-from gateway.connection import Connection
+from gateway.connection import NEVER, Connection
 from gateway.http import Dialect, Reply, Request
 from gateway.settings import Settings
 from gateway.tick import Ticker, TickLimits
@@ -31,6 +32,8 @@ _WSGI_THREADS = 8
 _SWEEP_S = 1.0
 _GC_THRESHOLDS = (10_000, 20, 20)
 _BACKLOG = 1024
+# So many connections are asked to make room for a new one: on an idle one a request may be arriving.
+_CANDIDATES = 16
 
 
 class Server:
@@ -44,6 +47,7 @@ class Server:
         self._app = app
         self._loop = asyncio.get_running_loop()
         self._connections: set[Connection] = set()
+        self._heads: dict[str, dict[Connection, None]] = {}  # by client address, oldest first
         self._threads = ThreadPoolExecutor(_WSGI_THREADS, "wsgi")
         limits = TickLimits(self.settings.tick_requests, self.settings.tick_bytes)
         self._ticker = Ticker(self._mounted.house.engine, limits, lane, self.refuse)
@@ -70,7 +74,7 @@ class Server:
         await asyncio.sleep(0)  # what has arrived is read first
         for connection in list(self._connections):
             if connection.is_idle:
-                connection.close()
+                connection.give_up()
         is_clean = True
         if self._connections:
             try:
@@ -89,16 +93,18 @@ class Server:
     # What connections call (connection.Reception)
 
     def enter(self, connection: Connection) -> bool:
-        """A new connection. When all places are taken the longest idle one goes; if none is idle, this one."""
+        """A new connection. When all places are taken, the one goes that has waited longest for its client to send, be it
+        idle, in the middle of a head or of a body that has stopped coming; if none waits, this one."""
         self._connections.add(connection)
         metrics.CONNECTIONS.set(len(self._connections))
         if len(self._connections) <= self.settings.max_connections:
             return True
-        idle = [known for known in self._connections if known.is_idle and known is not connection]
-        if not idle:
-            return False
-        min(idle, key=lambda known: known.deadline).close()
-        return True
+        waiting = [
+            (since, id(known), known)
+            for known in self._connections
+            if known is not connection and (since := known.waits_since) < NEVER
+        ]
+        return any(known.give_up() for _, _, known in heapq.nsmallest(_CANDIDATES, waiting))
 
     def leave(self, connection: Connection) -> None:
         """It is gone."""
@@ -106,6 +112,20 @@ class Server:
         metrics.CONNECTIONS.set(len(self._connections))
         if self.is_stopping and not self._connections:
             self._all_gone.set()
+
+    def head_began(self, connection: Connection) -> None:
+        """A part of a head has come. Of one client so many are waited for; with more its oldest is refused."""
+        heads = self._heads.setdefault(connection.client, {})
+        heads[connection] = None
+        if len(heads) > self.settings.max_heads_per_client:
+            next(iter(heads)).give_up()
+
+    def head_ended(self, connection: Connection) -> None:
+        """It is not waited for any longer."""
+        heads = self._heads.get(connection.client, {})
+        heads.pop(connection, None)
+        if not heads:
+            self._heads.pop(connection.client, None)
 
     def handle(self, request: Request, answer: Callable[[Reply], None]) -> None:
         """Have a request handled; `answer` is called once, in a later turn of the loop."""

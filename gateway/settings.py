@@ -145,6 +145,9 @@ class Settings:
     tick_requests: int = setting(256, "Most requests that go to the database together.")
     tick_bytes: int = setting(4 << 20, "Most bytes of request bodies that go to the database together.")
     max_connections: int = setting(1000, "Open connections; more are answered 503.")
+    max_heads_per_client: int = setting(
+        100, "Requests of one client address whose head is still arriving; with more its oldest is refused."
+    )
     max_request_line_bytes: int = setting(16 << 10, "Longest request line.")
     max_header_bytes: int = setting(16 << 10, "Most bytes of headers in a request.")
     max_body_bytes: int = setting(20 << 20, "Longest request body as it is sent.")
