@@ -30,6 +30,8 @@ _WRITE_SEPARATELY_BYTES = 64 << 10
 # A body of which nothing has come for so long may be given up when its place is needed.
 _STALLED_S = 1.0
 NEVER = float("inf")
+# Two of these are read differently by whoever stands in front of us.
+_SAID_ONCE = ("host", "transfer-encoding")
 
 
 class Reception(Protocol):
@@ -186,8 +188,19 @@ class Connection(asyncio.Protocol):
         if self._refusal is not None:
             return
         known = dict(headers)
-        if "host" not in known and self._parser.get_http_version() == "1.1":
+        is_10 = self._parser.get_http_version() == "1.0"
+        if "host" not in known and not is_10:
             self._refuse(framing.plain(400, "a Host header is required"))  # RFC 9112, 3.2
+            return
+        if len(known) < len(headers) and any(_count(headers, name) > 1 for name in _SAID_ONCE):
+            self._refuse(
+                framing.plain(400, "Host or Transfer-Encoding is given twice")
+            )  # RFC 9112, 3.2 and 6.1
+            return
+        if "transfer-encoding" in known and (
+            is_10 or known["transfer-encoding"].strip().lower() != "chunked"
+        ):
+            self._refuse(framing.plain(400, "the only transfer coding that is known here is chunked"))
             return
         if self._parser.should_upgrade() and self._parser.get_method() == b"CONNECT":
             self._refuse(framing.plain(405, "this is no proxy"))
@@ -439,6 +452,10 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close whatever is in hand."""
         self._transport.abort()
+
+
+def _count(headers: Headers, name: str) -> int:
+    return sum(known == name for known, _ in headers)
 
 
 def _decoded(headers: list[tuple[bytes, bytes]]) -> Headers:

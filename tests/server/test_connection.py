@@ -48,6 +48,12 @@ def test_chunked_bodies_are_put_together_and_trailers_dropped(toy, wire) -> None
     assert connection.post("/say", b"next").reply()[2] == b"next"
 
 
+def test_chunked_is_chunked_however_it_is_written(toy, wire) -> None:
+    connection = wire(toy())
+    connection.send("POST /say HTTP/1.1", "transfer-encoding:  Chunked ").raw(b"1\r\nx\r\n0\r\n\r\n")
+    assert connection.reply()[2] == b"x"
+
+
 def test_expect_100_continue_is_granted_before_the_body(toy, wire) -> None:
     connection = wire(toy())
     connection.send("POST /say HTTP/1.1", "Content-Length: 4", "Expect: 100-continue")
@@ -153,6 +159,17 @@ def refused(connection) -> int:
         b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",  # RFC 9112, 3.2
+        b"GET / HTTP/1.1\r\nHost: a\r\nX-Y: z\r\nhost: a\r\n\r\n",
+        b"GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n",
+        # RFC 9112, 6.1: of transfer codings only chunked is known here, and what frames a message is said once.
+        b"POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+        b"POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+        b"POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity\r\n\r\n",
+        b"POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+        b"POST /say HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999999\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: a\r\nbad header\r\n\r\n",
         b"GET / HTTP/1.1\r\nX: y\r\n\r\n",  # no Host
