@@ -7,6 +7,7 @@ front of them answers the gateway's own paths and asks the dialects, in the orde
 
 from __future__ import annotations
 
+import hmac
 import importlib
 import secrets
 import time
@@ -20,7 +21,7 @@ from gateway import logs, metrics
 from gateway.browsers import Browsers
 from gateway.credentials import Credentials
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import Dialect, House, Reply, Request, flask_response, request_of
+from gateway.http import Dialect, House, Reply, Request, current_request, flask_response, request_of
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
 from gateway.model.tables import Table
 from gateway.seal import find_key
@@ -56,7 +57,8 @@ class Mounted:
 
     def __post_init__(self) -> None:
         hosts = [dialect.service_hosts for dialect in self.dialects]
-        object.__setattr__(self, "_browsers", Browsers(self.house.settings, hosts))
+        settings = self.house.settings
+        object.__setattr__(self, "_browsers", Browsers(settings, settings.auth == "dev", hosts))
 
     def dialect_of(self, request: Request) -> Dialect | None:
         """The dialect that a request speaks; None: it is for the gateway itself, or for nobody."""
@@ -222,15 +224,55 @@ def _add_own_paths(app: flask.Flask, house: House) -> None:
         return flask_response(_text(200, "ready"))
 
     if house.settings.metrics_port is None:
-
-        @app.get("/metrics")
-        def exposition() -> flask.Response:
-            body, content_type = metrics.exposition()
-            return flask_response(Reply(200, (("Content-Type", content_type),), body))
+        _add_metrics(app, house, is_public=house.settings.auth == "strict")
 
     @app.errorhandler(404)
     def missing(error: Exception) -> flask.Response:
         return flask_response(_text(404, "there is nothing here"))
+
+
+def metrics_app(house: House) -> flask.Flask:
+    """/metrics alone, for a port of its own on a loopback address. Pages in a browser are kept out whatever auth is."""
+    app = flask.Flask("tablegate.metrics", static_folder=None)
+    browsers = Browsers(house.settings, is_open=True)
+    _add_metrics(app, house, is_public=False)
+
+    @app.before_request
+    def turn_away() -> flask.Response | None:
+        try:
+            browsers.check(current_request())
+        except NotAllowed as error:
+            return flask_response(_plain_refusal(error))
+        return None
+
+    return app
+
+
+def _add_metrics(app: flask.Flask, house: House, is_public: bool) -> None:
+    """The figures, to whoever has the token if there is one. They name tables, so without a token `is_public` has none."""
+    token = house.settings.metrics_token
+
+    @app.get("/metrics")
+    def exposition() -> flask.Response:
+        if token:
+            given = current_request().header("authorization").encode("latin-1")
+            if not hmac.compare_digest(given, f"Bearer {token}".encode()):
+                refusal = _text(401, "the metrics token is wanted: Authorization: Bearer ...")
+                return flask_response(
+                    refusal._replace(headers=(*refusal.headers, ("WWW-Authenticate", "Bearer")))
+                )
+        elif is_public:
+            return flask_response(_text(403, "with auth strict: --metrics-token, or --metrics-port"))
+        body, content_type = metrics.exposition(_table_names(house))
+        return flask_response(Reply(200, (("Content-Type", content_type),), body))
+
+
+def _table_names(house: House) -> frozenset[str] | None:
+    try:
+        return house.engine.table_names()
+    except Exception as error:
+        logs.error("figures of dropped tables are kept", None, reason=repr(error))
+        return None
 
 
 def _text(status: int, text: str) -> Reply:

@@ -34,17 +34,19 @@ _PRIVATE_SUFFIXES = (".localhost", ".internal")
 
 
 class Browsers:
-    """What the settings say of Host and Origin. `service_hosts`: the dialects' patterns of their services' own names."""
+    """What the settings say of Host and Origin. `service_hosts`: the dialects' patterns of their services' own names;
+    `is_open`: whoever reaches the server gets an answer, so that pages must be kept out."""
 
-    def __init__(self, settings: Settings, service_hosts: Iterable[re.Pattern[str]] = ()) -> None:
-        is_dev = settings.auth == "dev"
+    def __init__(
+        self, settings: Settings, is_open: bool, service_hosts: Iterable[re.Pattern[str]] = ()
+    ) -> None:
         self._hosts = frozenset(name for name in settings.allowed_host if not name.startswith("."))
         self._suffixes = tuple(name for name in settings.allowed_host if name.startswith("."))
         self._own_names = frozenset((settings.host.lower(), socket.gethostname().lower()))
         self._service_hosts = tuple(service_hosts)
         self._origins = frozenset(settings.cors_origin)
-        self._guards_hosts = (is_dev or bool(settings.allowed_host)) and ANY not in self._hosts
-        self._guards_origins = (is_dev or bool(settings.cors_origin)) and ANY not in self._origins
+        self._guards_hosts = (is_open or bool(settings.allowed_host)) and ANY not in self._hosts
+        self._guards_origins = (is_open or bool(settings.cors_origin)) and ANY not in self._origins
         self._takes_host: Callable[[str], bool] = lru_cache(maxsize=256)(self.takes_host)
         self._takes_origin: Callable[[str], bool] = lru_cache(maxsize=256)(self.takes_origin)
 

@@ -12,11 +12,13 @@ import os
 import socket
 import ssl
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from gateway import __version__, certificates, logs, metrics, server, workers
-from gateway.app import OWN_PATHS, Mounted, Opened, connect, create_app, mounted, open_store
+from gateway import __version__, certificates, logs, server, workers
+from gateway.app import OWN_PATHS, Mounted, Opened, connect, create_app, metrics_app, mounted, open_store
 from gateway.chores import Chores
 from gateway.database_urls import without_password
 from gateway.file_lock import FileLock
@@ -40,19 +42,24 @@ def serve(settings: Settings) -> None:
         if settings.credentials_file is not None:
             opened.vault.add_first(settings.credentials_file)
         sockets = [_bind(settings.host, port) for port in _ports(settings)]
+        figures = _metrics_socket(settings)
         # The first line, for whoever asked for a free port.
         print(_url(settings, sockets[0]), flush=True)
         if settings.workers > 1:
             opened.close()
             workers.supervise(
-                settings.workers, lambda: _work(settings, sockets, tls, None), settings.stop_seconds
+                settings.workers, lambda: _work(settings, sockets, figures, tls, None), settings.stop_seconds
             )
         else:
-            _work(settings, sockets, tls, opened)
+            _work(settings, sockets, figures, tls, opened)
 
 
 def _work(
-    settings: Settings, sockets: list[socket.socket], tls: ssl.SSLContext | None, opened: Opened | None
+    settings: Settings,
+    sockets: list[socket.socket],
+    figures: socket.socket | None,
+    tls: ssl.SSLContext | None,
+    opened: Opened | None,
 ) -> None:
     """What one server process does; a worker opens the database for itself."""
     opened = opened or open_store(settings, connect(settings))
@@ -63,7 +70,9 @@ def _work(
     def ready() -> None:
         chores.start()
         if workers.is_first():
-            _tell(settings, dialects, [_url(settings, each) for each in sockets])
+            if figures is not None:
+                _serve_metrics(dialects, figures)
+            _tell(settings, dialects, [_url(settings, each) for each in sockets], figures)
 
     is_clean = server.run(app, server.Place(sockets, lane_of(settings), tls), ready)
     if not is_clean:
@@ -74,10 +83,8 @@ def _work(
     opened.close()
 
 
-def _tell(settings: Settings, dialects: Mounted, urls: list[str]) -> None:
+def _tell(settings: Settings, dialects: Mounted, urls: list[str], figures: socket.socket | None) -> None:
     """How to point each SDK here."""
-    if settings.metrics_port is not None:
-        metrics.serve(settings.host, settings.metrics_port)
     lines = [f"tablegate {__version__} on {without_password(settings.database)}, auth {settings.auth}"]
     if settings.memory:
         lines.append("in memory: nothing is kept")
@@ -85,6 +92,9 @@ def _tell(settings: Settings, dialects: Mounted, urls: list[str]) -> None:
     if settings.auth == "strict":
         lines.append("with the keys of `tablegate credentials`, none others are known")
     lines += [f"also on {url}" for url in urls[1:]]
+    if figures is not None:
+        host, port = figures.getsockname()[:2]
+        lines.append(f"metrics on http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
     lines.append("health: " + ", ".join(sorted(OWN_PATHS)))
     print("\n".join(lines), flush=True)
 
@@ -138,6 +148,29 @@ def _bind(host: str, port: int) -> socket.socket:
         return server.bind(host, port)
     except OSError as error:
         raise Refused(f"cannot listen on {host} port {port}: {error.strerror or error}") from None
+
+
+def _metrics_socket(settings: Settings) -> socket.socket | None:
+    """Of a port of its own for /metrics, on a loopback address whatever the server listens on."""
+    if settings.metrics_port is None:
+        return None
+    return _bind(settings.host if _is_loopback(settings.host) else "127.0.0.1", settings.metrics_port)
+
+
+def _serve_metrics(dialects: Mounted, figures: socket.socket) -> None:
+    """From a thread, which ends with the process."""
+    from werkzeug.serving import WSGIRequestHandler, make_server
+
+    class Quiet(WSGIRequestHandler):
+        def log(self, *_: Any) -> None:
+            """No line for each look at the figures."""
+
+    figures.setblocking(True)
+    host, port = figures.getsockname()[:2]
+    made = make_server(
+        host, port, metrics_app(dialects.house), threaded=True, request_handler=Quiet, fd=figures.fileno()
+    )
+    threading.Thread(target=made.serve_forever, name="metrics", daemon=True).start()
 
 
 def _tls_context(settings: Settings) -> ssl.SSLContext | None:

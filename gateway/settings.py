@@ -47,7 +47,15 @@ class Settings:
     azure_port: int | None = setting(
         None, "Listen on this port too (10002 is where UseDevelopmentStorage=true looks)."
     )
-    metrics_port: int | None = setting(None, "Serve /metrics on this port only, instead of on the main one.")
+    metrics_port: int | None = setting(
+        None,
+        "Serve /metrics on this port of a loopback address only, instead of on the main one; 0 takes a free one.",
+    )
+    metrics_token: str = setting(
+        "",
+        "Token that /metrics wants (Authorization: Bearer); with auth strict it is served on the main port with one only.",
+    )
+    metrics_token_file: Path | None = setting(None, "File that holds the metrics token.")
     insecure: bool = setting(False, "Listen on other than loopback addresses though auth is dev.")
     tls_cert: Path | None = setting(None, "Certificate chain (PEM); needs --tls-key.")
     tls_key: Path | None = setting(None, "Private key of the certificate (PEM).")
@@ -233,15 +241,27 @@ def _checked(values: dict[str, Any]) -> Settings:
         raise BadSetting("tls_self_signed makes a certificate; tls_cert brings one: give one of them")
     if settings.workers > 1 and settings.database.startswith("sqlite"):
         raise BadSetting("workers: SQLite takes one server process; more need PostgreSQL")
-    if settings.secret_key_file is not None:
-        if settings.secret_key:
-            raise BadSetting("secret_key and secret_key_file are two ways to say one thing: give one of them")
-        try:
-            key = settings.secret_key_file.read_text().strip()
-        except OSError as error:
-            raise BadSetting(f"cannot read {settings.secret_key_file}: {error.strerror}") from None
-        settings = dataclasses.replace(settings, secret_key=key)
-    return settings
+    return dataclasses.replace(
+        settings,
+        secret_key=_of_file(settings, "secret_key"),
+        metrics_token=_of_file(settings, "metrics_token"),
+    )
+
+
+def _of_file(settings: Settings, name: str) -> str:
+    """A secret that may be given itself or as a file that holds it."""
+    given, path = getattr(settings, name), getattr(settings, f"{name}_file")
+    if path is None:
+        return str(given)
+    if given:
+        raise BadSetting(f"{name} and {name}_file are two ways to say one thing: give one of them")
+    try:
+        held: str = path.read_text().strip()
+    except OSError as error:
+        raise BadSetting(f"cannot read {path}: {error.strerror}") from None
+    if not held:
+        raise BadSetting(f"{name}_file: there is nothing in {path}")
+    return held
 
 
 def _checked_names(

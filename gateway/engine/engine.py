@@ -154,6 +154,11 @@ class Engine:
         with self._store.read() as session:
             session.query("SELECT 1")
 
+    def table_names(self) -> frozenset[str]:
+        """The names of all tables, in any dialect and any namespace, for figures that name them."""
+        with self._store.read() as session:
+            return self._store.catalog.names(session)
+
     def close(self) -> None:
         """Give back connections."""
         self._store.close()

@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.__main__ import main
+from tests.raw_client import RawClient
 from tests.running import ROOT, Process, free_port
 
 
@@ -110,10 +112,48 @@ def test_tls_with_a_certificate_of_our_own_making(tmp_path: Path) -> None:
 
 def test_metrics_may_have_a_port_of_their_own(tmp_path: Path) -> None:
     port = free_port()
-    server = Process(tmp_path, "--metrics-port", str(port))
-    server.wait_until_ready()
+    server = Process(tmp_path, "--metrics-port", str(port), "--auth", "strict", "--host", "0.0.0.0")
+    assert f"http://127.0.0.1:{port}/metrics" in server.wait_until_ready()
     assert "tablegate_connections" in get(f"http://127.0.0.1:{port}/metrics")
+    # On a loopback address only, and not for pages whose name was made to point there.
+    [listening] = [
+        line for line in Path("/proc/net/tcp").read_text().splitlines() if f":{port:04X} 00000000:" in line
+    ]
+    assert listening.split()[1].startswith("0100007F:")
+    rebound = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Host": "evil.example.com"})
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(rebound, timeout=10)
+    assert "cannot listen" in refusal(tmp_path, "--memory", "--metrics-port", str(port))
     server.terminate()
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_series_of_dropped_tables_go_away(tmp_path: Path, postgres, workers: str) -> None:
+    flags = ["--database", postgres.empty_database(), "--workers", workers]
+    server = Process(tmp_path, *flags, environment={"TABLEGATE_SECRET_KEY": "k" * 16})
+    server.wait_until_ready()
+
+    def charged(table: str) -> bool:
+        return (
+            f'tablegate_consumed_capacity_total{{dialect="dynamodb",index="",kind="write",table="{table}"}}'
+            in get(f"{server.url}/metrics")
+        )
+
+    for table in ("kept", "dropped"):
+        with RawClient(server.url) as client:
+            client.create_table(table)
+            client.call("PutItem", TableName=table, Item={"p": {"S": "x"}})
+    assert charged("kept")
+    assert charged("dropped")
+    with RawClient(server.url) as client:
+        client.call("DeleteTable", TableName="dropped")
+    assert charged("kept")
+    assert not charged("dropped")
+    with RawClient(server.url) as client:
+        client.create_table("dropped")
+        client.call("PutItem", TableName="dropped", Item={"p": {"S": "x"}})
+    assert charged("dropped")
+    assert server.terminate() == (0, "")
 
 
 def test_several_workers_share_a_port_and_are_replaced(tmp_path: Path, postgres) -> None:
