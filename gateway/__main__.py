@@ -333,12 +333,13 @@ def _said_clearly() -> Iterator[None]:
     from gateway.model.errors import GatewayError
     from gateway.seal import WrongKey
     from gateway.serving import Refused
+    from gateway.store.databases import Unusable
     from gateway.store.migrating import NewerDatabase
     from gateway.vault import BadCredential
 
     try:
         yield
-    except (BadSetting, BadCredential, WrongKey, Refused) as error:
+    except (BadSetting, BadCredential, WrongKey, Refused, Unusable) as error:
         raise click.ClickException(str(error)) from None
     except AlreadyHeld as error:
         raise click.ClickException(

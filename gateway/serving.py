@@ -125,14 +125,23 @@ def _is_loopback(host: str) -> bool:
 
 @contextlib.contextmanager
 def _sole_owner(settings: Settings) -> Iterator[None]:
-    """The lock beside a SQLite file."""
+    """The lock on a SQLite file."""
     path = settings.database_path
     if path is None:
         yield
         return
-    if not path.parent.is_dir():
-        raise Refused(f"the folder of the database, {path.parent}, is not there")
-    lock = FileLock(path.with_name(path.name + ".lock"))
+    from gateway.store.sqlite import prepare_file
+
+    prepare_file(path)
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o077:
+        logs.info(
+            "others than its owner may read the database or write it", path=str(path), mode=f"{mode:04o}"
+        )
+    try:
+        lock = FileLock(path)
+    except OSError as error:
+        raise Refused(f"cannot lock the database {path}: {error.strerror}") from None
     try:
         yield
     finally:

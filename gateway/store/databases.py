@@ -25,6 +25,10 @@ LOCK_TIMEOUT_MS = 500
 HURRIED_LOCK_TIMEOUT_MS = 10
 
 
+class Unusable(Exception):
+    """The database, or where it is, cannot be used like this. The text says why, and what to do."""
+
+
 class CommitLost(Exception):
     """The connection broke while COMMIT was under way. `transaction_id`: to ask PostgreSQL what became of it."""
 

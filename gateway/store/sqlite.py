@@ -3,27 +3,69 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy
 from sqlalchemy import event
 
 from gateway.model.errors import Busy, DatabaseFailed
-from gateway.store.databases import HURRIED_LOCK_TIMEOUT_MS, LOCK_TIMEOUT_MS, Database, LockHeld, Session
+from gateway.store.databases import (
+    HURRIED_LOCK_TIMEOUT_MS,
+    LOCK_TIMEOUT_MS,
+    Database,
+    LockHeld,
+    Session,
+    Unusable,
+)
 
 log = logging.getLogger(__name__)
 
 SQLITE_PAGE_BYTES = 16_384
 
 
+def prepare_file(path: Path) -> None:
+    """Make a file that is not there, for its owner alone; raises Unusable if SQLite could not keep a database in it.
+
+    SQLite gives the log beside the file the file's mode, so it must be right before SQLite first opens it (and a umask is
+    the whole process's). The mode of a file that is there is its owner's business. Two hard links would have a log each
+    ("How To Corrupt An SQLite Database File", 2.5); a symbolic link is followed, by SQLite too.
+    """
+    path = path.resolve()
+    folder = path.parent
+    if not folder.is_dir():
+        raise Unusable(f"the folder of the database, {folder}, is not there")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise Unusable(
+            f"the folder of the database, {folder}, cannot be written, and SQLite keeps its log there"
+        )
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        if not os.access(path, os.R_OK | os.W_OK):
+            raise Unusable(f"the database {path} cannot be written") from None
+    except OSError as error:
+        raise Unusable(f"the database {path} cannot be made: {error.strerror}") from None
+    names = path.stat().st_nlink
+    if path.is_file() and names > 1:
+        raise Unusable(
+            f"the database {path} has {names} names (hard links), of which each would have a log of its own: "
+            "remove all but one, or use a symbolic link"
+        )
+
+
 class SQLite(Database):
     """One file in write-ahead mode: one writer at a time, any number of readers, each with its own snapshot."""
 
     def __init__(self, url: str, synchronous: str = "full") -> None:
+        path = sqlalchemy.make_url(url).database
+        if path and path != ":memory:" and not path.startswith("file:"):
+            prepare_file(Path(path))
         engine = sqlalchemy.create_engine(
             url,
             connect_args={

@@ -76,6 +76,59 @@ def test_after_a_crash_the_next_server_gets_in(tmp_path: Path) -> None:
     assert second.terminate()[0] == 0
 
 
+def test_the_files_of_a_database_are_its_owners_alone(tmp_path: Path) -> None:
+    server = Process(tmp_path)
+    server.wait_until_ready()
+    with RawClient(server.url) as client:
+        client.create_table("things")
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes == {f"tablegate.sqlite{ending}": 0o600 for ending in ("", "-wal", "-shm", ".lock")}
+    assert server.terminate() == (0, "")
+    # What its owner has given to others stays, and is said.
+    (tmp_path / "tablegate.sqlite").chmod(0o640)
+    server = Process(tmp_path)
+    server.wait_until_ready()
+    assert (tmp_path / "tablegate.sqlite").stat().st_mode & 0o777 == 0o640
+    code, errors = server.terminate()
+    assert (code, errors.count("\n"), '"mode":"0640"' in errors) == (0, 1, True)
+
+
+def test_commands_make_a_database_for_its_owner_alone_too(tmp_path: Path) -> None:
+    (tmp_path / "link.sqlite").symlink_to(tmp_path / "target.sqlite")  # leads nowhere yet
+    for name in ("new.sqlite", "link.sqlite"):
+        tablegate(tmp_path, "migrate", "--database", f"sqlite:///{name}")
+    assert (tmp_path / "new.sqlite").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "target.sqlite").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_database_is_locked_whatever_it_is_called(serving: Process, tmp_path: Path) -> None:
+    serving.wait_until_ready()
+    (tmp_path / "other.sqlite").symlink_to(tmp_path / "tablegate.sqlite")
+    assert f"pid {serving.pid}" in refusal(tmp_path, "--database", "sqlite:///other.sqlite")
+    # Whoever takes the file beside it for a leftover does not open the door with it, nor does a new name.
+    (tmp_path / "tablegate.sqlite.lock").unlink()
+    assert "another server" in refusal(tmp_path)
+    (tmp_path / "tablegate.sqlite").rename(tmp_path / "moved.sqlite")
+    assert "another server" in refusal(tmp_path, "--database", "sqlite:///moved.sqlite")
+    (tmp_path / "moved.sqlite").rename(tmp_path / "tablegate.sqlite")
+    assert serving.terminate() == (0, "")
+    again = Process(tmp_path, "--database", "sqlite:///other.sqlite")
+    again.wait_until_ready()
+    assert again.terminate() == (0, "")
+
+
+def test_a_database_of_two_hard_links_is_refused(tmp_path: Path) -> None:
+    tablegate(tmp_path, "migrate")
+    (tmp_path / "second.sqlite").hardlink_to(tmp_path / "tablegate.sqlite")
+    for name in ("tablegate.sqlite", "second.sqlite"):
+        said = refusal(tmp_path, "--database", f"sqlite:///{name}")
+        assert "2 names" in said
+        assert said.count("\n") == 1
+        assert "2 names" in tablegate(tmp_path, "tables", "--database", f"sqlite:///{name}", code=1)
+    (tmp_path / "second.sqlite").unlink()
+    tablegate(tmp_path, "tables")
+
+
 def test_two_servers_in_memory_do_not_meet(tmp_path: Path) -> None:
     servers = [Process(tmp_path, "--memory") for _ in range(2)]
     for server in servers:
