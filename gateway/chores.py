@@ -45,6 +45,10 @@ class Chores(threading.Thread):
         self._stopping.set()
         self.join()
 
+    def look_at_credentials_now(self) -> None:
+        """Look for news of credentials before the next piece of work."""
+        self._next_look = 0.0
+
     def _look_at_credentials(self) -> None:
         if monotonic() >= self._next_look:
             self._next_look = monotonic() + _CREDENTIALS_S

@@ -236,14 +236,15 @@ async def serve(app: flask.Flask, place: Place, ready: Callable[[], None], told:
     return await server.stop()
 
 
-def run(app: flask.Flask, place: Place, ready: Callable[[], None]) -> bool:
-    """Serve until SIGTERM or SIGINT; what `serve` says."""
+def run(app: flask.Flask, place: Place, ready: Callable[[], None], reload: Callable[[], None]) -> bool:
+    """Serve until SIGTERM or SIGINT; what `serve` says. At SIGHUP `reload` is called."""
 
     async def main() -> bool:
         told = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, told.set)
+        loop.add_signal_handler(signal.SIGHUP, reload)
         # What has been made by now stays; looking through it again at each collection would only cost.
         gc.collect()
         gc.freeze()

@@ -9,8 +9,8 @@ import contextlib
 import ipaddress
 import logging
 import os
+import signal
 import socket
-import ssl
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -33,9 +33,10 @@ class Refused(Exception):
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises Refused, AlreadyHeld, NewerDatabase, BadSetting, BadCredential."""
     logs.configure(settings.log_level)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read again
     _check_exposure(settings)
     with _sole_owner(settings):
-        tls = _tls_context(settings)
+        tls = _certificate(settings)
         database = connect(settings)
         migrate(database)
         opened = open_store(settings, database)
@@ -58,7 +59,7 @@ def _work(
     settings: Settings,
     sockets: list[socket.socket],
     figures: socket.socket | None,
-    tls: ssl.SSLContext | None,
+    tls: certificates.Certificate | None,
     opened: Opened | None,
 ) -> None:
     """What one server process does; a worker opens the database for itself."""
@@ -74,7 +75,18 @@ def _work(
                 _serve_metrics(dialects, figures)
             _tell(settings, dialects, [_url(settings, each) for each in sockets], figures)
 
-    is_clean = server.run(app, server.Place(sockets, lane_of(settings), tls), ready)
+    def reload() -> None:
+        chores.look_at_credentials_now()
+        try:
+            if tls is not None:
+                tls.reload()
+        except OSError as error:
+            logs.error("the certificate cannot be used, the last one stays", None, reason=str(error))
+        else:
+            logs.info("credentials and certificates are read again")
+
+    place = server.Place(sockets, lane_of(settings), tls.context if tls is not None else None)
+    is_clean = server.run(app, place, ready, reload)
     if not is_clean:
         # A thread is stuck in the database, and would be waited for at the end of the interpreter.
         logging.shutdown()
@@ -182,7 +194,7 @@ def _serve_metrics(dialects: Mounted, figures: socket.socket) -> None:
     threading.Thread(target=made.serve_forever, name="metrics", daemon=True).start()
 
 
-def _tls_context(settings: Settings) -> ssl.SSLContext | None:
+def _certificate(settings: Settings) -> certificates.Certificate | None:
     if not settings.is_secure:
         return None
     certificate, key = settings.tls_cert, settings.tls_key
@@ -194,14 +206,11 @@ def _tls_context(settings: Settings) -> ssl.SSLContext | None:
         )
         certificate, key = certificates.make_self_signed(folder, settings.host)
     assert certificate is not None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
+    assert key is not None
     try:
-        context.load_cert_chain(certificate, key)
-    except (OSError, ssl.SSLError) as error:
+        return certificates.Certificate(certificate, key)
+    except OSError as error:
         raise Refused(f"cannot use the certificate {certificate}: {error}") from None
-    return context
 
 
 def _url(settings: Settings, listening: socket.socket) -> str:

@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.__main__ import main
+from gateway.certificates import make_self_signed
 from tests.raw_client import RawClient
 from tests.running import ROOT, Process, free_port
 
@@ -160,6 +161,34 @@ def test_tls_with_a_certificate_of_our_own_making(tmp_path: Path) -> None:
     context = ssl.create_default_context(cafile=tmp_path / "tablegate-cert.pem")
     with urllib.request.urlopen(f"{server.url}/healthz", timeout=10, context=context) as reply:
         assert reply.read() == b"ok\n"
+    assert server.terminate()[0] == 0
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_sighup_reads_certificates_again_and_ends_nothing(tmp_path: Path, postgres, workers: str) -> None:
+    certificate, key = make_self_signed(tmp_path, "127.0.0.1")
+    flags = ["--workers", workers, "--tls-cert", str(certificate), "--tls-key", str(key)]
+    if workers != "1":
+        flags += ["--database", postgres.empty_database()]
+    server = Process(tmp_path, *flags, environment={"TABLEGATE_SECRET_KEY": "k" * 16})
+    os.kill(server.pid, signal.SIGHUP)  # it listens already, and does not serve yet
+    server.wait_until_ready()
+    address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+
+    def shown() -> set[str]:
+        return {ssl.get_server_certificate(address, timeout=30) for _ in range(8)}
+
+    [before] = shown()
+    make_self_signed(tmp_path, "127.0.0.1")
+    assert shown() == {before}
+    os.kill(server.pid, signal.SIGHUP)
+    server.wait_for_error(*["are read again"] * int(workers))
+    [after] = shown()
+    assert after != before
+    key.write_text("no key")
+    os.kill(server.pid, signal.SIGHUP)
+    server.wait_for_error(*["the last one stays"] * int(workers))
+    assert shown() == {after}
     assert server.terminate()[0] == 0
 
 
