@@ -22,7 +22,7 @@ from gateway.browsers import Browsers
 from gateway.credentials import Credentials
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Dialect, House, Reply, Request, current_request, flask_response, request_of
-from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
+from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
 from gateway.model.tables import Table
 from gateway.seal import find_key
 from gateway.settings import BadSetting, Settings
@@ -208,7 +208,8 @@ def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
 
 
 def _add_own_paths(app: flask.Flask, house: House) -> None:
-    """Health and metrics. /healthz: the process answers; /readyz: the database does too, on a read connection."""
+    """Health and metrics. /healthz: the process answers; /readyz: the database does too, on a read connection, and has
+    room for writes as far as is known."""
 
     @app.get("/healthz")
     def healthz() -> flask.Response:
@@ -218,6 +219,8 @@ def _add_own_paths(app: flask.Flask, house: House) -> None:
     def readyz() -> flask.Response:
         try:
             house.engine.ping()
+        except OutOfSpace as error:
+            return flask_response(_text(503, f"writes are refused: {error}"))
         except Exception as error:
             logs.error("not ready", None, reason=repr(error))
             return flask_response(_text(503, "the database does not answer"))

@@ -25,6 +25,7 @@ from gateway import allocator, logs, metrics, wsgi
 from gateway.app import Mounted, mounted
 from gateway.connection import NEVER, Connection
 from gateway.http import Dialect, Reply, Request
+from gateway.model.errors import Busy
 from gateway.settings import Settings
 from gateway.tick import Ticker, TickLimits
 
@@ -150,8 +151,9 @@ class Server:
         reply = self._mounted.refuse(request, error)
         if reply.status >= 500:
             logs.error(
-                "a request failed", error, request_id=request.id, method=request.method, path=request.path
-            )
+                "a request failed", None if isinstance(error, Busy) else error, reason=repr(error),
+                request_id=request.id, method=request.method, path=request.path,
+            )  # fmt: skip
         return reply
 
     def _call_app(self, request: Request, answer: Callable[[Reply], None]) -> None:

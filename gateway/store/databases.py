@@ -97,12 +97,14 @@ class Database:
     `write()` one in a write transaction that commits at the end of the block and rolls back on any exception; `hurried`
     ones wait a few milliseconds for a lock and no longer.
     `shared`: other processes may write too, so that what was read before may be out of date.
+    `refuses_writes`: why, since a write met OutOfSpace and until somebody found that there is room again; else "".
     """
 
     shared = False
 
     def __init__(self, engine: sqlalchemy.Engine) -> None:
         self.engine = engine
+        self.refuses_writes = ""
         self._local = threading.local()
 
     @contextmanager

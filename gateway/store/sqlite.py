@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy
 from sqlalchemy import event
 
-from gateway.model.errors import Busy, DatabaseFailed
+from gateway.model.errors import Busy, DatabaseFailed, OutOfSpace
 from gateway.store.databases import (
     HURRIED_LOCK_TIMEOUT_MS,
     LOCK_TIMEOUT_MS,
@@ -27,6 +27,7 @@ from gateway.store.databases import (
 log = logging.getLogger(__name__)
 
 SQLITE_PAGE_BYTES = 16_384
+_EFFECTIVE = os.access in os.supports_effective_ids
 
 
 def prepare_file(path: Path) -> None:
@@ -40,14 +41,14 @@ def prepare_file(path: Path) -> None:
     folder = path.parent
     if not folder.is_dir():
         raise Unusable(f"the folder of the database, {folder}, is not there")
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=_EFFECTIVE):
         raise Unusable(
             f"the folder of the database, {folder}, cannot be written, and SQLite keeps its log there"
         )
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
-        if not os.access(path, os.R_OK | os.W_OK):
+        if not os.access(path, os.R_OK | os.W_OK, effective_ids=_EFFECTIVE):
             raise Unusable(f"the database {path} cannot be written") from None
     except OSError as error:
         raise Unusable(f"the database {path} cannot be made: {error.strerror}") from None
@@ -148,7 +149,10 @@ class SQLite(Database):
                         connection.execute("ROLLBACK")
                     raise
             except sqlite3.Error as error:
-                raise _sqlite_error(error) from error
+                raised = _sqlite_error(error)
+                if isinstance(raised, OutOfSpace):
+                    self.refuses_writes = str(raised)
+                raise raised from error
 
     def close(self) -> None:
         with self._write_lock:
@@ -170,6 +174,8 @@ def _sqlite_error(error: sqlite3.Error) -> Exception:
     code = getattr(error, "sqlite_errorname", "") or ""
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return LockHeld(str(error))
-    if code.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_NOMEM")):
+    if code.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")):
+        return OutOfSpace(str(error))
+    if code.startswith(("SQLITE_CANTOPEN", "SQLITE_NOMEM")):
         return Busy(str(error))
     return DatabaseFailed(str(error))
