@@ -11,13 +11,12 @@ import select
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from functools import lru_cache
 from time import monotonic
 from typing import Protocol, cast
 
 import httptools
 
-from gateway import framing
+from gateway import framing, heads
 from gateway.http import Headers, Reply, Request
 from gateway.model.errors import Busy, LimitExceeded
 from gateway.settings import Settings
@@ -30,8 +29,6 @@ _WRITE_SEPARATELY_BYTES = 64 << 10
 # A body of which nothing has come for so long may be given up when its place is needed.
 _STALLED_S = 1.0
 NEVER = float("inf")
-# Two of these are read differently by whoever stands in front of us.
-_SAID_ONCE = ("host", "transfer-encoding")
 
 
 class Reception(Protocol):
@@ -184,23 +181,13 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         self._is_head_complete = True
-        self._headers = headers = _decoded(self._raw_headers)
+        self._headers = headers = heads.decoded(self._raw_headers)
         if self._refusal is not None:
             return
         known = dict(headers)
-        is_10 = self._parser.get_http_version() == "1.0"
-        if "host" not in known and not is_10:
-            self._refuse(framing.plain(400, "a Host header is required"))  # RFC 9112, 3.2
-            return
-        if len(known) < len(headers) and any(_count(headers, name) > 1 for name in _SAID_ONCE):
-            self._refuse(
-                framing.plain(400, "Host or Transfer-Encoding is given twice")
-            )  # RFC 9112, 3.2 and 6.1
-            return
-        if "transfer-encoding" in known and (
-            is_10 or known["transfer-encoding"].strip().lower() != "chunked"
-        ):
-            self._refuse(framing.plain(400, "the only transfer coding that is known here is chunked"))
+        fault = heads.fault(headers, known, self._parser.get_http_version() == "1.0")
+        if fault is not None:
+            self._refuse(framing.plain(400, fault))
             return
         if self._parser.should_upgrade() and self._parser.get_method() == b"CONNECT":
             self._refuse(framing.plain(405, "this is no proxy"))
@@ -452,16 +439,3 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close whatever is in hand."""
         self._transport.abort()
-
-
-def _count(headers: Headers, name: str) -> int:
-    return sum(known == name for known, _ in headers)
-
-
-def _decoded(headers: list[tuple[bytes, bytes]]) -> Headers:
-    return tuple([(_header_name(name), value.decode("latin-1")) for name, value in headers])
-
-
-@lru_cache(maxsize=512)
-def _header_name(name: bytes) -> str:
-    return name.decode("latin-1").lower()
