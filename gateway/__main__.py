@@ -60,13 +60,17 @@ def _option(name: str) -> Callable[[Any], Any]:
     choices = field.metadata["choices"]
     return click.option(
         flag, name, type=click.Choice(choices) if choices else str, default=None, help=help_text,
+        multiple=isinstance(default, tuple),
         metavar=None if choices else name.rpartition("_")[2].upper(),
     )  # fmt: skip
 
 
 def _load(flags: dict[str, Any], config: Path | None) -> Settings:
     try:
-        return load(flags, os.environ, config)
+        # A flag that may be repeated and was not given is ().
+        return load(
+            {name: None if value == () else value for name, value in flags.items()}, os.environ, config
+        )
     except BadSetting as error:
         raise click.ClickException(str(error)) from None
 
@@ -329,12 +333,13 @@ def _said_clearly() -> Iterator[None]:
     from gateway.model.errors import GatewayError
     from gateway.seal import WrongKey
     from gateway.serving import Refused
+    from gateway.store.databases import Unusable
     from gateway.store.migrating import NewerDatabase
     from gateway.vault import BadCredential
 
     try:
         yield
-    except (BadSetting, BadCredential, WrongKey, Refused) as error:
+    except (BadSetting, BadCredential, WrongKey, Refused, Unusable) as error:
         raise click.ClickException(str(error)) from None
     except AlreadyHeld as error:
         raise click.ClickException(

@@ -7,20 +7,22 @@ front of them answers the gateway's own paths and asks the dialects, in the orde
 
 from __future__ import annotations
 
+import hmac
 import importlib
 import secrets
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import flask
 
 from gateway import logs, metrics
+from gateway.browsers import Browsers
 from gateway.credentials import Credentials
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import Dialect, House, Reply, Request, flask_response, request_of
-from gateway.model.errors import Busy, GatewayError, LimitExceeded
+from gateway.http import Dialect, House, Reply, Request, current_request, flask_response, request_of
+from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
 from gateway.model.tables import Table
 from gateway.seal import find_key
 from gateway.settings import BadSetting, Settings
@@ -51,6 +53,12 @@ class Mounted:
 
     house: House
     dialects: tuple[Dialect, ...]
+    _browsers: Browsers = field(init=False)
+
+    def __post_init__(self) -> None:
+        hosts = [dialect.service_hosts for dialect in self.dialects]
+        settings = self.house.settings
+        object.__setattr__(self, "_browsers", Browsers(settings, settings.auth == "dev", hosts))
 
     def dialect_of(self, request: Request) -> Dialect | None:
         """The dialect that a request speaks; None: it is for the gateway itself, or for nobody."""
@@ -59,6 +67,20 @@ class Mounted:
         for dialect in self.dialects:
             if dialect.claims(request):
                 return dialect
+        return None
+
+    def turn_away(self, request: Request) -> Reply | None:
+        """The refusal of a request that a foreign page may have sent, which that page cannot read; None: it may go on. Both
+        entries ask this before anything else."""
+        try:
+            self._browsers.check(request)
+        except NotAllowed as error:
+            status, headers, body = self.refuse(request, error)
+            return Reply(
+                status,
+                [header for header in headers if not header[0].lower().startswith("access-control-")],
+                body,
+            )
         return None
 
     def refuse(self, request: Request, error: Exception) -> Reply:
@@ -151,7 +173,11 @@ class _Dispatch:
         self._apps = {dialect.name: _flask_of(dialect, dialects) for dialect in dialects.dialects}
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        dialect = self._mounted.dialect_of(request_of(environ, b""))
+        request = request_of(environ, b"")
+        refusal = self._mounted.turn_away(request)
+        if refusal is not None:
+            return flask_response(refusal)(environ, start_response)
+        dialect = self._mounted.dialect_of(request)
         application = self._own if dialect is None else self._apps[dialect.name].wsgi_app
         return application(environ, start_response)
 
@@ -182,7 +208,8 @@ def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
 
 
 def _add_own_paths(app: flask.Flask, house: House) -> None:
-    """Health and metrics. /healthz: the process answers; /readyz: the database does too, on a read connection."""
+    """Health and metrics. /healthz: the process answers; /readyz: the database does too, on a read connection, and has
+    room for writes as far as is known."""
 
     @app.get("/healthz")
     def healthz() -> flask.Response:
@@ -192,21 +219,63 @@ def _add_own_paths(app: flask.Flask, house: House) -> None:
     def readyz() -> flask.Response:
         try:
             house.engine.ping()
+        except OutOfSpace as error:
+            return flask_response(_text(503, f"writes are refused: {error}"))
         except Exception as error:
             logs.error("not ready", None, reason=repr(error))
             return flask_response(_text(503, "the database does not answer"))
         return flask_response(_text(200, "ready"))
 
     if house.settings.metrics_port is None:
-
-        @app.get("/metrics")
-        def exposition() -> flask.Response:
-            body, content_type = metrics.exposition()
-            return flask_response(Reply(200, (("Content-Type", content_type),), body))
+        _add_metrics(app, house, is_public=house.settings.auth == "strict")
 
     @app.errorhandler(404)
     def missing(error: Exception) -> flask.Response:
         return flask_response(_text(404, "there is nothing here"))
+
+
+def metrics_app(house: House) -> flask.Flask:
+    """/metrics alone, for a port of its own on a loopback address. Pages in a browser are kept out whatever auth is."""
+    app = flask.Flask("tablegate.metrics", static_folder=None)
+    browsers = Browsers(house.settings, is_open=True)
+    _add_metrics(app, house, is_public=False)
+
+    @app.before_request
+    def turn_away() -> flask.Response | None:
+        try:
+            browsers.check(current_request())
+        except NotAllowed as error:
+            return flask_response(_plain_refusal(error))
+        return None
+
+    return app
+
+
+def _add_metrics(app: flask.Flask, house: House, is_public: bool) -> None:
+    """The figures, to whoever has the token if there is one. They name tables, so without a token `is_public` has none."""
+    token = house.settings.metrics_token
+
+    @app.get("/metrics")
+    def exposition() -> flask.Response:
+        if token:
+            given = current_request().header("authorization").encode("latin-1")
+            if not hmac.compare_digest(given, f"Bearer {token}".encode()):
+                refusal = _text(401, "the metrics token is wanted: Authorization: Bearer ...")
+                return flask_response(
+                    refusal._replace(headers=(*refusal.headers, ("WWW-Authenticate", "Bearer")))
+                )
+        elif is_public:
+            return flask_response(_text(403, "with auth strict: --metrics-token, or --metrics-port"))
+        body, content_type = metrics.exposition(_table_names(house))
+        return flask_response(Reply(200, (("Content-Type", content_type),), body))
+
+
+def _table_names(house: House) -> frozenset[str] | None:
+    try:
+        return house.engine.table_names()
+    except Exception as error:
+        logs.error("figures of dropped tables are kept", None, reason=repr(error))
+        return None
 
 
 def _text(status: int, text: str) -> Reply:
@@ -219,5 +288,7 @@ def _plain_refusal(error: Exception) -> Reply:
             return _text(413, f"the {error.what} is longer than {error.limit} bytes")
         case Busy():
             return _text(503, "try again")
+        case NotAllowed():
+            return _text(403, error.facts.get("text", "this is not allowed"))
         case GatewayError() | _:
             return _text(500, "internal error")

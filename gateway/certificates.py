@@ -1,16 +1,39 @@
-"""A certificate of our own making, for TLS at a desk. Real ones are brought by --tls-cert."""
+"""The certificate that clients are shown: one that is brought (--tls-cert), which may be read again, or one of our own making."""
 
 from __future__ import annotations
 
 import datetime
 import ipaddress
 import os
+import ssl
 from pathlib import Path
 
 _DAYS = 90
 # Names by which a client on the same machine may call; the last is Azure's host style.
 _NAMES = ("localhost", "*.localhost", "*.table.localhost")
 _ADDRESSES = ("127.0.0.1", "::1")
+
+
+class Certificate:
+    """TLS with a certificate and its key; `context` shows new connections what was read last."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        """Raises OSError; ssl.SSLError is one."""
+        self._paths = certificate, key
+        self.context = _context(*self._paths)
+
+    def reload(self) -> None:
+        """Read the files again. Raises OSError and stays as it was if they are of no use."""
+        _context(*self._paths)  # a certificate without its key must not be half taken
+        self.context.load_cert_chain(*self._paths)
+
+
+def _context(certificate: Path, key: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    context.load_cert_chain(certificate, key)
+    return context
 
 
 def make_self_signed(folder: Path, host: str) -> tuple[Path, Path]:

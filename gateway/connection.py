@@ -7,16 +7,16 @@ that the last reply arrives. The grammar is httptools'. Knows nothing of what re
 from __future__ import annotations
 
 import asyncio
+import select
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from functools import lru_cache
 from time import monotonic
 from typing import Protocol, cast
 
 import httptools
 
-from gateway import framing
+from gateway import framing, heads
 from gateway.http import Headers, Reply, Request
 from gateway.model.errors import Busy, LimitExceeded
 from gateway.settings import Settings
@@ -26,6 +26,8 @@ _PIPELINE_LIMIT = 16
 # For how long what a refused client goes on sending is thrown away: closing at once could lose it the reply.
 _LINGER_S = 3.0
 _WRITE_SEPARATELY_BYTES = 64 << 10
+# A body of which nothing has come for so long may be given up when its place is needed.
+_STALLED_S = 1.0
 NEVER = float("inf")
 
 
@@ -41,6 +43,12 @@ class Reception(Protocol):
 
     def leave(self, connection: Connection) -> None:
         """It is gone."""
+
+    def head_began(self, connection: Connection) -> None:
+        """A part of a head has come, and the rest has not."""
+
+    def head_ended(self, connection: Connection) -> None:
+        """It has come after all, or is not waited for any longer."""
 
     def handle(self, request: Request, answer: Callable[[Reply], None]) -> None:
         """Have a request handled; `answer` is called once, in the event loop."""
@@ -90,10 +98,11 @@ class Connection(asyncio.Protocol):
         self._is_blocked = self._is_paused = self._is_last_read = False
         self._max_target_bytes = self._settings.max_request_line_bytes
         self._max_header_bytes = self._settings.max_header_bytes
-        self._client = ""
+        self.client = ""
         self._is_secure = False
         self.phase = Phase.IDLE
         self.deadline = NEVER
+        self._since = 0.0
         self._forget_message()
 
     # asyncio's calls
@@ -101,11 +110,11 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
-        self._client = peer[0] if isinstance(peer, tuple) else ""
+        self.client = peer[0] if isinstance(peer, tuple) else ""
         self._is_secure = transport.get_extra_info("sslcontext") is not None
         self._rest()
         if not self._reception.enter(self):
-            request = Request("GET", "/", (), b"", self._client, self._is_secure)
+            request = Request("GET", "/", (), b"", self.client, self._is_secure)
             self._stand_in_line(_Exchange(request, False, False, framing.plain(503, "too many connections")))
             self._next()
 
@@ -142,6 +151,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._is_last_read = True
+        self._leave_phase()
         self._drop_body()
         for waiting in self._in_line:
             self._reception.buffered_bytes -= len(waiting.request.body)
@@ -171,12 +181,13 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         self._is_head_complete = True
-        self._headers = headers = _decoded(self._raw_headers)
+        self._headers = headers = heads.decoded(self._raw_headers)
         if self._refusal is not None:
             return
         known = dict(headers)
-        if "host" not in known and self._parser.get_http_version() == "1.1":
-            self._refuse(framing.plain(400, "a Host header is required"))  # RFC 9112, 3.2
+        fault = heads.fault(headers, known, self._parser.get_http_version() == "1.0")
+        if fault is not None:
+            self._refuse(framing.plain(400, fault))
             return
         if self._parser.should_upgrade() and self._parser.get_method() == b"CONNECT":
             self._refuse(framing.plain(405, "this is no proxy"))
@@ -218,6 +229,7 @@ class Connection(asyncio.Protocol):
         if self._is_head_complete:
             if self.phase is not Phase.BODY:
                 self._expect(Phase.BODY, self._settings.body_seconds)
+            self._since = monotonic()
         elif self.phase is not Phase.HEAD:
             self._expect(Phase.HEAD, self._settings.header_seconds)
 
@@ -251,7 +263,7 @@ class Connection(asyncio.Protocol):
     def _message(self, body: bytes) -> Request:
         method = self._parser.get_method().decode() if self._is_head_complete else "GET"
         target = self._target.decode("latin-1")
-        return Request(method, target, self._headers, body, self._client, self._is_secure)
+        return Request(method, target, self._headers, body, self.client, self._is_secure)
 
     def _forget_message(self) -> None:
         """Ready for the next; the bytes of a body that stands in line are its exchange's from here."""
@@ -310,6 +322,7 @@ class Connection(asyncio.Protocol):
                 self._rest()
             return
         self._current = self._in_line.popleft()
+        self._leave_phase()
         self.phase = Phase.WORKING
         self.deadline = NEVER
         if self._current.refusal is not None:
@@ -353,8 +366,16 @@ class Connection(asyncio.Protocol):
             self._expect(Phase.HEAD, self._settings.header_seconds)
 
     def _expect(self, phase: Phase, seconds: float) -> None:
+        self._leave_phase()
         self.phase = phase
-        self.deadline = monotonic() + seconds
+        self._since = monotonic()
+        self.deadline = self._since + seconds
+        if phase is Phase.HEAD:
+            self._reception.head_began(self)
+
+    def _leave_phase(self) -> None:
+        if self.phase is Phase.HEAD:
+            self._reception.head_ended(self)
 
     def _finish(self, linger: bool) -> None:
         self._is_last_read = True
@@ -371,12 +392,9 @@ class Connection(asyncio.Protocol):
     def overdue(self) -> None:
         """The deadline has passed."""
         if self.phase in (Phase.HEAD, Phase.BODY) and not self._is_blocked:
-            self._refuse(framing.plain(408, "the request took too long to arrive"))
-            assert self._refusal is not None
-            self._stand_in_line(self._refusal)
-            self._next()
+            self._time_out()
         elif self.phase is Phase.IDLE:
-            self._transport.close()
+            self.give_up()
         else:
             self._transport.abort()
 
@@ -385,19 +403,39 @@ class Connection(asyncio.Protocol):
         """Whether closing now would cost nobody a reply."""
         return self.phase is Phase.IDLE
 
-    def close(self) -> None:
-        """Close politely; an idle connection at once."""
+    @property
+    def waits_since(self) -> float:
+        """Since when it has been waiting for its client to send; NEVER if it is at work, or a body is coming."""
+        if self.phase is Phase.WORKING or self._transport.is_closing():
+            return NEVER
+        if self.phase is Phase.BODY and monotonic() - self._since < _STALLED_S:
+            return NEVER
+        return self._since
+
+    def give_up(self) -> bool:
+        """Close a connection that waits for its client. False: it stays, because the next request is arriving."""
+        if self.phase is Phase.IDLE and self._has_arrived():
+            return False
+        if self.phase in (Phase.HEAD, Phase.BODY) and not self._is_blocked:
+            self._time_out()
         self._finish(linger=False)
+        return True
+
+    def _time_out(self) -> None:
+        self._refuse(framing.plain(408, "the request took too long to arrive"))
+        assert self._refusal is not None
+        self._stand_in_line(self._refusal)
+        self._next()
+
+    def _has_arrived(self) -> bool:
+        """Whether there is something to read. A timer may run before what has arrived is read."""
+        socket = self._transport.get_extra_info("socket")
+        if socket is None:
+            return False
+        poll = select.poll()
+        poll.register(socket.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
 
     def abort(self) -> None:
         """Close whatever is in hand."""
         self._transport.abort()
-
-
-def _decoded(headers: list[tuple[bytes, bytes]]) -> Headers:
-    return tuple([(_header_name(name), value.decode("latin-1")) for name, value in headers])
-
-
-@lru_cache(maxsize=512)
-def _header_name(name: bytes) -> str:
-    return name.decode("latin-1").lower()

@@ -7,6 +7,7 @@ would not survive decoding.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -151,6 +152,8 @@ class Dialect:
     before the body has come; `operation` names it for metrics, from a closed set; `refuse` words what the server itself
     has to say to it: LimitExceeded (the body is too long), Busy, or any other exception (a bug: the dialect's internal
     error). A refusal of None leaves the words to the server. `hint`: how to point an SDK at `{url}`, printed at the start.
+    `service_hosts`: the names (in lower case) of the service itself, to which nobody but its operator can give an address
+    (browsers.py).
     """
 
     name: str
@@ -160,6 +163,7 @@ class Dialect:
     operation: Callable[[Request], str] = lambda request: ""
     refuse: Callable[[Request, Exception], Reply | None] = lambda request, error: None
     hint: str = ""
+    service_hosts: re.Pattern[str] = re.compile("(?!)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ file of PROMETHEUS_MULTIPROC_DIR (workers.py sets it), and any of them gives the
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from functools import lru_cache
 
 from prometheus_client import (
@@ -16,10 +17,11 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    Metric,
     generate_latest,
-    start_http_server,
 )
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 
 _REQUESTS = Counter(
     "tablegate_requests_total", "Requests answered.", ["dialect", "operation", "status"]
@@ -48,8 +50,13 @@ _CONSUMED_CAPACITY = Counter(
 CONNECTIONS = Gauge("tablegate_connections", "Open client connections.", multiprocess_mode="livesum")
 
 
+# Labels of the series there are.
+_charged: set[tuple[str, str, str, str]] = set()
+
+
 @lru_cache(maxsize=4096)
 def _capacity(dialect: str, table: str, index: str, kind: str) -> Counter:
+    _charged.add((dialect, table, index, kind))
     return _CONSUMED_CAPACITY.labels(dialect, table, index, kind)
 
 
@@ -76,19 +83,36 @@ def ticked(requests: int, seconds: float) -> None:
     _TICK_SECONDS.observe(seconds)
 
 
-def exposition() -> tuple[bytes, str]:
-    """Everything counted, in Prometheus' text form, and its content type."""
-    return generate_latest(_registry()), CONTENT_TYPE_LATEST
+def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
+    """Everything counted, in Prometheus' text form, and its content type. The series of tables that are not among `tables`
+    go away (None: nobody can say which there are)."""
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        registry = CollectorRegistry()
+        registry.register(_AllProcesses(tables))
+        return generate_latest(registry), CONTENT_TYPE_LATEST
+    if tables is not None:
+        _forget_others(tables)
+    return generate_latest(REGISTRY), CONTENT_TYPE_LATEST
 
 
-def serve(host: str, port: int) -> None:
-    """Give the exposition on a port of its own, from a thread."""
-    start_http_server(port, host, _registry())
+def _forget_others(tables: frozenset[str]) -> None:
+    gone = [labels for labels in list(_charged) if labels[1] not in tables]
+    for labels in gone:
+        _charged.discard(labels)
+        _CONSUMED_CAPACITY.remove(*labels)
+    if gone:
+        _capacity.cache_clear()
 
 
-def _registry() -> CollectorRegistry:
-    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
-        return REGISTRY
-    registry = CollectorRegistry()
-    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    return registry
+class _AllProcesses(Collector):
+    """The sums of all workers. What one of them has counted stays in its file, so dropped tables are left out here."""
+
+    def __init__(self, tables: frozenset[str] | None) -> None:
+        self._tables = tables
+        self._collector = MultiProcessCollector(None)  # type: ignore[no-untyped-call]
+
+    def collect(self) -> Iterable[Metric]:
+        for metric in self._collector.collect():  # type: ignore[no-untyped-call]
+            if self._tables is not None and metric.name == "tablegate_consumed_capacity":
+                metric.samples = [it for it in metric.samples if it.labels["table"] in self._tables]
+            yield metric

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import heapq
 import signal
 import socket
 import ssl
@@ -22,8 +23,9 @@ import flask
 
 from gateway import allocator, logs, metrics, wsgi
 from gateway.app import Mounted, mounted
-from gateway.connection import Connection
+from gateway.connection import NEVER, Connection
 from gateway.http import Dialect, Reply, Request
+from gateway.model.errors import Busy
 from gateway.settings import Settings
 from gateway.tick import Ticker, TickLimits
 
@@ -31,6 +33,8 @@ _WSGI_THREADS = 8
 _SWEEP_S = 1.0
 _GC_THRESHOLDS = (10_000, 20, 20)
 _BACKLOG = 1024
+# So many connections are asked to make room for a new one: on an idle one a request may be arriving.
+_CANDIDATES = 16
 
 
 class Server:
@@ -44,6 +48,7 @@ class Server:
         self._app = app
         self._loop = asyncio.get_running_loop()
         self._connections: set[Connection] = set()
+        self._heads: dict[str, dict[Connection, None]] = {}  # by client address, oldest first
         self._threads = ThreadPoolExecutor(_WSGI_THREADS, "wsgi")
         limits = TickLimits(self.settings.tick_requests, self.settings.tick_bytes)
         self._ticker = Ticker(self._mounted.house.engine, limits, lane, self.refuse)
@@ -70,7 +75,7 @@ class Server:
         await asyncio.sleep(0)  # what has arrived is read first
         for connection in list(self._connections):
             if connection.is_idle:
-                connection.close()
+                connection.give_up()
         is_clean = True
         if self._connections:
             try:
@@ -89,16 +94,18 @@ class Server:
     # What connections call (connection.Reception)
 
     def enter(self, connection: Connection) -> bool:
-        """A new connection. When all places are taken the longest idle one goes; if none is idle, this one."""
+        """A new connection. When all places are taken, the one goes that has waited longest for its client to send, be it
+        idle, in the middle of a head or of a body that has stopped coming; if none waits, this one."""
         self._connections.add(connection)
         metrics.CONNECTIONS.set(len(self._connections))
         if len(self._connections) <= self.settings.max_connections:
             return True
-        idle = [known for known in self._connections if known.is_idle and known is not connection]
-        if not idle:
-            return False
-        min(idle, key=lambda known: known.deadline).close()
-        return True
+        waiting = [
+            (since, id(known), known)
+            for known in self._connections
+            if known is not connection and (since := known.waits_since) < NEVER
+        ]
+        return any(known.give_up() for _, _, known in heapq.nsmallest(_CANDIDATES, waiting))
 
     def leave(self, connection: Connection) -> None:
         """It is gone."""
@@ -107,10 +114,28 @@ class Server:
         if self.is_stopping and not self._connections:
             self._all_gone.set()
 
+    def head_began(self, connection: Connection) -> None:
+        """A part of a head has come. Of one client so many are waited for; with more its oldest is refused."""
+        heads = self._heads.setdefault(connection.client, {})
+        heads[connection] = None
+        if len(heads) > self.settings.max_heads_per_client:
+            next(iter(heads)).give_up()
+
+    def head_ended(self, connection: Connection) -> None:
+        """It is not waited for any longer."""
+        heads = self._heads.get(connection.client, {})
+        heads.pop(connection, None)
+        if not heads:
+            self._heads.pop(connection.client, None)
+
     def handle(self, request: Request, answer: Callable[[Reply], None]) -> None:
         """Have a request handled; `answer` is called once, in a later turn of the loop."""
         dialect = self._mounted.dialect_of(request)
         handling = _Handling(self, request, dialect, answer)
+        refusal = self._mounted.turn_away(request)
+        if refusal is not None:
+            self._loop.call_soon(handling.answer, refusal)
+            return
         try:
             handler = dialect.enter(request) if dialect is not None else None
         except Exception as error:
@@ -126,8 +151,9 @@ class Server:
         reply = self._mounted.refuse(request, error)
         if reply.status >= 500:
             logs.error(
-                "a request failed", error, request_id=request.id, method=request.method, path=request.path
-            )
+                "a request failed", None if isinstance(error, Busy) else error, reason=repr(error),
+                request_id=request.id, method=request.method, path=request.path,
+            )  # fmt: skip
         return reply
 
     def _call_app(self, request: Request, answer: Callable[[Reply], None]) -> None:
@@ -212,14 +238,15 @@ async def serve(app: flask.Flask, place: Place, ready: Callable[[], None], told:
     return await server.stop()
 
 
-def run(app: flask.Flask, place: Place, ready: Callable[[], None]) -> bool:
-    """Serve until SIGTERM or SIGINT; what `serve` says."""
+def run(app: flask.Flask, place: Place, ready: Callable[[], None], reload: Callable[[], None]) -> bool:
+    """Serve until SIGTERM or SIGINT; what `serve` says. At SIGHUP `reload` is called."""
 
     async def main() -> bool:
         told = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, told.set)
+        loop.add_signal_handler(signal.SIGHUP, reload)
         # What has been made by now stays; looking through it again at each collection would only cost.
         gc.collect()
         gc.freeze()

@@ -9,14 +9,16 @@ import contextlib
 import ipaddress
 import logging
 import os
+import signal
 import socket
-import ssl
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from gateway import __version__, certificates, logs, metrics, server, workers
-from gateway.app import OWN_PATHS, Mounted, Opened, connect, create_app, mounted, open_store
+from gateway import __version__, certificates, logs, server, workers
+from gateway.app import OWN_PATHS, Mounted, Opened, connect, create_app, metrics_app, mounted, open_store
 from gateway.chores import Chores
 from gateway.database_urls import without_password
 from gateway.file_lock import FileLock
@@ -31,28 +33,34 @@ class Refused(Exception):
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises Refused, AlreadyHeld, NewerDatabase, BadSetting, BadCredential."""
     logs.configure(settings.log_level)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read again
     _check_exposure(settings)
     with _sole_owner(settings):
-        tls = _tls_context(settings)
+        tls = _certificate(settings)
         database = connect(settings)
         migrate(database)
         opened = open_store(settings, database)
         if settings.credentials_file is not None:
             opened.vault.add_first(settings.credentials_file)
         sockets = [_bind(settings.host, port) for port in _ports(settings)]
+        figures = _metrics_socket(settings)
         # The first line, for whoever asked for a free port.
         print(_url(settings, sockets[0]), flush=True)
         if settings.workers > 1:
             opened.close()
             workers.supervise(
-                settings.workers, lambda: _work(settings, sockets, tls, None), settings.stop_seconds
+                settings.workers, lambda: _work(settings, sockets, figures, tls, None), settings.stop_seconds
             )
         else:
-            _work(settings, sockets, tls, opened)
+            _work(settings, sockets, figures, tls, opened)
 
 
 def _work(
-    settings: Settings, sockets: list[socket.socket], tls: ssl.SSLContext | None, opened: Opened | None
+    settings: Settings,
+    sockets: list[socket.socket],
+    figures: socket.socket | None,
+    tls: certificates.Certificate | None,
+    opened: Opened | None,
 ) -> None:
     """What one server process does; a worker opens the database for itself."""
     opened = opened or open_store(settings, connect(settings))
@@ -63,9 +71,22 @@ def _work(
     def ready() -> None:
         chores.start()
         if workers.is_first():
-            _tell(settings, dialects, [_url(settings, each) for each in sockets])
+            if figures is not None:
+                _serve_metrics(dialects, figures)
+            _tell(settings, dialects, [_url(settings, each) for each in sockets], figures)
 
-    is_clean = server.run(app, server.Place(sockets, lane_of(settings), tls), ready)
+    def reload() -> None:
+        chores.look_at_credentials_now()
+        try:
+            if tls is not None:
+                tls.reload()
+        except OSError as error:
+            logs.error("the certificate cannot be used, the last one stays", None, reason=str(error))
+        else:
+            logs.info("credentials and certificates are read again")
+
+    place = server.Place(sockets, lane_of(settings), tls.context if tls is not None else None)
+    is_clean = server.run(app, place, ready, reload)
     if not is_clean:
         # A thread is stuck in the database, and would be waited for at the end of the interpreter.
         logging.shutdown()
@@ -74,10 +95,8 @@ def _work(
     opened.close()
 
 
-def _tell(settings: Settings, dialects: Mounted, urls: list[str]) -> None:
+def _tell(settings: Settings, dialects: Mounted, urls: list[str], figures: socket.socket | None) -> None:
     """How to point each SDK here."""
-    if settings.metrics_port is not None:
-        metrics.serve(settings.host, settings.metrics_port)
     lines = [f"tablegate {__version__} on {without_password(settings.database)}, auth {settings.auth}"]
     if settings.memory:
         lines.append("in memory: nothing is kept")
@@ -85,6 +104,9 @@ def _tell(settings: Settings, dialects: Mounted, urls: list[str]) -> None:
     if settings.auth == "strict":
         lines.append("with the keys of `tablegate credentials`, none others are known")
     lines += [f"also on {url}" for url in urls[1:]]
+    if figures is not None:
+        host, port = figures.getsockname()[:2]
+        lines.append(f"metrics on http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
     lines.append("health: " + ", ".join(sorted(OWN_PATHS)))
     print("\n".join(lines), flush=True)
 
@@ -115,14 +137,23 @@ def _is_loopback(host: str) -> bool:
 
 @contextlib.contextmanager
 def _sole_owner(settings: Settings) -> Iterator[None]:
-    """The lock beside a SQLite file."""
+    """The lock on a SQLite file."""
     path = settings.database_path
     if path is None:
         yield
         return
-    if not path.parent.is_dir():
-        raise Refused(f"the folder of the database, {path.parent}, is not there")
-    lock = FileLock(path.with_name(path.name + ".lock"))
+    from gateway.store.sqlite import prepare_file
+
+    prepare_file(path)
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o077:
+        logs.info(
+            "others than its owner may read the database or write it", path=str(path), mode=f"{mode:04o}"
+        )
+    try:
+        lock = FileLock(path)
+    except OSError as error:
+        raise Refused(f"cannot lock the database {path}: {error.strerror}") from None
     try:
         yield
     finally:
@@ -140,7 +171,30 @@ def _bind(host: str, port: int) -> socket.socket:
         raise Refused(f"cannot listen on {host} port {port}: {error.strerror or error}") from None
 
 
-def _tls_context(settings: Settings) -> ssl.SSLContext | None:
+def _metrics_socket(settings: Settings) -> socket.socket | None:
+    """Of a port of its own for /metrics, on a loopback address whatever the server listens on."""
+    if settings.metrics_port is None:
+        return None
+    return _bind(settings.host if _is_loopback(settings.host) else "127.0.0.1", settings.metrics_port)
+
+
+def _serve_metrics(dialects: Mounted, figures: socket.socket) -> None:
+    """From a thread, which ends with the process."""
+    from werkzeug.serving import WSGIRequestHandler, make_server
+
+    class Quiet(WSGIRequestHandler):
+        def log(self, *_: Any) -> None:
+            """No line for each look at the figures."""
+
+    figures.setblocking(True)
+    host, port = figures.getsockname()[:2]
+    made = make_server(
+        host, port, metrics_app(dialects.house), threaded=True, request_handler=Quiet, fd=figures.fileno()
+    )
+    threading.Thread(target=made.serve_forever, name="metrics", daemon=True).start()
+
+
+def _certificate(settings: Settings) -> certificates.Certificate | None:
     if not settings.is_secure:
         return None
     certificate, key = settings.tls_cert, settings.tls_key
@@ -152,14 +206,11 @@ def _tls_context(settings: Settings) -> ssl.SSLContext | None:
         )
         certificate, key = certificates.make_self_signed(folder, settings.host)
     assert certificate is not None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
+    assert key is not None
     try:
-        context.load_cert_chain(certificate, key)
-    except (OSError, ssl.SSLError) as error:
+        return certificates.Certificate(certificate, key)
+    except OSError as error:
         raise Refused(f"cannot use the certificate {certificate}: {error}") from None
-    return context
 
 
 def _url(settings: Settings, listening: socket.socket) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import tomllib
 import types
 import typing
@@ -20,6 +21,10 @@ from typing import Any
 from gateway.database_urls import BadDatabaseURL, normalise, sqlite_path
 
 ENVIRONMENT_PREFIX = "TABLEGATE_"
+ANY = "*"
+"""Of `cors_origin` and `allowed_host`: every one."""
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*", re.ASCII)
+_ALLOWED_HOST = re.compile(r"\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.ASCII)
 
 
 class BadSetting(ValueError):
@@ -42,7 +47,15 @@ class Settings:
     azure_port: int | None = setting(
         None, "Listen on this port too (10002 is where UseDevelopmentStorage=true looks)."
     )
-    metrics_port: int | None = setting(None, "Serve /metrics on this port only, instead of on the main one.")
+    metrics_port: int | None = setting(
+        None,
+        "Serve /metrics on this port of a loopback address only, instead of on the main one; 0 takes a free one.",
+    )
+    metrics_token: str = setting(
+        "",
+        "Token that /metrics wants (Authorization: Bearer); with auth strict it is served on the main port with one only.",
+    )
+    metrics_token_file: Path | None = setting(None, "File that holds the metrics token.")
     insecure: bool = setting(False, "Listen on other than loopback addresses though auth is dev.")
     tls_cert: Path | None = setting(None, "Certificate chain (PEM); needs --tls-key.")
     tls_key: Path | None = setting(None, "Private key of the certificate (PEM).")
@@ -77,6 +90,16 @@ class Settings:
     auth: str = setting("dev", "dev takes any AWS access key; strict only stored ones.", ("dev", "strict"))
     credentials_file: Path | None = setting(
         None, "TOML or JSON file of credentials, stored at the first start on an empty database."
+    )
+    cors_origin: tuple[str, ...] = setting(
+        (),
+        "Origin of pages that may call (scheme://host[:port], null, or * for all); repeatable. Pages of this machine may "
+        "with auth dev, all with auth strict.",
+    )
+    allowed_host: tuple[str, ...] = setting(
+        (),
+        "Host name that clients may call by (.NAME: also all below it, * for all); repeatable. With auth dev addresses, "
+        "names of one label and those below localhost and internal may, with auth strict all.",
     )
     jwt_keys_file: Path | None = setting(
         None, "JWKS file with the keys of trusted token issuers (Azure OAuth)."
@@ -135,6 +158,9 @@ class Settings:
     tick_requests: int = setting(256, "Most requests that go to the database together.")
     tick_bytes: int = setting(4 << 20, "Most bytes of request bodies that go to the database together.")
     max_connections: int = setting(1000, "Open connections; more are answered 503.")
+    max_heads_per_client: int = setting(
+        100, "Requests of one client address whose head is still arriving; with more its oldest is refused."
+    )
     max_request_line_bytes: int = setting(16 << 10, "Longest request line.")
     max_header_bytes: int = setting(16 << 10, "Most bytes of headers in a request.")
     max_body_bytes: int = setting(20 << 20, "Longest request body as it is sent.")
@@ -204,22 +230,54 @@ def _checked(values: dict[str, Any]) -> Settings:
         settings = dataclasses.replace(settings, database=normalise(settings.database))
     except BadDatabaseURL as error:
         raise BadSetting(f"database: {error}") from None
-    settings = dataclasses.replace(settings, memory=settings.database == "sqlite://")
+    settings = dataclasses.replace(
+        settings,
+        memory=settings.database == "sqlite://",
+        cors_origin=_checked_names(
+            "cors_origin", settings.cors_origin, _ORIGIN, "scheme://host[:port], null or *"
+        ),
+        allowed_host=_checked_names(
+            "allowed_host", settings.allowed_host, _ALLOWED_HOST, "a host name without port"
+        ),
+    )
     if (settings.tls_cert is None) != (settings.tls_key is None):
         raise BadSetting("tls_cert and tls_key must be given together")
     if settings.tls_cert is not None and settings.tls_self_signed:
         raise BadSetting("tls_self_signed makes a certificate; tls_cert brings one: give one of them")
     if settings.workers > 1 and settings.database.startswith("sqlite"):
         raise BadSetting("workers: SQLite takes one server process; more need PostgreSQL")
-    if settings.secret_key_file is not None:
-        if settings.secret_key:
-            raise BadSetting("secret_key and secret_key_file are two ways to say one thing: give one of them")
-        try:
-            key = settings.secret_key_file.read_text().strip()
-        except OSError as error:
-            raise BadSetting(f"cannot read {settings.secret_key_file}: {error.strerror}") from None
-        settings = dataclasses.replace(settings, secret_key=key)
-    return settings
+    return dataclasses.replace(
+        settings,
+        secret_key=_of_file(settings, "secret_key"),
+        metrics_token=_of_file(settings, "metrics_token"),
+    )
+
+
+def _of_file(settings: Settings, name: str) -> str:
+    """A secret that may be given itself or as a file that holds it."""
+    given, path = getattr(settings, name), getattr(settings, f"{name}_file")
+    if path is None:
+        return str(given)
+    if given:
+        raise BadSetting(f"{name} and {name}_file are two ways to say one thing: give one of them")
+    try:
+        held: str = path.read_text().strip()
+    except OSError as error:
+        raise BadSetting(f"cannot read {path}: {error.strerror}") from None
+    if not held:
+        raise BadSetting(f"{name}_file: there is nothing in {path}")
+    return held
+
+
+def _checked_names(
+    setting_name: str, given: tuple[str, ...], form: re.Pattern[str], what: str
+) -> tuple[str, ...]:
+    """Names in lower case, without the slash that ends a URL."""
+    names = tuple(name.lower() if name.lower() == "file://" else name.lower().rstrip("/") for name in given)
+    for name in names:
+        if name not in (ANY, "null") and form.fullmatch(name) is None:
+            raise BadSetting(f"{setting_name}: {name!r} is not {what}")
+    return names
 
 
 def _convert(name: str, value: Any, source: str) -> Any:
@@ -264,8 +322,8 @@ def _read_bool(value: Any) -> bool:
 
 
 def _read_names(value: Any) -> tuple[str, ...]:
-    names = value.split(",") if isinstance(value, str) else value
-    return tuple(name.strip() for name in names if name.strip())
+    given = [value] if isinstance(value, str) else value
+    return tuple(name.strip() for text in given for name in text.split(",") if name.strip())
 
 
 def _read_int(value: Any) -> int:

@@ -6,6 +6,7 @@ parent is gone, even by kill -9, stops as if told to: it would hold on to the po
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -35,6 +36,7 @@ def supervise(count: int, work: Callable[[], None], stop_seconds: float) -> None
         signal.signal(signal_number, lambda number, frame: told.append(number))
     lifeline = os.pipe()
     children = {_fork(number, work, lifeline): number for number in range(count)}
+    signal.signal(signal.SIGHUP, lambda number, frame: _tell(list(children), number))
     while not told:
         # A signal interrupts the pause; a child that dies is found after it.
         time.sleep(_RESTART_PAUSE_S)
@@ -47,6 +49,12 @@ def supervise(count: int, work: Callable[[], None], stop_seconds: float) -> None
                     children[_fork(number, work, lifeline)] = number
     _see_off(set(children), time.monotonic() + stop_seconds + 1)
     shutil.rmtree(os.environ.get("PROMETHEUS_MULTIPROC_DIR", ""), ignore_errors=True)
+
+
+def _tell(children: list[int], signal_number: int) -> None:
+    for pid in children:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal_number)
 
 
 def _see_off(children: set[int], until: float) -> None:
@@ -70,6 +78,7 @@ def _fork(number: int, work: Callable[[], None], lifeline: tuple[int, int]) -> i
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         threading.Thread(target=_hang_on, args=lifeline, daemon=True).start()
         work()
         code = 0

@@ -260,6 +260,20 @@ def test_clients_that_trickle_are_cut_off_and_hold_up_nobody(process: Process, c
     assert time.monotonic() - began < 12
 
 
+def test_1100_heads_that_do_not_end_hold_up_nobody(process: Process, client: RawClient) -> None:
+    # More than there are places (--max-connections 1000): everybody else was answered 503.
+    head = HEAD.format(operation="ListTables").encode()
+    with contextlib.ExitStack() as stack:
+        silent = [stack.enter_context(connect(process)) for _ in range(1100)]
+        for each in silent:
+            with contextlib.suppress(ConnectionError):
+                each.sendall(head)
+        for _ in range(20):
+            with RawClient(process.url) as other:
+                assert other.call("ListTables") == {"TableNames": ["things"]}
+        assert client.call("ListTables") == {"TableNames": ["things"]}
+
+
 def test_a_body_that_stops_coming_is_a_408(process: Process) -> None:
     with connect(process) as connection:
         connection.sendall((HEAD.format(operation="ListTables") + "Content-Length: 2\r\n\r\n{").encode())

@@ -77,6 +77,11 @@ class Address:
     resource: Resource
 
 
+SERVICE_HOSTS = re.compile(
+    r"[a-z0-9]{3,24}(?:-secondary)?\.table\.(?:core\.(?:windows\.net|chinacloudapi\.cn|usgovcloudapi\.net)|cosmos\.azure\.com)"
+)
+"""Names that only the service has: public Azure, its sovereign clouds, and Cosmos DB. Not whatever follows `.table.`, which
+may be anybody's."""
 _HOST = re.compile(r"([a-z0-9]{3,24})(-secondary)?\.table\.[^/]*", re.IGNORECASE)
 # With the secondary of a path-style account, SDKs put its path in front of the primary's: /A-secondary/A/Customers.
 _PATH = re.compile(r"/([a-z0-9]{3,24})(-secondary(?:/\1(?=/|$))?)?(?=/|$)")

@@ -52,7 +52,7 @@ from gateway.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credential, Sc
 from gateway.engine.engine import drive
 from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
 from gateway.model.commands import Exchange
-from gateway.model.errors import Busy, GatewayError, LimitExceeded
+from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
 
 Operation = Callable[..., Exchange]
 
@@ -108,7 +108,9 @@ def create(house: House) -> Dialect:
     def enter(request: Request) -> Handler | None:
         return door.handle if claims(request) else None
 
-    return Dialect("azuretable", blueprint, enter, claims, operation_name, door.refuse, _HINT)
+    return Dialect(
+        "azuretable", blueprint, enter, claims, operation_name, door.refuse, _HINT, addresses.SERVICE_HOSTS
+    )
 
 
 def claims(request: Request) -> bool:
@@ -161,6 +163,9 @@ class Door:
                 refusal = ServiceError("RequestBodyTooLarge")
             case Busy():
                 refusal = ServiceError("ServerBusy")
+            case NotAllowed():
+                is_preflight = request.method == "OPTIONS"
+                refusal = ServiceError("CorsPreflightFailure") if is_preflight else of_gateway_error(error)
             case _:
                 refusal = ServiceError("InternalError")
         answer = self._refusal(request, refusal)

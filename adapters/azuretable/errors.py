@@ -16,6 +16,7 @@ from gateway.model.errors import (
     GatewayError,
     InvalidInput,
     LimitExceeded,
+    NotAllowed,
     PartitionHeld,
     TableBusy,
     TableExists,
@@ -179,6 +180,8 @@ def of_gateway_error(error: GatewayError) -> ServiceError:
             return ServiceError(code)
         case InvalidInput():
             return ServiceError("InvalidInput")
+        case NotAllowed():
+            return ServiceError("AuthorizationFailure", error.facts.get("text"))
         case TableBusy() | Busy() | PartitionHeld() | Throttled():
             return ServiceError("ServerBusy")
         case Unknowable():

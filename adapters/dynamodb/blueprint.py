@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import logging
+import re
 from typing import Any
 
 import flask
@@ -55,6 +56,10 @@ _HINT = (
     'boto3.client("dynamodb", endpoint_url="{url}", region_name="us-east-1", '
     'aws_access_key_id="any", aws_secret_access_key="any")'
 )
+# "Amazon DynamoDB endpoints and quotas" (AWS General Reference).
+_SERVICE_HOSTS = re.compile(
+    r"(?:(?:streams\.)?dynamodb(?:-fips)?|streams-dynamodb(?:-fips)?|\d{12}\.ddb)\.[a-z0-9-]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)"
+)
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
@@ -84,7 +89,9 @@ def create(house: House) -> Dialect:
     def elsewhere(rest: str) -> flask.Response:
         return flask_response(wire.not_found(current_request()))
 
-    return Dialect("dynamodb", blueprint, front.enter, front.claims, front.operation, front.refuse, _HINT)
+    return Dialect(
+        "dynamodb", blueprint, front.enter, front.claims, front.operation, front.refuse, _HINT, _SERVICE_HOSTS
+    )
 
 
 class Front:

@@ -363,7 +363,8 @@ def _not_authenticated(error: model.NotAuthenticated, operation: str) -> Service
 
 
 def _not_allowed(error: model.NotAllowed, operation: str) -> ServiceError:
-    return ServiceError("AccessDeniedException", f"User is not authorized to perform: dynamodb:{operation}")
+    text = error.facts.get("text") or f"User is not authorized to perform: dynamodb:{operation}"
+    return ServiceError("AccessDeniedException", text)
 
 
 def _internal(error: Exception, operation: str) -> ServiceError:

@@ -32,7 +32,9 @@ class TooLarge(Exception):
 def body_of(request: Request) -> bytes:
     """The request's body without its content coding, in bounded memory and time.
 
-    Raises TooLarge; InternalServerError for a coding that is unknown or does not decode, as the service does (rule 7).
+    Raises TooLarge; InternalServerError for a coding that is unknown or does not decode, as the service does: recorded by
+    test/alternator/test_compressed_request.py of scylladb/scylladb (test_garbage_content_encoding, test_broken_gzip_content,
+    test_gzip_request_with_missing_character, test_gzip_request_empty, test_deflate_request_not_deflated), which runs on it.
     """
     coding = request.header("content-encoding").strip().lower()
     if coding in ("", "identity"):

@@ -6,6 +6,7 @@ A request is Table Store's if it has an x-ots- header; its operation is the path
 from __future__ import annotations
 
 import logging
+import re
 from functools import partial
 
 import flask
@@ -28,6 +29,10 @@ log = logging.getLogger(__name__)
 
 _HEADER = "x-ots-"
 _HINT = 'OTSClient("{url}", "tablegate", "tablegate", "instance")'
+# "Endpoints" (Tablestore developer guide).
+_SERVICE_HOSTS = re.compile(
+    r"[a-z0-9-]+\.[a-z0-9-]+\.(?:ots|ots-internal|vpc\.tablestore|tablestore)\.aliyuncs\.com"
+)
 _METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
 
 
@@ -48,7 +53,9 @@ def create(house: House) -> Dialect:
     def enter(request: Request) -> Handler | None:
         return handler if claims(request) else None
 
-    return Dialect(DIALECT, blueprint, enter, claims, metric_name, partial(refuse, house), _HINT)
+    return Dialect(
+        DIALECT, blueprint, enter, claims, metric_name, partial(refuse, house), _HINT, _SERVICE_HOSTS
+    )
 
 
 def claims(request: Request) -> bool:

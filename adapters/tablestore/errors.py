@@ -104,6 +104,8 @@ def of(error: GatewayError | ServiceError, style: str = "classic") -> ServiceErr
             return invalid(
                 _INVALID.get((type(error), rule)) or _INVALID.get((type(error), ""), "Invalid parameter.")
             )
+        case facts.NotAllowed(rule="host" | "origin"):
+            return ServiceError("OTSNoPermissionAccess", error.facts["text"])
     for kind, (code, message) in _PLAIN.items():
         if isinstance(error, kind):
             return ServiceError(code, message)

@@ -30,7 +30,15 @@ from gateway.model.commands import (
     Stage,
     WriteGroup,
 )
-from gateway.model.errors import Busy, Contended, DatabaseFailed, GatewayError, StaleTable, Unknowable
+from gateway.model.errors import (
+    Busy,
+    Contended,
+    DatabaseFailed,
+    GatewayError,
+    OutOfSpace,
+    StaleTable,
+    Unknowable,
+)
 from gateway.model.tables import IndexView, Table
 from gateway.store import purges, tokens
 from gateway.store.databases import CommitLost, LockHeld, Retry
@@ -150,9 +158,22 @@ class Engine:
         return 0.0 if more else min(0.25, max(0.01, self._options.sweep_period_s))
 
     def ping(self) -> None:
-        """Raise unless the database answers a read."""
+        """Raise unless the database answers a read, and OutOfSpace while it refuses writes."""
         with self._store.read() as session:
             session.query("SELECT 1")
+        if self._store.database.refuses_writes:
+            raise OutOfSpace(self._store.database.refuses_writes)
+
+    def retry_writes(self) -> None:
+        """If the database has refused writes, see whether it has room again. Raises OutOfSpace if not."""
+        if self._store.database.refuses_writes:
+            tokens.probe(self._store.write)
+            self._store.database.refuses_writes = ""
+
+    def table_names(self) -> frozenset[str]:
+        """The names of all tables, in any dialect and any namespace, for figures that name them."""
+        with self._store.read() as session:
+            return self._store.catalog.names(session)
 
     def close(self) -> None:
         """Give back connections."""

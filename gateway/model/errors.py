@@ -15,8 +15,9 @@
     ├── SessionMissing             a local transaction that never was, or is over
     ├── Throttled                  the provisioned throughput is used up
     ├── Busy                       locks or the database did not yield in time; a retry may help
-    │   └── Contended              internal: not now; whoever can wait without holding up others tries again
-    ├── DatabaseFailed             the database refused a statement for good: a defect, or a full disk
+    │   ├── Contended              internal: not now; whoever can wait without holding up others tries again
+    │   └── OutOfSpace             the database has no room for writes, or its disk fails; reads may go on
+    ├── DatabaseFailed             the database refused a statement for good: a defect
     ├── Unknowable                 the connection broke at COMMIT and the outcome cannot be asked for
     ├── PositionExpired            a stream position older than what is kept
     ├── TokenReused                an idempotency token seen before with another request
@@ -160,6 +161,10 @@ class Busy(GatewayError):
 class Contended(Busy):
     """Somebody else's lock did not yield at once, and nothing was done. The tick and `drive` try again after a pause, for a
     while; others may take it for Busy."""
+
+
+class OutOfSpace(Busy):
+    """The database has no room for writes, or its disk fails them; reads may go on."""
 
 
 class DatabaseFailed(GatewayError):

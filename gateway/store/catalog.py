@@ -96,6 +96,11 @@ class Catalog:
         """All tables, for chores and the command line."""
         return self._load(session, where, parameters)
 
+    def names(self, session: Session) -> frozenset[str]:
+        """The names and Azure names of all tables."""
+        rows = session.query("SELECT name, azure_name FROM tables")
+        return frozenset(name for row in rows for name in row)
+
     def page(
         self, session: Session, namespace: str, after: str, limit: int | None, by_azure_name: bool = False
     ) -> list[Table]:

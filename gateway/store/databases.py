@@ -25,6 +25,10 @@ LOCK_TIMEOUT_MS = 500
 HURRIED_LOCK_TIMEOUT_MS = 10
 
 
+class Unusable(Exception):
+    """The database, or where it is, cannot be used like this. The text says why, and what to do."""
+
+
 class CommitLost(Exception):
     """The connection broke while COMMIT was under way. `transaction_id`: to ask PostgreSQL what became of it."""
 
@@ -93,12 +97,14 @@ class Database:
     `write()` one in a write transaction that commits at the end of the block and rolls back on any exception; `hurried`
     ones wait a few milliseconds for a lock and no longer.
     `shared`: other processes may write too, so that what was read before may be out of date.
+    `refuses_writes`: why, since a write met OutOfSpace and until somebody found that there is room again; else "".
     """
 
     shared = False
 
     def __init__(self, engine: sqlalchemy.Engine) -> None:
         self.engine = engine
+        self.refuses_writes = ""
         self._local = threading.local()
 
     @contextmanager

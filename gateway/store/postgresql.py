@@ -9,8 +9,9 @@ from typing import Any
 
 import psycopg
 import sqlalchemy
+from sqlalchemy import event
 
-from gateway.model.errors import Busy, DatabaseFailed, GatewayError
+from gateway.model.errors import Busy, DatabaseFailed, GatewayError, OutOfSpace
 from gateway.store.databases import (
     HURRIED_LOCK_TIMEOUT_MS,
     LOCK_TIMEOUT_MS,
@@ -20,6 +21,7 @@ from gateway.store.databases import (
     Retry,
     Row,
     Session,
+    Unusable,
 )
 from gateway.store.pipeline import Pipeline
 
@@ -127,6 +129,7 @@ class PostgreSQL(Database):
             url, connect_args=arguments, pool_size=32, max_overflow=-1, pool_reset_on_return=None
         )
         super().__init__(engine)
+        event.listen(engine, "do_connect", _connect)
 
     def _pipeline(self, purpose: str) -> Pipeline:
         pooled = getattr(self._local, purpose, None)
@@ -228,7 +231,10 @@ class PostgreSQL(Database):
             raise
         except psycopg.Error as error:
             self._drop(purpose)
-            raise _postgresql_error(error) from error
+            raised = _postgresql_error(error)
+            if purpose == "writer" and isinstance(raised, OutOfSpace):
+                self.refuses_writes = str(raised)
+            raise raised from error
 
     def _roll_back(self, purpose: str, pipeline: Pipeline) -> None:
         try:
@@ -251,6 +257,20 @@ class PostgreSQL(Database):
         return {"committed": True, "aborted": False}.get(status)
 
 
+def _connect(dialect: Any, record: Any, arguments: Any, named: dict[str, Any]) -> Any:
+    """A connection to a database whose texts are UTF-8. Asked of each, before anything is read from it: in SQL_ASCII all
+    texts come as bytes, and in any other encoding there are texts that cannot be kept."""
+    connection = dialect.connect(*arguments, **named)
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding not in (None, "UTF8"):
+        connection.close()
+        raise Unusable(
+            f"the encoding of the PostgreSQL database is {encoding}, and must be UTF8: make another with "
+            "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+        )
+    return connection
+
+
 # InvalidSqlStatementName: driver and server disagree about what is prepared; a new connection knows of nothing.
 _RETRYABLE = (
     psycopg.errors.InvalidSqlStatementName,
@@ -262,7 +282,6 @@ _RETRYABLE = (
 
 # QueryCanceled: a statement took its whole time, and would again.
 _EXHAUSTED = (
-    psycopg.errors.DiskFull,
     psycopg.errors.OutOfMemory,
     psycopg.errors.TooManyConnections,
     psycopg.errors.QueryCanceled,
@@ -273,6 +292,8 @@ _GIVEN_UP = (psycopg.errors.IdleInTransactionSessionTimeout, psycopg.errors.Tran
 
 
 def _postgresql_error(error: psycopg.Error) -> Exception:
+    if isinstance(error, psycopg.errors.DiskFull):
+        return OutOfSpace(str(error))
     if isinstance(error, _EXHAUSTED):
         return Busy(str(error))
     if isinstance(error, (psycopg.errors.LockNotAvailable, *_GIVEN_UP)):

@@ -3,27 +3,70 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy
 from sqlalchemy import event
 
-from gateway.model.errors import Busy, DatabaseFailed
-from gateway.store.databases import HURRIED_LOCK_TIMEOUT_MS, LOCK_TIMEOUT_MS, Database, LockHeld, Session
+from gateway.model.errors import Busy, DatabaseFailed, OutOfSpace
+from gateway.store.databases import (
+    HURRIED_LOCK_TIMEOUT_MS,
+    LOCK_TIMEOUT_MS,
+    Database,
+    LockHeld,
+    Session,
+    Unusable,
+)
 
 log = logging.getLogger(__name__)
 
 SQLITE_PAGE_BYTES = 16_384
+_EFFECTIVE = os.access in os.supports_effective_ids
+
+
+def prepare_file(path: Path) -> None:
+    """Make a file that is not there, for its owner alone; raises Unusable if SQLite could not keep a database in it.
+
+    SQLite gives the log beside the file the file's mode, so it must be right before SQLite first opens it (and a umask is
+    the whole process's). The mode of a file that is there is its owner's business. Two hard links would have a log each
+    ("How To Corrupt An SQLite Database File", 2.5); a symbolic link is followed, by SQLite too.
+    """
+    path = path.resolve()
+    folder = path.parent
+    if not folder.is_dir():
+        raise Unusable(f"the folder of the database, {folder}, is not there")
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=_EFFECTIVE):
+        raise Unusable(
+            f"the folder of the database, {folder}, cannot be written, and SQLite keeps its log there"
+        )
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        if not os.access(path, os.R_OK | os.W_OK, effective_ids=_EFFECTIVE):
+            raise Unusable(f"the database {path} cannot be written") from None
+    except OSError as error:
+        raise Unusable(f"the database {path} cannot be made: {error.strerror}") from None
+    names = path.stat().st_nlink
+    if path.is_file() and names > 1:
+        raise Unusable(
+            f"the database {path} has {names} names (hard links), of which each would have a log of its own: "
+            "remove all but one, or use a symbolic link"
+        )
 
 
 class SQLite(Database):
     """One file in write-ahead mode: one writer at a time, any number of readers, each with its own snapshot."""
 
     def __init__(self, url: str, synchronous: str = "full") -> None:
+        path = sqlalchemy.make_url(url).database
+        if path and path != ":memory:" and not path.startswith("file:"):
+            prepare_file(Path(path))
         engine = sqlalchemy.create_engine(
             url,
             connect_args={
@@ -108,7 +151,10 @@ class SQLite(Database):
                         connection.execute("ROLLBACK")
                     raise
             except sqlite3.Error as error:
-                raise _sqlite_error(error) from error
+                raised = _sqlite_error(error)
+                if isinstance(raised, OutOfSpace):
+                    self.refuses_writes = str(raised)
+                raise raised from error
 
     def close(self) -> None:
         with self._write_lock:
@@ -130,6 +176,8 @@ def _sqlite_error(error: sqlite3.Error) -> Exception:
     code = getattr(error, "sqlite_errorname", "") or ""
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return LockHeld(str(error))
-    if code.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_NOMEM")):
+    if code.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")):
+        return OutOfSpace(str(error))
+    if code.startswith(("SQLITE_CANTOPEN", "SQLITE_NOMEM")):
         return Busy(str(error))
     return DatabaseFailed(str(error))

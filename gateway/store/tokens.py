@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
 from gateway.store.databases import Session
+
+_PROBE_BYTES = 256 << 10
 
 
 def take(session: Session, scope: str, name: str, now_ms: int) -> tuple[bytes, str] | None:
@@ -39,6 +45,14 @@ def remember(session: Session, key: tuple[str, str], digest: bytes, answer: str,
 def forget_expired(session: Session, now_ms: int) -> None:
     """Drop what need not be remembered any longer, and claims that came to nothing."""
     session.execute("DELETE FROM tokens WHERE expires_at_ms <= ?", (now_ms,))
+
+
+def probe(write: Callable[[], AbstractContextManager[Session]]) -> None:
+    """Write as much as many requests do, and take it away again, each for good. Raises OutOfSpace if there is no room."""
+    with write() as session:
+        remember(session, ("probe", ""), b"", secrets.token_hex(_PROBE_BYTES // 2), 0)
+    with write() as session:
+        forget_expired(session, 0)
 
 
 def _kept(name: str) -> str:

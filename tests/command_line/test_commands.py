@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.__main__ import main
+from gateway.certificates import make_self_signed
+from tests.raw_client import RawClient
 from tests.running import ROOT, Process, free_port
 
 
@@ -74,6 +77,59 @@ def test_after_a_crash_the_next_server_gets_in(tmp_path: Path) -> None:
     assert second.terminate()[0] == 0
 
 
+def test_the_files_of_a_database_are_its_owners_alone(tmp_path: Path) -> None:
+    server = Process(tmp_path)
+    server.wait_until_ready()
+    with RawClient(server.url) as client:
+        client.create_table("things")
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes == {f"tablegate.sqlite{ending}": 0o600 for ending in ("", "-wal", "-shm", ".lock")}
+    assert server.terminate() == (0, "")
+    # What its owner has given to others stays, and is said.
+    (tmp_path / "tablegate.sqlite").chmod(0o640)
+    server = Process(tmp_path)
+    server.wait_until_ready()
+    assert (tmp_path / "tablegate.sqlite").stat().st_mode & 0o777 == 0o640
+    code, errors = server.terminate()
+    assert (code, errors.count("\n"), '"mode":"0640"' in errors) == (0, 1, True)
+
+
+def test_commands_make_a_database_for_its_owner_alone_too(tmp_path: Path) -> None:
+    (tmp_path / "link.sqlite").symlink_to(tmp_path / "target.sqlite")  # leads nowhere yet
+    for name in ("new.sqlite", "link.sqlite"):
+        tablegate(tmp_path, "migrate", "--database", f"sqlite:///{name}")
+    assert (tmp_path / "new.sqlite").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "target.sqlite").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_database_is_locked_whatever_it_is_called(serving: Process, tmp_path: Path) -> None:
+    serving.wait_until_ready()
+    (tmp_path / "other.sqlite").symlink_to(tmp_path / "tablegate.sqlite")
+    assert f"pid {serving.pid}" in refusal(tmp_path, "--database", "sqlite:///other.sqlite")
+    # Whoever takes the file beside it for a leftover does not open the door with it, nor does a new name.
+    (tmp_path / "tablegate.sqlite.lock").unlink()
+    assert "another server" in refusal(tmp_path)
+    (tmp_path / "tablegate.sqlite").rename(tmp_path / "moved.sqlite")
+    assert "another server" in refusal(tmp_path, "--database", "sqlite:///moved.sqlite")
+    (tmp_path / "moved.sqlite").rename(tmp_path / "tablegate.sqlite")
+    assert serving.terminate() == (0, "")
+    again = Process(tmp_path, "--database", "sqlite:///other.sqlite")
+    again.wait_until_ready()
+    assert again.terminate() == (0, "")
+
+
+def test_a_database_of_two_hard_links_is_refused(tmp_path: Path) -> None:
+    tablegate(tmp_path, "migrate")
+    (tmp_path / "second.sqlite").hardlink_to(tmp_path / "tablegate.sqlite")
+    for name in ("tablegate.sqlite", "second.sqlite"):
+        said = refusal(tmp_path, "--database", f"sqlite:///{name}")
+        assert "2 names" in said
+        assert said.count("\n") == 1
+        assert "2 names" in tablegate(tmp_path, "tables", "--database", f"sqlite:///{name}", code=1)
+    (tmp_path / "second.sqlite").unlink()
+    tablegate(tmp_path, "tables")
+
+
 def test_two_servers_in_memory_do_not_meet(tmp_path: Path) -> None:
     servers = [Process(tmp_path, "--memory") for _ in range(2)]
     for server in servers:
@@ -108,12 +164,78 @@ def test_tls_with_a_certificate_of_our_own_making(tmp_path: Path) -> None:
     assert server.terminate()[0] == 0
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_sighup_reads_certificates_again_and_ends_nothing(tmp_path: Path, postgres, workers: str) -> None:
+    certificate, key = make_self_signed(tmp_path, "127.0.0.1")
+    flags = ["--workers", workers, "--tls-cert", str(certificate), "--tls-key", str(key)]
+    if workers != "1":
+        flags += ["--database", postgres.empty_database()]
+    server = Process(tmp_path, *flags, environment={"TABLEGATE_SECRET_KEY": "k" * 16})
+    os.kill(server.pid, signal.SIGHUP)  # it listens already, and does not serve yet
+    server.wait_until_ready()
+    address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+
+    def shown() -> set[str]:
+        return {ssl.get_server_certificate(address, timeout=30) for _ in range(8)}
+
+    [before] = shown()
+    make_self_signed(tmp_path, "127.0.0.1")
+    assert shown() == {before}
+    os.kill(server.pid, signal.SIGHUP)
+    server.wait_for_error(*["are read again"] * int(workers))
+    [after] = shown()
+    assert after != before
+    key.write_text("no key")
+    os.kill(server.pid, signal.SIGHUP)
+    server.wait_for_error(*["the last one stays"] * int(workers))
+    assert shown() == {after}
+    assert server.terminate()[0] == 0
+
+
 def test_metrics_may_have_a_port_of_their_own(tmp_path: Path) -> None:
     port = free_port()
-    server = Process(tmp_path, "--metrics-port", str(port))
-    server.wait_until_ready()
+    server = Process(tmp_path, "--metrics-port", str(port), "--auth", "strict", "--host", "0.0.0.0")
+    assert f"http://127.0.0.1:{port}/metrics" in server.wait_until_ready()
     assert "tablegate_connections" in get(f"http://127.0.0.1:{port}/metrics")
+    # On a loopback address only, and not for pages whose name was made to point there.
+    [listening] = [
+        line for line in Path("/proc/net/tcp").read_text().splitlines() if f":{port:04X} 00000000:" in line
+    ]
+    assert listening.split()[1].startswith("0100007F:")
+    rebound = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers={"Host": "evil.example.com"})
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(rebound, timeout=10)
+    assert "cannot listen" in refusal(tmp_path, "--memory", "--metrics-port", str(port))
     server.terminate()
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_series_of_dropped_tables_go_away(tmp_path: Path, postgres, workers: str) -> None:
+    flags = ["--database", postgres.empty_database(), "--workers", workers]
+    server = Process(tmp_path, *flags, environment={"TABLEGATE_SECRET_KEY": "k" * 16})
+    server.wait_until_ready()
+
+    def charged(table: str) -> bool:
+        return (
+            f'tablegate_consumed_capacity_total{{dialect="dynamodb",index="",kind="write",table="{table}"}}'
+            in get(f"{server.url}/metrics")
+        )
+
+    for table in ("kept", "dropped"):
+        with RawClient(server.url) as client:
+            client.create_table(table)
+            client.call("PutItem", TableName=table, Item={"p": {"S": "x"}})
+    assert charged("kept")
+    assert charged("dropped")
+    with RawClient(server.url) as client:
+        client.call("DeleteTable", TableName="dropped")
+    assert charged("kept")
+    assert not charged("dropped")
+    with RawClient(server.url) as client:
+        client.create_table("dropped")
+        client.call("PutItem", TableName="dropped", Item={"p": {"S": "x"}})
+    assert charged("dropped")
+    assert server.terminate() == (0, "")
 
 
 def test_several_workers_share_a_port_and_are_replaced(tmp_path: Path, postgres) -> None:

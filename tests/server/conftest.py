@@ -76,6 +76,9 @@ class FakeEngine:
     def ping(self) -> None:
         pass
 
+    def table_names(self) -> frozenset[str]:
+        return frozenset()
+
 
 def _said(command: Any) -> Any:
     if isinstance(command, Read):

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
+
 import orjson
 import pytest
 
-from tests.server.conftest import FakeEngine
+import gateway.connection
+from gateway.http import Reply, Request
+from gateway.server import Server
+from tests.running import Running
+from tests.server.conftest import FakeEngine, Wire
 
 
 def test_a_request_is_answered_and_the_connection_kept(toy, wire) -> None:
@@ -38,6 +46,12 @@ def test_chunked_bodies_are_put_together_and_trailers_dropped(toy, wire) -> None
     connection.raw(b"3\r\nabc\r\n2;ext=1\r\nde\r\n0\r\nX-Trailer: 1\r\n\r\n")
     assert connection.reply()[2] == b"abcde"
     assert connection.post("/say", b"next").reply()[2] == b"next"
+
+
+def test_chunked_is_chunked_however_it_is_written(toy, wire) -> None:
+    connection = wire(toy())
+    connection.send("POST /say HTTP/1.1", "transfer-encoding:  Chunked ").raw(b"1\r\nx\r\n0\r\n\r\n")
+    assert connection.reply()[2] == b"x"
 
 
 def test_expect_100_continue_is_granted_before_the_body(toy, wire) -> None:
@@ -145,6 +159,17 @@ def refused(connection) -> int:
         b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",  # RFC 9112, 3.2
+        b"GET / HTTP/1.1\r\nHost: a\r\nX-Y: z\r\nhost: a\r\n\r\n",
+        b"GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n",
+        # RFC 9112, 6.1: of transfer codings only chunked is known here, and what frames a message is said once.
+        b"POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+        b"POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+        b"POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity\r\n\r\n",
+        b"POST /say HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+        b"POST /say HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999999\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: a\r\nbad header\r\n\r\n",
         b"GET / HTTP/1.1\r\nX: y\r\n\r\n",  # no Host
@@ -254,6 +279,113 @@ def test_when_all_places_are_taken_an_idle_connection_goes(toy, wire) -> None:
     assert second.post("/say", b"2").reply()[2] == b"2"
     assert wire(server).post("/say", b"3").reply()[2] == b"3"
     assert first.is_closed()
+
+
+def settle(server: Running, connect: Callable[[Running], Wire]) -> None:
+    """Until the server has read what was sent to it so far: a new connection is accepted in one turn and read in a later."""
+    for _ in range(3):
+        connection = connect(server)
+        connection.post("/say", b"x").reply()
+        connection.close()
+
+
+def half_sent(server: Running, connect: Callable[[Running], Wire], count: int) -> list[Wire]:
+    """Connections on which the beginning of a head has arrived, one after the other."""
+    made = []
+    for _ in range(count):
+        made.append(connect(server).raw(b"POST /say HTTP/1.1\r\nHost: a\r\n"))
+        settle(server, connect)
+    return made
+
+
+def finish(connection: Wire) -> bytes:
+    return connection.raw(b"Content-Length: 2\r\n\r\nok").reply()[2]
+
+
+def test_a_client_has_so_many_heads_in_waiting_and_no_more(toy, wire) -> None:
+    server = toy(max_heads_per_client=3)
+    assert [finish(each) for each in half_sent(server, wire, 3)] == [b"ok"] * 3
+    first, *others = half_sent(server, wire, 4)
+    assert refused(first) == 408
+    assert [finish(each) for each in others] == [b"ok"] * 3
+    # Those that have ended no longer count.
+    assert [finish(each) for each in half_sent(server, wire, 3)] == [b"ok"] * 3
+
+
+def test_heads_that_do_not_end_take_nobodys_place(toy, wire) -> None:
+    server = toy(max_connections=4)
+    first, second, third = half_sent(server, wire, 3)
+    others = [wire(server) for _ in range(3)]
+    for each in others:  # the last place, and two that heads are in
+        assert each.post("/say", b"x").reply()[2] == b"x"
+    assert [refused(first), refused(second)] == [408, 408]
+    assert finish(third) == b"ok"
+    assert [each.post("/say", b"y").reply()[2] for each in others] == [b"y"] * 3
+
+
+def test_whoever_has_waited_longest_makes_room(toy, wire) -> None:
+    server = toy(max_connections=3)
+    idle = wire(server)
+    assert idle.post("/say", b"1").reply()[2] == b"1"
+    [head] = half_sent(server, wire, 1)
+    kept = wire(server)
+    assert kept.post("/say", b"2").reply()[2] == b"2"
+    new = wire(server)
+    assert new.post("/say", b"3").reply()[2] == b"3"
+    assert idle.is_closed()
+    assert wire(server).post("/say", b"4").reply()[2] == b"4"
+    assert refused(head) == 408
+    assert [kept.post("/say", b"5").reply()[2], new.post("/say", b"6").reply()[2]] == [b"5", b"6"]
+
+
+@pytest.mark.parametrize("is_stalled", [True, False])
+def test_a_body_that_has_stopped_coming_makes_room_and_one_that_comes_does_not(
+    toy, wire, monkeypatch: pytest.MonkeyPatch, is_stalled: bool
+) -> None:
+    monkeypatch.setattr(gateway.connection, "_STALLED_S", 0.0 if is_stalled else 60.0)
+    server = toy(max_connections=1)
+    body = wire(server).send("POST /say HTTP/1.1", "Content-Length: 5", body=b"four")
+    new = wire(server)
+    if is_stalled:
+        assert new.post("/say", b"x").reply()[2] == b"x"
+        assert refused(body) == 408
+    else:
+        assert refused(new) == 503
+        assert body.raw(b"!").reply()[2] == b"four!"
+
+
+def test_refused_clients_that_go_on_sending_make_room(toy, wire) -> None:
+    server = toy(max_connections=2)
+    for _ in range(2):
+        assert wire(server).raw(b"nonsense\r\n\r\n").reply()[0] == 400
+    assert wire(server).post("/say", b"x").reply()[2] == b"x"
+
+
+def test_an_idle_connection_on_which_a_request_arrives_is_not_closed(
+    toy, wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # While something holds up the event loop a request arrives on a connection whose time is over meanwhile: when the loop
+    # goes on, its timers come before what has arrived.
+    entered, leave, handle = threading.Event(), threading.Event(), Server.handle
+
+    def hold(self: Server, request: Request, answer: Callable[[Reply], None]) -> None:
+        if request.body == b"hold":
+            entered.set()
+            leave.wait(10)
+        handle(self, request, answer)
+
+    monkeypatch.setattr(Server, "handle", hold)
+    monkeypatch.setattr("gateway.server._SWEEP_S", 0.1)
+    server = toy(idle_seconds=0.5)
+    idle, other = wire(server), wire(server)
+    assert idle.post("/say", b"1").reply()[2] == b"1"
+    other.post("/say", b"hold")
+    assert entered.wait(10)
+    idle.post("/say", b"2")
+    time.sleep(1.0)  # past the deadline, which is of the real clock
+    leave.set()
+    assert other.reply()[2] == b"hold"
+    assert idle.reply()[2] == b"2"
 
 
 def test_when_all_places_are_busy_the_answer_is_503(toy, wire, engine: FakeEngine) -> None:

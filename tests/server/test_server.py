@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import orjson
 import pytest
 import requests
 
 from gateway.http import request_of
+from gateway.settings import BadSetting, load
 from tests.server.conftest import FakeEngine
 
 
@@ -69,6 +71,37 @@ def test_not_ready_when_the_database_does_not_answer(
     url = toy().url
     assert requests.get(f"{url}/readyz").status_code == 503
     assert requests.get(f"{url}/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("settings", "authorization", "status"),
+    [
+        ({"auth": "dev"}, None, 200),
+        ({"auth": "strict"}, None, 403),
+        ({"auth": "strict"}, "Bearer ", 403),
+        ({"auth": "strict", "metrics_token": "open sesame"}, None, 401),
+        ({"auth": "strict", "metrics_token": "open sesame"}, "Bearer open sesam", 401),
+        ({"auth": "strict", "metrics_token": "open sesame"}, "Bearer \xff", 401),
+        ({"auth": "strict", "metrics_token": "open sesame"}, "Bearer open sesame", 200),
+        ({"auth": "dev", "metrics_token": "open sesame"}, None, 401),
+        ({"auth": "dev", "metrics_token": "open sesame"}, "Bearer open sesame", 200),
+    ],
+)
+def test_metrics_name_tables_and_want_a_token_in_strict(
+    toy, settings: dict[str, str], authorization: str | None, status: int
+) -> None:
+    headers = {} if authorization is None else {"Authorization": authorization.encode("latin-1")}
+    reply = requests.get(f"{toy(**settings).url}/metrics", headers=headers)
+    assert (reply.status_code, "tablegate_requests_total" in reply.text) == (status, status == 200)
+
+
+def test_the_metrics_token_may_be_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("open sesame\n")
+    assert load({"metrics_token_file": tmp_path / "token"}, {}).metrics_token == "open sesame"
+    assert "open sesame" not in repr(load({"metrics_token_file": tmp_path / "token"}, {}))
+    (tmp_path / "token").write_text("\n")
+    with pytest.raises(BadSetting, match="metrics_token_file"):
+        load({"metrics_token_file": tmp_path / "token"}, {})
 
 
 def test_metrics_on_a_port_of_their_own_are_not_on_the_main_one(toy) -> None:

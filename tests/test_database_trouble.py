@@ -1,0 +1,220 @@
+"""What a database that cannot be used, is lost, or is full looks like to whoever runs the gateway: one clear line, and
+/readyz says it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import requests
+from click.testing import CliRunner
+from sqlalchemy import make_url
+
+from gateway import chores
+from gateway.__main__ import main
+from gateway.app import connect, mounted, open_store
+from gateway.credentials import Credentials
+from gateway.model.errors import Busy, OutOfSpace
+from gateway.settings import load
+from gateway.store.migrating import migrate
+from gateway.store.postgresql import _postgresql_error
+from gateway.store.sqlite import SQLite
+from tests.databases import PostgresServer
+from tests.raw_client import RawClient, Refused
+from tests.running import Process, start
+
+
+def until(holds: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait for what another thread does."""
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def administer(url: str, *statements: str) -> None:
+    """As superuser, from the database that is always there."""
+    plain = make_url(url).set(drivername="postgresql", database="postgres")
+    with psycopg.connect(plain.render_as_string(hide_password=False), autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement)  # type: ignore[arg-type]
+
+
+def complaint(*arguments: str) -> str:
+    """The one line with which a command ends."""
+    done = CliRunner().invoke(main, arguments)
+    assert (done.exit_code, done.output.count("\n")) == (1, 1), done.output
+    return done.output
+
+
+# Encodings
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_an_encoding_that_is_not_utf8_is_said_at_the_start(
+    postgres: PostgresServer, tmp_path: Path, encoding: str
+) -> None:
+    url = make_url(postgres.empty_database())
+    name = f"{url.database}_{encoding.lower()}"
+    administer(
+        url.render_as_string(hide_password=False),
+        f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0",
+    )
+    other = url.set(database=name).render_as_string(hide_password=False)
+    try:
+        for said in (complaint("migrate", "--database", other), complaint("tables", "--database", other)):
+            assert encoding in said
+            assert "ENCODING 'UTF8'" in said
+        code, errors = Process(
+            tmp_path, "--database", other, environment={"TABLEGATE_SECRET_KEY": "k" * 16}
+        ).end()
+        assert (code, errors.count("\n"), encoding in errors) == (1, 1, True)
+    finally:
+        administer(other, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+# Folders
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that everybody can reach."""
+    made = Path(tempfile.mkdtemp(prefix="tablegate-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+@contextlib.contextmanager
+def as_somebody() -> Iterator[None]:
+    """Not as root, who may write anywhere."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    yield
+    os.seteuid(user)
+
+
+def test_a_folder_that_cannot_be_written_is_said(folder: Path) -> None:
+    url = f"sqlite:///{folder / 'a.sqlite'}"
+    assert CliRunner().invoke(main, ["migrate", "--database", url]).exit_code == 0
+    (folder / "a.sqlite").chmod(0o666)
+    folder.chmod(0o555)
+    with as_somebody():
+        for name in ("a.sqlite", "new.sqlite"):
+            said = complaint("migrate", "--database", f"sqlite:///{folder / name}")
+            assert f"{folder}, cannot be written" in said
+
+
+def test_a_database_that_cannot_be_written_is_said(folder: Path) -> None:
+    url = f"sqlite:///{folder / 'a.sqlite'}"
+    assert CliRunner().invoke(main, ["migrate", "--database", url]).exit_code == 0
+    (folder / "a.sqlite").chmod(0o444)
+    folder.chmod(0o777)
+    with as_somebody():
+        assert "a.sqlite cannot be written" in complaint("migrate", "--database", url)
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+    assert "is not there" in complaint("migrate", "--database", f"sqlite:///{tmp_path / 'none' / 'a.sqlite'}")
+
+
+# A connection that is lost
+
+
+def test_a_lost_database_is_one_line_of_background_work(
+    postgres: PostgresServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chores, "_AFTER_FAILURE_S", 0.01)
+    url = postgres.empty_database()
+    settings = load({"database": url}, {})
+    database = connect(settings)
+    migrate(database)
+    opened = open_store(settings, database)
+    rounds: list[bool] = []
+    work = opened.engine.chores
+
+    def counted() -> float:
+        rounds.append(False)
+        pause = work()
+        rounds[-1] = True
+        return pause
+
+    monkeypatch.setattr(opened.engine, "chores", counted)
+    thread = chores.Chores(opened.engine, opened.vault, Credentials(settings))
+    name = make_url(url).database
+    with caplog.at_level(logging.INFO):
+        thread.start()
+        until(lambda: True in rounds)
+        administer(
+            url,
+            f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false",
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",
+        )
+        until(lambda: rounds[-5:] == [False] * 5)
+        administer(url, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
+        until(lambda: rounds[-1])
+        thread.stop()
+    opened.close()
+    told = [record for record in caplog.records if "background work" in record.getMessage()]
+    assert [record.getMessage() for record in told] == ["background work waits for the database"]
+    assert "\n" not in told[0].facts["reason"]  # type: ignore[attr-defined]
+    assert not any(record.exc_info for record in caplog.records)
+
+
+# A disk that is full
+
+
+def test_while_writes_are_refused_for_want_of_room_the_gateway_is_not_ready(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.sqlite'}"
+    database = connect(load({"database": url}, {}))
+    migrate(database)
+    database.close()
+    server = start(url)
+    try:
+        used = mounted(server.app).house.engine._store.database
+        assert isinstance(used, SQLite)
+
+        def limit(pages: int) -> None:
+            with used.write() as session:
+                session.query(f"PRAGMA max_page_count = {pages}")
+
+        def readiness() -> tuple[int, str]:
+            reply = requests.get(f"{server.url}/readyz")
+            return reply.status_code, reply.text
+
+        with RawClient(server.url) as client:
+            client.create_table("things")
+            limit(1)  # as many as there are
+            item = {"p": {"S": "a"}, "x": {"S": "x" * 300_000}}
+            with pytest.raises(Refused) as refused:
+                client.call("PutItem", TableName="things", Item=item)
+            assert refused.value.status in (500, 503)
+            assert readiness() == (503, "writes are refused: database or disk is full\n")
+            # Reads go on, and looking for room does not make the gateway believe that there is some.
+            assert client.call("GetItem", TableName="things", Key={"p": {"S": "a"}}) == {}
+            for _ in range(5):
+                with pytest.raises(OutOfSpace):
+                    mounted(server.app).house.engine.retry_writes()
+            assert readiness()[0] == 503
+            limit(1 << 30)
+            until(lambda: readiness() == (200, "ready\n"))
+            assert client.call("PutItem", TableName="things", Item=item) == {}
+            assert client.call("ListTables") == {"TableNames": ["things"]}
+    finally:
+        server.stop()
+
+
+def test_postgresql_says_it_in_an_error_of_its_own() -> None:
+    error = _postgresql_error(psycopg.errors.DiskFull("could not extend file"))
+    assert isinstance(error, OutOfSpace)
+    assert isinstance(error, Busy)
+    assert not isinstance(_postgresql_error(psycopg.errors.OutOfMemory("")), OutOfSpace)
