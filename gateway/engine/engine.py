@@ -82,7 +82,7 @@ class Engine:
             "dropped_names": lambda limit: defining.remove_gone(store, self._now_ms(), limit),
             "tokens": self._forget,
         }
-        self._rota = pacing.Rota(works, self._count_left)
+        self._rota = pacing.Rota(works, progress.WORKS, self._count_left)
 
     def register_view(self, dialect: str, view: IndexView) -> None:
         """Tell how a dialect reads the key columns of the indexes that it makes. Before the first command."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from gateway.store.databases import LockHeld
@@ -54,10 +54,13 @@ class Chore(NamedTuple):
 
 
 class Rota:
-    """Kinds of work that take turns, a batch each. `count`: how many rows are left of each kind that can be counted."""
+    """Kinds of work that take turns, a batch each. `count`: how many rows are left, of those that are `countable`."""
 
-    def __init__(self, works: Mapping[str, Batch], count: Callable[[], dict[str, int]]) -> None:
+    def __init__(
+        self, works: Mapping[str, Batch], countable: Collection[str], count: Callable[[], dict[str, int]]
+    ) -> None:
         self._works = {work: (do, BatchSize()) for work, do in works.items()}
+        self._countable = countable
         self._count = count
         self._count_again_at = 0.0
         self.left: dict[str, int] = {}
@@ -78,7 +81,8 @@ class Rota:
             if rows is None:
                 continue
             size.took(rows, time.monotonic() - began)
-            self._keep_count(work, rows)
+            if work in self._countable:
+                self._keep_count(work, rows)
             return Chore(work, rows)
         self.left = {}
         self._count_again_at = 0.0
@@ -86,10 +90,9 @@ class Rota:
 
     def _keep_count(self, work: str, rows: int) -> None:
         began = time.monotonic()
-        if began < self._count_again_at:
-            if work in self.left:
-                self.left[work] = max(0, self.left[work] - rows)
+        if began < self._count_again_at and work in self.left:
+            self.left[work] = max(0, self.left[work] - rows)
             return
-        self.left = self._count()
+        self.left = {work: 0} | self._count()
         now = time.monotonic()
         self._count_again_at = now + max(_SECONDS_BETWEEN_COUNTS, (now - began) / _COUNTING_SHARE)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from gateway.store.databases import Session
 
 PURGE, BACKFILL, REFILL = "purge", "index_backfill", "expiry_refill"
+WORKS = (PURGE, BACKFILL, REFILL)
 # Counting a million rows by their index takes a tenth of a second.
 COUNTED_ROWS = 1_000_000
 _PIECES = 100

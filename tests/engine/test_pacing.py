@@ -63,7 +63,7 @@ def test_works_take_turns() -> None:
         left[name] -= 1
         return 1
 
-    rota = Rota({name: lambda limit, name=name: work(name, limit) for name in left}, dict)  # type: ignore[misc]
+    rota = Rota({name: lambda limit, name=name: work(name, limit) for name in left}, (), dict)  # type: ignore[misc]
     assert [rota.next_batch() for _ in range(6)] == [Chore(name, 1) for name in "ababb"] + [None]
 
 
@@ -71,7 +71,7 @@ def test_who_waits_for_a_lock_rests_like_everybody() -> None:
     def work(limit: int) -> int | None:
         raise LockHeld("taken")
 
-    assert Rota({"a": work}, dict).next_batch() == Chore("a", 0)
+    assert Rota({"a": work}, (), dict).next_batch() == Chore("a", 0)
 
 
 class Ended(Exception):
@@ -215,6 +215,20 @@ def test_the_engine_tells_what_is_left_while_it_works_and_nothing_when_it_is_don
     assert left[0] == ROWS - FEWEST_ROWS
     assert left == sorted(left, reverse=True)
     assert engine.rows_left == {}
+
+
+def test_what_begins_while_something_else_is_worked_on_is_counted_at_once(
+    engine: Engine, full: Client
+) -> None:
+    engine.run([AlterTable("test", full.table, add_indexes=(by_color(),))])
+    work_a_little(engine, BACKFILL)
+    second = make_table(engine, "second")
+    Client(engine, second).write(*(Client(engine, second).put(f"p{n}") for n in range(2 * FEWEST_ROWS)))
+    engine.run([DropTable(second)])
+    while (chore := engine.chore()) is not None and chore.work != PURGE:
+        pass
+    assert engine.rows_left[PURGE] == FEWEST_ROWS
+    assert 0 < engine.rows_left[BACKFILL] < ROWS
 
 
 def test_counting_what_is_left_is_bounded(engine: Engine, full: Client) -> None:
