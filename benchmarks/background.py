@@ -91,7 +91,6 @@ def _measure(place: Place, url: str, purged: int, indexed: int) -> Iterator[str]
     port, process = start_ours(place, database=url)
     client = Client(port)
     _neighbour(client, time.monotonic() + 1, lambda: False)
-    quiet = _neighbour(client, time.monotonic() + _QUIET_S, lambda: False)
     index: dict[str, object] = {
         "TableName": "Indexed",
         "AttributeDefinitions": [{"AttributeName": "sk", "AttributeType": "S"}],
@@ -110,15 +109,15 @@ def _measure(place: Place, url: str, purged: int, indexed: int) -> Iterator[str]
         ("purge", purged, "DeleteTable", dropped),
         ("index_backfill", indexed, "UpdateTable", index),
     ):
-        yield _beside(client, (work, rows), (operation, body), quiet)
+        yield _beside(client, (work, rows), (operation, body))
     client.close()
     process.stop()
 
 
-def _beside(
-    client: Client, work: tuple[str, int], call: tuple[str, dict[str, object]], quiet: Latencies
-) -> str:
+def _beside(client: Client, work: tuple[str, int], call: tuple[str, dict[str, object]]) -> str:
+    """One work, and quiet times before and after it: the machine may be another one in between."""
     name, rows = work
+    quiet = _neighbour(client, time.monotonic() + _QUIET_S, lambda: False)
     dynamodb.call(client, *call)
     began = time.monotonic()
     taken = _neighbour(client, began + _MOST_S, lambda: _is_done(client.port, name))
@@ -126,6 +125,9 @@ def _beside(
     exposed = _metrics(client.port)
     worked = dict(_WORKED.findall(exposed))[name]
     left = float(dict(_LEFT.findall(exposed)).get(name, 0))
+    after = _neighbour(client, time.monotonic() + _QUIET_S, lambda: False)
+    quiet.reads.extend(after.reads)
+    quiet.writes.extend(after.writes)
     done = f"{rows - left:,.0f} of {rows:,} rows"
     share = float(worked) / took
     return f"{name}, {done} in {took:.1f} s, working {share:.2f} of the time; neighbour {taken.told(quiet)}."

@@ -16,9 +16,10 @@ from gateway.store.databases import LockHeld
 log = logging.getLogger(__name__)
 
 # A write in between waits so long at most for SQLite's write lock, and a request for the interpreter's.
-BATCH_S = 0.01
-# No fewer, or the commits would cost more than the rows; no more, so that one batch more than usual is still short.
-FEWEST_ROWS, MOST_ROWS = 32, 4_096
+BATCH_S = 0.02
+# No fewer, or commits would cost more than rows (a batch of large ones is bounded by its bytes); no more, so that a batch that is
+# suddenly slower is still short.
+FEWEST_ROWS, MOST_ROWS = 128, 4_096
 # Counting what is left costs this share of the time that passes, and never comes more often than this.
 _COUNTING_SHARE = 0.01
 _SECONDS_BETWEEN_COUNTS = 1.0
@@ -33,7 +34,7 @@ def rest_after(took_s: float, share: float) -> float:
 
 
 class BatchSize:
-    """How many rows the next batch of a kind of work has, by what the last one took: few at first, for rows may be large."""
+    """How many rows the next batch of a kind of work has, by what the last one took."""
 
     def __init__(self) -> None:
         self.rows = FEWEST_ROWS

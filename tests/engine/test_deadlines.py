@@ -1,0 +1,76 @@
+"""A page that has taken its time ends, however its rows come: one by one, many together, or screened by SQL.
+
+The clock here goes on by so many seconds whenever a page looks at it.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gateway.engine import filling
+from gateway.model.commands import PageLimits
+from gateway.model.predicates import ALWAYS, Attribute, Compare, Comparison, Literal, Predicate
+from gateway.model.ranges import EVERYTHING, KeyRange
+from gateway.model.values import text
+from tests.engine.conftest import Client
+
+ROWS = 2_500
+LIMITS = PageLimits(seconds=5.0, peek=True)
+
+
+def color(comparison: Comparison, value: str) -> Predicate:
+    return Compare(Attribute(("color",)), comparison, Literal(text(value)))
+
+
+WAYS: dict[str, Predicate] = {
+    "many together": ALWAYS,
+    "screened, none passes": color(Comparison.EQ, "blue"),
+    "one by one, none passes": color(Comparison.NE, "red"),
+}
+
+
+@pytest.fixture
+def clock_of_pages(monkeypatch: pytest.MonkeyPatch) -> Any:
+    state = SimpleNamespace(now=1000.0, step=0.0)
+
+    def monotonic() -> float:
+        state.now += state.step
+        return state.now
+
+    monkeypatch.setattr(filling, "time", SimpleNamespace(monotonic=monotonic))
+    return state
+
+
+@pytest.fixture
+def full(things: Client) -> Client:
+    things.write(*(things.put("p", number, color=text("red")) for number in range(ROWS)))
+    return things
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_page_that_has_taken_its_time_ends(full: Client, clock_of_pages: Any, way: str) -> None:
+    """The third look finds it late: then something, and not everything, has been looked at."""
+    clock_of_pages.step = 2.0
+    page = full.page(filter=WAYS[way], limits=LIMITS)
+    assert page.next is not None
+    assert 0 < page.scanned < ROWS
+    rest = full.page(KeyRange(page.next.position, EVERYTHING.upper), filter=WAYS[way])
+    assert rest.scanned == ROWS - page.scanned
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_that_has_time_goes_to_the_end(full: Client, clock_of_pages: Any, way: str) -> None:
+    clock_of_pages.step = 0.0001
+    page = full.page(filter=WAYS[way], limits=LIMITS)
+    assert (page.next, page.scanned) == (None, ROWS)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_page_has_one_row_at_least(full: Client, clock_of_pages: Any, way: str) -> None:
+    """Or a query would never come to its end."""
+    clock_of_pages.step = 60.0
+    page = full.page(filter=WAYS[way], limits=LIMITS)
+    assert page.scanned == 1
