@@ -1,8 +1,8 @@
 """Where a page of GetRange ends, to the byte and to the second, and what it costs.
 
 Sources: API reference, *GetRange*: a response ends at 5,000 rows or 4 MB of what is scanned, and the next key is that of the
-first row that was not read; its units are the sum of the keys and of the columns that are read of all rows in the range, whether
-or not the filter lets them pass, by 4 KB and rounded up. That a page takes five seconds at most is ours (adapters/tablestore/limits.py).
+first row that was not read; its units are the sum of the keys and of the columns read of all rows in the range, also of those
+that the filter keeps back, by 4 KB and rounded up. That a page takes five seconds at most is ours (adapters/tablestore/limits.py).
 """
 
 from __future__ import annotations
