@@ -52,8 +52,8 @@ def full(things: Client) -> Client:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_page_that_has_taken_its_time_ends(full: Client, clock_of_pages: Any, way: str) -> None:
-    """The third look finds it late: then something, and not everything, has been looked at."""
-    clock_of_pages.step = 2.0
+    """The second look finds it late: then something, and not everything, has been looked at."""
+    clock_of_pages.step = 2.6
     page = full.page(filter=WAYS[way], limits=LIMITS)
     assert page.next is not None
     assert 0 < page.scanned < ROWS

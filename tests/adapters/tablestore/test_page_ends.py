@@ -2,7 +2,7 @@
 
 Sources: API reference, *GetRange*: a response ends at 5,000 rows or 4 MB of what is scanned, and the next key is that of the
 first row that was not read; its units are the sum of the keys and of the columns read of all rows in the range, also of those
-that the filter keeps back, by 4 KB and rounded up. That a page takes five seconds at most is ours (adapters/tablestore/limits.py).
+that the filter keeps back, by 4 KB and rounded up. That a page takes five seconds at most is ours (limits.py).
 """
 
 from __future__ import annotations
