@@ -5,5 +5,6 @@ installing.py    peers from their registries          contestants.py how each se
 signing.py       requests as raw, signed bytes        dynamodb.py, azuretable.py, tablestore.py: the workloads
 generator.*      the load generator, in C or Python   rounds.py      interleaved slices of load, what they cost
 databases.py     raw SQLite and pgbench               single.py      figures of this server alone: start, memory, growth
+background.py    purging and indexing, and neighbours
 report.py        tables                               plot.py        a picture of them
 """

@@ -16,19 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import dynamodb, machine
+from benchmarks.background import fill, measure
 from benchmarks.contestants import CONTESTANTS, Place, Running, start_ours
 from benchmarks.generator import Aim, Generator, Slice
 from benchmarks.processes import Tree
 from benchmarks.signing import Client
 from benchmarks.signing import dynamodb as sign
-from gateway.app import connect, open_store
-from gateway.model.commands import WriteGroup
-from gateway.model.keys import Key
-from gateway.model.rows import Contents
-from gateway.model.tables import Table
-from gateway.model.values import Kind, Value
-from gateway.model.writes import Replace, Write
-from gateway.settings import load
 
 _IDLE_S = 10
 _STARTS = 5
@@ -144,21 +137,7 @@ def _fill(folder: Path, rows: int) -> None:
     port, process = start_ours(Place(frozenset(os.sched_getaffinity(0)), folder))
     dynamodb.make_table(Client(port), "Big")
     process.stop()
-    settings = load({"database": url, "synchronous": "normal"}, {})
-    opened = open_store(settings, connect(settings))
-    with opened.store.read() as session:
-        [table] = opened.store.catalog.all(session)
-    for first in range(0, rows, 2_000):
-        groups = [WriteGroup((_write(table, number),)) for number in range(first, min(rows, first + 2_000))]
-        opened.engine.run(list(groups))
-    opened.close()
-
-
-def _write(table: Table, number: int) -> Write:
-    item = dynamodb.item(dynamodb.spread(number), number)
-    values = tuple(Value(Kind.TEXT, item[name]["S"]) for name in ("pk", "sk"))
-    contents = Contents(json.dumps(item, separators=(",", ":")).encode(), None, dynamodb.ITEM_BYTES)
-    return Write(table, Key(values, table.key_schema.position(values)), Replace(contents), wants_old=False)
+    fill(url, "Big", rows)
 
 
 # Writers and hot spots
@@ -292,4 +271,5 @@ SINGLE: dict[str, Callable[[Bench], str]] = {
     "growth": growth,
     "size": size,
     "filtering": filtering,
+    "background": lambda bench: measure(bench.fresh("background")),
 }

@@ -139,10 +139,10 @@ def healthcheck(settings: Settings, url: str | None) -> None:
 def sweep(settings: Settings) -> None:
     """Do all background work that is due now: expired rows, new indexes, dropped tables."""
     with _opened(settings) as opened:
-        rounds = 0
-        while opened.engine.chores() == 0:
-            rounds += 1
-        click.echo(f"nothing more to do after {rounds} rounds")
+        batches = 0
+        while opened.engine.chore():
+            batches += 1
+        click.echo(f"nothing more to do after {batches} batches")
 
 
 @main.command()
@@ -150,16 +150,23 @@ def sweep(settings: Settings) -> None:
 def tables(settings: Settings) -> None:
     """List each table: its name, and in each dialect its name, key and address ("*": any account or instance)."""
     from gateway.app import listings
+    from gateway.store import progress
 
     with _opened(settings) as opened:
         with opened.store.read() as session:
             found = opened.store.catalog.all(session)
+            pieces = progress.listed(session)
         for table in sorted(found, key=lambda item: (item.namespace, item.name)):
             click.echo(f"{table.name}\n  namespace {table.namespace}, {table.state.value}")
             for dialect, listed in listings(settings).items():
                 name, keys, address = listed(table)
                 click.echo(f"  {dialect}\t{name}\t{keys}\t{address}")
             click.echo()
+        indexes = {index.id: f"{table.name}/{index.name}" for table in found for index in table.indexes}
+        names = {table.id: table.name for table in found} | indexes
+        for piece in pieces:
+            name = names.get(piece.id, f"dropped, id {piece.id}")
+            click.echo(f"{piece.work}\t{name}\t{piece.done:,} rows done\tabout {piece.left:,} left")
 
 
 @main.group()

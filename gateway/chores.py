@@ -1,49 +1,52 @@
 """Background work on a thread of its own: the engine's chores (backfill, expiry, purging), and news of credentials.
 
-Knows when to call; what is done is the engine's.
+Knows when to call, and rests after each batch (gateway/engine/pacing.py); what is done is the engine's.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from time import monotonic
 
-from gateway import logs
+from gateway import logs, metrics
 from gateway.credentials import Credentials
 from gateway.engine.engine import Engine
+from gateway.engine.pacing import rest_after
 from gateway.model.errors import Busy, Unknowable
 from gateway.store.databases import CommitLost, Retry
 from gateway.vault import Vault
 
 _CREDENTIALS_S = 2.0
 _AFTER_FAILURE_S = 1.0
-# Between two pieces of long work, so that requests get in between.
-_BREATH_S = 0.001
 # A lost connection, a lock, a full disk: nothing that a traceback would tell more of.
 _DATABASE_AWAY = (Busy, Unknowable, Retry, CommitLost)
 
 
 class Chores(threading.Thread):
-    """Works from `start()` to `stop()`; a failure is logged and tried again."""
+    """Works from `start()` to `stop()`; a failure is logged and tried again.
 
-    def __init__(self, engine: Engine, vault: Vault, credentials: Credentials) -> None:
+    `share`: of one core, what the engine's work may have; 0: none, another process of this server does it.
+    """
+
+    def __init__(self, engine: Engine, vault: Vault, credentials: Credentials, share: float) -> None:
         super().__init__(name="chores", daemon=True)
         self._engine = engine
         self._vault = vault
         self._credentials = credentials
+        self._share = share
         self._stopping = threading.Event()
+        self._next_batch = monotonic() if share else math.inf
         self._next_look = monotonic() + _CREDENTIALS_S
         self._is_waiting = False
 
     def run(self) -> None:
-        pause = 0.0
-        while not self._stopping.wait(max(pause, _BREATH_S)):
-            pause = _AFTER_FAILURE_S
+        while not self._stopping.wait(max(0.0, min(self._next_batch, self._next_look) - monotonic())):
             try:
-                wanted = min(self._engine.chores(), _CREDENTIALS_S)
+                if monotonic() >= self._next_batch:
+                    self._do_a_batch()
                 self._look_at_credentials()
                 self._engine.retry_writes()  # after the work, which may have made room
-                pause = wanted
                 self._is_waiting = False
             except _DATABASE_AWAY as error:
                 # One line, however long it takes: what is the matter with the database is known.
@@ -51,17 +54,31 @@ class Chores(threading.Thread):
                     self._is_waiting = True
                     reason = " ".join(str(error).split())
                     logs.error("background work waits for the database", None, reason=reason)
+                self._next_batch = max(self._next_batch, monotonic() + _AFTER_FAILURE_S)
             except Exception as error:
                 logs.error("background work failed", error)
+                self._next_batch = max(self._next_batch, monotonic() + _AFTER_FAILURE_S)
 
     def stop(self) -> None:
-        """End after the piece of work in hand."""
+        """End after the batch in hand."""
         self._stopping.set()
         self.join()
 
     def look_at_credentials_now(self) -> None:
         """Look for news of credentials before the next piece of work."""
         self._next_look = 0.0
+
+    def _do_a_batch(self) -> None:
+        began = monotonic()
+        chore = self._engine.chore()
+        took = monotonic() - began
+        pause = rest_after(took, self._share)
+        if chore is None:
+            pause = max(pause, self._engine.idle_s)
+        else:
+            metrics.worked(chore.work, chore.rows, took)
+        metrics.left_to_do(self._engine.rows_left)
+        self._next_batch = began + took + pause
 
     def _look_at_credentials(self) -> None:
         if monotonic() >= self._next_look:

@@ -7,7 +7,7 @@ file of PROMETHEUS_MULTIPROC_DIR (workers.py sets it), and any of them gives the
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from prometheus_client import (
@@ -49,6 +49,19 @@ _CONSUMED_CAPACITY = Counter(
 )
 CONNECTIONS = Gauge("tablegate_connections", "Open client connections.", multiprocess_mode="livesum")
 
+_BACKGROUND_ROWS = Counter(
+    "tablegate_background_rows_total", "Rows that background work has gone over.", ["work"]
+)
+_BACKGROUND_SECONDS = Counter(
+    "tablegate_background_seconds_total", "Time that background work took.", ["work"]
+)
+_BACKGROUND_LEFT = Gauge(
+    "tablegate_background_rows_left",
+    "About how many rows are left of work whose end is known; counted up to a million.",
+    ["work"],
+    multiprocess_mode="livesum",
+)
+
 
 # Labels of the series there are.
 _charged: set[tuple[str, str, str, str]] = set()
@@ -81,6 +94,22 @@ def ticked(requests: int, seconds: float) -> None:
     """A tick's commands were run."""
     _TICK_REQUESTS.observe(requests)
     _TICK_SECONDS.observe(seconds)
+
+
+def worked(work: str, rows: int, seconds: float) -> None:
+    """A batch of background work was done."""
+    _BACKGROUND_ROWS.labels(work).inc(rows)
+    _BACKGROUND_SECONDS.labels(work).inc(seconds)
+
+
+_known_works: set[str] = set()
+
+
+def left_to_do(rows: Mapping[str, int]) -> None:
+    """About how many rows of background work are left, by the work; of all others, none."""
+    _known_works.update(rows)
+    for work in _known_works:
+        _BACKGROUND_LEFT.labels(work).set(rows.get(work, 0))
 
 
 def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:

@@ -66,7 +66,10 @@ def _work(
     opened = opened or open_store(settings, connect(settings))
     app = create_app(settings, opened)
     dialects = mounted(app)
-    chores = Chores(opened.engine, opened.vault, dialects.house.credentials)
+    share = (
+        settings.background_share if workers.is_first() else 0.0
+    )  # of the server, not of each of its processes
+    chores = Chores(opened.engine, opened.vault, dialects.house.credentials, share)
 
     def ready() -> None:
         chores.start()

@@ -139,6 +139,9 @@ class Settings:
         "Table Store: today EXPECT_NOT_EXIST is met by an absent row; in 2017 UpdateRow and DeleteRow failed with it.",
         ("today", "2017"),
     )
+    background_share: float = setting(
+        0.25, "Share of one core, at most 1, for background work: purging, filling indexes, expiry, trimming."
+    )
     stream_shards: int = setting(1, "Shards that a new change stream has.")
     stream_roll_hours: float = setting(
         0.0,
@@ -244,6 +247,8 @@ def _checked(values: dict[str, Any]) -> Settings:
         raise BadSetting("tls_cert and tls_key must be given together")
     if settings.tls_cert is not None and settings.tls_self_signed:
         raise BadSetting("tls_self_signed makes a certificate; tls_cert brings one: give one of them")
+    if not 0 < settings.background_share <= 1:
+        raise BadSetting("background_share must be more than 0 and at most 1")
     if settings.workers > 1 and settings.database.startswith("sqlite"):
         raise BadSetting("workers: SQLite takes one server process; more need PostgreSQL")
     return dataclasses.replace(

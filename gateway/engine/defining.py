@@ -259,12 +259,15 @@ def _is_gone(table: Table, now_ms: int) -> bool:
     return table.state is State.DELETING and now_ms >= table.busy_until_ms
 
 
-def remove_gone(store: Store, now_ms: int) -> None:
-    """Free the names of tables whose deletion is over."""
-    condition = "state = ? AND busy_until_ms <= ?"
+def remove_gone(store: Store, now_ms: int, limit: int) -> int | None:
+    """Free the names of some tables whose deletion is over, `limit` at most. How many; None: there are none."""
+    # The state as it stands in the condition of the small index of such tables.
+    condition = f"state = '{State.DELETING.value}' AND busy_until_ms <= ? ORDER BY busy_until_ms LIMIT ?"
     with store.read() as session:
-        gone = store.catalog.all(session, condition, (State.DELETING.value, now_ms))
-    if gone:
-        with store.write() as session:
-            for table in store.catalog.all(session, condition, (State.DELETING.value, now_ms)):
-                store.catalog.remove(session, table)
+        gone = store.catalog.all(session, condition, (now_ms, limit))
+    if not gone:
+        return None
+    with store.write() as session:
+        for table in store.catalog.all(session, condition, (now_ms, limit)):
+            store.catalog.remove(session, table)
+    return len(gone)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from gateway.engine import defining, expiring, indexing, reading, staging, streaming
+from gateway.engine import defining, expiring, indexing, pacing, reading, staging, streaming
 from gateway.engine.defining import Definer
+from gateway.engine.pacing import Chore
 from gateway.engine.reading import Reading
 from gateway.engine.writing import Batch
 from gateway.model.commands import (
@@ -40,20 +41,20 @@ from gateway.model.errors import (
     Unknowable,
 )
 from gateway.model.tables import IndexView, Table
-from gateway.store import purges, tokens
+from gateway.store import progress, purges, tokens
 from gateway.store.databases import CommitLost, LockHeld, Retry
 from gateway.store.store import Store
 
 log = logging.getLogger(__name__)
 
-PURGE_ROWS = 1_000
 # Attempts that follow each other at once; past them it is for the caller to wait, who knows whom that holds up.
 _ATTEMPTS = 4
 _FIRST_PAUSE_S = 0.002
 _LONG_ATTEMPT_S = 1.0
 # So long `drive` and the tick try again what is Contended.
 PATIENCE_S = 5.0
-_TOKEN_SWEEP_S = 60.0
+# Between two looks at all streams, and at all tokens.
+_TENDING_PERIOD_S = 60.0
 _STREAM_READS = (FindPosition, FindStream, ListShards, ListStreams, ReadChanges)
 
 
@@ -78,7 +79,18 @@ class Engine:
         self._options = options
         self._now = now
         self._definer = Definer(store, options.control_plane_delay_ms, options.stream_shards)
-        self._next_sweep = self._next_token_sweep = 0.0
+        self._next_sweep = self._next_tending = self._next_forgetting = 0.0
+        self._tended_up_to = 0
+        works: dict[str, pacing.Batch] = {
+            progress.BACKFILL: lambda limit: indexing.backfill(store, limit),
+            progress.REFILL: lambda limit: expiring.refill(store, limit),
+            progress.PURGE: self._purge,
+            "expiry_sweep": self._sweep,
+            "stream_trim": self._tend_streams,
+            "dropped_names": lambda limit: defining.remove_gone(store, self._now_ms(), limit),
+            "tokens": self._forget,
+        }
+        self._rota = pacing.Rota(works, progress.WORKS, self._count_left)
 
     def register_view(self, dialect: str, view: IndexView) -> None:
         """Tell how a dialect reads the key columns of the indexes that it makes. Before the first command."""
@@ -126,36 +138,69 @@ class Engine:
         if left:
             outcomes.update(zip(left, self._read([commands[at] for at in left]), strict=True))
 
-    def chores(self) -> float:
-        """Do a bounded piece of background work: fill indexes, delete expired rows, purge what was dropped, roll shards.
+    def chore(self) -> Chore | None:
+        """Do one batch of background work, of a bounded time: fill an index, delete what expired or was dropped, tend streams.
+        None: nothing waits to be done; look again after `idle_s`."""
+        return self._rota.next_batch()
 
-        Returns the seconds until it wants to be called again; 0 when there is more to do at once.
-        """
-        now_ms = self._now() // 1_000_000
-        more = indexing.backfill(self._store)
-        more = expiring.refill(self._store) or more
-        defining.remove_gone(self._store, now_ms)
-        if time.monotonic() >= self._next_sweep:
-            groups = expiring.sweep(self._store, now_ms)
-            if groups:
-                self._write(groups)
-                more = True
-            else:
-                self._next_sweep = time.monotonic() + self._options.sweep_period_s
+    @property
+    def idle_s(self) -> float:
+        """Seconds between two looks for background work when there is none."""
+        return min(0.25, max(0.01, self._options.sweep_period_s))
+
+    @property
+    def rows_left(self) -> Mapping[str, int]:
+        """About how many rows background work has still to go over, by the work; of what is not named, none or an unknown
+        number."""
+        return self._rota.left
+
+    def _count_left(self) -> dict[str, int]:
+        left: dict[str, int] = {}
         with self._store.read() as session:
-            waiting = session.query("SELECT 1 FROM purges LIMIT 1")
-        if waiting:
-            with self._store.write() as session:
-                more = purges.purge(session, PURGE_ROWS) or more
-        if time.monotonic() >= self._next_token_sweep:
-            self._next_token_sweep = time.monotonic() + _TOKEN_SWEEP_S
-            with self._store.write() as session:
-                tokens.forget_expired(session, now_ms)
-            if self._options.stream_roll_ms:
-                streaming.roll(self._store, self._options.stream_roll_ms, now_ms)
-            more = streaming.trim(self._store, now_ms) or more
-            staging.sweep(self._store, now_ms)
-        return 0.0 if more else min(0.25, max(0.01, self._options.sweep_period_s))
+            for piece in progress.listed(session):
+                left[piece.work] = left.get(piece.work, 0) + piece.left
+        return left
+
+    def _purge(self, limit: int) -> int | None:
+        with self._store.read() as session:
+            if not purges.waits(session):
+                return None
+        with self._store.write() as session:
+            return purges.purge(session, limit)
+
+    def _sweep(self, limit: int) -> int | None:
+        if time.monotonic() < self._next_sweep:
+            return None
+        groups = expiring.sweep(self._store, self._now_ms(), limit)
+        if not groups:
+            self._next_sweep = time.monotonic() + self._options.sweep_period_s
+            return None
+        self._write(groups)
+        return len(groups)
+
+    def _tend_streams(self, limit: int) -> int | None:
+        if time.monotonic() < self._next_tending:
+            return None
+        tending = streaming.Tending(self._now_ms(), self._options.stream_roll_ms, limit)
+        gone, after = streaming.tend(self._store, tending, self._tended_up_to)
+        self._tended_up_to = after or 0
+        if after is None:
+            self._next_tending = time.monotonic() + _TENDING_PERIOD_S
+        return gone
+
+    def _forget(self, limit: int) -> int | None:
+        """Idempotency tokens and local transactions that are past their time."""
+        if time.monotonic() < self._next_forgetting:
+            return None
+        ended = staging.sweep(self._store, self._now_ms(), limit)
+        with self._store.write() as session:
+            gone = tokens.forget_expired(session, self._now_ms(), limit)
+        if not ended and not gone:
+            self._next_forgetting = time.monotonic() + _TENDING_PERIOD_S
+        return gone + (ended or 0)
+
+    def _now_ms(self) -> int:
+        return self._now() // 1_000_000
 
     def ping(self) -> None:
         """Raise unless the database answers a read, and OutOfSpace while it refuses writes."""

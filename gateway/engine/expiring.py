@@ -17,13 +17,12 @@ from gateway.store import refills, rows
 from gateway.store.store import Store
 
 EXPIRY_ACTOR = "expiry"
-SWEEP_ROWS = 256
 
 
-def sweep(store: Store, now_ms: int) -> list[WriteGroup]:
-    """Deletes of some rows that have expired. Each holds only if its row was not written since it was found."""
+def sweep(store: Store, now_ms: int, limit: int) -> list[WriteGroup]:
+    """Deletes of some rows that have expired, `limit` at most. Each holds only if its row was not written since it was found."""
     with store.read() as session:
-        found = rows.expired(session, now_ms, SWEEP_ROWS)
+        found = rows.expired(session, now_ms, limit)
         tables = {
             table_id: store.catalog.by_id(session, table_id)
             for table_id in {table_id for table_id, _ in found}
@@ -51,29 +50,29 @@ def _removal(table: Table, row: Row) -> Write:
     return Write(table, key, Remove(), RevisionIs(row.modified_at), actor=EXPIRY_ACTOR)
 
 
-def refill(store: Store) -> bool:
-    """Give one batch of rows of a table whose rule changed their new times. Whether there may be more to do.
+def refill(store: Store, limit: int) -> int | None:
+    """Give one batch, of at most `limit` rows, of a table whose rule changed their new times. How many rows it went over; None:
+    no table waits.
 
     Touches neither `modified_at` nor streams.
     """
     with store.read() as session:
         waiting = refills.first(session)
     if waiting is None:
-        return False
+        return None
     with store.write() as session:
         table_id, mark = waiting
         table = store.catalog.lock(session, table_id)
-        batch = None if table is None else walking.next_batch(session, table, mark)
+        batch = None if table is None else walking.next_batch(session, table, mark, limit)
         if table is None or batch is None:
             refills.finish(session, table_id)
-            return True
-        found, new_mark = batch
+            return 0
         changed = []
-        for row in found:
+        for row in batch.rows:
             expires_at_ms = table.expires_at_ms(row)
             if expires_at_ms != row.expires_at_ms:
                 row.expires_at_ms = expires_at_ms
                 changed.append((table_id, row))
         rows.set_expiry(session, changed)
-        refills.save_progress(session, table_id, new_mark)
-    return True
+        refills.save_progress(session, table_id, batch.mark, batch.length)
+    return batch.length

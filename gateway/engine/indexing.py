@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from gateway.engine import walking
 from gateway.model.rows import Row
 from gateway.model.tables import Entry, Index, Table
-from gateway.store import entries
+from gateway.store import entries, progress
 from gateway.store.store import Store
 
 Differences = tuple[list[tuple[int, Entry]], list[tuple[int, Entry]]]
@@ -35,8 +35,9 @@ def differences(table: Table, changed: Iterable[tuple[Row | None, Row | None]]) 
     return removed, added
 
 
-def backfill(store: Store) -> bool:
-    """Fill one batch of one index that is not filled yet. Whether there may be more to do.
+def backfill(store: Store, limit: int) -> int | None:
+    """Fill one batch, of at most `limit` rows, of one index that is not filled yet. How many rows it went over; None: all
+    indexes are filled.
 
     Writers keep the index up from the moment it exists; filling only adds what was there before.
     """
@@ -45,22 +46,21 @@ def backfill(store: Store) -> bool:
             session, "id IN (SELECT table_id FROM indexes WHERE filled = 0) ORDER BY id LIMIT 1"
         )
     if not waiting:
-        return False
+        return None
     [table] = waiting
     index = next(index for index in table.indexes if not index.filled)
     with store.write() as session:
         if store.catalog.check(session, [table], lock=True):
-            return True
-        batch = walking.next_batch(session, table, store.catalog.filled_up_to(session, index.id))
+            return 0
+        batch = walking.next_batch(session, table, store.catalog.filled_up_to(session, index.id), limit)
         if batch is not None:
-            found, mark = batch
             entries.add_many(
-                session, [(index.id, entry) for row in found if (entry := index.entry(row)) is not None]
+                session, [(index.id, entry) for row in batch.rows if (entry := index.entry(row)) is not None]
             )
-            store.catalog.save_progress(session, index.id, mark)
-            return True
+            store.catalog.save_progress(session, index.id, batch.mark, batch.length)
+            return batch.length
     _finish(store, table, index)
-    return True
+    return 0
 
 
 def _finish(store: Store, table: Table, index: Index) -> None:
@@ -68,5 +68,6 @@ def _finish(store: Store, table: Table, index: Index) -> None:
         current = store.catalog.lock(session, table.id)
         if current is not None and current.version == table.version:
             store.catalog.update_index(session, dataclasses.replace(index, filled=True))
+            progress.forget(session, progress.BACKFILL, index.id)
             store.catalog.update(session, current)
     store.catalog.cache.forget(table.id)

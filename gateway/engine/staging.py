@@ -175,11 +175,13 @@ def end(store: Store, command: AbortTransaction, now_ms: int) -> None:
         staged.remove(session, command.transaction)
 
 
-def sweep(store: Store, now_ms: int) -> None:
-    """Forget transactions that are past their time."""
+def sweep(store: Store, now_ms: int, limit: int) -> int | None:
+    """Forget some transactions that are past their time, `limit` at most. How many; None: there are none."""
     with store.read() as session:
-        gone = staged.expired(session, now_ms)
-    if gone:
-        with store.write() as session:
-            for transaction in gone:
-                staged.remove(session, transaction)
+        gone = staged.expired(session, now_ms, limit)
+    if not gone:
+        return None
+    with store.write() as session:
+        for transaction in gone:
+            staged.remove(session, transaction)
+    return len(gone)

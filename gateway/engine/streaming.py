@@ -31,7 +31,8 @@ from gateway.store.databases import Session
 from gateway.store.store import Store
 
 SLOTS = 256
-TRIM_ROWS = 1_000
+# Looked at in one batch of background work.
+_STREAMS = 32
 _CHUNK_ROWS = 100
 
 StreamCommand = ListStreams | FindStream | ListShards | FindPosition | ReadChanges | Reshard
@@ -194,26 +195,25 @@ def reshard(store: Store, command: Reshard, now_ms: int) -> Table:
     return altered
 
 
-def roll(store: Store, older_than_ms: int, now_ms: int) -> None:
-    """Close open shards that are older than so long, and open a child of the same slots for each."""
-    before_ms = now_ms - older_than_ms
+def _roll(store: Store, stream: Stream, tending: Tending) -> None:
+    """Close the open shards of a stream that are as old as they may get, and open a child of the same slots for each."""
+    before_ms = tending.now_ms - tending.roll_ms
     with store.read() as session:
-        streams = [stream for stream in changes.all_streams(session) if stream.ended_at_ms is None]
-        due = [stream for stream in streams if _are_due(changes.shards_of(session, stream.id), before_ms)]
-    for stream in due:
-        with store.write() as session:
-            # Asked again under the lock: the stream may be over, or another server have been here.
-            table = store.catalog.lock(session, stream.table_id)
-            rule = None if table is None else table.rules.stream
-            if table is None or rule is None or not rule.enabled or rule.id != stream.id:
-                continue
-            known = changes.shards_of(session, stream.id)
-            if not _are_due(known, before_ms):
-                continue
-            plan = _Plan(known, now_ms)
-            plan.roll(before_ms)
-            altered = _carry_out(session, store, table, plan, now_ms)
-        store.catalog.cache.keep(altered)
+        if not _are_due(changes.shards_of(session, stream.id), before_ms):
+            return
+    with store.write() as session:
+        # Asked again under the lock: the stream may be over, or another server have been here.
+        table = store.catalog.lock(session, stream.table_id)
+        rule = None if table is None else table.rules.stream
+        if table is None or rule is None or not rule.enabled or rule.id != stream.id:
+            return
+        known = changes.shards_of(session, stream.id)
+        if not _are_due(known, before_ms):
+            return
+        plan = _Plan(known, tending.now_ms)
+        plan.roll(before_ms)
+        altered = _carry_out(session, store, table, plan, tending.now_ms)
+    store.catalog.cache.keep(altered)
 
 
 def _are_due(shards: list[Shard], before_ms: int) -> bool:
@@ -312,34 +312,52 @@ def _width(shard: Shard) -> int:
     return shard.slots[1] - shard.slots[0] + 1
 
 
-# Trimming
+# Tending
 
 
-def trim(store: Store, now_ms: int) -> bool:
-    """Delete some changes that have been kept long enough, and streams that ended that long ago. Whether there is more."""
+class Tending(NamedTuple):
+    """What is to be done to streams: shards as old as `roll_ms` are closed and have children (0: none are), and at most `limit`
+    changes that have been kept long enough are deleted."""
+
+    now_ms: int
+    roll_ms: int
+    limit: int
+
+
+def tend(store: Store, tending: Tending, after: int) -> tuple[int, int | None]:
+    """Roll and trim some streams, of those whose id is above `after`. (How many changes went; the id to go on after, None when
+    all streams have been looked at.)"""
     with store.read() as session:
-        streams = changes.all_streams(session)
-    more = False
+        streams = changes.streams_after(session, after, _STREAMS)
     for stream in streams:
-        before_ms = now_ms - stream.rule.retention_ms
-        with store.read() as session:
-            known = changes.shards_of(session, stream.id)
-            old = [
-                shard for shard in known if changes.has_older(session, (stream.id, shard.number), before_ms)
-            ]
-            empty = [shard for shard in known if _is_done(shard, before_ms)]
-        gone = 0
-        for shard in old:
+        if tending.roll_ms and stream.ended_at_ms is None:
+            _roll(store, stream, tending)
+        gone = _trim(store, stream, tending)
+        if gone:
+            return gone, stream.id - 1  # until nothing more goes
+    return 0, streams[-1].id if len(streams) == _STREAMS else None
+
+
+def _trim(store: Store, stream: Stream, tending: Tending) -> int:
+    """Delete some changes of a stream that have been kept long enough, shards that were closed that long ago, and the stream if
+    it ended that long ago. How many changes went."""
+    before_ms = tending.now_ms - stream.rule.retention_ms
+    with store.read() as session:
+        known = changes.shards_of(session, stream.id)
+        old = [shard for shard in known if changes.has_older(session, (stream.id, shard.number), before_ms)]
+        empty = [shard for shard in known if _is_done(shard, before_ms)]
+    gone = 0
+    for shard in old:
+        if gone < tending.limit:
             with store.write() as session:
-                gone += changes.trim(session, (stream.id, shard.number), before_ms, TRIM_ROWS)
-        for shard in empty:
-            with store.write() as session:
-                changes.remove_shard(session, (stream.id, shard.number))
-        more = more or gone >= TRIM_ROWS
-        if not gone and stream.ended_at_ms is not None and stream.ended_at_ms < before_ms:
-            with store.write() as session:
-                changes.remove_stream(session, stream.id)
-    return more
+                gone += changes.trim(session, (stream.id, shard.number), before_ms, tending.limit - gone)
+    for shard in empty:
+        with store.write() as session:
+            changes.remove_shard(session, (stream.id, shard.number))
+    if not gone and stream.ended_at_ms is not None and stream.ended_at_ms < before_ms:
+        with store.write() as session:
+            changes.remove_stream(session, stream.id)
+    return gone
 
 
 def _is_done(shard: Shard, before_ms: int) -> bool:

@@ -6,29 +6,37 @@ Rows are locked as writers lock them, so nobody changes a row between the look a
 
 from __future__ import annotations
 
-from gateway.model.keys import SPREADS, Position
+from typing import NamedTuple
+
+from gateway.model.keys import Position
 from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.store import rows
 from gateway.store.databases import Session
-from gateway.store.scans import Walk, rows_source
 
-BATCH_ROWS = 256
+# Rows may have 4 MB.
+_BATCH_BYTES = 4_000_000
 
 
-def next_batch(session: Session, table: Table, mark: bytes | None) -> tuple[list[Row], bytes] | None:
-    """The next rows after a mark (None: from the start), locked, and the new mark; None when the table is through."""
-    source = rows_source(table.id)
-    chunk = next(Walk(session, source, BATCH_ROWS).segment(0, SPREADS, _unpack(mark)), None)
-    if chunk is None:
+class Stretch(NamedTuple):
+    """The rows of a batch, locked; the mark that stands behind them; how many keys it went over."""
+
+    rows: list[Row]
+    mark: bytes
+    length: int
+
+
+def next_batch(session: Session, table: Table, mark: bytes | None, limit: int) -> Stretch | None:
+    """The next rows after a mark (None: from the start), `limit` at most; None when the table is through."""
+    positions = rows.positions_after(session, table.id, _unpack(mark), limit, _BATCH_BYTES)
+    if not positions:
         return None
-    positions = [source.position(columns) for columns in chunk[:BATCH_ROWS]]
     keys = sorted((table.id, position) for position in positions)
     rows.claim(session, keys)
     present = rows.fetch_many(session, keys)
     if session.is_postgresql:
         rows.remove_many(session, [key for key in keys if key not in present])
-    return list(present.values()), _pack(positions[-1])
+    return Stretch(list(present.values()), _pack(positions[-1]), len(positions))
 
 
 def _pack(position: Position) -> bytes:

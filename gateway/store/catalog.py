@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -25,6 +27,7 @@ from gateway.model.tables import (
     Table,
 )
 from gateway.model.values import Kind
+from gateway.store import progress, refills
 from gateway.store.databases import Session
 
 _TABLE_COLUMNS = "id, namespace, name, azure_name, key_schema, rules, properties, state, busy_until_ms, version, created_at_ms"
@@ -34,40 +37,68 @@ _LOCK_AND_CHECK = """
 SELECT id, version, pg_current_xact_id()::text FROM tables WHERE id = ANY(?::bigint[]) ORDER BY id FOR SHARE"""
 
 
+_INDEXES = (
+    "SELECT table_id, id, name, definition, properties, filled, busy_until_ms FROM indexes WHERE table_id"
+)
+_TABLES_TOGETHER = 500
+
+
+def _indexes_of(session: Session, table_ids: list[int]) -> tuple[str, Sequence[Any]]:
+    """A statement, and its parameters, that gives the indexes of some tables."""
+    if session.is_postgresql:
+        return f"{_INDEXES} = ANY(?::bigint[]) ORDER BY id", (table_ids,)
+    return f"{_INDEXES} IN ({', '.join('?' * len(table_ids))}) ORDER BY id", table_ids
+
+
 class Cache:
-    """Descriptors by (namespace, name). Bounded: past `capacity` it starts anew."""
+    """Descriptors by (namespace, name), each loaded when somebody asks for it. Bounded: past `capacity` the one that was asked
+    for least recently goes."""
 
     def __init__(self, capacity: int = 10_000) -> None:
         self._capacity = capacity
-        self._tables: dict[tuple[str, str], Table] = {}
+        self._tables: OrderedDict[tuple[str, str], Table] = OrderedDict()
         self._by_id: dict[int, Table] = {}
         self._by_azure_name: dict[tuple[str, str], Table] = {}
         self._lock = threading.Lock()
 
     def get(self, namespace: str, name: str) -> Table | None:
-        return self._tables.get((namespace, name))
+        return self._used(self._tables.get((namespace, name)))
 
     def get_azure(self, namespace: str, azure_name: str) -> Table | None:
-        return self._by_azure_name.get((namespace, azure_name.lower()))
+        return self._used(self._by_azure_name.get((namespace, azure_name.lower())))
+
+    def _used(self, table: Table | None) -> Table | None:
+        if table is not None:
+            with suppress(KeyError):  # another thread forgets it meanwhile
+                self._tables.move_to_end((table.namespace, table.name))
+        return table
 
     def keep(self, table: Table) -> None:
         with self._lock:
-            if len(self._tables) >= self._capacity:
-                self._tables.clear()
-                self._by_id.clear()
-                self._by_azure_name.clear()
+            known = self._tables.get((table.namespace, table.name))
+            if known is not None:
+                self._drop(known)
+            elif len(self._tables) >= self._capacity:
+                self._drop(next(iter(self._tables.values())))
             self._tables[table.namespace, table.name] = table
             self._by_id[table.id] = table
             self._by_azure_name[table.namespace, table.azure_name.lower()] = table
 
     def forget(self, table_id: int) -> None:
         with self._lock:
-            table = self._by_id.pop(table_id, None)
-            if table is not None and self._tables.get((table.namespace, table.name)) is table:
-                del self._tables[table.namespace, table.name]
-            azure_key = None if table is None else (table.namespace, table.azure_name.lower())
-            if azure_key is not None and self._by_azure_name.get(azure_key) is table:
-                del self._by_azure_name[azure_key]
+            table = self._by_id.get(table_id)
+            if table is not None:
+                self._drop(table)
+
+    def _drop(self, table: Table) -> None:
+        places: tuple[tuple[Any, Any], ...] = (
+            (self._by_id, table.id),
+            (self._tables, (table.namespace, table.name)),
+            (self._by_azure_name, (table.namespace, table.azure_name.lower())),
+        )
+        for known, key in places:
+            if known.get(key) is table:
+                del known[key]
 
 
 class Catalog:
@@ -115,14 +146,12 @@ class Catalog:
 
     def _load(self, session: Session, where: str, parameters: Sequence[Any]) -> list[Table]:
         found = session.query(f"SELECT {_TABLE_COLUMNS} FROM tables WHERE {where}", parameters)
-        tables = []
-        for columns in found:
-            indexes = session.query(
-                "SELECT id, name, definition, properties, filled, busy_until_ms FROM indexes WHERE table_id = ? ORDER BY id",
-                (columns[0],),
-            )
-            tables.append(self._table(columns, indexes))
-        return tables
+        indexes: dict[int, list[tuple[Any, ...]]] = {}
+        for at in range(0, len(found), _TABLES_TOGETHER):
+            ids = [columns[0] for columns in found[at : at + _TABLES_TOGETHER]]
+            for table_id, *index in session.query(*_indexes_of(session, ids)):
+                indexes.setdefault(table_id, []).append(tuple(index))
+        return [self._table(columns, indexes.get(columns[0], [])) for columns in found]
 
     def check(self, session: Session, tables: Iterable[Table], lock: bool) -> set[int]:
         """Ids of those tables whose descriptor is out of date. With `lock` none of them can change until the end."""
@@ -242,6 +271,7 @@ class Catalog:
     def remove_index(self, session: Session, index_id: int) -> None:
         """Forget an index; its entries are purged later."""
         session.execute("DELETE FROM indexes WHERE id = ?", (index_id,))
+        progress.forget(session, progress.BACKFILL, index_id)
         session.execute("INSERT INTO purges (kind, id) VALUES ('index', ?)", (index_id,))
 
     def remove(self, session: Session, table: Table) -> None:
@@ -249,6 +279,7 @@ class Catalog:
         for index in table.indexes:
             self.remove_index(session, index.id)
         session.execute("DELETE FROM tables WHERE id = ?", (table.id,))
+        refills.finish(session, table.id)
         session.execute("INSERT INTO purges (kind, id) VALUES ('table', ?)", (table.id,))
 
     def filled_up_to(self, session: Session, index_id: int) -> bytes | None:
@@ -256,9 +287,10 @@ class Catalog:
         rows = session.query("SELECT filled_up_to FROM indexes WHERE id = ?", (index_id,))
         return rows[0][0] if rows else None
 
-    def save_progress(self, session: Session, index_id: int, mark: bytes) -> None:
-        """Remember how far the filling of an index has come."""
+    def save_progress(self, session: Session, index_id: int, mark: bytes, number: int) -> None:
+        """Remember how far the filling of an index has come, by so many rows more."""
         session.execute("UPDATE indexes SET filled_up_to = ? WHERE id = ?", (mark, index_id))
+        progress.advance(session, progress.BACKFILL, index_id, number)
 
     # Documents of a namespace
 

@@ -19,7 +19,7 @@ from gateway.model.tables import StreamRule, Table
 from gateway.model.updates import Action, DeleteCell, DeleteCells, PutCell
 from gateway.model.writes import ChangeKind
 from gateway.store.catalog import key_schema_document, key_schema_of, stream_rule
-from gateway.store.counters import advance
+from gateway.store.counters import advance, forget_stream
 from gateway.store.databases import Session
 
 _STREAM = "id, table_id, namespace, table_name, key_schema, rule, opened_at_ms, ended_at_ms"
@@ -28,6 +28,9 @@ _CHANGE = (
     "shard, sequence, at_ms, kind, noop, actor, key, old_modified_at, old_kinds, old_body,"
     " new_modified_at, new_kinds, new_body, actions"
 )
+
+# Of images that are deleted together.
+_TRIMMED_BYTES = 4_000_000
 
 Numbered = tuple[int, int]
 """(stream id, shard number)."""
@@ -85,15 +88,23 @@ def find_streams(
 
 
 def all_streams(session: Session) -> list[Stream]:
-    """Every stream there is."""
+    """Every stream there is, for the command line."""
     return [_stream(columns) for columns in session.query(f"SELECT {_STREAM} FROM streams ORDER BY id")]
+
+
+def streams_after(session: Session, stream_id: int, limit: int) -> list[Stream]:
+    """The next streams by id."""
+    found = session.query(
+        f"SELECT {_STREAM} FROM streams WHERE id > ? ORDER BY id LIMIT ?", (stream_id, limit)
+    )
+    return [_stream(columns) for columns in found]
 
 
 def remove_stream(session: Session, stream_id: int) -> None:
     """Forget a stream whose changes are gone."""
     session.execute("DELETE FROM shards WHERE stream_id = ?", (stream_id,))
     session.execute("DELETE FROM streams WHERE id = ?", (stream_id,))
-    session.execute("DELETE FROM counters WHERE name LIKE ?", (f"shard/{stream_id}/%",))
+    forget_stream(session, stream_id)
 
 
 def _stream(columns: Sequence[Any]) -> Stream:
@@ -219,10 +230,17 @@ def first_since(session: Session, shard: Numbered, at_ms: int) -> int | None:
 def trim(session: Session, shard: Numbered, before_ms: int, limit: int) -> int:
     """Delete at most `limit` of the oldest changes of a shard, if they were made before that time. How many went."""
     oldest = session.query(
-        "SELECT sequence, at_ms FROM changes WHERE stream_id = ? AND shard = ? ORDER BY sequence LIMIT ?",
+        "SELECT sequence, at_ms, COALESCE(length(old_body), 0) + COALESCE(length(new_body), 0)"
+        " FROM changes WHERE stream_id = ? AND shard = ? ORDER BY sequence LIMIT ?",
         (*shard, limit),
     )
-    gone = [sequence for sequence, at_ms in oldest if at_ms < before_ms]
+    gone: list[int] = []
+    size = 0
+    for sequence, at_ms, size_bytes in oldest:
+        size += size_bytes
+        if at_ms >= before_ms or (gone and size > _TRIMMED_BYTES):
+            break
+        gone.append(sequence)
     if not gone:
         return 0
     session.execute(

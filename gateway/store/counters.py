@@ -23,6 +23,18 @@ def partition_counter(table_id: int, partition: bytes) -> str:
     return f"drawn/{table_id}/{hashlib.sha256(partition).hexdigest()[:40]}"
 
 
-def forget_table(session: Session, table_id: int) -> None:
-    """Delete the counters of a table that is gone."""
-    session.execute("DELETE FROM counters WHERE name LIKE ?", (f"drawn/{table_id}/%",))
+def forget_table(session: Session, table_id: int, limit: int) -> int:
+    """Delete at most `limit` counters of a table that is gone. How many went."""
+    return _forget(session, f"drawn/{table_id}/", limit)
+
+
+def forget_stream(session: Session, stream_id: int) -> None:
+    """Delete the counters of a stream that is gone: one for each of its shards."""
+    _forget(session, f"shard/{stream_id}/", 1 << 30)
+
+
+def _forget(session: Session, head: str, limit: int) -> int:
+    # By a range: LIKE, which is of no case, has SQLite look at every counter.
+    names = "SELECT name FROM counters WHERE name >= ? AND name < ? ORDER BY name LIMIT ?"
+    above = head[:-1] + chr(ord(head[-1]) + 1)
+    return session.execute(f"DELETE FROM counters WHERE name IN ({names})", (head, above, limit))

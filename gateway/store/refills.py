@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.store import progress
 from gateway.store.databases import Session
 
 
@@ -11,6 +12,7 @@ def begin(session: Session, table_id: int) -> None:
         "INSERT INTO refills (table_id, mark) VALUES (?, NULL) ON CONFLICT (table_id) DO UPDATE SET mark = NULL",
         (table_id,),
     )
+    progress.forget(session, progress.REFILL, table_id)
 
 
 def first(session: Session) -> tuple[int, bytes | None] | None:
@@ -19,11 +21,13 @@ def first(session: Session) -> tuple[int, bytes | None] | None:
     return (waiting[0][0], waiting[0][1]) if waiting else None
 
 
-def save_progress(session: Session, table_id: int, mark: bytes) -> None:
-    """Remember how far a table has come."""
+def save_progress(session: Session, table_id: int, mark: bytes, number: int) -> None:
+    """Remember how far a table has come, by so many rows more."""
     session.execute("UPDATE refills SET mark = ? WHERE table_id = ?", (mark, table_id))
+    progress.advance(session, progress.REFILL, table_id, number)
 
 
 def finish(session: Session, table_id: int) -> None:
     """The table is through."""
     session.execute("DELETE FROM refills WHERE table_id = ?", (table_id,))
+    progress.forget(session, progress.REFILL, table_id)

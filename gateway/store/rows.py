@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from gateway.model.keys import Position
+from gateway.model.keys import LOWEST, Position
 from gateway.model.rows import Row
 from gateway.store.databases import Session
-from gateway.store.positions import Place, place_of
+from gateway.store.positions import Place, place_of, position_of
 from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH, StoredRow
 
 RowKey = tuple[int, Position]
 """(table id, position)."""
+
+LOWEST_SLOT = (0, LOWEST, LOWEST)
 
 _GET = (
     f"SELECT {ROW_COLUMNS} FROM rows r WHERE r.table_id = ? AND r.partition = ? AND r.sort = ? AND r.slot = ?"
@@ -215,6 +217,29 @@ def remove_many(session: Session, keys: Sequence[RowKey]) -> None:
     for table_id, position in keys:
         place = place_of(position)
         session.send(_REMOVE, (table_id, place.partition, place.sort, place.slot))
+
+
+def positions_after(
+    session: Session, table_id: int, after: Position | None, limit: int, limit_bytes: int
+) -> list[Position]:
+    """The next positions of a table by slot and columns, one at least if there are any: `limit` at most, and no more rows
+    than have so many bytes together. Bodies are not read."""
+    slot, partition, sort = LOWEST_SLOT
+    if after is not None:
+        place = place_of(after)
+        slot, partition, sort = place.slot, place.partition, place.sort + b"\x00"
+    found = session.query(
+        "SELECT partition, sort, full_key, size_bytes FROM rows WHERE table_id = ? AND (slot, partition, sort) >= (?, ?, ?)"
+        " ORDER BY slot, partition, sort LIMIT ?",
+        (table_id, slot, partition, sort, limit),
+    )
+    positions: list[Position] = []
+    for *key, size_bytes in found:
+        limit_bytes -= size_bytes
+        if positions and limit_bytes < 0:
+            break
+        positions.append(position_of(*key))
+    return positions
 
 
 def expired(session: Session, now_ms: int, limit: int) -> list[tuple[int, Row]]:

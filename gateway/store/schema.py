@@ -46,6 +46,14 @@ tables = Table(
     UniqueConstraint("namespace", "azure_name_lower"),
 )
 
+# Background work looks for these several times a second, however many tables there are.
+Index(
+    "tables_deleting",
+    tables.c.busy_until_ms,
+    sqlite_where=text("state = 'deleting'"),
+    postgresql_where=text("state = 'deleting'"),
+)
+
 indexes = Table(
     "indexes",
     metadata,
@@ -58,6 +66,13 @@ indexes = Table(
     Column("filled_up_to", LargeBinary),
     Column("busy_until_ms", BigInteger, nullable=False),
     UniqueConstraint("table_id", "name"),
+)
+
+Index(
+    "indexes_to_fill",
+    indexes.c.table_id,
+    sqlite_where=text("filled = 0"),
+    postgresql_where=text("filled = 0"),
 )
 
 rows = Table(
@@ -225,6 +240,16 @@ refills = Table(
     metadata,
     Column("table_id", BigInteger, primary_key=True, autoincrement=False),
     Column("mark", LargeBinary),
+)
+
+# How many rows of such work, and of the filling of an index, are done (gateway/store/progress.py).
+progress = Table(
+    "progress",
+    metadata,
+    Column("work", Text, nullable=False),
+    Column("id", BigInteger, nullable=False),
+    Column("rows_done", BigInteger, nullable=False),
+    PrimaryKeyConstraint("work", "id"),
 )
 
 # What a dialect keeps for an account as a whole (Azure's service properties), as its own JSON.

@@ -86,12 +86,10 @@ def remove(session: Session, transaction: str) -> None:
     session.execute("DELETE FROM holds WHERE id = ?", (transaction,))
 
 
-def expired(session: Session, now_ms: int) -> list[str]:
-    """Transactions that are past their time."""
-    return [
-        transaction
-        for (transaction,) in session.query("SELECT id FROM holds WHERE expires_at_ms <= ?", (now_ms,))
-    ]
+def expired(session: Session, now_ms: int, limit: int) -> list[str]:
+    """Some transactions that are past their time."""
+    found = session.query("SELECT id FROM holds WHERE expires_at_ms <= ? LIMIT ?", (now_ms, limit))
+    return [transaction for (transaction,) in found]
 
 
 def stage(session: Session, hold: Hold, writes: Iterable[Staged], size_bytes: int) -> None:

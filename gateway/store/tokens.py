@@ -42,9 +42,13 @@ def remember(session: Session, key: tuple[str, str], digest: bytes, answer: str,
     )
 
 
-def forget_expired(session: Session, now_ms: int) -> None:
-    """Drop what need not be remembered any longer, and claims that came to nothing."""
-    session.execute("DELETE FROM tokens WHERE expires_at_ms <= ?", (now_ms,))
+def forget_expired(session: Session, now_ms: int, limit: int) -> int:
+    """Drop some that need not be remembered any longer, and claims that came to nothing. How many went."""
+    return session.execute(
+        "DELETE FROM tokens WHERE (scope, name) IN"
+        " (SELECT scope, name FROM tokens WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)",
+        (now_ms, limit),
+    )
 
 
 def probe(write: Callable[[], AbstractContextManager[Session]]) -> None:

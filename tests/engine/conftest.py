@@ -123,5 +123,5 @@ def things(engine: Engine) -> Client:
 
 def do_chores(engine: Engine) -> None:
     """Everything that waits to be done in the background."""
-    while engine.chores() == 0.0:
+    while engine.chore():
         pass

@@ -52,7 +52,7 @@ def test_only_numbers_of_the_last_five_years_count(engine: Engine, clock: Clock)
 def test_a_row_that_was_written_since_stays(engine: Engine, clock: Clock) -> None:
     things = expiring_table(engine)
     things.write(things.put("a", ttl=in_seconds(clock, -10)))
-    found = expiring.sweep(engine._store, clock.ms)
+    found = expiring.sweep(engine._store, clock.ms, 10)
     things.write(things.put("a", ttl=in_seconds(clock, 100)))
     engine.run(list(found))
     assert names(things) == ["a"]

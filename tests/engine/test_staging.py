@@ -176,7 +176,7 @@ def test_time_runs_out(held: Client, clock: Clock) -> None:
 def test_transactions_past_their_time_are_forgotten(held: Client, clock: Clock) -> None:
     stage(held, held.put("a", 1))
     clock.advance(61)
-    staging.sweep(held.engine._store, clock.ms)
+    staging.sweep(held.engine._store, clock.ms, 10)
     with held.engine._store.read() as session:
         assert session.query("SELECT count(*) FROM staged")[0][0] == 0
         assert session.query("SELECT count(*) FROM holds")[0][0] == 0
@@ -266,7 +266,7 @@ def test_the_sweep_leaves_a_held_partition_alone(engine: Engine, clock: Clock) -
     table.write(table.put("a", 1, dies=decimal(clock.ms // 1000 + 1)))
     table = begin(table, lifetime_ms=600_000)
     clock.advance(5)
-    engine.chores()
+    engine.chore()
     assert seen(table, "a", 1) is not None
     ask(engine, AbortTransaction(ID))
     do_chores(engine)

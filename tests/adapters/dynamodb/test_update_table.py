@@ -38,7 +38,7 @@ def index_of(description, name: str = "by-g"):
 
 
 def indexes_are_filled(service) -> None:
-    while service.house.engine.chores() == 0:
+    while service.house.engine.chore():
         pass
 
 

@@ -47,9 +47,8 @@ def everything(service: Service, name: str = "i", key: tuple[str, ...] = ("s", "
 
 
 def fill(service: Service) -> None:
-    for engine_done in (service.house.engine.chores,):
-        while engine_done() == 0.0:
-            pass
+    while service.house.engine.chore():
+        pass
 
 
 def test_rows_have_the_index_columns_first_and_then_the_rest_of_the_key(table: Service) -> None:

@@ -274,7 +274,7 @@ def test_what_has_been_trimmed_is_told(table: Service) -> None:
     table.put({"pk": 1}, {"a": 1})
     place = iterator(table)
     table.clock.advance(25 * 3600)
-    streaming.trim(table.house.engine._store, table.clock.ms)
+    streaming.tend(table.house.engine._store, streaming.Tending(table.clock.ms, 0, 100), 0)
     with pytest.raises(Refused) as told:
         read(table, place)
     assert (told.value.status, told.value.code) == (404, "OTSTrimmedDataAccess")

@@ -1,0 +1,193 @@
+"""Background work beside a neighbour: purging a table of a million items and filling an index over 500,000, while a client on one
+connection reads and writes another table.
+
+For each database and work: how long it took, the share of time that it worked, and the neighbour's latencies with and without.
+`python -m benchmarks.background [rows to purge] [rows to index]` runs it alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import dynamodb
+from benchmarks.contestants import Place, Postgres, start_ours
+from benchmarks.signing import HOST, Client
+from benchmarks.signing import dynamodb as sign
+from gateway.app import connect, open_store
+from gateway.model.commands import WriteGroup
+from gateway.model.keys import Key
+from gateway.model.rows import Contents
+from gateway.model.tables import Table
+from gateway.model.values import Kind, Value
+from gateway.model.writes import Replace, Write
+from gateway.settings import load
+
+PURGED_ROWS, INDEXED_ROWS = 1_000_000, 500_000
+_QUIET_S, _MOST_S = 5.0, 300.0
+_LEFT = re.compile(r'^tablegate_background_rows_left\{work="(\w+)"\} (\S+)', re.MULTILINE)
+_WORKED = re.compile(r'^tablegate_background_seconds_total\{work="(\w+)"\} (\S+)', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """Milliseconds of a neighbour's reads and writes, in turn, one at a time."""
+
+    reads: list[float]
+    writes: list[float]
+
+    def told(self, quiet: Latencies) -> str:
+        """With the figures of a quiet time beside them."""
+        return ", ".join(
+            f"{name} p50 {_at(mine, 0.5):.2f} ms ({_at(mine, 0.5) / _at(its, 0.5):.2f} of {_at(its, 0.5):.2f}), "
+            f"p99 {_at(mine, 0.99):.1f} ({_at(its, 0.99):.1f})"
+            for name, mine, its in (
+                ("GetItem", self.reads, quiet.reads),
+                ("PutItem", self.writes, quiet.writes),
+            )
+        )
+
+
+def _at(taken: list[float], share: float) -> float:
+    return sorted(taken)[int(len(taken) * share)]
+
+
+def measure(place: Place, purged: int = PURGED_ROWS, indexed: int = INDEXED_ROWS) -> str:
+    """Lines that say what came out, on SQLite FULL and on PostgreSQL."""
+    lines = []
+    for name, url in _databases(place):
+        lines += [f"{name}: {line}" for line in _measure(place, url, purged, indexed)]
+    return "\n".join(lines)
+
+
+def _databases(place: Place) -> Iterator[tuple[str, str]]:
+    yield "SQLite FULL", f"sqlite:///{place.folder / 'background.sqlite'}"
+    postgres = Postgres(Place(place.cores, place.folder / "postgres"))
+    try:
+        yield "PostgreSQL", postgres.new_database()
+    finally:
+        postgres.stop()
+
+
+def _measure(place: Place, url: str, purged: int, indexed: int) -> Iterator[str]:
+    port, process = start_ours(place, database=url)
+    client = Client(port)
+    for table in ("Gone", "Indexed", "Near"):
+        dynamodb.make_table(client, table)
+    client.close()
+    process.stop()
+    fill(url, "Gone", purged)
+    fill(url, "Indexed", indexed)
+    fill(url, "Near", 1_000)
+    port, process = start_ours(place, database=url)
+    client = Client(port)
+    _neighbour(client, time.monotonic() + 1, lambda: False)
+    index: dict[str, object] = {
+        "TableName": "Indexed",
+        "AttributeDefinitions": [{"AttributeName": "sk", "AttributeType": "S"}],
+        "GlobalSecondaryIndexUpdates": [
+            {
+                "Create": {
+                    "IndexName": "by_sk",
+                    "KeySchema": [{"AttributeName": "sk", "KeyType": "HASH"}],
+                    "Projection": {"ProjectionType": "ALL"},
+                }
+            }
+        ],
+    }
+    dropped: dict[str, object] = {"TableName": "Gone"}
+    for work, rows, operation, body in (
+        ("purge", purged, "DeleteTable", dropped),
+        ("index_backfill", indexed, "UpdateTable", index),
+    ):
+        yield _beside(client, (work, rows), (operation, body))
+    client.close()
+    process.stop()
+
+
+def _beside(client: Client, work: tuple[str, int], call: tuple[str, dict[str, object]]) -> str:
+    """One work, and quiet times before and after it: the machine may be another one in between."""
+    name, rows = work
+    quiet = _neighbour(client, time.monotonic() + _QUIET_S, lambda: False)
+    dynamodb.call(client, *call)
+    began = time.monotonic()
+    taken = _neighbour(client, began + _MOST_S, lambda: _is_done(client.port, name))
+    took = time.monotonic() - began
+    exposed = _metrics(client.port)
+    worked = dict(_WORKED.findall(exposed))[name]
+    left = float(dict(_LEFT.findall(exposed)).get(name, 0))
+    after = _neighbour(client, time.monotonic() + _QUIET_S, lambda: False)
+    quiet.reads.extend(after.reads)
+    quiet.writes.extend(after.writes)
+    done = f"{rows - left:,.0f} of {rows:,} rows"
+    share = float(worked) / took
+    return f"{name}, {done} in {took:.1f} s, working {share:.2f} of the time; neighbour {taken.told(quiet)}."
+
+
+def _is_done(port: int, work: str) -> bool:
+    text = _metrics(port)
+    return work in dict(_WORKED.findall(text)) and float(dict(_LEFT.findall(text)).get(work, 1)) == 0
+
+
+def _metrics(port: int) -> str:
+    with urllib.request.urlopen(f"http://{HOST}:{port}/metrics", timeout=30) as reply:
+        return str(reply.read().decode())
+
+
+def _neighbour(client: Client, until: float, is_over: Callable[[], bool]) -> Latencies:
+    """Reads and writes in turn; whether it is over is asked once a second."""
+    taken = Latencies([], [])
+    number, ask_at = 0, time.monotonic() + 1
+    put = dynamodb.put("Near", dynamodb.spread)
+    while time.monotonic() < until:
+        number += 1
+        key = {"TableName": "Near", "Key": dynamodb.key(dynamodb.spread(number % 1_000), number % 1_000)}
+        for request, kept in (
+            (sign(client.port, "GetItem", json.dumps(key).encode()), taken.reads),
+            (put(client.port, number % 1_000), taken.writes),
+        ):
+            began = time.perf_counter()
+            status, _ = client.send(request)
+            kept.append((time.perf_counter() - began) * 1000)
+            assert status == 200
+        if time.monotonic() >= ask_at:
+            if is_over():
+                break
+            ask_at = time.monotonic() + 1
+    return taken
+
+
+def fill(url: str, table_name: str, rows: int) -> None:
+    """So many items in a table that is there, through the engine: over the wire it would take minutes."""
+    settings = load({"database": url, "synchronous": "normal"}, {})
+    opened = open_store(settings, connect(settings))
+    with opened.store.read() as session:
+        [table] = opened.store.catalog.all(session, "name = ?", (table_name,))
+    for first in range(0, rows, 2_000):
+        groups = [WriteGroup((_write(table, number),)) for number in range(first, min(rows, first + 2_000))]
+        opened.engine.run(list(groups))
+    opened.close()
+
+
+def _write(table: Table, number: int) -> Write:
+    item = dynamodb.item(dynamodb.spread(number), number)
+    values = tuple(Value(Kind.TEXT, item[name]["S"]) for name in ("pk", "sk"))
+    contents = Contents(json.dumps(item, separators=(",", ":")).encode(), None, dynamodb.ITEM_BYTES)
+    return Write(table, Key(values, table.key_schema.position(values)), Replace(contents), wants_old=False)
+
+
+if __name__ == "__main__":
+    folder = Path(tempfile.mkdtemp(prefix="tablegate-bench-"))
+    try:
+        print(measure(Place(frozenset(os.sched_getaffinity(0)), folder), *map(int, sys.argv[1:])))
+    finally:
+        shutil.rmtree(folder)

@@ -1,0 +1,99 @@
+"""Pacing: background work goes batch by batch, each of a bounded time, and rests after each in proportion to what it took.
+
+Knows how large a batch is, whose turn it is, and how long the rest is. What a batch does is told by those who do it; the rests
+are taken by the thread that does it all (gateway/chores.py).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from gateway.store.databases import LockHeld
+
+log = logging.getLogger(__name__)
+
+# A write in between waits so long at most for SQLite's write lock, and a request for the interpreter's.
+BATCH_S = 0.02
+# No fewer, or commits would cost more than rows (a batch of large ones is bounded by its bytes); no more, so that a batch that is
+# suddenly slower is still short.
+FEWEST_ROWS, MOST_ROWS = 128, 4_096
+# Counting what is left costs this share of the time that passes, and never comes more often than this.
+_COUNTING_SHARE = 0.01
+_SECONDS_BETWEEN_COUNTS = 1.0
+
+Batch = Callable[[int], int | None]
+"""Does a batch of at most so many rows. How many it went over; None: there is nothing to do now."""
+
+
+def rest_after(took_s: float, share: float) -> float:
+    """Seconds to rest after work that took so long, so that working takes this share of the time and no more."""
+    return took_s * (1 - share) / share
+
+
+class BatchSize:
+    """How many rows the next batch of a kind of work has, by what the last one took."""
+
+    def __init__(self) -> None:
+        self.rows = FEWEST_ROWS
+
+    def took(self, rows: int, seconds: float) -> None:
+        """The last batch went over so many rows in so long."""
+        if seconds > BATCH_S:
+            self.rows = max(FEWEST_ROWS, int(self.rows * max(BATCH_S / seconds, 0.1)))
+        elif seconds < BATCH_S / 2 and rows >= self.rows:
+            self.rows = min(MOST_ROWS, self.rows * 2)
+
+
+class Chore(NamedTuple):
+    """A batch that was done: of which work, and how many rows it went over."""
+
+    work: str
+    rows: int
+
+
+class Rota:
+    """Kinds of work that take turns, a batch each. `count`: how many rows are left, of those that are `countable`."""
+
+    def __init__(
+        self, works: Mapping[str, Batch], countable: Collection[str], count: Callable[[], dict[str, int]]
+    ) -> None:
+        self._works = {work: (do, BatchSize()) for work, do in works.items()}
+        self._countable = countable
+        self._count = count
+        self._count_again_at = 0.0
+        self.left: dict[str, int] = {}
+        """About how many rows are left; of what is not named, none, or it cannot be counted."""
+
+    def next_batch(self) -> Chore | None:
+        """Do one batch of the work whose turn it is. None: there is nothing to do now."""
+        for work in list(self._works):
+            do, size = self._works[work] = self._works.pop(
+                work
+            )  # whoever was asked is asked last the next time
+            began = time.monotonic()
+            try:
+                rows = do(size.rows)
+            except LockHeld as reason:
+                log.info("%s waits for a lock: %s", work, reason)
+                rows = 0
+            if rows is None:
+                continue
+            size.took(rows, time.monotonic() - began)
+            if work in self._countable:
+                self._keep_count(work, rows)
+            return Chore(work, rows)
+        self.left = {}
+        self._count_again_at = 0.0
+        return None
+
+    def _keep_count(self, work: str, rows: int) -> None:
+        began = time.monotonic()
+        if began < self._count_again_at and work in self.left:
+            self.left[work] = max(0, self.left[work] - rows)
+            return
+        self.left = {work: 0} | self._count()
+        now = time.monotonic()
+        self._count_again_at = now + max(_SECONDS_BETWEEN_COUNTS, (now - began) / _COUNTING_SHARE)

@@ -1,0 +1,196 @@
+"""Background work of real server processes: it is seen from outside, it rests, it outlives kill -9, neighbours do not feel it.
+
+A few thousand rows here; `make soak` purges and indexes a million.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.background import fill
+from gateway.__main__ import main
+from tests.raw_client import RawClient
+from tests.running import Process
+
+SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+# A batch takes milliseconds, and its rest fifty times as long.
+CRAWLING = ("--background-share", "0.02")
+
+
+@contextlib.contextmanager
+def running(folder: Path, database_url: str, *flags: str) -> Iterator[tuple[Process, RawClient]]:
+    process = Process(folder, "--database", database_url, "--dialects", "dynamodb", *flags)
+    process.wait_until_ready()
+    try:
+        with RawClient(process.url) as client:
+            yield process, client
+    finally:
+        if process.is_running:
+            process.kill()
+
+
+def create(client: RawClient, name: str) -> None:
+    columns = (("pk", "HASH"), ("sk", "RANGE"))
+    client.call(
+        "CreateTable",
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": column, "AttributeType": "S"} for column, _ in columns],
+        KeySchema=[{"AttributeName": column, "KeyType": kind} for column, kind in columns],
+    )
+
+
+def add_index(client: RawClient, name: str) -> None:
+    index = {
+        "IndexName": "by_sk",
+        "KeySchema": [{"AttributeName": "sk", "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "ALL"},
+    }
+    client.call(
+        "UpdateTable",
+        TableName=name,
+        AttributeDefinitions=[{"AttributeName": "sk", "AttributeType": "S"}],
+        GlobalSecondaryIndexUpdates=[{"Create": index}],
+    )
+
+
+def index_of(client: RawClient, name: str) -> dict[str, Any]:
+    [index] = client.call("DescribeTable", TableName=name)["Table"]["GlobalSecondaryIndexes"]
+    return dict(index)
+
+
+def metrics(process: Process, name: str) -> dict[str, float]:
+    """A metric by its label `work`."""
+    with urllib.request.urlopen(f"{process.url}/metrics", timeout=10) as reply:
+        text = reply.read().decode()
+    found = re.findall(rf'^{name}{{work="(\w+)"}} (\S+)$', text, re.MULTILINE)
+    return {work: float(value) for work, value in found}
+
+
+def until(condition: Any) -> None:
+    end = time.monotonic() + 60 + 10 * SECONDS
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def shown(database_url: str) -> dict[str, tuple[str, int, int]]:
+    """What `tablegate tables` says of work: of what, rows done, rows left."""
+    done = CliRunner().invoke(main, ["tables", "--database", database_url])
+    assert done.exit_code == 0, done.output
+    found = re.findall(r"^(\w+)\t(.*)\t([\d,]+) rows done\tabout ([\d,]+) left$", done.output, re.MULTILINE)
+    return {
+        work: (name, int(did.replace(",", "")), int(left.replace(",", ""))) for work, name, did, left in found
+    }
+
+
+ROWS = 4_000
+WORKS = ("purge", "index_backfill")
+
+
+def test_what_is_under_way_is_seen_from_outside_and_goes_on_after_kill_9(
+    tmp_path: Path, database_url: str
+) -> None:
+    with running(tmp_path, database_url) as (_, client):
+        for name in ("gone", "indexed"):
+            create(client, name)
+            fill(database_url, name, ROWS)
+    with running(tmp_path, database_url, *CRAWLING) as (process, client):
+        client.call("DeleteTable", TableName="gone")
+        add_index(client, "indexed")
+        until(lambda: all(metrics(process, "tablegate_background_rows_total").get(work) for work in WORKS))
+        left = metrics(process, "tablegate_background_rows_left")
+        assert all(0 < left[work] < ROWS for work in WORKS)
+        index = index_of(client, "indexed")
+        assert (index["IndexStatus"], index["Backfilling"]) == ("CREATING", True)
+        process.kill()
+    before = shown(database_url)
+    assert before["index_backfill"][0] == "indexed/by_sk"
+    assert before["purge"][0].startswith("dropped, id ")
+    for _, did, left in before.values():
+        assert did + left == ROWS
+        assert left
+    with running(tmp_path, database_url, "--background-share", "1") as (process, client):
+        until(lambda: index_of(client, "indexed")["IndexStatus"] == "ACTIVE")
+        until(lambda: not shown(database_url))
+        until(lambda: not any(metrics(process, "tablegate_background_rows_left").values()))
+        rows = metrics(process, "tablegate_background_rows_total")
+        assert rows["purge"] == before["purge"][2]
+        assert rows["index_backfill"] == before["index_backfill"][2]
+        query = {
+            "KeyConditionExpression": "sk = :sk",
+            "ExpressionAttributeValues": {
+                ":sk": {"S": client.call("Scan", TableName="indexed", Limit=1)["Items"][0]["sk"]["S"]}
+            },
+        }
+        assert client.call("Query", TableName="indexed", IndexName="by_sk", **query)["Count"] >= 1
+
+
+def test_the_share_of_background_work_is_more_than_none_and_at_most_all(tmp_path: Path) -> None:
+    for share, code in (("0", 1), ("1.01", 1), ("nan", 1), ("1", 0), ("0.001", 0)):
+        done = CliRunner().invoke(
+            main, ["healthcheck", "--url", "http://127.0.0.1:1", "--background-share", share]
+        )
+        assert ("background_share" in done.output or "background-share" in done.output) is bool(code), share
+
+
+@pytest.mark.soak
+def test_a_neighbour_does_not_feel_it(tmp_path: Path, database_url: str) -> None:
+    """A million rows purged and half a million indexed with `make soak`: in the share that is set, and with reads and writes of
+    another table at most twice as slow at the median."""
+    size = 1_000_000 if SECONDS >= 60 else 4_000
+    with running(tmp_path, database_url) as (_, client):
+        for name, rows in (("gone", size), ("indexed", size // 2), ("near", 100)):
+            create(client, name)
+            fill(database_url, name, rows)
+    with running(tmp_path, database_url) as (process, client):
+        quiet = neighbour(client, lambda: False, SECONDS)
+        for operate in (
+            lambda: client.call("DeleteTable", TableName="gone"),
+            lambda: add_index(client, "indexed"),
+        ):
+            before = sum(metrics(process, "tablegate_background_seconds_total").values())
+            began = time.monotonic()
+            operate()
+            beside = neighbour(
+                client, lambda: not any(metrics(process, "tablegate_background_rows_left").values())
+            )
+            took = time.monotonic() - began
+            worked = sum(metrics(process, "tablegate_background_seconds_total").values()) - before
+            assert worked > 0
+            if SECONDS >= 60:
+                assert worked <= 0.3 * took
+                for mine, its in zip(beside, quiet, strict=True):
+                    assert mine < 2 * its, (beside, quiet)
+    assert not shown(database_url)
+
+
+def neighbour(client: RawClient, is_over: Any, seconds: float = 3_600.0) -> tuple[float, float]:
+    """Medians of reads and of writes, in turn, for so long."""
+    taken: tuple[list[float], list[float]] = ([], [])
+    key = {"pk": {"S": "a"}, "sk": {"S": "a"}}
+    began = asked = time.monotonic()
+    while time.monotonic() - began < seconds:
+        for kept, operation, given in (
+            (taken[0], "GetItem", {"Key": key}),
+            (taken[1], "PutItem", {"Item": {**key, "x": {"S": "x" * 900}}}),
+        ):
+            start = time.perf_counter()
+            client.call(operation, TableName="near", **given)
+            kept.append(time.perf_counter() - start)
+        if time.monotonic() - asked > 1:
+            asked = time.monotonic()
+            if is_over():
+                break
+    return sorted(taken[0])[len(taken[0]) // 2], sorted(taken[1])[len(taken[1]) // 2]
