@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from gateway.store.databases import Session
 
 _PROBE_BYTES = 256 << 10
+_PROBE = ("probe", "")
 
 
 def take(session: Session, scope: str, name: str, now_ms: int) -> tuple[bytes, str] | None:
@@ -54,9 +55,9 @@ def forget_expired(session: Session, now_ms: int, limit: int) -> int:
 def probe(write: Callable[[], AbstractContextManager[Session]]) -> None:
     """Write as much as many requests do, and take it away again, each for good. Raises OutOfSpace if there is no room."""
     with write() as session:
-        remember(session, ("probe", ""), b"", secrets.token_hex(_PROBE_BYTES // 2), 0)
+        remember(session, _PROBE, b"", secrets.token_hex(_PROBE_BYTES // 2), 0)
     with write() as session:
-        forget_expired(session, 0)
+        session.execute("DELETE FROM tokens WHERE scope = ? AND name = ?", _PROBE)
 
 
 def _kept(name: str) -> str:
