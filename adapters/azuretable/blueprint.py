@@ -222,7 +222,7 @@ class Door:
         credential = credentials.find(Scheme.AZURE, name)
         if credential is None:
             raise ServiceError("AuthenticationFailed")
-        return _account_of(credential, credentials.namespace(name))
+        return _account_of(credential, credentials.namespace(Scheme.AZURE, name))
 
     # Replies
 

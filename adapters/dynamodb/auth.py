@@ -98,7 +98,7 @@ def _caller(credentials: Credentials, credential: Credential | None, access_id: 
     account = credential.place if credential is not None else ""
     if not account:
         account = _account_of(access_id)
-    return _same_caller(access_id, account, region, credentials.namespace(account, region))
+    return _same_caller(access_id, account, region, credentials.namespace(Scheme.AWS, account, region))
 
 
 @lru_cache(maxsize=1024)

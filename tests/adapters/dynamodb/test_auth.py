@@ -69,7 +69,7 @@ def test_separate_namespaces_are_account_and_region():
     known = credentials(replace(STORED, place="210987654321"), namespaces="separate")
     caller = verify(request, known, signed_at(request))
     assert caller.account == "210987654321"
-    assert caller.namespace == "210987654321/eu-central-1"
+    assert caller.namespace == "aws/210987654321/eu-central-1"
 
 
 def test_a_key_id_of_twelve_digits_is_its_own_account():
