@@ -64,13 +64,14 @@ SHARED_NAMESPACE = "shared"
 class Credentials:
     """The credentials in force. Look-ups are from memory; `replace` swaps all of them at once, from any thread."""
 
-    __slots__ = ("_known", "_must_be_bound", "_shared", "is_dev")
+    __slots__ = ("_known", "_shared", "is_dev", "keeps_apart")
 
     def __init__(self, settings: Settings, stored: Iterable[Credential] = ()) -> None:
         self.is_dev = settings.auth == "dev"
         """Whether keys that are not stored are taken too: AWS any at all, unverified; the others the well-known ones."""
         self._shared = settings.namespaces == "shared"
-        self._must_be_bound = not self.is_dev and not self._shared
+        self.keeps_apart = not self.is_dev and not self._shared
+        """Whether tenants must not reach each other: what is not said to be for all is then for one."""
         self._known: dict[tuple[Scheme, str], Credential] = {}
         self.replace(stored)
 
@@ -79,7 +80,7 @@ class Credentials:
         known = {(item.scheme, item.access_id): item for item in (DEV_CREDENTIALS if self.is_dev else ())}
         known.update(((item.scheme, item.access_id), item) for item in stored)
         self._known = known
-        for item in known.values() if self._must_be_bound else ():
+        for item in known.values() if self.keeps_apart else ():
             if item.scheme is Scheme.TABLESTORE and not item.place:
                 _log.warning(
                     "the Table Store credential %s reaches no instance: say which with `tablegate credentials bind`",
@@ -97,7 +98,7 @@ class Credentials:
         `shared` or auth `dev`; where tenants are kept apart it may enter none.
         """
         if not credential.place:
-            return not self._must_be_bound
+            return not self.keeps_apart
         return credential.place in (place, ANY_PLACE)
 
     def namespace(self, scheme: Scheme, *place: str) -> str:
