@@ -137,10 +137,12 @@ def tenants(shared_database_url: str) -> Iterator[Tenants]:
         opened.vault.add(credential)
     opened.close()
     server = start(shared_database_url, **SETTINGS)
-    victim = Tenant(server.url, "victim")
-    _furnish(victim)
-    yield Tenants(server, victim, Tenant(server.url, "thief"), fingerprint(victim))
-    server.stop()
+    try:
+        victim = Tenant(server.url, "victim")
+        _furnish(victim)
+        yield Tenants(server, victim, Tenant(server.url, "thief"), fingerprint(victim))
+    finally:
+        server.stop()
 
 
 def _furnish(victim: Tenant) -> None:

@@ -222,10 +222,12 @@ def test_two_tenants_may_use_one_idempotency_token(tenants: Tenants, own: Any) -
     assert own.get_item(TableName=MUSIC, Key=NEW)["Item"]["mine"] == {"BOOL": True}
     with pytest.raises(ClientError, match="IdempotentParameterMismatch"):
         victim.transact_write_items(TransactItems=[put], ClientRequestToken=token)
-    # The very same request is carried out for each: it is no replay of the other's.
+    # Nor is the very same request, under the very same token, taken for a replay of the other's.
     own.delete_item(TableName=MUSIC, Key=KEY)
+    same = {"TransactItems": [check], "ClientRequestToken": "a-token-for-the-same-request"}
+    victim.transact_write_items(**same)
     with pytest.raises(ClientError, match="ConditionalCheckFailed"):
-        own.transact_write_items(TransactItems=[check], ClientRequestToken="another-token")
+        own.transact_write_items(**same)
 
 
 def test_a_key_reaches_every_region_of_its_own_account_and_no_other(tenants: Tenants) -> None:
