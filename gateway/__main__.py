@@ -12,14 +12,14 @@ import os
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
 from gateway import __version__
-from gateway.credentials import SHARED_NAMESPACE, Credential, Scheme
+from gateway.credentials import ANY_PLACE, SHARED_NAMESPACE, Credential, Scheme
 from gateway.database_urls import without_password
 from gateway.settings import SETTINGS, BadSetting, Settings, load
 
@@ -216,6 +216,32 @@ def streams_reshard(settings: Settings, table: str, shards: int, namespace: str)
         click.echo(f"{table} has {len(outcome.rules.stream.shards)} open shards: {numbers}")
 
 
+_SCHEME = click.option(
+    "--scheme", type=click.Choice([item.value for item in Scheme]), default="aws", show_default=True
+)
+_SECRET_FILE = click.option(
+    "--secret-file", type=click.File("r"), help="File of the secret (Azure: two lines), - for standard input."
+)
+
+
+def _place(meaning: str) -> Callable[[Any], Any]:
+    def decorate(command: Any) -> Any:
+        any_place = click.option(
+            "--any-place", "place", flag_value=ANY_PLACE, help="It is good in every Table Store instance."
+        )
+        return click.option("--place", default="", help=meaning)(any_place(command))
+
+    return decorate
+
+
+def _lines(file: TextIO | None) -> list[str]:
+    """The lines of a file, which must have some."""
+    lines = [] if file is None else [line.strip() for line in file if line.strip()]
+    if file is not None and not lines:
+        raise click.ClickException(f"{file.name} is empty")
+    return lines
+
+
 @main.group()
 def credentials() -> None:
     """Access keys, stored sealed in the database. A running server takes changes up within seconds."""
@@ -223,28 +249,52 @@ def credentials() -> None:
 
 @credentials.command("add")
 @click.argument("access_id")
-@click.option(
-    "--scheme", type=click.Choice([item.value for item in Scheme]), default="aws", show_default=True
-)
+@_SCHEME
 @click.option(
     "--secret", "secrets", multiple=True, help="The secret, or an Azure key (twice). Made if not given."
 )
-@click.option("--place", default="", help="AWS account (12 digits) or Table Store instance it belongs to.")
+@_SECRET_FILE
+@_place("AWS account (12 digits; 000000000000 if not given) or Table Store instance that it belongs to.")
 @click.option("--session-token", default="", help="Token that must come with it (temporary AWS credentials).")
+@click.option("--session-token-file", type=click.File("r"), help="File that holds it, - for standard input.")
 @with_settings(every=False)
 def credentials_add(
-    settings: Settings, access_id: str, scheme: str, secrets: tuple[str, ...], place: str, session_token: str
-) -> None:
-    """Store a new credential and print it; Azure accounts have two keys."""
+    settings: Settings, access_id: str, scheme: str, secrets: tuple[str, ...], secret_file: TextIO | None,
+    place: str, session_token: str, session_token_file: TextIO | None,
+) -> None:  # fmt: skip
+    """Store a new credential and print it, without what came from a file; Azure accounts have two keys.
+
+    It is good for one AWS account (in every region), one Azure account or one Table Store instance. A Table Store key without
+    a place is good for all instances, but for none with --auth strict and --namespaces separate: there --any-place makes
+    one for all.
+    """
     from gateway.vault import new_secret
 
     kind = Scheme(scheme)
     wanted = 2 if kind is Scheme.AZURE else 1
-    given = [*secrets, *(new_secret(kind) for _ in range(wanted - len(secrets)))]
-    credential = Credential(kind, access_id, tuple(given), place, session_token)
+    read = _lines(secret_file)
+    given = len(secrets) + len(read)
+    if given > wanted:
+        raise click.ClickException(f"a credential of {scheme} has {wanted} secret(s), not {given}")
+    made = [new_secret(kind) for _ in range(wanted - given)]
+    token = "".join(_lines(session_token_file)) or session_token
+    credential = Credential(kind, access_id, (*secrets, *read, *made), place, token)
     with _opened(settings) as opened:
         opened.vault.add(credential)
-    _print(credential, shown=True)
+    _print(credential, [*secrets, *made])
+
+
+@credentials.command("bind")
+@click.argument("access_id")
+@_SCHEME
+@_place("AWS account (12 digits) or Table Store instance that it belongs to from now on.")
+@with_settings(every=False)
+def credentials_bind(settings: Settings, access_id: str, scheme: str, place: str) -> None:
+    """Say where a credential is good; its secret stays."""
+    if not place:
+        raise click.UsageError("say --place or --any-place")
+    with _opened(settings) as opened:
+        _print(opened.vault.bind(Scheme(scheme), access_id, place))
 
 
 @credentials.command("list")
@@ -253,42 +303,42 @@ def credentials_list(settings: Settings) -> None:
     """List credentials, without their secrets."""
     with _opened(settings) as opened:
         for credential in opened.vault.load():
-            _print(credential, shown=False)
+            _print(credential)
 
 
 @credentials.command("rotate")
 @click.argument("access_id")
-@click.option(
-    "--scheme", type=click.Choice([item.value for item in Scheme]), default="aws", show_default=True
-)
+@_SCHEME
 @click.option(
     "--key", type=click.IntRange(1, 2), default=1, show_default=True, help="Which of Azure's two keys."
 )
 @click.option("--secret", help="The new secret. Made if not given.")
+@_SECRET_FILE
 @with_settings(every=False)
-def credentials_rotate(settings: Settings, access_id: str, scheme: str, key: int, secret: str | None) -> None:
-    """Give a credential a new secret and print it; the old one is refused from then on."""
+def credentials_rotate(
+    settings: Settings, access_id: str, scheme: str, key: int, secret: str | None, secret_file: TextIO | None
+) -> None:
+    """Give a credential a new secret and print it, unless it was read from a file; the old one is refused from then on."""
     from gateway.vault import BadCredential, new_secret
 
     kind = Scheme(scheme)
+    read = _lines(secret_file)
+    if len(read) > 1:
+        raise click.ClickException(f"{access_id} gets one new secret, not {len(read)}")
     with _opened(settings) as opened:
-        found = [item for item in opened.vault.load() if (item.scheme, item.access_id) == (kind, access_id)]
-        if not found:
-            raise BadCredential(f"no {scheme} credential {access_id} is stored")
-        kept = list(found[0].secrets)
+        found = opened.vault.find(kind, access_id)
+        kept = list(found.secrets)
         if key > len(kept):
             raise BadCredential("only Azure accounts have a second key")
-        kept[key - 1] = secret or new_secret(kind)
-        changed = dataclasses.replace(found[0], secrets=tuple(kept))
+        kept[key - 1] = secret or "".join(read) or new_secret(kind)
+        changed = dataclasses.replace(found, secrets=tuple(kept))
         opened.vault.replace(changed)
-    _print(changed, shown=True)
+    _print(changed, [each for each in kept if each not in read])
 
 
 @credentials.command("remove")
 @click.argument("access_id")
-@click.option(
-    "--scheme", type=click.Choice([item.value for item in Scheme]), default="aws", show_default=True
-)
+@_SCHEME
 @with_settings(every=False)
 def credentials_remove(settings: Settings, access_id: str, scheme: str) -> None:
     """Forget a credential."""
@@ -297,14 +347,14 @@ def credentials_remove(settings: Settings, access_id: str, scheme: str) -> None:
     click.echo(f"removed {scheme} {access_id}")
 
 
-def _print(credential: Credential, shown: bool) -> None:
+def _print(credential: Credential, shown: Iterable[str] = ()) -> None:
+    """A line of what a credential is. `shown`: the secrets to tell, which are none that came from a file."""
     parts = [credential.scheme.value, credential.access_id]
     if credential.place:
         parts.append(f"place={credential.place}")
-    if shown:
-        parts += [f"secret={secret}" for secret in credential.secrets]
+    parts += [f"secret={secret}" for secret in shown]
     if credential.session_token:
-        parts.append(f"session_token={credential.session_token if shown else '...'}")
+        parts.append("session_token=...")
     click.echo("\t".join(parts))
 
 

@@ -6,12 +6,15 @@ dialect's auth.py) nor how credentials are kept (store/credentials.py).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 
 from gateway.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 
 class Scheme(Enum):
@@ -30,8 +33,8 @@ class Credential:
     """One key, or Azure's account with its two.
 
     `secrets`: each is accepted; as text, in Azure's case base64. `place`: the account of 12 digits (AWS) or the instance
-    (Table Store) that it belongs to, "" for any; for Azure the account's name is the access id. `session_token`: must be
-    presented too, if there is one.
+    (Table Store) that it belongs to, ANY_PLACE for whatever instance, "" if nobody said; for Azure the account's name is
+    the access id. `session_token`: must be presented too, if there is one.
     """
 
     scheme: Scheme
@@ -40,6 +43,9 @@ class Credential:
     place: str = ""
     session_token: str = field(default="", repr=False)
 
+
+ANY_PLACE = "*"
+"""The place of a credential that was made for all instances. No instance can be named so."""
 
 DEV_AZURE_ACCOUNT = "devstoreaccount1"
 # Published by Microsoft as the key of every storage emulator; UseDevelopmentStorage=true signs with it.
@@ -58,12 +64,14 @@ SHARED_NAMESPACE = "shared"
 class Credentials:
     """The credentials in force. Look-ups are from memory; `replace` swaps all of them at once, from any thread."""
 
-    __slots__ = ("_known", "_shared", "is_dev")
+    __slots__ = ("_known", "_shared", "is_dev", "keeps_apart")
 
     def __init__(self, settings: Settings, stored: Iterable[Credential] = ()) -> None:
         self.is_dev = settings.auth == "dev"
         """Whether keys that are not stored are taken too: AWS any at all, unverified; the others the well-known ones."""
         self._shared = settings.namespaces == "shared"
+        self.keeps_apart = not self.is_dev and not self._shared
+        """Whether tenants must not reach each other: what is not said to be for all is then for one."""
         self._known: dict[tuple[Scheme, str], Credential] = {}
         self.replace(stored)
 
@@ -72,15 +80,31 @@ class Credentials:
         known = {(item.scheme, item.access_id): item for item in (DEV_CREDENTIALS if self.is_dev else ())}
         known.update(((item.scheme, item.access_id), item) for item in stored)
         self._known = known
+        for item in known.values() if self.keeps_apart else ():
+            if item.scheme is Scheme.TABLESTORE and not item.place:
+                _log.warning(
+                    "the Table Store credential %s reaches no instance: say which with `tablegate credentials bind`",
+                    item.access_id,
+                )
 
     def find(self, scheme: Scheme, access_id: str) -> Credential | None:
         """The credential of that id; None if nobody knows it."""
         return self._known.get((scheme, access_id))
 
-    def namespace(self, *place: str) -> str:
+    def may_enter(self, credential: Credential, place: str) -> bool:
+        """Whether a credential may be used in a place that the request names, as Table Store's do with their instance.
+
+        One that nobody gave a place may enter all of them as long as it makes no difference, which is with namespaces
+        `shared` or auth `dev`; where tenants are kept apart it may enter none.
+        """
+        if not credential.place:
+            return not self.keeps_apart
+        return credential.place in (place, ANY_PLACE)
+
+    def namespace(self, scheme: Scheme, *place: str) -> str:
         """Where the tables of a caller live: one namespace for all, or one for each place - an AWS account and region, an
-        Azure account, a Table Store instance."""
-        return SHARED_NAMESPACE if self._shared else _joined(place)
+        Azure account, a Table Store instance. Places of two schemes are never one, whatever they are called."""
+        return SHARED_NAMESPACE if self._shared else _joined((scheme.value, *place))
 
 
 @lru_cache(maxsize=1024)

@@ -107,7 +107,11 @@ class Settings:
     jwt_issuer: str = setting(
         "", "The only issuer whose bearer tokens are taken; empty: any that the keys verify."
     )
-    jwt_audience: str = setting("https://storage.azure.com", "Audience that bearer tokens must name.")
+    jwt_audience: str = setting(
+        "",
+        "Audience that bearer tokens must name, {account} for the account's own; else https://storage.azure.com, or"
+        " https://{account}.table.core.windows.net where auth is strict and namespaces are separate.",
+    )
 
     # What clients see
     dialects: tuple[str, ...] = setting(

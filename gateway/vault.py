@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import dataclasses
 import json
 import re
 import secrets
@@ -69,6 +70,19 @@ class Vault:
         with self._store.write() as session:
             rows.save(session, self._sealed(credential))
 
+    def find(self, scheme: Scheme, access_id: str) -> Credential:
+        """The credential of that id. Raises BadCredential."""
+        for row in self._rows():
+            if (row.scheme, row.access_id) == (scheme.value, access_id):
+                return self._open(row)
+        raise BadCredential(f"no {scheme.value} credential {access_id} is stored")
+
+    def bind(self, scheme: Scheme, access_id: str, place: str) -> Credential:
+        """Give a credential a place, or another one, and keep its secrets. Raises BadCredential."""
+        changed = dataclasses.replace(self.find(scheme, access_id), place=place)
+        self.replace(changed)
+        return changed
+
     def remove(self, scheme: Scheme, access_id: str) -> None:
         """Forget a credential. Raises BadCredential."""
         with self._store.write() as session:
@@ -123,6 +137,8 @@ def checked(credential: Credential) -> Credential:
         case Scheme.AZURE:
             if not _AZURE_ACCOUNT.fullmatch(credential.access_id):
                 raise BadCredential("an Azure account is 3 to 24 lower-case letters and digits")
+            if credential.place not in ("", credential.access_id):
+                raise BadCredential("an Azure credential is the account itself, and has no other place")
             if len(credential.secrets) != 2:
                 raise BadCredential("an Azure account has two keys")
             for key in credential.secrets:
@@ -148,8 +164,8 @@ def new_secret(scheme: Scheme) -> str:
 def read_file(path: Path) -> list[Credential]:
     """Credentials of a TOML (`[[credentials]]`) or JSON (`{"credentials": [...]}`, or the list alone) file.
 
-    Each has `scheme` (aws, azure, tablestore), `access_id`, `secret` or `secrets`, and, if wanted, `place` and
-    `session_token`. Raises BadCredential.
+    Each has `scheme` (aws, azure, tablestore), `access_id`, `secret` or `secrets`, and, if wanted, `place` ("*" for a Table
+    Store key of all instances) and `session_token`. Raises BadCredential.
     """
     try:
         text = path.read_text()

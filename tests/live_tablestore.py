@@ -52,9 +52,7 @@ class LiveTableStore(Service):
             connection.close()
         given = dict(headers).get("authorization")
         if given is not None:
-            caller = Caller("tablegate", INSTANCE, "", b"tablegate")
-            own = [(name, value) for name, value in headers if name.startswith("x-ots-")]
-            assert given == reply_signature(caller, request.path.strip("/"), own)
+            self.check_signature(given, request.path.strip("/"), headers)
         return self.last
 
     def consumed(self, table: str, index: str = "") -> tuple[float, float]:
@@ -68,3 +66,9 @@ class LiveTableStore(Service):
                 if line.startswith(f"tablegate_consumed_capacity_total{{{labels}}}"):
                     found[kind] = float(line.rpartition(" ")[2])
         return found["read"], found["write"]
+
+    def check_signature(self, given: str, operation: str, headers: list[tuple[str, str]]) -> None:
+        """A reply is signed with the key of its request."""
+        caller = Caller("tablegate", INSTANCE, "", b"tablegate")
+        own = [(name, value) for name, value in headers if name.startswith("x-ots-")]
+        assert given == reply_signature(caller, operation, own)

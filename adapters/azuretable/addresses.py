@@ -83,6 +83,8 @@ SERVICE_HOSTS = re.compile(
 """Names that only the service has: public Azure, its sovereign clouds, and Cosmos DB. Not whatever follows `.table.`, which
 may be anybody's."""
 _HOST = re.compile(r"([a-z0-9]{3,24})(-secondary)?\.table\.[^/]*", re.IGNORECASE)
+# Host and port, and no more: a name and password in front of an @ would hide which of the two is the host.
+_AUTHORITY = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?")
 # With the secondary of a path-style account, SDKs put its path in front of the primary's: /A-secondary/A/Customers.
 _PATH = re.compile(r"/([a-z0-9]{3,24})(-secondary(?:/\1(?=/|$))?)?(?=/|$)")
 _TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
@@ -121,6 +123,43 @@ def parse(path: str, host: str) -> Address:
         account, secondary = by_path.group(1), by_path.group(2) is not None
         base, rest = by_path.group(0), path[by_path.end() :]
     return Address(account, secondary, base, parse_resource(rest.lstrip("/")))
+
+
+def resolve(target: str, outer: Address, host: str) -> tuple[Address, str]:
+    """(address, raw query) of an operation inside a batch that was sent to `outer` under a Host.
+
+    Its target is an absolute URL, a path from the root, or a path from the account's: azure-cosmosdb-table writes POST /T
+    under an endpoint that ends in the account. Whatever it is, it is in the account of the batch; which account that is was
+    proven, and no other. Raises ServiceError, InvalidInput for a URL that is anywhere else.
+    """
+    scheme, separator, rest = target.partition("://")
+    is_absolute = bool(separator) and scheme.lower() in ("http", "https")
+    authority, path = host, target
+    if is_absolute:
+        authority, slash, path = rest.partition("/")
+        path = slash + path
+        if not slash or _AUTHORITY.fullmatch(authority) is None:
+            raise ServiceError("InvalidInput")
+    elif target.startswith(("//", "/\\")):  # a URL without a scheme, whose host comes first
+        raise ServiceError("InvalidInput")
+    path, _, query = path.partition("?")
+    address = None
+    if is_absolute or _names(path, outer):
+        address = parse(path, authority)
+    if address is None or (isinstance(address.resource, Service) and not is_absolute):
+        resource = parse_resource(path.lstrip("/"))
+        address = Address(outer.account, outer.secondary, outer.base, resource)
+    if address.account != outer.account or isinstance(address.resource, Nested):
+        raise ServiceError("InvalidInput")
+    if isinstance(address.resource, EntitySet | Entity) and "/" in address.resource.table:
+        raise ServiceError("InvalidInput")
+    return address, query
+
+
+def _names(path: str, outer: Address) -> bool:
+    """Whether a path begins with the account of a path-style address."""
+    found = _PATH.match(path) if outer.base else None
+    return found is not None and found.group(1) == outer.account
 
 
 def account_of(path: str, host: str) -> str:

@@ -42,7 +42,7 @@ def verify(
     if authorization:
         scheme = authorization.partition(" ")[0]
         if scheme.lower() == "bearer":
-            return _by_token(request, authorization[7:].strip(), issuer, now)
+            return _by_token(request, authorization[7:].strip(), account, issuer, now)
         _check_shared_key(request, options, authorization, account, now)
         grant = _FULL
     elif "sig" in options:
@@ -56,7 +56,7 @@ def verify(
     return grant
 
 
-def _by_token(request: Request, token: str, issuer: Issuer | None, now: float) -> Grant:
+def _by_token(request: Request, token: str, account: Account, issuer: Issuer | None, now: float) -> Grant:
     if not request.secure:
         raise ServiceError("AuthenticationFailed", "Authentication scheme Bearer is not supported over HTTP.")
     if request.header("x-ms-version") < bearer.FIRST_VERSION:
@@ -66,7 +66,7 @@ def _by_token(request: Request, token: str, issuer: Issuer | None, now: float) -
     try:
         if issuer is None:
             raise bearer.refusal(None)
-        issuer.check(token, now)
+        issuer.check(token, now, account.name)
     except ServiceError:
         if request.header("x-ms-version") < bearer.FIRST_VERSION_WITH_CHALLENGE:
             raise ServiceError("AuthenticationFailed") from None

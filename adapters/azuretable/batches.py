@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from adapters.azuretable import addresses, entities, limits, multipart, queries
-from adapters.azuretable.addresses import Batch, Entity, EntitySet, Nested, Resource
+from adapters.azuretable.addresses import Batch, Entity, EntitySet, Resource
 from adapters.azuretable.calls import Answer, Call, find_table, options_of, service_id
 from adapters.azuretable.entities import Prepared
 from adapters.azuretable.errors import TOO_MANY_CHANGES, ServiceError, as_json, of_gateway_error
@@ -17,7 +17,7 @@ from adapters.azuretable.methods import method_of
 from adapters.azuretable.multipart import InnerAnswer, InnerHead, InnerRequest
 from adapters.azuretable.payloads import Level, content_type
 from adapters.azuretable.values import UNIX_EPOCH_TICKS, timestamp_text
-from gateway.http import Request, split_target
+from gateway.http import Request
 from gateway.model.commands import Exchange, WriteGroup
 from gateway.model.errors import GatewayError, GroupRefused
 from gateway.model.tables import Table
@@ -134,12 +134,10 @@ def _change_call(call: Call, head: InnerHead) -> tuple[Call, Entity | EntitySet]
 
 def _inner_call(call: Call, head: InnerHead) -> tuple[Call, Resource]:
     """An operation of a batch as a call of its own, without its body; who asks was settled for the whole of it."""
-    path, query = split_target(head.target)
-    host = _host_of(head.target) or call.request.header("host")
-    address = addresses.parse(path, host)
-    if address.account != call.address.account or isinstance(address.resource, Nested):
-        raise ServiceError("InvalidInput")
     outer = call.request
+    address, query = addresses.resolve(head.target, call.address, outer.header("host"))
+    if address.secondary and head.method != "GET":
+        raise ServiceError("InsufficientAccountPermissions")
     made = Request(head.method, head.target, head.headers, b"", outer.client, outer.secure, outer.id)
     inner = Call(
         request=made,
@@ -152,12 +150,6 @@ def _inner_call(call: Call, head: InnerHead) -> tuple[Call, Resource]:
         house=call.house,
     )
     return inner, address.resource
-
-
-def _host_of(target: str) -> str:
-    """The host of an absolute URI, "" of a path."""
-    _, separator, rest = target.partition("://")
-    return rest.partition("/")[0] if separator and not target.startswith("/") else ""
 
 
 def _inner_answer(answer: Answer) -> InnerAnswer:

@@ -17,13 +17,18 @@ from adapters.azuretable.errors import ServiceError
 
 FIRST_VERSION = "2017-11-09"  # "Versioning for Azure Storage": requests with an OAuth 2.0 token
 FIRST_VERSION_WITH_CHALLENGE = "2019-12-12"  # "Authorize with Microsoft Entra ID", Bearer challenge
+# "Authorize with Microsoft Entra ID": a token is for all storage accounts that its bearer has a role in, or for one account.
+# Roles are not known here, so that only the latter keeps tenants apart.
+EVERY_ACCOUNT = "https://storage.azure.com"
+ONE_ACCOUNT = "https://{account}.table.core.windows.net"
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"]
 _LEEWAY_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """Whose tokens count: signing keys by key id, the `iss` that it writes (None: any), the `aud` that they must have."""
+    """Whose tokens count: signing keys by key id, the `iss` that it writes (None: any), the `aud` that they must have, in
+    which {account} stands for the account that is asked for."""
 
     keys: Mapping[str | None, jwt.PyJWK]
     name: str | None
@@ -40,9 +45,10 @@ class Issuer:
         """The first part of the path of Entra ID's issuers: https://sts.windows.net/TENANT/."""
         return urlsplit(self.name or "").path.strip("/").partition("/")[0] or "common"
 
-    def check(self, token: str, now: float) -> None:
-        """Raises ServiceError InvalidAuthenticationInfo unless the token is good at `now` (seconds since 1970)."""
+    def check(self, token: str, now: float, account: str) -> None:
+        """Raises ServiceError InvalidAuthenticationInfo unless the token is good for an account at `now` (seconds since 1970)."""
         try:
+            audience = self.audience.replace("{account}", account).rstrip("/")
             key_id = jwt.get_unverified_header(token).get("kid")
             key = self.keys.get(key_id)
             if key is None:
@@ -51,7 +57,7 @@ class Issuer:
                 token,
                 key.key,
                 algorithms=[name for name in _ALGORITHMS if name[:2] == _family(key)],
-                audience=(self.audience.rstrip("/"), self.audience.rstrip("/") + "/"),
+                audience=(audience, audience + "/"),
                 issuer=self.name,
                 options={
                     "require": ["exp", "aud"],
@@ -79,6 +85,6 @@ def refusal(issuer: Issuer | None, code: str = "InvalidAuthenticationInfo") -> S
     tenant = issuer.tenant if issuer is not None else "common"
     challenge = (
         f"Bearer authorization_uri=https://login.microsoftonline.com/{tenant}/oauth2/authorize "
-        "resource_id=https://storage.azure.com"
+        f"resource_id={EVERY_ACCOUNT}"
     )
     return ServiceError(code, headers=(("WWW-Authenticate", challenge),))

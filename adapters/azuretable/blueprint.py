@@ -21,6 +21,7 @@ from adapters.azuretable import (
     addresses,
     auth,
     batches,
+    bearer,
     cors,
     entities,
     limits,
@@ -140,7 +141,9 @@ class Door:
         self._issuer: Issuer | None = None
         if settings.jwt_keys_file is not None:
             document = json.loads(settings.jwt_keys_file.read_text())
-            self._issuer = Issuer.of_jwks(document, settings.jwt_issuer or None, settings.jwt_audience)
+            usual = bearer.ONE_ACCOUNT if house.credentials.keeps_apart else bearer.EVERY_ACCOUNT
+            audience = settings.jwt_audience or usual
+            self._issuer = Issuer.of_jwks(document, settings.jwt_issuer or None, audience)
 
     def handle(self, request: Request) -> Exchange:
         """The reply to a request; every refusal is one too."""
@@ -228,7 +231,7 @@ class Door:
         credential = credentials.find(Scheme.AZURE, name)
         if credential is None:
             raise ServiceError("AuthenticationFailed")
-        return _account_of(credential, credentials.namespace(name))
+        return _account_of(credential, credentials.namespace(Scheme.AZURE, name))
 
     # Replies
 

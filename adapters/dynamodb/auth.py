@@ -30,6 +30,7 @@ from urllib.parse import quote, unquote_to_bytes
 from adapters.dynamodb import limits
 from adapters.dynamodb.calls import Caller
 from adapters.dynamodb.errors import ServiceError
+from adapters.dynamodb.messages import CLASSIC, LATEST
 from gateway.credentials import Credential, Credentials, Scheme
 from gateway.http import Request, split_target
 
@@ -43,6 +44,7 @@ _REGION = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _ACCOUNT = re.compile(r"[0-9]{12}")
 _SEPARATORS = re.compile(r"[,\s]+")
 _BASIC_DATE = re.compile(r"[0-9]{8}T[0-9]{6}Z")
+_MUST_BE_SIGNED = {"host": "Host", "x-amz-date": "X-Amz-Date", "x-amz-target": "X-Amz-Target"}
 _EMPTY_HASH = hashlib.sha256(b"").hexdigest()
 
 
@@ -58,7 +60,7 @@ class Claim(NamedTuple):
     token: str
 
 
-def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
+def verify(request: Request, credentials: Credentials, now_ms: int, style: str = LATEST) -> Caller:
     """Who sent the request. Raises ServiceError: MissingAuthenticationToken, IncompleteSignature, InvalidSignature or
     UnrecognizedClient, checked in this order (rule 5)."""
     path, query = split_target(request.target)
@@ -67,8 +69,7 @@ def verify(request: Request, credentials: Credentials, now_ms: int) -> Caller:
         access_id, region = _scope_of_any(claim.credential)
         return _caller(credentials, credentials.find(Scheme.AWS, access_id), access_id, region)
     date = _checked_date(claim, now_ms)
-    if "host" not in claim.signed_headers:
-        raise _error("InvalidSignatureException", "'Host' must be a 'SignedHeader' in the AWS Authorization.")
+    _check_signed_headers(request, claim.signed_headers, style)
     access_id, scope, region = _checked_scope(claim.algorithm, claim.credential, date[:8], date)
     credential = credentials.find(Scheme.AWS, access_id)
     if credential is None or not _same(credential.session_token, claim.token):
@@ -98,7 +99,7 @@ def _caller(credentials: Credentials, credential: Credential | None, access_id: 
     account = credential.place if credential is not None else ""
     if not account:
         account = _account_of(access_id)
-    return _same_caller(access_id, account, region, credentials.namespace(account, region))
+    return _same_caller(access_id, account, region, credentials.namespace(Scheme.AWS, account, region))
 
 
 @lru_cache(maxsize=1024)
@@ -270,6 +271,20 @@ def _checked_date(claim: Claim, now_ms: int) -> str:
         text = f"Signature not yet current: {date} is still later than {latest}"
         raise _error("InvalidSignatureException", text)
     return date
+
+
+def _check_signed_headers(request: Request, signed: tuple[str, ...], style: str) -> None:
+    """Host must be signed, and where they are sent the date and the target: with the target unsigned, a GetItem that somebody
+    has seen could be sent again as a DeleteItem. (The service wants host and every x-amz-* header signed: IAM user guide,
+    "Create a signed AWS API request", canonical headers. Of the others nothing is read here but the session token, which
+    is compared with what is stored, and which the guide lets some clients add after they have signed.)
+    """
+    for name, shown in _MUST_BE_SIGNED.items():
+        if name not in signed and (name == "host" or request.header(name)):
+            if name == "host" and style != CLASSIC:
+                shown = "Host' or ':authority"
+            text = f"'{shown}' must be a 'SignedHeader' in the AWS Authorization."
+            raise _error("InvalidSignatureException", text)
 
 
 def _lifetime_ms(expires: str) -> int:

@@ -160,7 +160,7 @@ class Front:
         if row is None:
             raise ServiceError("UnknownOperationException", None)
         house = self._house
-        caller = auth.verify(request, house.credentials, house.now_ms())
+        caller = auth.verify(request, house.credentials, house.now_ms(), self._style)
         name = target.partition(".")[2]
         if not text:
             raise serialization()

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from adapters.dynamodb.errors import foreign_resource
+from gateway.credentials import Scheme
 from gateway.engine.engine import one
 from gateway.http import House
 from gateway.model.commands import Exchange, FindTable
@@ -47,10 +49,26 @@ class Operation(NamedTuple):
 
 
 def find_table(call: Call, name: str) -> Exchange:
-    """The descriptor of a table of the caller's, by its name or ARN. Raises TableMissing."""
+    """The descriptor of a table of the caller's, by its name or ARN. Raises TableMissing, ServiceError."""
     if name.startswith("arn:"):
-        name = name.rpartition("/")[2]
+        name = own_name(call, name)
     table = call.house.engine.cached_table(call.caller.namespace, name)
     if table is None:
         table = yield from one(FindTable(call.caller.namespace, name))
     return table
+
+
+def own_name(call: Call, name: str) -> str:
+    """The table's name in a TableName member, which may be an ARN. Raises ServiceError for the ARN of another place."""
+    if not name.startswith("arn:"):
+        return name
+    check_place(call, name)
+    return name.rpartition("/")[2]
+
+
+def check_place(call: Call, arn: str) -> None:
+    """Refuse an ARN of an account or region whose tables are not the caller's. Raises ServiceError."""
+    region, _, account = arn.split(":", 3)[3].partition(":")
+    account = account.partition(":")[0]
+    if call.house.credentials.namespace(Scheme.AWS, account, region) != call.caller.namespace:
+        raise foreign_resource(call.operation, call.caller.access_id, call.caller.account, arn)

@@ -367,6 +367,17 @@ def _not_allowed(error: model.NotAllowed, operation: str) -> ServiceError:
     return ServiceError("AccessDeniedException", text)
 
 
+def foreign_resource(operation: str, access_id: str, account: str, arn: str) -> ServiceError:
+    """The ARN of what belongs to somebody else, whether it is there or not: no table has a policy that would let anybody in
+    (developer guide, "Cross-account access with resource-based policies"; texts as in "Troubleshoot access denied error
+    messages" of the IAM guide)."""
+    text = (
+        f"User: arn:aws:iam::{account}:user/{access_id} is not authorized to perform: dynamodb:{operation} on resource: "
+        f"{arn} because no resource-based policy allows the dynamodb:{operation} action"
+    )
+    return ServiceError("AccessDeniedException", text)
+
+
 def _internal(error: Exception, operation: str) -> ServiceError:
     return internal()
 

@@ -7,7 +7,7 @@ answers: measured by ack-api-quirks in October 2026 (findings 083, 089, 187), te
 
 from __future__ import annotations
 
-from adapters.dynamodb.calls import Call, Operation
+from adapters.dynamodb.calls import Call, Operation, check_place
 from adapters.dynamodb.errors import ServiceError
 from adapters.dynamodb.resources import bare_name, table_of_arn
 from adapters.dynamodb.tables import find_table
@@ -105,6 +105,7 @@ def get_resource_policy(call: Call) -> Exchange:
     """GetResourcePolicy: no table has one."""
     arn = call.input["ResourceArn"]
     name = table_of_arn(arn, call.house.settings.message_style)
+    check_place(call, arn)
     try:
         yield from one(FindTable(call.caller.namespace, name))
     except TableMissing:

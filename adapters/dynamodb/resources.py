@@ -57,7 +57,8 @@ def _partition(region: str) -> str:
 
 
 def bare_name(name: str) -> str:
-    """The table's name in a TableName member, which may be an ARN."""
+    """The table's name in a TableName member, which may be an ARN of any place: to be told or compared, not looked up
+    (calls.own_name)."""
     return name.rpartition("/")[2] if name.startswith("arn:") else name
 
 

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import orjson
 
 from adapters.dynamodb import limits
-from adapters.dynamodb.calls import Call
+from adapters.dynamodb.calls import Call, check_place, own_name
 from adapters.dynamodb.composites import render, shown_key
 from adapters.dynamodb.descriptions import shown_table_keys
 from adapters.dynamodb.errors import ServiceError, validation
-from adapters.dynamodb.resources import bare_name, stream_arn
+from adapters.dynamodb.resources import stream_arn
 from adapters.dynamodb.values import render_values, view
 from gateway.engine.engine import one
 from gateway.model.changes import Change, ChangePage, Shard, Stream
@@ -53,12 +53,12 @@ _LOOKED_AT = 10_000
 def list_streams(call: Call) -> Exchange:
     """ListStreams."""
     given = call.input
-    name = bare_name(given["TableName"]) if "TableName" in given else None
+    name = own_name(call, given["TableName"]) if "TableName" in given else None
     streams: list[Stream] = yield from one(ListStreams(call.caller.namespace, name))
     after = given.get("ExclusiveStartStreamArn")
     arns = [(_arn_of(call, stream), stream) for stream in streams]
     if after is not None:
-        _parsed(after)
+        _parsed(call, after)
         passed = [at for at, (arn, _) in enumerate(arns) if arn == after]
         arns = arns[passed[-1] + 1 :] if passed else []
     page = arns[: _page_limit(given)]
@@ -183,16 +183,17 @@ def _too_high(limit: int, most: int) -> ServiceError:
     )
 
 
-def _parsed(arn: str) -> tuple[str, str]:
-    """(table, label) of a stream's ARN."""
+def _parsed(call: Call, arn: str) -> tuple[str, str]:
+    """(table, label) of the ARN of a stream of the caller's."""
     match = _ARN.fullmatch(arn)
     if match is None:
         raise validation(f"Invalid StreamArn: {arn}")
+    check_place(call, arn)
     return match["table"], match["label"]
 
 
 def _find(call: Call, arn: str) -> Exchange:
-    table, label = _parsed(arn)
+    table, label = _parsed(call, arn)
     try:
         return (yield from one(FindStream(call.caller.namespace, table, label)))
     except StreamMissing:

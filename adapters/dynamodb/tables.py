@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from adapters.dynamodb import billing, indexes, limits, tags
-from adapters.dynamodb.calls import Call, Operation
+from adapters.dynamodb.calls import Call, Operation, own_name
 from adapters.dynamodb.descriptions import describe
 from adapters.dynamodb.errors import validation
 from adapters.dynamodb.messages import CLASSIC
 from adapters.dynamodb.properties import DIALECT, TableProperties
-from adapters.dynamodb.resources import bare_name, key_arn
+from adapters.dynamodb.resources import key_arn
 from gateway.engine.engine import one
 from gateway.model.commands import (
     AlterTable,
@@ -47,7 +47,7 @@ _NOT_OFFERED = (
 
 def find_table(call: Call) -> Exchange:
     """The table that TableName names, as it is now."""
-    return (yield from one(FindTable(call.caller.namespace, bare_name(call.input["TableName"]))))
+    return (yield from one(FindTable(call.caller.namespace, own_name(call, call.input["TableName"]))))
 
 
 # CreateTable
@@ -60,7 +60,7 @@ def create_table(call: Call) -> Exchange:
     command = CreateTable(
         DIALECT,
         call.caller.namespace,
-        bare_name(given["TableName"]),
+        own_name(call, given["TableName"]),
         indexes.key_schema(given["KeySchema"], indexes.defined_types(given)),
         _new_indexes(given),
         Rules(stream=_first_stream(given.get("StreamSpecification"), now_ms)),

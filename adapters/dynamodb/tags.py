@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from adapters.dynamodb import limits
-from adapters.dynamodb.calls import Call, Operation
+from adapters.dynamodb.calls import Call, Operation, check_place
 from adapters.dynamodb.errors import ServiceError, validation
 from adapters.dynamodb.messages import CLASSIC
 from adapters.dynamodb.properties import DIALECT, TableProperties
@@ -80,8 +80,10 @@ def new_tags(given: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def _table(call: Call) -> Exchange:
     """The table that ResourceArn names."""
     arn, style = call.input["ResourceArn"], call.house.settings.message_style
+    name = table_of_arn(arn, style)
+    check_place(call, arn)
     try:
-        return (yield from one(FindTable(call.caller.namespace, table_of_arn(arn, style))))
+        return (yield from one(FindTable(call.caller.namespace, name)))
     except TableMissing:
         text = "Requested resource not found"
         if style != CLASSIC:

@@ -64,7 +64,7 @@ def verify(request: Request, operation: str, credentials: Credentials, now_ms: i
     if credential is None:
         raise NotAuthenticated("unknown-key")
     instance = headers["x-ots-instancename"]
-    if credential.place and credential.place != instance:
+    if not credentials.may_enter(credential, instance):
         raise NotAuthenticated("instance")
     digest = base64.b64encode(hashlib.md5(request.body, usedforsecurity=False).digest()).decode()
     if not hmac.compare_digest(digest.encode(), headers["x-ots-contentmd5"].encode("latin-1", "replace")):
@@ -74,7 +74,7 @@ def verify(request: Request, operation: str, credentials: Credentials, now_ms: i
         credential.session_token.encode(), headers.get("x-ots-ststoken", "").encode("latin-1", "replace")
     ):
         raise NotAuthenticated("token")
-    return Caller(credential.access_id, instance, credentials.namespace(instance), key)
+    return Caller(credential.access_id, instance, credentials.namespace(Scheme.TABLESTORE, instance), key)
 
 
 def _check_clock(date: str, now_ms: int) -> None:

@@ -17,7 +17,7 @@ from adapters.tablestore.keys import bound_of
 from adapters.tablestore.plainbuffer import HEADER, WireRow, encode_row
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from adapters.tablestore.selections import Selection
-from adapters.tablestore.transactions import checked_id
+from adapters.tablestore.transactions import engine_id
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Page, PageLimits, Read
 from gateway.model.ranges import KeyRange
@@ -43,7 +43,8 @@ def get_range(call: Call) -> Exchange:
     key_names = None if whole_keys else frozenset(message.columns_to_get)
     columns = Columns.of(target, message.columns_to_get, whole_keys)
     command = _page_of(target, selection, message, reverse, encodes=whole_keys and not is_matrix)
-    page: Page = yield from one(command._replace(transaction=checked_id(message.transaction_id)))
+    transaction = engine_id(call.caller.namespace, message.transaction_id)
+    page: Page = yield from one(command._replace(transaction=transaction))
     consumed = capacity.of_read(page.scanned_bytes)
     charges.count_read(target, consumed)
     answer = messages.GetRangeResponse(

@@ -1,7 +1,7 @@
 """Local transactions: StartLocalTransaction, CommitTransaction, AbortTransaction; and other operations run inside one.
 
-An id is a random text that names an open transaction of the engine; what could not be one is refused before it is looked
-for.
+An id is a random text; what could not be one is refused before it is looked for. The engine knows a transaction by its
+namespace and its id, so that an id which another tenant has come to know names nothing of his.
 Source: protocols/table-store.md section 4.6.
 """
 
@@ -43,7 +43,8 @@ def start_local_transaction(call: Call) -> Exchange:
     if not allows_transactions(table):
         raise invalid("Try to call method using explicit transaction on explicit-transaction-disabled table.")
     transaction = str(uuid.uuid4())
-    yield from one(BeginTransaction(table, partition, transaction, limits.TRANSACTION_MS))
+    known_as = engine_id(call.caller.namespace, transaction)
+    yield from one(BeginTransaction(table, partition, known_as, limits.TRANSACTION_MS))
     return messages.StartLocalTransactionResponse(
         transaction_id=transaction, consumed=capacity.consumed(0, 1)
     )
@@ -65,29 +66,32 @@ def _ended_id(call: Call) -> str:
     transaction: str = call.message.transaction_id
     if not transaction:
         raise invalid("TransactionID is invalid.")
-    return checked_id(transaction)
+    return engine_id(call.caller.namespace, transaction)
 
 
-def checked_id(transaction: str) -> str:
-    """A transaction id, or "" for none. Raises ServiceError for a text that is no id."""
-    if transaction and not _ID.fullmatch(transaction):
+def engine_id(namespace: str, transaction: str) -> str:
+    """What the engine calls a transaction of a namespace, "" for none. Raises ServiceError for a text that is no id."""
+    if not transaction:
+        return ""
+    if not _ID.fullmatch(transaction):
         raise invalid("TransactionID is invalid.")
-    return transaction
+    return f"{namespace}/{transaction}"
 
 
 def get(table: Table, position: Position, transaction: str) -> Get:
     """The command that reads a row, inside a transaction if one is named. Raises ServiceError."""
-    return Get(table, position, checked_id(transaction))
+    return Get(table, position, engine_id(table.namespace, transaction))
 
 
 def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange:
     """The outcome of each group of writes, or its error, inside a transaction if one is named. Raises SessionMissing."""
     if not groups:
         return []
-    if not checked_id(transaction):
+    known_as = engine_id(groups[0].writes[0].table.namespace, transaction)
+    if not known_as:
         commands: list[Command] = list(groups)
         return (yield commands)
-    [answer] = yield [Stage(transaction, tuple(groups), limits.TRANSACTION_MAX_BYTES)]
+    [answer] = yield [Stage(known_as, tuple(groups), limits.TRANSACTION_MAX_BYTES)]
     if isinstance(answer, GatewayError):
         raise answer
     return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 import signal
@@ -19,15 +20,17 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.__main__ import main
+from gateway.app import connect, open_store
 from gateway.certificates import make_self_signed
+from gateway.settings import load
 from tests.raw_client import RawClient
 from tests.running import ROOT, Process, free_port
 
 
-def tablegate(folder: Path, *arguments: str, code: int = 0) -> str:
-    """Run a command of this process, as if in a folder; what it printed, errors included."""
+def tablegate(folder: Path, *arguments: str, code: int = 0, typed: str = "") -> str:
+    """Run a command of this process, as if in a folder; what it printed, errors included. `typed`: standard input."""
     with contextlib.chdir(folder):
-        done = CliRunner().invoke(main, arguments)
+        done = CliRunner().invoke(main, arguments, input=typed)
     assert done.exit_code == code, done.output
     return done.output
 
@@ -301,6 +304,75 @@ def test_credentials_from_adding_to_removing(tmp_path: Path) -> None:
     assert rotated != account
     assert "removed aws AKID" in tablegate(tmp_path, "credentials", "remove", "AKID")
     assert "no aws credential" in tablegate(tmp_path, "credentials", "remove", "AKID", code=1)
+
+
+def secrets_of(folder: Path, access_id: str) -> tuple[str, ...]:
+    """The secrets that are stored for an access id."""
+    settings = load({"database": str(folder / "tablegate.sqlite")}, {})
+    opened = open_store(settings, connect(settings))
+    try:
+        [found] = [item for item in opened.vault.load() if item.access_id == access_id]
+        return found.secrets
+    finally:
+        opened.close()
+
+
+def test_secrets_need_not_be_on_a_command_line(tmp_path: Path) -> None:
+    """Arguments are seen by everybody on the machine (ps, shell history), a file and a pipe are not; nor is what they held
+    printed."""
+    first, second = base64.b64encode(b"first").decode(), base64.b64encode(b"second").decode()
+    (tmp_path / "keys").write_text(f"{first}\n{second}\n")
+    added = tablegate(tmp_path, "credentials", "add", "acct", "--scheme", "azure", "--secret-file", "keys")
+    assert added == "azure\tacct\n"
+    assert secrets_of(tmp_path, "acct") == (first, second)
+    assert (
+        tablegate(tmp_path, "credentials", "add", "AK", "--secret-file", "-", typed="swordfish\n")
+        == "aws\tAK\n"
+    )
+    assert secrets_of(tmp_path, "AK") == ("swordfish",)
+    rotated = tablegate(tmp_path, "credentials", "rotate", "AK", "--secret-file", "-", typed="other")
+    assert (rotated, secrets_of(tmp_path, "AK")) == ("aws\tAK\n", ("other",))
+
+
+def test_a_file_of_one_azure_key_is_given_a_second(tmp_path: Path) -> None:
+    first = base64.b64encode(b"first").decode()
+    added = tablegate(
+        tmp_path, "credentials", "add", "acct", "--scheme", "azure", "--secret-file", "-", typed=first
+    )
+    [shown] = added.rstrip().split("\t")[2:]
+    assert secrets_of(tmp_path, "acct") == (first, shown.removeprefix("secret="))
+
+
+def test_files_of_too_many_secrets_or_none_are_refused(tmp_path: Path) -> None:
+    add = ("credentials", "add", "AK", "--secret-file", "-")
+    assert "is empty" in tablegate(tmp_path, *add, typed="\n", code=1)
+    assert "has 1 secret(s), not 2" in tablegate(tmp_path, *add, typed="a\nb\n", code=1)
+    tablegate(tmp_path, *add, typed="a")
+    assert "one new secret" in tablegate(tmp_path, "credentials", "rotate", *add[2:], typed="a\nb\n", code=1)
+
+
+def test_a_session_token_may_come_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("swordfish\n")
+    added = tablegate(tmp_path, "credentials", "add", "AK", "--session-token-file", "token")
+    assert added.endswith("session_token=...\n")
+    settings = load({"database": str(tmp_path / "tablegate.sqlite")}, {})
+    opened = open_store(settings, connect(settings))
+    [found] = opened.vault.load()
+    opened.close()
+    assert found.session_token == "swordfish"
+
+
+def test_a_table_store_key_is_bound_or_made_for_all_by_name(tmp_path: Path) -> None:
+    add = ("credentials", "add", "--scheme", "tablestore", "--secret", "x")
+    assert tablegate(tmp_path, *add, "one") == "tablestore\tone\tsecret=x\n"
+    assert "place=inst" in tablegate(tmp_path, *add, "two", "--place", "inst")
+    assert "place=*" in tablegate(tmp_path, *add, "three", "--any-place")
+    bind = ("credentials", "bind", "one", "--scheme", "tablestore")
+    assert tablegate(tmp_path, *bind, "--place", "inst") == "tablestore\tone\tplace=inst\n"
+    assert tablegate(tmp_path, *bind, "--any-place") == "tablestore\tone\tplace=*\n"
+    assert secrets_of(tmp_path, "one") == ("x",)
+    assert "--any-place" in tablegate(tmp_path, *bind, code=2)
+    assert "12 digits" in tablegate(tmp_path, "credentials", "add", "AK", "--any-place", code=1)
 
 
 def test_a_built_wheel_in_an_empty_environment_migrates_serves_and_stops(tmp_path: Path) -> None:

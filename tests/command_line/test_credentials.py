@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
-from gateway.credentials import DEV_AZURE_ACCOUNT, Credential, Credentials, Scheme
+from gateway.credentials import ANY_PLACE, DEV_AZURE_ACCOUNT, Credential, Credentials, Scheme
 from gateway.seal import Seal, WrongKey, find_key
 from gateway.settings import BadSetting, load
 from gateway.store.databases import Database
@@ -68,6 +69,9 @@ def test_changes_are_noticed_once(vault: Vault, database: Database) -> None:
         (Credential(Scheme.AZURE, "account1", ("eA==", "not base64")), "base64"),
         (Credential(Scheme.AWS, "has space", ("x",)), "visible ASCII"),
         (Credential(Scheme.AWS, "a", ("x",), "12"), "12 digits"),
+        (Credential(Scheme.AWS, "a", ("x",), ANY_PLACE), "12 digits"),
+        (Credential(Scheme.AZURE, "account1", ("eA==", "eA=="), "account2"), "the account itself"),
+        (Credential(Scheme.AZURE, "account1", ("eA==", "eA=="), ANY_PLACE), "the account itself"),
         (Credential(Scheme.TABLESTORE, "a", ("",)), "empty"),
         (AWS, "stored already"),
     ],
@@ -123,9 +127,54 @@ def test_dev_knows_the_published_keys_and_strict_does_not() -> None:
 
 
 def test_namespaces_are_shared_or_separate() -> None:
-    assert Credentials(load({}, {})).namespace("1", "us-east-1") == Credentials(load({}, {})).namespace(
-        "other"
+    shared = Credentials(load({}, {}))
+    assert (
+        shared.namespace(Scheme.AWS, "1", "us-east-1") == shared.namespace(Scheme.AZURE, "other") == "shared"
     )
     separate = Credentials(load({"namespaces": "separate"}, {}))
-    assert separate.namespace("1", "us-east-1") != separate.namespace("1", "us-west-1")
-    assert separate.namespace("a/b") != separate.namespace("a", "b")
+    assert separate.namespace(Scheme.AWS, "1", "us-east-1") == "aws/1/us-east-1"
+    assert separate.namespace(Scheme.AZURE, "acca") == "azure/acca"
+    assert separate.namespace(Scheme.TABLESTORE, "acca") == "tablestore/acca"
+    assert separate.namespace(Scheme.TABLESTORE, "a/b") == "tablestore/a%2Fb"
+    assert separate.namespace(Scheme.TABLESTORE, "a%2Fb") == "tablestore/a%252Fb"
+
+
+@pytest.mark.parametrize("auth", ["dev", "strict"])
+@pytest.mark.parametrize("namespaces", ["shared", "separate"])
+def test_a_credential_without_a_place_enters_all_unless_tenants_are_kept_apart(
+    auth: str, namespaces: str
+) -> None:
+    known = Credentials(load({"auth": auth, "namespaces": namespaces}, {}))
+    unsaid = Credential(Scheme.TABLESTORE, "id", ("x",))
+    assert known.may_enter(unsaid, "one") is ((auth, namespaces) != ("strict", "separate"))
+    bound, of_all = dataclasses.replace(unsaid, place="one"), dataclasses.replace(unsaid, place=ANY_PLACE)
+    assert [known.may_enter(bound, place) for place in ("one", "two", "One", "")] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert known.may_enter(of_all, "one")
+    assert known.may_enter(of_all, "two")
+
+
+def test_one_that_can_enter_nowhere_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    stored = [
+        Credential(Scheme.TABLESTORE, "unsaid", ("x",)),
+        Credential(Scheme.TABLESTORE, "bound", ("x",), "one"),
+        Credential(Scheme.AWS, "aws", ("x",)),
+    ]
+    Credentials(load({"auth": "strict"}, {}), stored)
+    assert caplog.messages == []
+    Credentials(load({"auth": "strict", "namespaces": "separate"}, {}), stored)
+    [told] = caplog.messages
+    assert "unsaid reaches no instance" in told
+
+
+def test_a_place_can_be_given_later_and_the_secret_stays(vault: Vault) -> None:
+    vault.add(Credential(Scheme.TABLESTORE, "id", ("x",)))
+    assert vault.bind(Scheme.TABLESTORE, "id", "one") == Credential(Scheme.TABLESTORE, "id", ("x",), "one")
+    vault.bind(Scheme.TABLESTORE, "id", ANY_PLACE)
+    assert vault.load() == [Credential(Scheme.TABLESTORE, "id", ("x",), ANY_PLACE)]
+    with pytest.raises(BadCredential, match="no tablestore credential other"):
+        vault.bind(Scheme.TABLESTORE, "other", "one")

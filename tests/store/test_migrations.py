@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from collections.abc import Iterator
@@ -108,4 +109,101 @@ def test_a_failed_migration_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(sqlalchemy.exc.OperationalError):
         migrate(database)
     assert sqlalchemy.inspect(database.engine).get_table_names() == []
+    database.close()
+
+
+# 0002: the dialect becomes part of the namespace.
+
+_AZURE_KEYS = '[[["PartitionKey", "text", false]], [["RowKey", "text", false]]]'
+_OTHER_KEYS = '[[["pk", "int64", false]], []]'
+# (namespace before, made by Table Store, what Azure and Table Store keep with it, namespace after)
+_TABLES_OF_0001 = [
+    ("shared", False, "{}", "shared"),
+    ("shared", True, '{"tablestore": {}}', "shared"),
+    ("123456789012/us-east-1", False, '{"dynamodb": {}}', "aws/123456789012/us-east-1"),
+    ("123456789012/eu-west-1", False, '{"dynamodb": {}}', "aws/123456789012/eu-west-1"),
+    ("acca", False, "{}", "azure/acca"),
+    ("acca", True, '{"tablestore": {}}', "tablestore/acca"),
+    # Each may have altered what the other had made.
+    ("acca", False, '{"tablestore": {}, "azuretable": {}}', "azure/acca"),
+    ("acca", True, '{"tablestore": {}, "azuretable": {}}', "tablestore/acca"),
+    ("a%2Fb", True, '{"tablestore": {}}', "tablestore/a%2Fb"),
+]
+
+
+def _at_0001(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
+    """A database as the release before left it."""
+    from gateway.store import migrating
+
+    copy = folder / "migrations"
+    shutil.copytree(migrating._FOLDER, copy)
+    for path in (copy / "versions").glob("[0-9]*.py"):
+        if not path.name.startswith("0001"):
+            path.unlink()
+    database = open_database(url)
+    with monkeypatch.context() as patched:
+        patched.setattr(migrating, "_FOLDER", copy)
+        assert migrate(database) == ["0001"]
+    return database
+
+
+def test_0002_gives_each_table_to_the_dialect_that_made_it(
+    empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = _at_0001(empty, tmp_path, monkeypatch)
+    gone = len(_TABLES_OF_0001)
+    orphans = [
+        ("acca", _OTHER_KEYS, "tablestore/acca"),
+        ("acca", _AZURE_KEYS, "azure/acca"),
+        ("123456789012/us-east-1", _OTHER_KEYS, "aws/123456789012/us-east-1"),
+        ("shared", _OTHER_KEYS, "shared"),
+    ]
+    with database.engine.connect() as connection:
+        connection.exec_driver_sql("BEGIN")
+        for number, (before, stamped, properties, _) in enumerate(_TABLES_OF_0001):
+            rules = json.dumps({"stamped": stamped, "stream": None, "expiry": None})
+            values = {"id": number, "ns": before, "name": f"t{number}", "rules": rules, "props": properties}
+            connection.execute(
+                sqlalchemy.text(
+                    "INSERT INTO tables (id, namespace, name, azure_name, azure_name_lower, key_schema, rules, properties,"
+                    " state, busy_until_ms, version, created_at_ms)"
+                    " VALUES (:id, :ns, :name, :name, :name, '[]', :rules, :props, 'active', 0, 1, 0)"
+                ),
+                values,
+            )
+        listed = [(at, before, "[]") for at, (before, *_) in enumerate(_TABLES_OF_0001)]
+        listed += [(gone + at, before, keys) for at, (before, keys, _) in enumerate(orphans)]
+        for number, before, keys in listed:
+            connection.execute(
+                sqlalchemy.text(
+                    "INSERT INTO streams (id, table_id, namespace, table_name, label, key_schema, rule, opened_at_ms)"
+                    " VALUES (:id, :id, :ns, 't', :label, :keys, '{}', 0)"
+                ),
+                {"id": number, "ns": before, "label": str(number), "keys": keys},
+            )
+        for before in ("shared", "acca", "accb"):
+            connection.execute(
+                sqlalchemy.text("INSERT INTO namespace_properties VALUES (:ns, :name, '{}')"),
+                {"ns": before, "name": f"azuretable/{before}"},
+            )
+        connection.commit()
+
+    assert "0002" in migrate(database)
+
+    with database.engine.connect() as connection:
+        made = connection.execute(sqlalchemy.text("SELECT namespace FROM tables ORDER BY id")).scalars().all()
+        of_streams = (
+            connection.execute(sqlalchemy.text("SELECT namespace FROM streams ORDER BY id")).scalars().all()
+        )
+        kept = connection.execute(
+            sqlalchemy.text("SELECT namespace, name FROM namespace_properties ORDER BY name")
+        ).all()
+    expected = [after for *_, after in _TABLES_OF_0001]
+    assert made == expected
+    assert of_streams == expected + [after for *_, after in orphans]
+    assert [tuple(row) for row in kept] == [
+        ("azure/acca", "azuretable/acca"),
+        ("azure/accb", "azuretable/accb"),
+        ("shared", "azuretable/shared"),
+    ]
     database.close()

@@ -67,3 +67,55 @@ def failure(reply: Reply) -> tuple[int, str, str]:
     error = json.loads(reply.body[start : reply.body.index(b"\r\n", start)])["odata.error"]
     index, _, _ = error["message"]["value"].partition(":")
     return status, error["code"], index
+
+
+FOREIGN = [
+    "http://accb.table.core.windows.net/T",
+    "http://accb.table.localhost:8000/T",
+    "https://ACCB.TABLE.core.windows.net:443/T",
+    "http://accb-secondary.table.core.windows.net/T",
+    "http://accb.table.core.windows.net./T",
+    "http://127.0.0.1:10002/accb/T",
+    "http://127.0.0.1:10002/accb-secondary/T",
+    "http://127.0.0.1:10002/accb-secondary/accb/T",
+    "http://127.0.0.1:10002//accb/T",
+    "http://127.0.0.1:10002/%61ccb/T",
+    "http://127.0.0.1:10002/ACCB/T",
+    "http://127.0.0.1:10002/acca/../accb/T",
+    "http://127.0.0.1:10002/acca/%2e%2e/accb/T",
+    "http://127.0.0.1:10002/acca%2F..%2Faccb/T",
+    "/accb/T",
+    "/accb-secondary/T",
+    "/accb-secondary/accb/T",
+    "/%61ccb/T",
+    "/ACCB/T",
+    "/accb%2FT",
+    "/acca/accb/T",
+    "/acca/../accb/T",
+    "/acca/%2E%2E/accb/T",
+    "../accb/T",
+    "accb/T",
+    # Which is the host?
+    "http://acca.table.core.windows.net@accb.table.core.windows.net/T",
+    "http://accb.table.core.windows.net@acca.table.core.windows.net/T",
+    "http://acca.table.core.windows.net:80@accb.table.core.windows.net/T",
+    "http://acca.table.core.windows.net%40accb.table.core.windows.net/T",
+    "http://acca.table.core.windows.net\\@accb.table.core.windows.net/T",
+    "http://acca.table.core.windows.net\\.accb.table.core.windows.net/T",
+    "http://acca.table.core.windows.net:accb/T",
+    "http://accb.table.core.windows.net?x=/acca/T",
+    "http://accb.table.core.windows.net#/acca/T",
+    "http:///acca/T",
+    "http://acca.table.core.windows.net",
+    "http:/accb.table.core.windows.net/T",
+    "http:accb.table.core.windows.net/T",
+    "ftp://accb.table.core.windows.net/T",
+    # Without a scheme.
+    "//accb.table.core.windows.net/T",
+    "//accb/T",
+    "//127.0.0.1:10002/accb/T",
+    "///accb/T",
+    "/\\accb.table.core.windows.net/T",
+    "\\\\accb.table.core.windows.net/T",
+]
+"""URLs of another account, or of nowhere, in the batch of `acca`."""

@@ -21,8 +21,10 @@ from adapters.azuretable.addresses import (
     check_table_name,
     key_predicate,
     parse,
+    resolve,
 )
 from adapters.azuretable.errors import ServiceError
+from tests.adapters.azuretable.batch_requests import FOREIGN
 
 PATH_HOST = "127.0.0.1:10002"
 
@@ -142,3 +144,53 @@ def test_signatures_do_not_cover_what_sdks_add_after_signing() -> None:
 def test_a_key_predicate_is_percent_encoded(partition_key: str, row_key: str) -> None:
     first, second = (quote(key.replace("'", "''"), safe="'") for key in (partition_key, row_key))
     assert key_predicate(partition_key, row_key) == f"(PartitionKey='{first}',RowKey='{second}')"
+
+
+# Operations inside a batch. Path style: sent to http://127.0.0.1:10002/acca/$batch; host style: to acca.table.localhost.
+
+IN_PATH, IN_HOST = "127.0.0.1:10002", "acca.table.localhost:8000"
+T, ENTITY = EntitySet("T"), Entity("T", "p", "r")
+KEYS = "(PartitionKey='p',RowKey='r')"
+
+
+@pytest.mark.parametrize(
+    ("target", "resource"),
+    [
+        # Absolute, as all SDKs of today write them; whatever the client called the server.
+        ("http://127.0.0.1:10002/acca/T", T),
+        ("https://proxy.example/acca/T", T),
+        ("http://[::1]:10002/acca/T" + KEYS, ENTITY),
+        ("http://acca.table.core.windows.net/T" + KEYS, ENTITY),
+        ("HTTP://ACCA.Table.core.windows.net:443/T", T),
+        # From the root, and from the account (azure-cosmosdb-table 1.0.6 under a path-style endpoint).
+        ("/acca/T", T),
+        ("/acca/T" + KEYS, ENTITY),
+        ("/T", T),
+        ("/T" + KEYS, ENTITY),
+        ("/old2", EntitySet("old2")),  # could be an account by its form
+        ("/acca", EntitySet("acca")),  # a table that is named as its account
+        ("/acca/acca", EntitySet("acca")),
+        ("/acca" + KEYS, Entity("acca", "p", "r")),
+        ("T" + KEYS, ENTITY),
+        ("/Tables", TableSet()),
+    ],
+)
+def test_an_operation_of_a_batch_is_in_the_account_of_the_batch(target: str, resource: object) -> None:
+    outer = parse("/acca/$batch", IN_PATH)
+    address, query = resolve(target + "?$select=A", outer, IN_PATH)
+    assert (address.account, address.resource, query) == ("acca", resource, "$select=A")
+
+
+def test_in_host_style_a_path_begins_at_the_table() -> None:
+    outer = parse("/$batch", IN_HOST)
+    assert resolve("/T", outer, IN_HOST)[0] == Address("acca", False, "", T)
+    assert resolve("http://acca.table.localhost:8000/T", outer, IN_HOST)[0].resource == T
+    assert resolve("http://127.0.0.1:8000/acca/T", outer, IN_HOST)[0].resource == T
+
+
+@pytest.mark.parametrize(("path", "host"), [("/acca/$batch", IN_PATH), ("/$batch", IN_HOST)])
+@pytest.mark.parametrize("target", [*FOREIGN, *(each.replace("/T", "/T" + KEYS) for each in FOREIGN)])
+def test_an_operation_elsewhere_is_refused(target: str, path: str, host: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        resolve(target, parse(path, host), host)
+    assert caught.value.code in ("InvalidInput", "InvalidUri")

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from adapters.azuretable.bearer import Issuer
 from adapters.azuretable.errors import ServiceError
+from gateway.credentials import DEV_CREDENTIALS, Credentials
 from gateway.http import Reply, Request
 from tests.adapters.azuretable.client import ACCOUNT, KEY, OTHER, Clock, Service, code_of, sign
 
@@ -431,6 +432,43 @@ def test_bearer_tokens_that_prove_nothing(with_issuer: Service, bearer: str) -> 
     )
 
 
+ONE = "https://devstoreaccount1.table.core.windows.net"
+
+
+@pytest.mark.parametrize(
+    ("settings", "good", "bad"),
+    [
+        ({"auth": "strict"}, "https://storage.azure.com", ONE),
+        ({"auth": "strict", "namespaces": "separate"}, ONE, "https://storage.azure.com"),
+        (
+            {"auth": "strict", "namespaces": "separate"},
+            ONE + "/",
+            "https://otheraccount.table.core.windows.net",
+        ),
+        (
+            {"jwt_audience": "https://{account}.example"},
+            f"https://{ACCOUNT}.example",
+            "https://otheraccount.example",
+        ),
+        # Whoever names one audience for all has made its tokens for all.
+        (
+            {"auth": "strict", "namespaces": "separate", "jwt_audience": "https://storage.azure.com"},
+            "https://storage.azure.com",
+            ONE,
+        ),
+    ],
+)
+def test_where_tenants_are_kept_apart_a_bearer_token_is_for_one_account(
+    with_issuer: Service, settings: dict[str, str], good: str, bad: str
+) -> None:
+    """ "Authorize with Microsoft Entra ID": the audience is all storage accounts, or one by its own address."""
+    house = with_issuer.with_settings(**settings).house
+    known = Credentials(house.settings, [next(item for item in DEV_CREDENTIALS if item.access_id == ACCOUNT)])
+    strict = Service(replace(house, credentials=known), with_issuer.clock)
+    assert ask(strict, token(aud=good)).status == 200
+    assert code_of(ask(strict, token(aud=bad)))[1] == "InvalidAuthenticationInfo"
+
+
 def test_bearer_tokens_need_tls(with_issuer: Service) -> None:
     assert code_of(ask(with_issuer, token(), secure=False)) == FAILED
 
@@ -472,4 +510,4 @@ def test_a_public_key_is_no_secret() -> None:
     mac = hmac.new(public.encode(), head + b"." + body, hashlib.sha256).digest()
     forged = (head + b"." + body + b"." + base64.urlsafe_b64encode(mac).rstrip(b"=")).decode()
     with pytest.raises(ServiceError):
-        issuer.check(forged, time.time())
+        issuer.check(forged, time.time(), ACCOUNT)

@@ -17,7 +17,7 @@ from tests.adapters.azuretable.batch_requests import (
     statuses,
     upsert_part,
 )
-from tests.adapters.azuretable.client import Service, code_of
+from tests.adapters.azuretable.client import ACCOUNT, HOST, Service, code_of
 
 ENTITY = "/people(PartitionKey='p',RowKey='{}')"
 
@@ -110,6 +110,28 @@ def test_what_can_fail(people: Service, bad: str, expected: tuple[int, str]) -> 
 def test_an_entity_of_another_account_is_refused(people: Service) -> None:
     foreign = insert_part("people", "p", "r").replace("/devstoreaccount1/", "/otheraccount/")
     assert failure(people.handle(batch_of(people, [foreign]))) == (400, "InvalidInput", "0")
+
+
+@pytest.mark.parametrize(
+    "base", ["", f"/{ACCOUNT}", f"http://{HOST}/{ACCOUNT}", f"http://{ACCOUNT}.table.localhost"]
+)
+def test_a_url_may_be_absolute_or_begin_at_the_root_or_at_the_table(people: Service, base: str) -> None:
+    """azure-cosmosdb-table 1.0.6 writes `POST /people` whatever its endpoint is (tableservice.py, commit_batch)."""
+    written = f"http://{HOST}/{ACCOUNT}"
+    parts = [insert_part("people", "p", "r"), upsert_part("people", "p", "s")]
+    assert statuses(people.handle(batch_of(people, [each.replace(written, base) for each in parts]))) == [
+        204,
+        204,
+    ]
+    assert rows(people) == ["r", "s"]
+
+
+@pytest.mark.parametrize("base", [f"/{ACCOUNT}-secondary", f"http://{ACCOUNT}-secondary.table.localhost"])
+def test_nothing_is_written_to_a_secondary(people: Service, base: str) -> None:
+    """As outside of batches: "Azure Storage redundancy", the secondary can only be read."""
+    part = insert_part("people", "p", "r").replace(f"http://{HOST}/{ACCOUNT}", base)
+    assert code_of(people.handle(batch_of(people, [part]))) == (403, "InsufficientAccountPermissions")
+    assert rows(people) == []
 
 
 def test_no_such_table(service: Service) -> None:

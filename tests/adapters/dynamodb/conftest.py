@@ -113,7 +113,11 @@ def signed(access_id: str = "anybody", region: str = "us-east-1") -> dict[str, s
 
 
 def sign(
-    request: Request, credential: Credential = STORED, query: bool = False, token: str | None = None
+    request: Request,
+    credential: Credential = STORED,
+    query: bool = False,
+    token: str | None = None,
+    signer: type[SigV4Auth] = SigV4Auth,
 ) -> Request:
     """The request as botocore signs it, at the time the system's clock shows."""
     host = request.header("host")
@@ -121,7 +125,7 @@ def sign(
     url = f"http://{host}{request.target}"
     made = AWSRequest(method=request.method, url=url, data=request.body, headers=known)
     keys = BotoCredentials(credential.access_id, credential.secrets[0], token)
-    (SigV4QueryAuth if query else SigV4Auth)(keys, "dynamodb", "eu-central-1").add_auth(made)
+    (SigV4QueryAuth if query else signer)(keys, "dynamodb", "eu-central-1").add_auth(made)
     prepared = made.prepare()
     headers = [("host", host)]
     headers += [

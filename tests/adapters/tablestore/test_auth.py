@@ -11,7 +11,7 @@ from adapters.tablestore import auth, limits
 from adapters.tablestore.auth import Caller
 from adapters.tablestore.errors import ServiceError
 from adapters.tablestore.protocol import table_store_pb2 as messages
-from gateway.credentials import Credential, Credentials, Scheme
+from gateway.credentials import ANY_PLACE, Credential, Credentials, Scheme
 from gateway.http import Request
 from gateway.model.errors import NotAuthenticated
 from gateway.settings import Settings
@@ -119,9 +119,18 @@ def test_a_key_of_one_instance_is_no_key_of_another() -> None:
 
 
 def test_namespaces_by_instance_if_they_are_separate() -> None:
-    settings = Settings(auth="strict", namespaces="separate")
-    known = Credentials(settings, [Credential(Scheme.TABLESTORE, "ak", ("sk",))])
-    assert verified(V2, known).namespace == "inst"
+    separate = Settings(auth="strict", namespaces="separate")
+    bound = Credential(Scheme.TABLESTORE, "ak", ("sk",), "inst")
+    assert verified(V2, Credentials(separate, [bound])).namespace == "tablestore/inst"
+    of_all = dataclasses.replace(bound, place=ANY_PLACE)
+    assert verified(V2, Credentials(separate, [of_all])).namespace == "tablestore/inst"
+
+
+def test_where_tenants_are_kept_apart_a_key_without_an_instance_is_good_for_none() -> None:
+    separate = Settings(auth="strict", namespaces="separate")
+    with pytest.raises(NotAuthenticated) as told:
+        verified(V2, Credentials(separate, [Credential(Scheme.TABLESTORE, "ak", ("sk",))]))
+    assert told.value.rule == "instance"
 
 
 def test_a_temporary_key_needs_its_token(service: Service) -> None:
