@@ -9,6 +9,7 @@ import contextlib
 import ipaddress
 import logging
 import os
+import resource
 import signal
 import socket
 import tempfile
@@ -25,6 +26,8 @@ from gateway.file_lock import FileLock
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
 
+_OWN_DESCRIPTORS = 512
+
 
 class Refused(Exception):
     """The gateway will not start like this. The text says what to do."""
@@ -35,6 +38,7 @@ def serve(settings: Settings) -> None:
     logs.configure(settings.log_level)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read again
     _check_exposure(settings)
+    _allow_descriptors(settings.max_connections)
     with _sole_owner(settings):
         tls = _certificate(settings)
         database = connect(settings)
@@ -128,6 +132,16 @@ def _check_exposure(settings: Settings) -> None:
             f"auth is dev, which takes any AWS access key, and {settings.host} can be reached from elsewhere: "
             "use --auth strict with stored credentials, or say --insecure if you mean it"
         )
+
+
+def _allow_descriptors(connections: int) -> None:
+    """Raise the soft limit of open files, usually 1,024, so that the database can be opened while all places for clients are
+    taken. Connections in a TLS handshake have no place yet, so there is room for as many of these."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * connections + _OWN_DESCRIPTORS
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 def _is_loopback(host: str) -> bool:

@@ -406,6 +406,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.Throttled: _throttled,
     model.Busy: _unavailable,
     model.Contended: _unavailable,
+    model.OutOfSpace: _unavailable,
     model.DatabaseFailed: _internal,
     model.Unknowable: _internal,
     model.PositionExpired: _trimmed,

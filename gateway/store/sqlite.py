@@ -167,7 +167,7 @@ class SQLite(Database):
                 self._writer = None
         super().close()
         # Threads keep theirs, and files stay open with them.
-        for connection in self._connections:
+        for connection in list(self._connections):  # a thread that ends gives its own back meanwhile
             connection.close()
         self._connections.clear()
 

@@ -195,6 +195,20 @@ def test_sighup_reads_certificates_again_and_ends_nothing(tmp_path: Path, postgr
     assert server.terminate()[0] == 0
 
 
+def test_there_are_descriptors_for_all_places(tmp_path: Path) -> None:
+    # Of the usual soft limit of 1,024 the database would have had the 24 that clients leave.
+    shell = ("sh", "-c", 'ulimit -S -n 256; exec "$0" "$@"', sys.executable, "-m", "gateway")
+    server = Process(tmp_path, "--memory", "--max-connections", "1000", command=shell)
+    server.wait_until_ready()
+    [line] = [
+        it
+        for it in Path(f"/proc/{server.pid}/limits").read_text().splitlines()
+        if it.startswith("Max open files")
+    ]
+    assert int(line.split()[3]) >= min(2000, int(line.split()[4]))
+    assert server.terminate()[0] == 0
+
+
 def test_metrics_may_have_a_port_of_their_own(tmp_path: Path) -> None:
     port = free_port()
     server = Process(tmp_path, "--metrics-port", str(port), "--auth", "strict", "--host", "0.0.0.0")
