@@ -19,6 +19,13 @@ from click.testing import CliRunner
 
 from benchmarks.background import fill
 from gateway.__main__ import main
+from gateway.app import connect, create_app, open_store
+from gateway.model.commands import CreateTable, FindTable, ListTables, NewIndex
+from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.tables import Projection
+from gateway.model.values import Kind
+from gateway.settings import load
+from gateway.store.databases import Session
 from tests.raw_client import RawClient
 from tests.running import Process
 
@@ -135,6 +142,48 @@ def test_what_is_under_way_is_seen_from_outside_and_goes_on_after_kill_9(
             },
         }
         assert client.call("Query", TableName="indexed", IndexName="by_sk", **query)["Count"] >= 1
+
+
+def test_a_start_reads_no_more_with_many_tables_than_with_one(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything that is asked of the database until there is no more background work: descriptors are read when somebody asks
+    for a table, and one of them then."""
+    of_one = started(database_url, monkeypatch, 1, "t0")
+    of_many = started(database_url, monkeypatch, 150, "t149")
+    assert of_many == of_one
+
+
+def started(database_url: str, monkeypatch: pytest.MonkeyPatch, tables: int, wanted: str) -> tuple[int, int]:
+    """(statements, rows of their results) of a start on so many tables, with a request for one of them."""
+    settings = load({"database": database_url}, {})
+    made = open_store(settings, connect(settings))
+    schema = KeySchema((KeyColumn("p", Kind.TEXT),))
+    index = NewIndex("by_q", KeySchema((KeyColumn("q", Kind.TEXT),)), Projection.ALL)
+    known = len(made.engine.run([ListTables("", "", None, False)])[0])
+    for number in range(known, tables):
+        made.engine.run([CreateTable("dynamodb", "", f"t{number}", schema, (index,))])
+    made.close()
+    opened = open_store(settings, connect(settings))
+    with opened.store.read() as session:
+        kind = type(session)
+    query, seen = kind.query, [0, 0]
+
+    def counted(session: Session, statement: str, parameters: Any = ()) -> list[Any]:
+        found = query(session, statement, parameters)
+        seen[0] += 1
+        seen[1] += len(found)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kind, "query", counted)
+        create_app(settings, opened)
+        [table] = opened.engine.run([FindTable("", wanted)])
+        assert table.name == wanted
+        while opened.engine.chore():
+            pass
+    opened.close()
+    return seen[0], seen[1]
 
 
 def test_the_share_of_background_work_is_more_than_none_and_at_most_all(tmp_path: Path) -> None:

@@ -155,6 +155,45 @@ def test_a_page_with_a_filter_is_charged_for_the_entries_that_it_looked_at(
     assert units(items, "some", FilterExpression=condition, ExpressionAttributeValues=values) == expected
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"ProjectionExpression": "#h", "ExpressionAttributeNames": {"#h": "hidden"}},
+        {"Select": "ALL_ATTRIBUTES"},
+    ],
+)
+def test_a_range_of_a_local_index_is_charged_for_the_whole_items_that_it_fetches(
+    items: Service, asked: dict[str, Any]
+) -> None:
+    """Each item that is fetched is rounded up by itself, on the table's arm; the entries are summed, on the index's.
+
+    Source: developer guide, *Local Secondary Indexes*, read capacity units of fetches.
+    """
+    around = KEYS_BYTES + len("l" + "l") + len("hidden")
+    put(items, "1", l="l", hidden="y" * (4096 - around))
+    put(items, "2", l="l", hidden="y" * (4097 - around))
+    query = {
+        "TableName": "items",
+        "IndexName": "local",
+        "KeyConditionExpression": "p = :p",
+        "ExpressionAttributeValues": {":p": {"S": "p"}},
+        "ReturnConsumedCapacity": "INDEXES",
+    }
+
+    def consumed(**more: Any) -> tuple[float, float]:
+        found = items.call("Query", {**query, **more})["ConsumedCapacity"]
+        assert (
+            found["CapacityUnits"]
+            == found["Table"]["CapacityUnits"] + arms({"ConsumedCapacity": found})["local"]
+        )
+        return found["Table"]["CapacityUnits"], arms({"ConsumedCapacity": found})["local"]
+
+    assert consumed() == (0.0, 0.5)
+    assert consumed(**asked) == (1.5, 0.5)
+    assert consumed(**asked, ConsistentRead=True) == (3.0, 1.0)
+    assert consumed(**asked, ConsistentRead=True, Limit=1) == (1.0, 1.0)
+
+
 @pytest.mark.parametrize(("entry_bytes", "expected"), [(1024, 1), (1025, 2)])
 def test_a_write_costs_an_index_what_it_projects(items: Service, entry_bytes: int, expected: float) -> None:
     shown = "x" * (entry_bytes - KEYS_BYTES - SHOWN_NAME_BYTES)
