@@ -68,7 +68,7 @@ def own_name(call: Call, name: str) -> str:
 
 def check_place(call: Call, arn: str) -> None:
     """Refuse an ARN of an account or region whose tables are not the caller's. Raises ServiceError."""
-    region, _, account = arn.split(":", 3)[3].partition(":")
-    account = account.partition(":")[0]
+    # A statement may name any text, so that there need not be six parts.
+    _, _, _, region, account, *_ = [*arn.split(":", 5), "", "", ""]
     if call.house.credentials.namespace(Scheme.AWS, account, region) != call.caller.namespace:
         raise foreign_resource(call.operation, call.caller.access_id, call.caller.account, arn)

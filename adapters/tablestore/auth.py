@@ -64,7 +64,7 @@ def verify(request: Request, operation: str, credentials: Credentials, now_ms: i
     if credential is None:
         raise NotAuthenticated("unknown-key")
     instance = headers["x-ots-instancename"]
-    if not credentials.may_enter(credential, instance):
+    if len(instance) > limits.INSTANCE_NAME_MAX or not credentials.may_enter(credential, instance):
         raise NotAuthenticated("instance")
     digest = base64.b64encode(hashlib.md5(request.body, usedforsecurity=False).digest()).decode()
     if not hmac.compare_digest(digest.encode(), headers["x-ots-contentmd5"].encode("latin-1", "replace")):

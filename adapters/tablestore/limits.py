@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # Names and keys
 NAME_MAX_BYTES = 255  # tables, columns, indexes
+INSTANCE_NAME_MAX = 256  # characters; the service's own have 3 to 16 ("Instance", naming conventions)
 KEY_COLUMNS_MAX = 4
 KEY_VALUE_MAX_BYTES = 1024
 VALUE_MAX_BYTES = 2 * 1024 * 1024

@@ -140,6 +140,16 @@ def test_an_arn_of_anothers_is_not_ones_own_table_of_that_name(
     assert "AccessDenied" not in told(lambda: BY_NAME[operation](own, tenants.thief.arn()))
 
 
+@pytest.mark.parametrize(
+    "name", ["arn:", "arn:::::", f"arn:aws:dynamodb:{REGION}", f"arn:aws:dynamodb:{REGION}::table/x"]
+)
+def test_what_is_hardly_an_arn_is_nobodys(tenants: Tenants, name: str) -> None:
+    thief = tenants.thief.dynamodb()
+    for ask in (BY_NAME["SELECT"], BY_NAME["GetItem"], BY_ARN["ListTagsOfResource"]):
+        said = told(lambda ask=ask: ask(thief, name))
+        assert said.startswith(("AccessDeniedException", "ValidationException")), said
+
+
 @pytest.mark.parametrize("operation", BY_ARN)
 @pytest.mark.parametrize("suffix", ["", "/index/byAlbum", "/stream/2026-01-01T00:00:00.000"])
 def test_tags_and_policies(tenants: Tenants, operation: str, suffix: str) -> None:
