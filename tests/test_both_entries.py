@@ -19,14 +19,14 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from gateway_http import House, Reply, Request
 
-import gateway.http
 from adapters.dynamodb.blueprint import operations
 from adapters.tablestore.operations import OPERATIONS
+from gateway import http as gateway_http
 from gateway.app import connect, mounted
 from gateway.credentials import Credentials
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import House, Reply, Request
 from gateway.model.errors import Busy, StaleTable
 from gateway.settings import load
 from gateway.store.migrating import migrate
@@ -75,7 +75,7 @@ def _house() -> House:
 
 def _ask(server: Running, request: Request) -> tuple[int, list[tuple[str, str]], bytes]:
     """Status, headers and body of an answer. Whatever is random is the same each time this is called."""
-    gateway.http._ready_ids[:] = ["A" * 52] * 16
+    gateway_http._ready_ids[:] = ["A" * 52] * 16
     drawn = itertools.count(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=next(drawn)))
@@ -92,7 +92,7 @@ def _ask(server: Running, request: Request) -> tuple[int, list[tuple[str, str]],
             body = answer.read()
         finally:
             connection.close()
-            gateway.http._ready_ids.clear()
+            gateway_http._ready_ids.clear()
     headers = [(name.lower(), value) for name, value in answer.getheaders()]
     return answer.status, sorted(header for header in headers if not _is_a_servers_own(header)), body
 

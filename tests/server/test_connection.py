@@ -9,7 +9,6 @@ from collections.abc import Callable
 import orjson
 import pytest
 
-import gateway.connection
 from gateway.http import Reply, Request
 from gateway.server import Server
 from tests.running import Running
@@ -342,7 +341,7 @@ def test_whoever_has_waited_longest_makes_room(toy, wire) -> None:
 def test_a_body_that_has_stopped_coming_makes_room_and_one_that_comes_does_not(
     toy, wire, monkeypatch: pytest.MonkeyPatch, is_stalled: bool
 ) -> None:
-    monkeypatch.setattr(gateway.connection, "_STALLED_S", 0.0 if is_stalled else 60.0)
+    monkeypatch.setattr(connections, "_STALLED_S", 0.0 if is_stalled else 60.0)
     server = toy(max_connections=1)
     body = wire(server).send("POST /say HTTP/1.1", "Content-Length: 5", body=b"four")
     new = wire(server)
