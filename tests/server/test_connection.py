@@ -9,6 +9,7 @@ from collections.abc import Callable
 import orjson
 import pytest
 
+from gateway import connection as connections
 from gateway.http import Reply, Request
 from gateway.server import Server
 from tests.running import Running
