@@ -7,6 +7,7 @@ answers: measured by ack-api-quirks in October 2026 (findings 083, 089, 187), te
 
 from __future__ import annotations
 
+from adapters.dynamodb import limits
 from adapters.dynamodb.calls import Call, Operation, check_place
 from adapters.dynamodb.errors import ServiceError
 from adapters.dynamodb.resources import bare_name, table_of_arn
@@ -22,10 +23,12 @@ def describe_continuous_backups(call: Call) -> Exchange:
     on, and are ENABLED on every table of the service seconds after it became ACTIVE (paritysuite and ack-api-quirks,
     August to October 2026)."""
     table = yield from find_table(call)
-    creating = table.state_at(call.house.now_ms()) is State.CREATING
+    now_ms = call.house.now_ms()
+    is_new = now_ms < table.created_at_ms + limits.CONTINUOUS_BACKUPS_DELAY_MS
+    is_off = is_new or table.state_at(now_ms) is State.CREATING
     return {
         "ContinuousBackupsDescription": {
-            "ContinuousBackupsStatus": "DISABLED" if creating else "ENABLED",
+            "ContinuousBackupsStatus": "DISABLED" if is_off else "ENABLED",
             "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "DISABLED"},
         }
     }

@@ -44,6 +44,9 @@ UPDATE_MINUS_BYTES = 37
 UPDATE_LIST_APPEND_BYTES = 37
 UPDATE_IF_NOT_EXISTS_BYTES = 39
 
+# Continuous backups are ENABLED by themselves up to six seconds after a table is ACTIVE (ack-api-quirks, October 2026).
+CONTINUOUS_BACKUPS_DELAY_MS = 6_000
+
 # Expressions [13]
 
 EXPRESSION_BYTES = 4096
