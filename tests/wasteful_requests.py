@@ -13,6 +13,7 @@ from adapters.tablestore.plainbuffer import WireCell, WireRow, encode_row
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from gateway.model.values import Kind, Value
 
+_Q = '"'
 Named = tuple[str, str, bytes]
 """What it is, the operation it is sent to, and the body."""
 
@@ -40,7 +41,7 @@ def _dynamodb(many: Callable[..., str]) -> Iterator[tuple[str, str, str]]:
     value = many('"v#":{"S":"1"}')
     text = many("é", "")
     for member in ("AttributesToGet", "ProjectionExpression", "ConsistentRead", "ReturnConsumedCapacity"):
-        yield f"{member} of strings", "GetItem", f'{{{key},"{member}":[{many(chr(34) + "a" + chr(34))}]}}'
+        yield f"{member} of strings", "GetItem", f'{{{key},"{member}":[{many(_Q + "a" + _Q)}]}}'
         yield f"{member} of one text", "GetItem", f'{{{key},"{member}":"{text}"}}'
     yield "key of many attributes", "GetItem", f'{{"TableName":"orders","Key":{{{value}}}}}'
     yield "key of many attributes", "DeleteItem", f'{{"TableName":"orders","Key":{{{value}}}}}'
@@ -120,7 +121,7 @@ def _dynamodb_batches(many: Callable[..., str], put: str) -> Iterator[tuple[str,
     yield (
         "tables with nothing",
         "BatchWriteItem",
-        f'{{"RequestItems":{{{many(chr(34) + "t-#" + chr(34) + ":[]")}}}}}',
+        f'{{"RequestItems":{{{many(_Q + "t-#" + _Q + ":[]")}}}}}',
     )
     bad_names = many(f'"-#":[{put}]')
     yield "tables with a bad name", "BatchWriteItem", f'{{"RequestItems":{{{bad_names}}}}}'
@@ -133,7 +134,7 @@ def _dynamodb_batches(many: Callable[..., str], put: str) -> Iterator[tuple[str,
     yield (
         "a long key among 100",
         "BatchGetItem",
-        f'{{"RequestItems":{{"orders":{{"Keys":[{",".join([get] * 99)},{{{many(chr(34) + "v#" + chr(34) + ":" + get[6:-1])}}}]}}}}}}',
+        f'{{"RequestItems":{{"orders":{{"Keys":[{",".join([get] * 99)},{{{many(_Q + "v#" + _Q + ":" + get[6:-1])}}}]}}}}}}',
     )
     for kind, action in (
         ("puts", '{"Put":{"TableName":"orders","Item":{"pk":{"S":"#"}}}}'),
@@ -156,7 +157,7 @@ def _dynamodb_items(many: Callable[..., str]) -> Iterator[tuple[str, str, str]]:
         return f'{{"TableName":"orders","Item":{{"pk":{{"S":"1"}},"v":{member}}}}}'
 
     wholes = {
-        "list of numbers": f'{{"L":[{many(chr(123) + chr(34) + "N" + chr(34) + ":" + chr(34) + "1" + chr(34) + "}")}]}}',
+        "list of numbers": f'{{"L":[{many(chr(123) + _Q + "N" + _Q + ":" + _Q + "1" + _Q + "}")}]}}',
         "list of long numbers": f'{{"L":[{many(json.dumps({"N": "1" * 39}))}]}}',
         "list of fractions": f'{{"L":[{many(json.dumps({"N": "0.10"}))}]}}',
         "list of texts": f'{{"L":[{many(json.dumps({"S": ""}))}]}}',
@@ -169,14 +170,14 @@ def _dynamodb_items(many: Callable[..., str]) -> Iterator[tuple[str, str, str]]:
         "list of binaries": f'{{"L":[{many(json.dumps({"B": "AA=="}))}]}}',
         "list of maps": f'{{"L":[{many(json.dumps({"M": {"a": {"S": ""}}}))}]}}',
         "list of sets": f'{{"L":[{many(json.dumps({"NS": ["1"]}))}]}}',
-        "map": "{" + f'"M":{{{many(chr(34) + "m#" + chr(34) + ":" + json.dumps({"S": ""}))}}}' + "}",
-        "set of numbers": f'{{"NS":[{many(chr(34) + "#" + chr(34))}]}}',
-        "set of fractions": f'{{"NS":[{many(chr(34) + "#.50" + chr(34))}]}}',
-        "set of equal numbers": f'{{"NS":[{many(chr(34) + "1" + chr(34))}]}}',
-        "set of texts": f'{{"SS":[{many(chr(34) + "#" + chr(34))}]}}',
-        "set of equal texts": f'{{"SS":[{many(chr(34) + "1" + chr(34))}]}}',
+        "map": "{" + f'"M":{{{many(_Q + "m#" + _Q + ":" + json.dumps({"S": ""}))}}}' + "}",
+        "set of numbers": f'{{"NS":[{many(_Q + "#" + _Q)}]}}',
+        "set of fractions": f'{{"NS":[{many(_Q + "#.50" + _Q)}]}}',
+        "set of equal numbers": f'{{"NS":[{many(_Q + "1" + _Q)}]}}',
+        "set of texts": f'{{"SS":[{many(_Q + "#" + _Q)}]}}',
+        "set of equal texts": f'{{"SS":[{many(_Q + "1" + _Q)}]}}',
         "set of nulls": f'{{"SS":[{many("null")}]}}',
-        "set of binaries": f'{{"BS":[{many(chr(34) + "AA==" + chr(34))}]}}',
+        "set of binaries": f'{{"BS":[{many(_Q + "AA==" + _Q)}]}}',
         "a long number": f'{{"N":"{many("1", "")}"}}',
         "a long fraction": f'{{"N":"0.{many("0", "")}1"}}',
         "a long wrong number": f'{{"N":"{many("é", "")}"}}',
@@ -185,7 +186,7 @@ def _dynamodb_items(many: Callable[..., str]) -> Iterator[tuple[str, str, str]]:
         "a long wrong binary": f'{{"B":"{many("é", "")}"}}',
         "unknown members": "{" + many('"#":1') + "}",
         "a list for a text": f'{{"S":[{many("1")}]}}',
-        "a map for a list": f'{{"L":{{{many(chr(34) + "#" + chr(34) + ":1")}}}}}',
+        "a map for a list": f'{{"L":{{{many(_Q + "#" + _Q + ":1")}}}}}',
     }
     for name, member in wholes.items():
         yield f"item with {name}", "PutItem", item(member)
@@ -306,7 +307,8 @@ def _dynamodb_tables(many: Callable[..., str]) -> Iterator[tuple[str, str, str]]
             f'{{{base},{one_key},{one_definition},"{member}":[{many("{}")}]}}',
         )
     projected = many('"p#"')
-    wide = f'{{"IndexName":"iii","KeySchema":[{{"AttributeName":"pk","KeyType":"HASH"}}],"Projection":{{"ProjectionType":"INCLUDE","NonKeyAttributes":[{projected}]}}}}'
+    hashed = '"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}]'
+    wide = f'{{"IndexName":"iii",{hashed},"Projection":{{"ProjectionType":"INCLUDE","NonKeyAttributes":[{projected}]}}}}'
     yield (
         "many projected",
         "CreateTable",
@@ -334,13 +336,22 @@ def _dynamodb_tables(many: Callable[..., str]) -> Iterator[tuple[str, str, str]]
 def tablestore(size_bytes: int) -> Iterator[Named]:
     """Bodies for Table Store. There is a table `t` with the key `pk` (INTEGER)."""
 
-    def key(name: str = "pk") -> bytes:
-        return encode_row(WireRow([WireCell(name, Value(Kind.INT64, 1))]))
+    yield from tablestore_batches(size_bytes)
+    yield from _tablestore_rows(size_bytes)
 
-    def row(columns: int, name: str = "c") -> bytes:
-        cells = [WireCell(f"{name}{number}", Value(Kind.INT64, 1)) for number in range(columns)]
-        return encode_row(WireRow([WireCell("pk", Value(Kind.INT64, 1))], cells))
 
+def _key(name: str = "pk") -> bytes:
+    return encode_row(WireRow([WireCell(name, Value(Kind.INT64, 1))]))
+
+
+def _row(columns: int, name: str = "c") -> bytes:
+    cells = [WireCell(f"{name}{number}", Value(Kind.INT64, 1)) for number in range(columns)]
+    return encode_row(WireRow([WireCell("pk", Value(Kind.INT64, 1))], cells))
+
+
+def tablestore_batches(size_bytes: int) -> Iterator[Named]:
+    """Of these, batches."""
+    key, row = _key, _row
     condition = messages.Condition(row_existence=messages.IGNORE)
     put = messages.RowInBatchWriteRowRequest(type=messages.PUT, row_change=row(1), condition=condition)
     broken = messages.RowInBatchWriteRowRequest(type=messages.PUT, row_change=b"", condition=condition)
@@ -371,6 +382,11 @@ def tablestore(size_bytes: int) -> Iterator[Named]:
     for number in range(size_bytes // 40):
         gets.tables.add(table_name=f"t{number}", primary_key=[key()], max_versions=1)
     yield "many tables", "BatchGetRow", gets.SerializeToString()
+
+
+def _tablestore_rows(size_bytes: int) -> Iterator[Named]:
+    key, row = _key, _row
+    condition = messages.Condition(row_existence=messages.IGNORE)
     names = [f"c{number}" for number in range(size_bytes // 10)]
     get = messages.GetRowRequest(table_name="t", primary_key=key(), max_versions=1, columns_to_get=names)
     yield "many columns to get", "GetRow", get.SerializeToString()
@@ -456,17 +472,18 @@ def azuretable(size_bytes: int) -> Iterator[tuple[str, str, str, bytes, dict[str
         return _many(part, size_bytes, separator)
 
     base = '"PartitionKey":"p","RowKey":"r"'
+    typed = '"a#":"1","a#@odata.type":"Edm.Int64"'
     bodies = {
-        "many properties": f"{{{base},{many(chr(34) + 'a#' + chr(34) + ':1')}}}",
-        "many annotated properties": f"{{{base},{many(chr(34) + 'a#@odata.type' + chr(34) + ':' + chr(34) + 'Edm.Int64' + chr(34))}}}",
-        "many typed properties": f"{{{base},{many(chr(34) + 'a#' + chr(34) + ':' + chr(34) + '1' + chr(34) + ',' + chr(34) + 'a#@odata.type' + chr(34) + ':' + chr(34) + 'Edm.Int64' + chr(34))}}}",
+        "many properties": f"{{{base},{many(_Q + 'a#' + _Q + ':1')}}}",
+        "many annotated properties": f"{{{base},{many(_Q + 'a#@odata.type' + _Q + ':' + _Q + 'Edm.Int64' + _Q)}}}",
+        "many typed properties": f"{{{base},{many(typed)}}}",
         "a long property": f'{{{base},"a":"{many("é", "")}"}}',
         "a long name": f'{{{base},"{many("é", "")}":1}}',
         "a long list": f'{{{base},"a":[{many("1")}]}}',
         "many lists": f'{{{base},"a":{many("[", "")}}}',
         "a long key": f'{{"PartitionKey":"{many("é", "")}","RowKey":"r"}}',
         "no JSON": many("x", ""),
-        "many nulls": f"{{{base},{many(chr(34) + 'a#' + chr(34) + ':null')}}}",
+        "many nulls": f"{{{base},{many(_Q + 'a#' + _Q + ':null')}}}",
         "a long number": f'{{{base},"a@odata.type":"Edm.Int64","a":"{many("1", "")}"}}',
         "a long double": f'{{{base},"a@odata.type":"Edm.Double","a":"{many("1", "")}"}}',
         "a long date": f'{{{base},"a@odata.type":"Edm.DateTime","a":"{many("1", "")}"}}',
@@ -481,7 +498,7 @@ def azuretable(size_bytes: int) -> Iterator[tuple[str, str, str, bytes, dict[str
         "many members",
         "POST",
         "/Tables",
-        f'{{"TableName":"abc",{many(chr(34) + "a#" + chr(34) + ":1")}}}'.encode(),
+        f'{{"TableName":"abc",{many(_Q + "a#" + _Q + ":1")}}}'.encode(),
         {},
     )
     entity = '{"PartitionKey":"p","RowKey":"r"}'

@@ -124,6 +124,8 @@ def parse_entity(body: bytes) -> Sent:
     members: dict[str, dict[str, Any]] = {}
     size, is_native = 0, True
     for name, wire in found.items():
+        if len(members) > limits.PROPERTIES_MAX:
+            raise ServiceError("TooManyProperties")
         edm = found.get(name + "@odata.type") if is_annotated else None
         try:
             attribute, name_size = _known_attribute(name) if len(name) < _KNOWN_MAX else _attribute(name)

@@ -274,8 +274,11 @@ _FRAMED: dict[str, frozenset[str]] = {
 
 
 def bare(rule: str, **facts: Any) -> str:
-    """The text of a rule without any frame. Lists among the facts are told as the classic service echoes them."""
-    told = {name: echo(fact) if isinstance(fact, list) else fact for name, fact in facts.items()}
+    """The text of a rule without any frame. Lists among the facts are told as the classic service echoes them; what is
+    long is cut."""
+    told = {
+        name: echo(beginning(fact)) if isinstance(fact, list | str) else fact for name, fact in facts.items()
+    }
     return _TEXTS[rule].format(**told)
 
 

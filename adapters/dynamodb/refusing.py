@@ -299,6 +299,8 @@ _VALUE_FIELDS = (
 
 def _java_text(shape: Shape, data: Any) -> str:
     """A value as the service's Java objects print themselves today (in most regions; elsewhere with hash codes)."""
+    if data is None:
+        return "null"
     match shape:
         case AttributeValue() if isinstance(data, dict):
             fields = ", ".join(f"{_camel(tag)}={_java_data(tag, data.get(tag))}" for tag in _VALUE_FIELDS)

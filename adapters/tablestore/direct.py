@@ -267,6 +267,8 @@ def _put_of(data: bytes) -> DirectPut | None:
         if member is None or value_size > value_most or data[at] != _CELL_END or data[at + 1] != crc:
             return None
         members[name] = member
+        if len(members) > limits.KEY_COLUMNS_MAX + limits.COLUMNS_MAX:
+            return None
         checksums.append(crc)
         size += name_size + value_size
         at += 2

@@ -11,6 +11,7 @@ VALUE_MAX_BYTES = 2 * 1024 * 1024
 
 # Columns
 COLUMNS_MAX = 1024  # in one write, and in columns_to_get
+CELLS_MAX = 16 * COLUMNS_MAX  # our own: of a row that is read from a request; the number told of more is none
 DEFINED_COLUMNS_MAX = 32
 FILTER_NODES_MAX = 32
 REGEX_MAX_BYTES = 256  # of a filter's value rule (developer reference, ValueTransferRule)

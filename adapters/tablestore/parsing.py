@@ -8,7 +8,9 @@ from typing import TypeVar
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
+from adapters.tablestore import limits
 from adapters.tablestore.errors import invalid
+from adapters.tablestore.protocol import table_store_pb2 as messages
 
 MessageT = TypeVar("MessageT", bound=Message)
 
@@ -22,12 +24,31 @@ def parse(kind: type[MessageT], data: bytes, what: str) -> MessageT:
         message.ParseFromString(data)
     except DecodeError:
         raise invalid(f"Failed to parse {what}.") from None
+    _shorten(message)
     if not message.IsInitialized():
-        missing = ", ".join(message.FindInitializationErrors())  # type: ignore[attr-defined]
+        missing = ", ".join(message.FindInitializationErrors())[:_TOLD_CHARACTERS]  # type: ignore[attr-defined]
         raise invalid(f"Failed to parse {what}, missing required fields: {missing}.")
     if not _has_only_text(message):
         raise invalid(f"Failed to parse {what}, a string is not UTF-8.")
     return message
+
+
+# Of a text that may be long.
+_TOLD_CHARACTERS = 4096
+
+
+def _shorten(message: Message) -> None:
+    """Drop from the lists of a batch what is more than one beyond what it may have, so that a long one costs no more than it
+    takes to say that it is too long."""
+    if isinstance(message, messages.BatchWriteRowRequest):
+        del message.tables[limits.BATCH_WRITE_ROWS_MAX + 1 :]
+        for written in message.tables:
+            del written.rows[limits.BATCH_WRITE_ROWS_MAX + 1 :]
+    elif isinstance(message, messages.BulkImportRequest):
+        del message.rows[limits.BATCH_WRITE_ROWS_MAX + 1 :]
+    elif isinstance(message, messages.BatchGetRowRequest):
+        for read in message.tables:
+            del read.primary_key[limits.BATCH_GET_ROWS_MAX + 1 :]
 
 
 def _has_only_text(message: Message) -> bool:

@@ -17,6 +17,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
+from adapters.tablestore import limits
 from adapters.tablestore.checksums import crc8
 from gateway.model.keys import AUTO_INCREMENT, AutoIncrement
 from gateway.model.values import FALSE, TRUE, Kind, Value
@@ -112,7 +113,7 @@ def _decode(data: bytes, single: bool) -> list[WireRow]:
             if at == len(data):
                 return rows
             if single or data[at] == 0:
-                if any(data[at:]):
+                if data.count(0, at) < len(data) - at:
                     raise PlainBufferError("bytes after the row")
                 return rows
     except (IndexError, struct.error):
@@ -190,6 +191,8 @@ def _cells(data: bytes, at: int, into: list[WireCell], checksums: bytearray) -> 
         at += 2
         checksums.append(crc)
         into.append(WireCell(name, value, stamp_ms, operation))
+        if len(into) > limits.CELLS_MAX:
+            raise PlainBufferError("more cells than any row has")
     return at
 
 

@@ -50,7 +50,7 @@ _LONGEST_KEPT = 1024
 
 
 # Words, texts, quoted names and comparisons.
-_TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[A-Za-z_$][A-Za-z0-9_$]*|<>|!=|<=|>=|[<>=]""")
+_TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[A-Za-z_$][A-Za-z0-9_$]*|<>|!=|<=|>=|[+<>=]""")
 _JOINING = frozenset({"AND", "OR", "IN", "NOT"})
 
 
@@ -58,6 +58,9 @@ def _count_operators(text: str) -> None:
     """Refuse too many operators of a condition before a tree is built of them. Left to the tree are statements with SET,
     whose = is none, and with TRUE and FALSE, to which a condition may be compared without another operator."""
     found = [token.upper() for token in _TOKENS.findall(text)]
+    signs = found.count("+") // 2  # each may stand before a number, too
+    if signs > limits.EXPRESSION_OPERATORS:
+        raise validation(text_of("operators", count=signs))
     if not {"SET", "TRUE", "FALSE"}.isdisjoint(found):
         return
     compared = sum(token in _COMPARISONS for token in found)
