@@ -91,7 +91,7 @@ def serve(settings: Settings) -> None:
     if settings.workers > 1:
         # Read by the metrics library when it is imported.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = tempfile.mkdtemp(prefix="tablegate-metrics-")
-    from gateway import serving
+    from gateway.server import serving
 
     with _said_clearly():
         serving.serve(settings)
@@ -386,10 +386,10 @@ def _said_clearly() -> Iterator[None]:
     """What an operator can mend is one line, not a traceback."""
     from sqlalchemy.exc import SQLAlchemyError
 
-    from gateway.file_lock import AlreadyHeld
     from gateway.model.errors import GatewayError
     from gateway.seal import WrongKey
-    from gateway.serving import Refused
+    from gateway.server.file_lock import AlreadyHeld
+    from gateway.server.serving import Refused
     from gateway.store.databases import Unusable
     from gateway.store.migrating import NewerDatabase
     from gateway.vault import BadCredential

@@ -39,7 +39,7 @@ def new_request_id() -> str:
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567" * 8
 _ID_LENGTH, _IDS_AT_ONCE = 52, 64
 _ready_ids: list[str] = []
-# Workers are forked (gateway/workers.py): no two may give the same ids.
+# Workers are forked (gateway/server/workers.py): no two may give the same ids.
 os.register_at_fork(after_in_child=_ready_ids.clear)
 
 

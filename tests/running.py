@@ -24,13 +24,13 @@ import pytest
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.test import run_wsgi_app
 
-from gateway import server
 from gateway.app import Mounted, connect, create_app, mount, mounted, open_store
 from gateway.chores import Chores
 from gateway.http import WSGI_REQUEST, House, Reply, Request
-from gateway.serving import lane_of
+from gateway.server import server
+from gateway.server.serving import lane_of
+from gateway.server.wsgi import environ_of
 from gateway.settings import Settings, load
-from gateway.wsgi import environ_of
 
 ROOT = Path(__file__).parent.parent
 ENTRIES = ("server", "wsgi")

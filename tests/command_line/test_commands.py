@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 from gateway.__main__ import main
 from gateway.app import connect, open_store
-from gateway.certificates import make_self_signed
+from gateway.server.certificates import make_self_signed
 from gateway.settings import load
 from tests.raw_client import RawClient
 from tests.running import ROOT, Process, free_port

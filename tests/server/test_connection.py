@@ -9,9 +9,9 @@ from collections.abc import Callable
 import orjson
 import pytest
 
-from gateway import connection as connections
 from gateway.http import Reply, Request
-from gateway.server import Server
+from gateway.server import connection as connections
+from gateway.server.server import Server
 from tests.running import Running
 from tests.server.conftest import FakeEngine, Wire
 
@@ -375,7 +375,7 @@ def test_an_idle_connection_on_which_a_request_arrives_is_not_closed(
         handle(self, request, answer)
 
     monkeypatch.setattr(Server, "handle", hold)
-    monkeypatch.setattr("gateway.server._SWEEP_S", 0.1)
+    monkeypatch.setattr("gateway.server.server._SWEEP_S", 0.1)
     server = toy(idle_seconds=0.5)
     idle, other = wire(server), wire(server)
     assert idle.post("/say", b"1").reply()[2] == b"1"

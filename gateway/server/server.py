@@ -21,13 +21,14 @@ from time import monotonic
 
 import flask
 
-from gateway import allocator, logs, metrics, wsgi
+from gateway import logs, metrics
 from gateway.app import Mounted, mounted
-from gateway.connection import NEVER, Connection
 from gateway.http import Dialect, Reply, Request
 from gateway.model.errors import Busy
+from gateway.server import allocator, wsgi
+from gateway.server.connection import NEVER, Connection
+from gateway.server.tick import Ticker, TickLimits
 from gateway.settings import Settings
-from gateway.tick import Ticker, TickLimits
 
 _WSGI_THREADS = 8
 _SWEEP_S = 1.0

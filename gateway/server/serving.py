@@ -18,11 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gateway import __version__, certificates, logs, server, workers
+from gateway import __version__, logs
 from gateway.app import OWN_PATHS, Mounted, Opened, connect, create_app, metrics_app, mounted, open_store
 from gateway.chores import Chores
 from gateway.database_urls import without_password
-from gateway.file_lock import FileLock
+from gateway.server import certificates, server, workers
+from gateway.server.file_lock import FileLock
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
 

@@ -16,9 +16,9 @@ from typing import Protocol, cast
 
 import httptools
 
-from gateway import framing, heads
 from gateway.http import Headers, Reply, Request
 from gateway.model.errors import Busy, LimitExceeded
+from gateway.server import framing, heads
 from gateway.settings import Settings
 
 # A client may send this many requests ahead before its connection is no longer read.
