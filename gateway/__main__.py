@@ -19,8 +19,8 @@ from typing import Any, TextIO
 import click
 
 from gateway import __version__
-from gateway.credentials import ANY_PLACE, SHARED_NAMESPACE, Credential, Scheme
 from gateway.database_urls import without_password
+from gateway.security.credentials import ANY_PLACE, SHARED_NAMESPACE, Credential, Scheme
 from gateway.settings import SETTINGS, BadSetting, Settings, load
 
 Command = Callable[..., None]
@@ -268,7 +268,7 @@ def credentials_add(
     a place is good for all instances, but for none with --auth strict and --namespaces separate: there --any-place makes
     one for all.
     """
-    from gateway.vault import new_secret
+    from gateway.security.vault import new_secret
 
     kind = Scheme(scheme)
     wanted = 2 if kind is Scheme.AZURE else 1
@@ -319,7 +319,7 @@ def credentials_rotate(
     settings: Settings, access_id: str, scheme: str, key: int, secret: str | None, secret_file: TextIO | None
 ) -> None:
     """Give a credential a new secret and print it, unless it was read from a file; the old one is refused from then on."""
-    from gateway.vault import BadCredential, new_secret
+    from gateway.security.vault import BadCredential, new_secret
 
     kind = Scheme(scheme)
     read = _lines(secret_file)
@@ -387,12 +387,12 @@ def _said_clearly() -> Iterator[None]:
     from sqlalchemy.exc import SQLAlchemyError
 
     from gateway.model.errors import GatewayError
-    from gateway.seal import WrongKey
+    from gateway.security.seal import WrongKey
+    from gateway.security.vault import BadCredential
     from gateway.server.file_lock import AlreadyHeld
     from gateway.server.serving import Refused
     from gateway.store.databases import Unusable
     from gateway.store.migrating import NewerDatabase
-    from gateway.vault import BadCredential
 
     try:
         yield

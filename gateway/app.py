@@ -18,18 +18,18 @@ from typing import Any
 import flask
 
 from gateway import logs, metrics
-from gateway.browsers import Browsers
-from gateway.credentials import Credentials
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Dialect, House, Reply, Request, current_request, flask_response, request_of
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
 from gateway.model.tables import Table
-from gateway.seal import find_key
+from gateway.security.browsers import Browsers
+from gateway.security.credentials import Credentials
+from gateway.security.seal import find_key
+from gateway.security.vault import Vault
 from gateway.settings import BadSetting, Settings
 from gateway.store.databases import Database
 from gateway.store.opening import open_database
 from gateway.store.store import Store
-from gateway.vault import Vault
 
 OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 

@@ -10,12 +10,12 @@ import threading
 from time import monotonic
 
 from gateway import logs, metrics
-from gateway.credentials import Credentials
 from gateway.engine.engine import Engine
 from gateway.engine.pacing import rest_after
 from gateway.model.errors import Busy, Unknowable
+from gateway.security.credentials import Credentials
+from gateway.security.vault import Vault
 from gateway.store.databases import CommitLost, Retry
-from gateway.vault import Vault
 
 _CREDENTIALS_S = 2.0
 _AFTER_FAILURE_S = 1.0

@@ -18,9 +18,9 @@ import flask
 from flask import Blueprint
 from werkzeug.datastructures import Headers as FlaskHeaders
 
-from gateway.credentials import Credentials
 from gateway.engine.engine import Engine
 from gateway.model.commands import Exchange
+from gateway.security.credentials import Credentials
 from gateway.settings import Settings
 
 Headers = tuple[tuple[str, str], ...]

@@ -25,9 +25,9 @@ from adapters.dynamodb.blueprint import operations
 from adapters.tablestore.operations import OPERATIONS
 from gateway import http as gateway_http
 from gateway.app import connect, mounted
-from gateway.credentials import Credentials
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.model.errors import Busy, StaleTable
+from gateway.security.credentials import Credentials
 from gateway.settings import load
 from gateway.store.migrating import migrate
 from gateway.store.store import Store

@@ -17,9 +17,9 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_account_sas
 
 from gateway.app import connect
-from gateway.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import House, Reply, Request
+from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from gateway.settings import BadSetting, load
 from gateway.store.migrating import migrate
 from gateway.store.store import Store

@@ -21,8 +21,8 @@ from sqlalchemy import make_url
 from gateway import chores
 from gateway.__main__ import main
 from gateway.app import connect, mounted, open_store
-from gateway.credentials import Credentials
 from gateway.model.errors import Busy, OutOfSpace
+from gateway.security.credentials import Credentials
 from gateway.settings import load
 from gateway.store.migrating import migrate
 from gateway.store.postgresql import _postgresql_error

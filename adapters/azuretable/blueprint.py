@@ -49,11 +49,11 @@ from adapters.azuretable.methods import method_of
 from adapters.azuretable.payloads import Level
 from adapters.azuretable.shared_access import Grant
 from adapters.azuretable.values import UNIX_EPOCH_TICKS, timestamp_text
-from gateway.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credential, Scheme
 from gateway.engine.engine import drive
 from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
 from gateway.model.commands import Exchange
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
+from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credential, Scheme
 
 Operation = Callable[..., Exchange]
 

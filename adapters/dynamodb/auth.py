@@ -31,8 +31,8 @@ from adapters.dynamodb import limits
 from adapters.dynamodb.calls import Caller
 from adapters.dynamodb.errors import ServiceError
 from adapters.dynamodb.messages import CLASSIC, LATEST
-from gateway.credentials import Credential, Credentials, Scheme
 from gateway.http import Request, split_target
+from gateway.security.credentials import Credential, Credentials, Scheme
 
 DEFAULT_ACCOUNT = "000000000000"
 DEFAULT_REGION = "us-east-1"

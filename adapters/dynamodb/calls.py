@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from adapters.dynamodb.errors import foreign_resource
-from gateway.credentials import Scheme
 from gateway.engine.engine import one
 from gateway.http import House
 from gateway.model.commands import Exchange, FindTable
+from gateway.security.credentials import Scheme
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ from functools import lru_cache
 
 from adapters.tablestore import limits
 from adapters.tablestore.errors import ServiceError, invalid
-from gateway.credentials import Credential, Credentials, Scheme
 from gateway.http import Request
 from gateway.model.errors import NotAuthenticated
+from gateway.security.credentials import Credential, Credentials, Scheme
 
 API_VERSION = "2015-12-31"
 _REQUIRED = (

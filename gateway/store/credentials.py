@@ -1,4 +1,4 @@
-"""Credentials as SQL: rows whose secrets are sealed. What they mean is in gateway/vault.py."""
+"""Credentials as SQL: rows whose secrets are sealed. What they mean is in gateway/security/vault.py."""
 
 from __future__ import annotations
 

@@ -262,7 +262,7 @@ namespace_properties = Table(
     PrimaryKeyConstraint("namespace", "name"),
 )
 
-# Access keys. The secrets are sealed (gateway/seal.py).
+# Access keys. The secrets are sealed (gateway/security/seal.py).
 credentials = Table(
     "credentials",
     metadata,

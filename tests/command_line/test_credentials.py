@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway.credentials import ANY_PLACE, DEV_AZURE_ACCOUNT, Credential, Credentials, Scheme
-from gateway.seal import Seal, WrongKey, find_key
+from gateway.security.credentials import ANY_PLACE, DEV_AZURE_ACCOUNT, Credential, Credentials, Scheme
+from gateway.security.seal import Seal, WrongKey, find_key
+from gateway.security.vault import BadCredential, Vault, new_secret
 from gateway.settings import BadSetting, load
 from gateway.store.databases import Database
 from gateway.store.store import Store
-from gateway.vault import BadCredential, Vault, new_secret
 
 KEY = "a key that is long enough"
 AWS = Credential(Scheme.AWS, "AKIDEXAMPLE", ("swordfish",), "123456789012", "token")

@@ -18,12 +18,12 @@ import orjson
 import pytest
 
 from gateway.app import Mounted, mount
-from gateway.credentials import Credentials
 from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
 from gateway.model.commands import Exchange, PageLimits, Read, ReadAll, WriteGroup
 from gateway.model.errors import Busy, Contended, GatewayError, LimitExceeded, StaleTable
 from gateway.model.keys import Position
 from gateway.model.ranges import KeyRange
+from gateway.security.credentials import Credentials
 from gateway.settings import load
 from tests.running import Running, start_app
 

@@ -25,8 +25,8 @@ from adapters.tablestore.auth import Caller, reply_signature
 from adapters.tablestore.plainbuffer import Bound
 from adapters.tablestore.protocol import table_store_pb2 as messages
 from gateway.app import connect, open_store
-from gateway.credentials import ANY_PLACE, Credential, Scheme
 from gateway.http import Reply, Request
+from gateway.security.credentials import ANY_PLACE, Credential, Scheme
 from gateway.settings import load
 from tests.adapters.tablestore.client import rows_of, signed
 from tests.live_dynamodb import ONCE, Index, Live

@@ -18,9 +18,9 @@ from typing import Any
 import flask
 
 from adapters.azuretable import blueprint
-from gateway.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Credential, Scheme
 from gateway.engine.engine import drive
 from gateway.http import House, Reply, Request
+from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Credential, Scheme
 from tests.running import ENTRY, call_plainly, plain_app
 
 ACCOUNT = DEV_AZURE_ACCOUNT

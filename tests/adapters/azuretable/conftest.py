@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.credentials import Credentials
 from gateway.engine.engine import Engine
 from gateway.http import House
+from gateway.security.credentials import Credentials
 from gateway.settings import Settings
 from gateway.store.opening import open_database
 from gateway.store.store import Store

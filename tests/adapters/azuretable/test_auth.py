@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from adapters.azuretable.bearer import Issuer
 from adapters.azuretable.errors import ServiceError
-from gateway.credentials import DEV_CREDENTIALS, Credentials
 from gateway.http import Reply, Request
+from gateway.security.credentials import DEV_CREDENTIALS, Credentials
 from tests.adapters.azuretable.client import ACCOUNT, KEY, OTHER, Clock, Service, code_of, sign
 
 FAILED = (403, "AuthenticationFailed")

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from gateway.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Scheme
+from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Scheme
 from tests.node import node_with
 from tests.running import Running
 

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.credentials import SHARED_NAMESPACE
 from gateway.model.commands import CreateTable, FindTable, Get, WriteGroup
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.rows import Cell, Contents, Row
 from gateway.model.tables import Rules, Table
 from gateway.model.values import NULL, TRUE, Kind, Value, decimal, text
 from gateway.model.writes import Replace, Write
+from gateway.security.credentials import SHARED_NAMESPACE
 from tests.adapters.azuretable.client import Service, code_of
 
 PAIR = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.TEXT),))

@@ -15,9 +15,9 @@ from botocore.credentials import Credentials as BotoCredentials
 
 from adapters.dynamodb.blueprint import Front
 from gateway.app import connect, mounted
-from gateway.credentials import Credential, Credentials, Scheme
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import House, Reply, Request
+from gateway.security.credentials import Credential, Credentials, Scheme
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
 from gateway.store.store import Store

@@ -11,8 +11,8 @@ from botocore.auth import SigV4Auth
 
 from adapters.dynamodb.auth import verify
 from adapters.dynamodb.errors import ServiceError
-from gateway.credentials import Credential, Credentials, Scheme
 from gateway.http import Request
+from gateway.security.credentials import Credential, Credentials, Scheme
 from gateway.settings import Settings
 from tests.adapters.dynamodb.conftest import STORED, sign
 

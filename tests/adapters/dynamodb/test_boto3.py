@@ -19,7 +19,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, WaiterError
 
 from gateway.app import connect, open_store
-from gateway.credentials import Credential, Scheme
+from gateway.security.credentials import Credential, Scheme
 from gateway.settings import load
 from tests.live_dynamodb import REGION, Index, Live
 from tests.running import start

@@ -21,10 +21,10 @@ from adapters.tablestore.protocol import table_store_pb2 as messages
 from adapters.tablestore.replies import date_text
 from adapters.tablestore.values import index_view
 from gateway.app import connect
-from gateway.credentials import Credentials
 from gateway.engine.engine import Engine, EngineOptions, drive
 from gateway.http import House, Reply, Request
 from gateway.model.values import Kind, Value
+from gateway.security.credentials import Credentials
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
 from gateway.store.store import Store

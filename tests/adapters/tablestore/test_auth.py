@@ -11,9 +11,9 @@ from adapters.tablestore import auth, limits
 from adapters.tablestore.auth import Caller
 from adapters.tablestore.errors import ServiceError
 from adapters.tablestore.protocol import table_store_pb2 as messages
-from gateway.credentials import ANY_PLACE, Credential, Credentials, Scheme
 from gateway.http import Request
 from gateway.model.errors import NotAuthenticated
+from gateway.security.credentials import ANY_PLACE, Credential, Credentials, Scheme
 from gateway.settings import Settings
 from tests.adapters.tablestore.client import Refused, Service, signed
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import orjson
 
-from gateway.credentials import Credential, Scheme
-from gateway.seal import Seal
+from gateway.security.credentials import Credential, Scheme
+from gateway.security.seal import Seal
 from gateway.store import credentials as rows
 from gateway.store.credentials import StoredCredential
 from gateway.store.store import Store
