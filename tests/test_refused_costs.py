@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import orjson
 import pytest
 
-from adapters.dynamodb import limits
+from adapters.dynamodb.wire import limits
 from gateway.http import Reply
 from gateway.settings import Settings
 from tests import wasteful_requests

@@ -16,11 +16,13 @@ from typing import Any
 import flask
 import orjson
 
-from adapters.dynamodb import auth, keys, limits, shapes, wire
-from adapters.dynamodb.calls import Call, Operation
-from adapters.dynamodb.errors import ServiceError, from_gateway, internal, render, serialization
-from adapters.dynamodb.properties import DIALECT
-from adapters.dynamodb.throughput import Throttle
+from adapters.dynamodb.capacity.throughput import Throttle
+from adapters.dynamodb.tables.properties import DIALECT
+from adapters.dynamodb.validation import shapes
+from adapters.dynamodb.values import keys
+from adapters.dynamodb.wire import auth, http, limits
+from adapters.dynamodb.wire.calls import Call, Operation
+from adapters.dynamodb.wire.errors import ServiceError, from_gateway, internal, render, serialization
 from gateway.engine.engine import drive
 from gateway.http import (
     Dialect,
@@ -87,7 +89,7 @@ def create(house: House) -> Dialect:
 
     @blueprint.route("/<path:rest>", methods=_METHODS, provide_automatic_options=False)
     def elsewhere(rest: str) -> flask.Response:
-        return flask_response(wire.not_found(current_request()))
+        return flask_response(http.not_found(current_request()))
 
     return Dialect(
         "dynamodb", blueprint, front.enter, front.claims, front.operation, front.refuse, _HINT, _SERVICE_HOSTS
@@ -140,20 +142,20 @@ class Front:
 
     def handle(self, request: Request) -> Exchange:
         """Handle a request as an exchange with the engine: yields commands, returns a Reply, raises nothing."""
-        plain = wire.plain_answer(request)
+        plain = http.plain_answer(request)
         if plain is not None:
             return plain
         try:
             answer = yield from self._answer(request)
-        except wire.TooLarge:
-            return wire.too_large(request)
+        except http.TooLarge:
+            return http.too_large(request)
         except Exception as error:
             return self._failure(request, error)
-        return wire.reply(request, 200, answer)
+        return http.reply(request, 200, answer)
 
     def _answer(self, request: Request) -> Exchange:
         """The body of the answer. Raises TooLarge, ServiceError, GatewayError."""
-        text = wire.body_of(request)
+        text = http.body_of(request)
         body = _json(text) if text else None
         target = request.header("x-amz-target")
         row = self._operations.get(target)
@@ -182,14 +184,14 @@ class Front:
             facts = {"dialect": DIALECT, "operation": self.operation(request), "request_id": request.id}
             level = logging.ERROR if unforeseen else logging.WARNING
             log.log(level, "a request failed: %r", error, exc_info=unforeseen, extra={"facts": facts})
-        return wire.reply(request, told.status, render(told, self._style))
+        return http.reply(request, told.status, render(told, self._style))
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """What the server itself has to say, in this dialect's words."""
         if isinstance(error, LimitExceeded):
-            return wire.too_large(request)
+            return http.too_large(request)
         told = from_gateway(error, "") if isinstance(error, GatewayError) else internal()
-        return wire.reply(request, told.status, render(told))
+        return http.reply(request, told.status, render(told))
 
 
 def _json(text: bytes) -> Any:

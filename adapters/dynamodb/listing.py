@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapters.dynamodb.descriptions import shown_table_keys
+from adapters.dynamodb.tables.descriptions import shown_table_keys
 from gateway.model.tables import Table
 
 

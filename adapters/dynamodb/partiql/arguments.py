@@ -11,13 +11,13 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.conditions import ConditionReader
-from adapters.dynamodb.errors import ServiceError, validation
-from adapters.dynamodb.expression_messages import text_of
-from adapters.dynamodb.grammar import ConditionNode, ValueNode
-from adapters.dynamodb.messages import LATEST
-from adapters.dynamodb.placeholders import Placeholders
-from adapters.dynamodb.values import value_of
+from adapters.dynamodb.expressions.conditions import ConditionReader
+from adapters.dynamodb.expressions.grammar import ConditionNode, ValueNode
+from adapters.dynamodb.expressions.placeholders import Placeholders
+from adapters.dynamodb.values.values import value_of
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.expression_messages import text_of
+from adapters.dynamodb.wire.messages import LATEST
 from gateway.model.predicates import ALWAYS, Predicate
 from gateway.model.values import Value
 

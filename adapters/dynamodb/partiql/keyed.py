@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from adapters.dynamodb import composites, limits
-from adapters.dynamodb.errors import ServiceError, validation
-from adapters.dynamodb.grammar import (
+from adapters.dynamodb.expressions.grammar import (
     AndNode,
     BetweenNode,
     CallNode,
@@ -24,9 +22,12 @@ from adapters.dynamodb.grammar import (
     PathNode,
     ValueNode,
 )
-from adapters.dynamodb.key_conditions import KeyTest
+from adapters.dynamodb.expressions.key_conditions import KeyTest
 from adapters.dynamodb.partiql.arguments import Arguments
-from adapters.dynamodb.values import as_kind
+from adapters.dynamodb.values import composites
+from adapters.dynamodb.values.values import as_kind
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import ServiceError, validation
 from gateway.model.keys import KeySchema
 from gateway.model.predicates import Comparison
 from gateway.model.ranges import ColumnBounds, KeyRange, bounds_of, bounds_of_prefix, range_of

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.dynamodb import limits
-from adapters.dynamodb.errors import validation
-from adapters.dynamodb.grammar import ValueNode
+from adapters.dynamodb.expressions.grammar import ValueNode
 from adapters.dynamodb.partiql.syntax_errors import not_well_formed
-from adapters.dynamodb.scalars import ValueRefused, canonical_number
+from adapters.dynamodb.values.scalars import ValueRefused, canonical_number
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import validation
 
 TOO_DEEP = "Nesting Levels have exceeded supported limits"
 

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from adapters.dynamodb import limits
-from adapters.dynamodb.errors import ServiceError, validation
-from adapters.dynamodb.expression_messages import text_of
-from adapters.dynamodb.grammar import (
+from adapters.dynamodb.expressions.grammar import (
     AndNode,
     ArithmeticNode,
     BetweenNode,
@@ -26,6 +23,9 @@ from adapters.dynamodb.grammar import (
 )
 from adapters.dynamodb.partiql.literals import Literal, constant
 from adapters.dynamodb.partiql.syntax_errors import not_well_formed
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.expression_messages import text_of
 
 _CONDITION_FUNCTIONS = frozenset(
     {"attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains"}

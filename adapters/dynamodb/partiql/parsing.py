@@ -14,10 +14,7 @@ from typing import Any
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput, UnexpectedToken, VisitError
 
-from adapters.dynamodb import limits
-from adapters.dynamodb.errors import ServiceError, validation
-from adapters.dynamodb.expression_messages import text_of
-from adapters.dynamodb.grammar import (
+from adapters.dynamodb.expressions.grammar import (
     AndNode,
     ArithmeticNode,
     BetweenNode,
@@ -38,6 +35,9 @@ from adapters.dynamodb.partiql.literals import Literal, constant, name_of_parame
 from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Parsed, Select, Source, Update, shown_name
 from adapters.dynamodb.partiql.reserved_words import RESERVED_WORDS
 from adapters.dynamodb.partiql.syntax_errors import INVALID_COMPONENT, at, not_well_formed, refused
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.expression_messages import text_of
 
 
 def parse(text: str) -> Parsed:

@@ -12,19 +12,21 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.dynamodb import charges, composites, limits
-from adapters.dynamodb.calls import Call, find_table
-from adapters.dynamodb.capacity import READ, Charge
-from adapters.dynamodb.errors import index_filling, validation
-from adapters.dynamodb.grammar import PathNode
+from adapters.dynamodb.capacity import charges
+from adapters.dynamodb.capacity.capacity import READ, Charge
+from adapters.dynamodb.expressions.grammar import PathNode
+from adapters.dynamodb.expressions.projections import filter_beyond
+from adapters.dynamodb.operations.queries import last_key
+from adapters.dynamodb.operations.start_keys import StartKey
 from adapters.dynamodb.partiql import keyed
 from adapters.dynamodb.partiql.arguments import Arguments
 from adapters.dynamodb.partiql.keyed import Branch
 from adapters.dynamodb.partiql.nodes import Select, shown_name
-from adapters.dynamodb.projections import filter_beyond
-from adapters.dynamodb.queries import last_key
-from adapters.dynamodb.start_keys import StartKey
-from adapters.dynamodb.values import render_values, view
+from adapters.dynamodb.values import composites
+from adapters.dynamodb.values.values import render_values, view
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.calls import Call, find_table
+from adapters.dynamodb.wire.errors import index_filling, validation
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Page, PageLimits, Read
 from gateway.model.errors import GatewayError

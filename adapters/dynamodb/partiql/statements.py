@@ -11,17 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
-from adapters.dynamodb import charges, composites, keys, limits, messages
-from adapters.dynamodb.calls import Call, find_table
-from adapters.dynamodb.errors import (
-    ServiceError,
-    cancelled,
-    condition_failed,
-    from_gateway,
-    short_code,
-    validation,
-)
-from adapters.dynamodb.items import returned, written
+from adapters.dynamodb.capacity import charges
+from adapters.dynamodb.operations.items import returned, written
+from adapters.dynamodb.operations.transactions import REASON_RULES, read_together, write_together
 from adapters.dynamodb.partiql import keyed
 from adapters.dynamodb.partiql.arguments import Arguments, check_parameters
 from adapters.dynamodb.partiql.keyed import KeyRefused
@@ -29,7 +21,17 @@ from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Parsed, Sele
 from adapters.dynamodb.partiql.parsing import parse
 from adapters.dynamodb.partiql.reading import cut, select
 from adapters.dynamodb.partiql.writing import payload_bytes, refusal_of, write_of
-from adapters.dynamodb.transactions import REASON_RULES, read_together, write_together
+from adapters.dynamodb.values import composites, keys
+from adapters.dynamodb.wire import limits, messages
+from adapters.dynamodb.wire.calls import Call, find_table
+from adapters.dynamodb.wire.errors import (
+    ServiceError,
+    cancelled,
+    condition_failed,
+    from_gateway,
+    short_code,
+    validation,
+)
 from gateway.model.commands import Exchange, Get, Replayed, WriteGroup
 from gateway.model.errors import (
     BadKey,

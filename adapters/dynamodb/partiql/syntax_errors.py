@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from lark import Token
 from lark.exceptions import UnexpectedToken
 
-from adapters.dynamodb.errors import ServiceError, validation
+from adapters.dynamodb.wire.errors import ServiceError, validation
 
 
 def not_well_formed(detail: str) -> ServiceError:

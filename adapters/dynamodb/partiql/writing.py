@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from adapters.dynamodb import composites
-from adapters.dynamodb.clauses import WriteClauses
-from adapters.dynamodb.errors import ServiceError, validation
-from adapters.dynamodb.grammar import ConditionNode, SectionNode, ValueNode
-from adapters.dynamodb.items import check_write, delete_write, put_write, update_write
-from adapters.dynamodb.messages import bare
+from adapters.dynamodb.expressions.clauses import WriteClauses
+from adapters.dynamodb.expressions.grammar import ConditionNode, SectionNode, ValueNode
+from adapters.dynamodb.expressions.update_expressions import actions_of
+from adapters.dynamodb.operations.items import check_write, delete_write, put_write, update_write
 from adapters.dynamodb.partiql.arguments import Arguments
 from adapters.dynamodb.partiql.keyed import KeyRefused, Named, named_item
 from adapters.dynamodb.partiql.literals import TOO_DEEP
 from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Update
-from adapters.dynamodb.update_expressions import actions_of
-from adapters.dynamodb.values import item_of
+from adapters.dynamodb.values import composites
+from adapters.dynamodb.values.values import item_of
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.messages import bare
 from gateway.model.predicates import ALWAYS, And, Not, Or, Predicate, RowExists
 from gateway.model.tables import Table
 from gateway.model.updates import Action

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pytest
 from botocore.auth import SigV4Auth
 
-from adapters.dynamodb.auth import verify
-from adapters.dynamodb.errors import ServiceError
+from adapters.dynamodb.wire.auth import verify
+from adapters.dynamodb.wire.errors import ServiceError
 from gateway.http import Request
 from gateway.security.credentials import Credential, Credentials, Scheme
 from gateway.settings import Settings

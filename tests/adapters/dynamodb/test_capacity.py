@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.dynamodb import capacity
-from adapters.dynamodb.capacity import READ, WRITE, Bill, Charge
+from adapters.dynamodb.capacity import capacity
+from adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
 from gateway.model.commands import Outcome, Page
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.rows import Contents, Row

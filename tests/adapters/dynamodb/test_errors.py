@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import pytest
 
-from adapters.dynamodb import errors
-from adapters.dynamodb.errors import CLASSIC, LATEST, ServiceError, from_gateway, render
+from adapters.dynamodb.wire import errors
+from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, from_gateway, render
 from gateway.model import errors as model
 from gateway.model.keys import KeyColumn
 from gateway.model.values import Kind, Value

@@ -15,14 +15,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.dynamodb.conditions import parse_condition, refuse_filter_on_keys
-from adapters.dynamodb.errors import ServiceError
-from adapters.dynamodb.expressions import FILTER, refuse_paths_into_keys
-from adapters.dynamodb.messages import CLASSIC, LATEST
-from adapters.dynamodb.placeholders import Placeholders
-from adapters.dynamodb.projections import Projection, parse_projection, project, touched
-from adapters.dynamodb.reserved_words import RESERVED_WORDS, is_reserved
-from adapters.dynamodb.update_expressions import creates_item, operand_paths, parse_update, refuse_key_updates
+from adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
+from adapters.dynamodb.expressions.expressions import FILTER, refuse_paths_into_keys
+from adapters.dynamodb.expressions.placeholders import Placeholders
+from adapters.dynamodb.expressions.projections import Projection, parse_projection, project, touched
+from adapters.dynamodb.expressions.reserved_words import RESERVED_WORDS, is_reserved
+from adapters.dynamodb.expressions.update_expressions import (
+    creates_item,
+    operand_paths,
+    parse_update,
+    refuse_key_updates,
+)
+from adapters.dynamodb.wire.errors import ServiceError
+from adapters.dynamodb.wire.messages import CLASSIC, LATEST
 from gateway.model.keys import Position
 from gateway.model.predicates import (
     And,

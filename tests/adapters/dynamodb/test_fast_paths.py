@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.dynamodb import conditions, keys
-from adapters.dynamodb.messages import CLASSIC, LATEST
-from adapters.dynamodb.placeholders import Placeholders
-from adapters.dynamodb.values import item_of, render_row, render_rows
+from adapters.dynamodb.expressions import conditions
+from adapters.dynamodb.expressions.placeholders import Placeholders
+from adapters.dynamodb.values import keys
+from adapters.dynamodb.values.values import item_of, render_row, render_rows
+from adapters.dynamodb.wire.messages import CLASSIC, LATEST
 from gateway.model import bodies
 from gateway.model.errors import GatewayError
 from gateway.model.keys import KeyColumn, KeySchema, Position

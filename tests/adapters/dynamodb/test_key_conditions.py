@@ -15,11 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.dynamodb import legacy
-from adapters.dynamodb.errors import ServiceError
-from adapters.dynamodb.key_conditions import KeyTest, check_count, key_range, key_tests, parse_key_condition
-from adapters.dynamodb.messages import CLASSIC, LATEST
-from adapters.dynamodb.placeholders import Placeholders
+from adapters.dynamodb.expressions import legacy
+from adapters.dynamodb.expressions.key_conditions import (
+    KeyTest,
+    check_count,
+    key_range,
+    key_tests,
+    parse_key_condition,
+)
+from adapters.dynamodb.expressions.placeholders import Placeholders
+from adapters.dynamodb.wire.errors import ServiceError
+from adapters.dynamodb.wire.messages import CLASSIC, LATEST
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.ranges import KeyRange
 from gateway.model.values import Kind, Value, decimal, text

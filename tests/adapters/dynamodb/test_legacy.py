@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from adapters.dynamodb import legacy
-from adapters.dynamodb.messages import LATEST
-from adapters.dynamodb.placeholders import Placeholders
-from adapters.dynamodb.projections import parse_projection, project
-from adapters.dynamodb.update_expressions import creates_item
+from adapters.dynamodb.expressions import legacy
+from adapters.dynamodb.expressions.placeholders import Placeholders
+from adapters.dynamodb.expressions.projections import parse_projection, project
+from adapters.dynamodb.expressions.update_expressions import creates_item
+from adapters.dynamodb.wire.messages import LATEST
 from gateway.model.errors import BadOperand
 from gateway.model.keys import Position
 from gateway.model.predicates import (

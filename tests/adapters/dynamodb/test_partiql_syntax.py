@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.dynamodb.errors import ServiceError
-from adapters.dynamodb.grammar import AndNode, CompareNode, InNode, NotNode, PathNode, ValueNode
-from adapters.dynamodb.limits import STATEMENT_CHARACTERS
+from adapters.dynamodb.expressions.grammar import AndNode, CompareNode, InNode, NotNode, PathNode, ValueNode
 from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Select, Statement, Update
 from adapters.dynamodb.partiql.parsing import parse
+from adapters.dynamodb.wire.errors import ServiceError
+from adapters.dynamodb.wire.limits import STATEMENT_CHARACTERS
 
 BAD = "Statement wasn't well formed, can't be processed: "
 LEFT_OVER = BAD + "Unexpected token after expression"

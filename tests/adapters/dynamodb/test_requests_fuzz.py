@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.dynamodb import checking, members, refusing, shapes
-from adapters.dynamodb.errors import ServiceError, render
-from adapters.dynamodb.messages import CLASSIC, LATEST
+from adapters.dynamodb.validation import checking, members, refusing, shapes
+from adapters.dynamodb.wire.errors import ServiceError, render
+from adapters.dynamodb.wire.messages import CLASSIC, LATEST
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
 JSON = st.recursive(

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from adapters.dynamodb import limits
-from adapters.dynamodb.errors import ServiceError
-from adapters.dynamodb.messages import CLASSIC, LATEST
-from adapters.dynamodb.shapes import check
-from adapters.dynamodb.values import Item
+from adapters.dynamodb.validation.shapes import check
+from adapters.dynamodb.values.values import Item
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import ServiceError
+from adapters.dynamodb.wire.messages import CLASSIC, LATEST
 
 STYLES = {"both": (LATEST, CLASSIC), LATEST: (LATEST,), CLASSIC: (CLASSIC,)}
 

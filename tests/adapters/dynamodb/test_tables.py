@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from adapters.dynamodb.calls import Caller
-from adapters.dynamodb.descriptions import describe
-from adapters.dynamodb.resources import key_arn
+from adapters.dynamodb.tables.descriptions import describe
+from adapters.dynamodb.wire.calls import Caller
+from adapters.dynamodb.wire.resources import key_arn
 from gateway.model.commands import CreateTable, NewIndex
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.tables import Projection
@@ -454,7 +454,7 @@ def test_integer_keys_look_like_numbers_and_many_columns_like_one_text(service):
 
 
 def _caller(service):
-    from adapters.dynamodb.calls import Caller
+    from adapters.dynamodb.wire.calls import Caller
 
     return Caller("a", "000000000000", "us-east-1", "shared")
 

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.dynamodb import limits, scalars, values
-from adapters.dynamodb.errors import ServiceError
-from adapters.dynamodb.values import contents_of, keep_kinds, render_row, value_of, view
+from adapters.dynamodb.values import scalars, values
+from adapters.dynamodb.values.values import contents_of, keep_kinds, render_row, value_of, view
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import ServiceError
 from gateway.model import bodies
 from gateway.model.keys import Position
 from gateway.model.rows import Contents, Row

@@ -16,8 +16,9 @@ import flask
 import orjson
 import pytest
 
-from adapters.dynamodb import blueprint, limits, wire
-from adapters.dynamodb.calls import Operation
+from adapters.dynamodb import blueprint
+from adapters.dynamodb.wire import http, limits
+from adapters.dynamodb.wire.calls import Operation
 from gateway.engine.engine import drive
 from gateway.http import Request
 from gateway.model.errors import Busy, LimitExceeded
@@ -323,12 +324,12 @@ def test_answers_below_four_kilobytes_stay_plain(service):
     ],
 )
 def test_the_coding_is_chosen_as_the_service_chooses(accepted, coding):
-    assert wire.accepted_coding(accepted) == coding
+    assert http.accepted_coding(accepted) == coding
 
 
 @pytest.mark.parametrize("weight", ["nan", "inf", "1e400", "0x1", "٣"])
 def test_any_weight_is_a_choice(weight):
-    assert wire.accepted_coding(f"gzip;q={weight}") in ("gzip", None)
+    assert http.accepted_coding(f"gzip;q={weight}") in ("gzip", None)
 
 
 def test_of_repeated_accept_encoding_headers_the_first_is_read(service):

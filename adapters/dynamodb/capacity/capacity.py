@@ -1,0 +1,230 @@
+"""Capacity units: what a request consumes, and how the answer tells it.
+
+Knows the arithmetic of rules 30 to 33 of protocols/dynamodb.md, which follows from billed sizes of rows before and after,
+and the ConsumedCapacity and ItemCollectionMetrics blocks. Knows no engine: it is given outcomes. What is metered and not
+told (a failed condition consumes, too) goes to a callable that the asker passes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from adapters.dynamodb.values.values import render_value
+from adapters.dynamodb.wire.limits import READ_UNIT_BYTES, TRANSACTION_FACTOR, WRITE_UNIT_BYTES
+from gateway.model.commands import Outcome, Page
+from gateway.model.rows import Row
+from gateway.model.tables import Entry, Index, Table
+
+Meter = Callable[[str, str, str, float], None]
+"""Counts units: (table, index or "", "read" or "write", units)."""
+
+READ, WRITE = "read", "write"
+
+# Units
+
+
+def read_units(size_bytes: int, consistent: bool) -> float:
+    """Of one item, or of one page: the sum is rounded up, not each item. A missing item (0 bytes) costs as one does."""
+    units = max(1, -(-size_bytes // READ_UNIT_BYTES))
+    return float(units) if consistent else units / 2
+
+
+def transactional_read_units(size_bytes: int) -> float:
+    """Of one item in TransactGetItems, and of each write of a transaction that is answered from its token."""
+    return float(TRANSACTION_FACTOR * max(1, -(-size_bytes // READ_UNIT_BYTES)))
+
+
+def write_units(old_bytes: int | None, new_bytes: int | None) -> float:
+    """Of one write, by the larger of the item before and after; None: there is none."""
+    return float(_blocks(max(old_bytes or 0, new_bytes or 0)))
+
+
+def index_write_units(index: Index, old: Row | None, new: Row | None) -> float | None:
+    """What a write costs an index: by the change of what the index stores of the row. None: nothing changes there.
+
+    | before | after                    | units                   |
+    |--------|--------------------------|-------------------------|
+    | none   | entry                    | of the new entry        |
+    | entry  | none                     | of the old entry        |
+    | entry  | same place, same content | none at all             |
+    | entry  | same place, other content| of the larger           |
+    | entry  | another place            | of both: delete, insert |
+
+    Source: captures by paritysuite (September 2026).
+    """
+    before = None if old is None else index.entry(old)
+    after = None if new is None else index.entry(new)
+    if before is None and after is None:
+        return None
+    if before is None or after is None:
+        return float(_blocks((before or after).size_bytes))  # type: ignore[union-attr]
+    if before.position != after.position:
+        return float(_blocks(before.size_bytes) + _blocks(after.size_bytes))
+    if _shows_the_same(index, before, after):
+        return None
+    return float(_blocks(max(before.size_bytes, after.size_bytes)))
+
+
+def _blocks(size_bytes: int) -> int:
+    return max(1, -(-size_bytes // WRITE_UNIT_BYTES))
+
+
+def _shows_the_same(index: Index, before: Entry, after: Entry) -> bool:
+    if before.row is after.row:
+        return True
+    old, new = before.row.latest, after.row.latest
+    names = index.shown
+    if names is None:
+        return old == new
+    return all(old.get(name) == new.get(name) for name in names)
+
+
+# Charges
+
+
+@dataclass(slots=True)
+class Charge:
+    """What one request consumes of one table, arm by arm. `table_name` is what the answer calls the table."""
+
+    table_name: str
+    kind: str
+    table_units: float = 0.0
+    global_units: dict[str, float] = field(default_factory=dict)
+    local_units: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def total(self) -> float:
+        """Units of all arms."""
+        return self.table_units + sum(self.global_units.values()) + sum(self.local_units.values())
+
+    def add_write(self, table: Table, outcome: Outcome, factor: int = 1) -> None:
+        """One write. A transaction's factor is on the table's arm only; indexes cost what they always do."""
+        old, new = outcome.old, outcome.new
+        self.table_units += factor * write_units(_size(old), _size(new))
+        for index in table.indexes:
+            units = index_write_units(index, old, new)
+            if units is not None:
+                self.add_index(index, units)
+
+    def add_check(self, row: Row | None) -> None:
+        """A ConditionCheck of a transaction: it writes nothing and costs like a write of what it looks at."""
+        self.table_units += TRANSACTION_FACTOR * write_units(_size(row), None)
+
+    def add_item(self, row: Row | None, consistent: bool) -> None:
+        """One item read by its key, there or not."""
+        self.table_units += read_units(_size(row) or 0, consistent)
+
+    def add_page(self, page: Page, index: Index | None, consistent: bool) -> None:
+        """A page of a table or an index."""
+        units = read_units(page.scanned_bytes, consistent)
+        if index is None:
+            self.table_units += units
+        else:
+            self.add_index(index, units)
+
+    def add_index(self, index: Index, units: float) -> None:
+        """Units of an index's arm."""
+        arms = self.local_units if index.local else self.global_units
+        arms[index.name] = arms.get(index.name, 0.0) + units
+
+    def block(self, mode: str, split: bool = False) -> dict[str, Any] | None:
+        """The ConsumedCapacity block for ReturnConsumedCapacity = `mode`; None for NONE.
+
+        `split`: also ReadCapacityUnits or WriteCapacityUnits, as transactions have them; single operations do not.
+        """
+        if mode not in ("TOTAL", "INDEXES"):
+            return None
+        shown: dict[str, Any] = {"TableName": self.table_name, **self._units(self.total, split)}
+        if mode == "INDEXES":
+            shown["Table"] = self._units(self.table_units, split)
+            for member, arms in (
+                ("GlobalSecondaryIndexes", self.global_units),
+                ("LocalSecondaryIndexes", self.local_units),
+            ):
+                if arms:
+                    shown[member] = {name: self._units(units, split) for name, units in arms.items()}
+        return shown
+
+    def _units(self, units: float, split: bool) -> dict[str, float]:
+        if not split:
+            return {"CapacityUnits": units}
+        return {
+            "CapacityUnits": units,
+            "ReadCapacityUnits" if self.kind == READ else "WriteCapacityUnits": units,
+        }
+
+    def tell(self, meter: Meter) -> None:
+        """Count every arm."""
+        meter(self.table_name, "", self.kind, self.table_units)
+        for arms in (self.global_units, self.local_units):
+            for name, units in arms.items():
+                meter(self.table_name, name, self.kind, units)
+
+
+def _size(row: Row | None) -> int | None:
+    return None if row is None else row.size_bytes
+
+
+class Bill:
+    """The charges of a request that touches several tables, by the names that it calls them."""
+
+    __slots__ = ("charges", "kind")
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.charges: dict[str, Charge] = {}
+
+    def charge(self, table_name: str) -> Charge:
+        """The charge of a table, made when it is first asked for."""
+        found = self.charges.get(table_name)
+        if found is None:
+            found = self.charges[table_name] = Charge(table_name, self.kind)
+        return found
+
+    def blocks(self, mode: str, split: bool = False) -> list[dict[str, Any]] | None:
+        """The ConsumedCapacity list, one block a table; None for NONE."""
+        if mode not in ("TOTAL", "INDEXES"):
+            return None
+        return [block for charge in self.charges.values() if (block := charge.block(mode, split)) is not None]
+
+    def tell(self, meter: Meter) -> None:
+        """Count every arm of every table."""
+        for charge in self.charges.values():
+            charge.tell(meter)
+
+
+def replayed(tables: Iterable[tuple[str, int | None, int | None]]) -> Bill:
+    """What a transaction answered from its token consumes: reads of what it wrote then, (table, old, new bytes) each."""
+    bill = Bill(READ)
+    for table_name, old_bytes, new_bytes in tables:
+        size = new_bytes if new_bytes is not None else old_bytes or 0
+        bill.charge(table_name).table_units += transactional_read_units(size)
+    return bill
+
+
+def tell_failed(meter: Meter, table_name: str, row: Row | None) -> None:
+    """Count what a write consumed whose condition was false: the item it looked at. The answer does not tell it."""
+    meter(table_name, "", WRITE, write_units(_size(row), None))
+
+
+# Item collections
+
+
+def collection_metrics(table: Table, row: Row | None, collection_bytes: int = 0) -> dict[str, Any] | None:
+    """ItemCollectionMetrics of the partition a row is in: for tables with a local index only (rule 33).
+
+    The estimate is told as the gigabytes between which it lies.
+    """
+    if row is None or not any(index.local for index in table.indexes):
+        return None
+    values = row.latest
+    key = {column.name: render_value(values[column.name]) for column in table.key_schema.partition}
+    return collection_block(key, collection_bytes)
+
+
+def collection_block(key: Mapping[str, Any], collection_bytes: int = 0) -> dict[str, Any]:
+    """The block for a wire partition key."""
+    low = float(collection_bytes // 1024**3)
+    return {"ItemCollectionKey": dict(key), "SizeEstimateRangeGB": [low, low + 1.0]}

@@ -1,0 +1,165 @@
+"""What a call consumed, put into its answer where it asked for it, and into the metrics in any case.
+
+Knows which operation bills what (capacity.py knows the arithmetic).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from adapters.dynamodb.capacity import capacity
+from adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
+from adapters.dynamodb.wire.calls import Call
+from adapters.dynamodb.wire.limits import TRANSACTION_FACTOR
+from gateway.metrics import consumed
+from gateway.model.commands import Outcome, Page, Read, Replayed
+from gateway.model.rows import Row
+from gateway.model.tables import Table
+from gateway.model.writes import Keep, Write
+
+Answer = dict[str, Any]
+
+
+def meter(table: str, index: str, kind: str, units: float) -> None:
+    """Count units in `tablegate_consumed_capacity_total`."""
+    consumed("dynamodb", table, index, kind, units)
+
+
+def mode_of(call: Call) -> str:
+    """ReturnConsumedCapacity of a call."""
+    return call.input.get("ReturnConsumedCapacity", "NONE")
+
+
+def _is_untold(call: Call) -> bool:
+    """Whether nobody asked for any block: then the units are only counted."""
+    given = call.input
+    return "ReturnConsumedCapacity" not in given and "ReturnItemCollectionMetrics" not in given
+
+
+def item_read(call: Call, row: Row | None) -> Answer:
+    """The blocks of GetItem: empty, or with ConsumedCapacity."""
+    if _is_untold(call):
+        size_bytes = 0 if row is None else row.size_bytes
+        meter(
+            call.input["TableName"],
+            "",
+            READ,
+            capacity.read_units(size_bytes, bool(call.input.get("ConsistentRead"))),
+        )
+        return {}
+    charge = Charge(call.input["TableName"], READ)
+    charge.add_item(row, bool(call.input.get("ConsistentRead")))
+    charge.tell(meter)
+    return _one(charge, mode_of(call))
+
+
+def page_read(call: Call, read: Read, page: Page) -> Answer:
+    """The blocks of Query and Scan."""
+    charge = Charge(call.input["TableName"], READ)
+    consistent = bool(call.input.get("ConsistentRead"))
+    charge.add_page(page, read.index, consistent)
+    if read.whole_rows:
+        for row in page.rows:
+            charge.add_item(row, consistent)
+    charge.tell(meter)
+    return _one(charge, mode_of(call))
+
+
+def item_write(call: Call, write: Write, outcome: Outcome) -> Answer:
+    """The blocks of PutItem, UpdateItem and DeleteItem."""
+    if _is_untold(call) and not write.table.indexes:
+        old_bytes = None if outcome.old is None else outcome.old.size_bytes
+        new_bytes = None if outcome.new is None else outcome.new.size_bytes
+        meter(call.input["TableName"], "", WRITE, capacity.write_units(old_bytes, new_bytes))
+        return {}
+    charge = Charge(call.input["TableName"], WRITE)
+    charge.add_write(write.table, outcome)
+    charge.tell(meter)
+    blocks = _one(charge, mode_of(call))
+    if call.input.get("ReturnItemCollectionMetrics") == "SIZE":
+        metrics = capacity.collection_metrics(write.table, outcome.new or outcome.old)
+        if metrics is not None:
+            blocks["ItemCollectionMetrics"] = metrics
+    return blocks
+
+
+def failed_write(table: Table, row: Row | None) -> None:
+    """Count a write whose condition was false; nothing of it is told."""
+    capacity.tell_failed(meter, table.name, row)
+
+
+def batch_read(call: Call, items: Iterable[tuple[str, Row | None, bool]]) -> Answer:
+    """The blocks of BatchGetItem: (name of the table as asked, item, consistent) each."""
+    bill = Bill(READ)
+    for name, row, consistent in items:
+        bill.charge(name).add_item(row, consistent)
+    return _many(bill, mode_of(call))
+
+
+def batch_write(call: Call, done: Sequence[tuple[str, Write, Outcome]]) -> Answer:
+    """The blocks of BatchWriteItem: (name of the table as asked, write, outcome) each."""
+    if _is_untold(call) and not any(write.table.indexes for _, write, _ in done):
+        units: dict[str, float] = {}
+        for name, _, (old, new) in done:
+            old_bytes = None if old is None else old.size_bytes
+            new_bytes = None if new is None else new.size_bytes
+            units[name] = units.get(name, 0.0) + capacity.write_units(old_bytes, new_bytes)
+        for name, sum_of_units in units.items():
+            meter(name, "", WRITE, sum_of_units)
+        return {}
+    bill = Bill(WRITE)
+    for name, write, outcome in done:
+        bill.charge(name).add_write(write.table, outcome)
+    return _many(bill, mode_of(call)) | _collections(call, done)
+
+
+def transaction_write(call: Call, done: Sequence[tuple[str, Write, Outcome]]) -> Answer:
+    """The blocks of TransactWriteItems."""
+    bill = Bill(WRITE)
+    for name, write, outcome in done:
+        if isinstance(write.change, Keep):
+            bill.charge(name).add_check(outcome.old)
+        else:
+            bill.charge(name).add_write(write.table, outcome, TRANSACTION_FACTOR)
+    written = [row for row in done if not isinstance(row[1].change, Keep)]
+    return _many(bill, mode_of(call), split=True) | _collections(call, written)
+
+
+def transaction_replay(call: Call, names: Sequence[str], replayed: Replayed) -> Answer:
+    """The blocks of a transaction that was answered from its token."""
+    tables = [(name, old, new) for name, (old, new) in zip(names, replayed.sizes, strict=True)]
+    return _many(capacity.replayed(tables), mode_of(call), split=True)
+
+
+def transaction_read(call: Call, names: Sequence[str], rows: Sequence[Row | None]) -> Answer:
+    """The blocks of TransactGetItems."""
+    bill = Bill(READ)
+    for name, row in zip(names, rows, strict=True):
+        bill.charge(name).table_units += capacity.transactional_read_units(
+            0 if row is None else row.size_bytes
+        )
+    return _many(bill, mode_of(call), split=True)
+
+
+def _one(charge: Charge, mode: str) -> Answer:
+    block = charge.block(mode)
+    return {} if block is None else {"ConsumedCapacity": block}
+
+
+def _many(bill: Bill, mode: str, split: bool = False) -> Answer:
+    bill.tell(meter)
+    blocks = bill.blocks(mode, split)
+    return {} if blocks is None else {"ConsumedCapacity": blocks}
+
+
+def _collections(call: Call, done: Iterable[tuple[str, Write, Outcome]]) -> Answer:
+    """ItemCollectionMetrics of many writes: one for each collection that was touched, by table."""
+    if call.input.get("ReturnItemCollectionMetrics") != "SIZE":
+        return {}
+    found: dict[str, dict[bytes, Any]] = {}
+    for name, write, outcome in done:
+        metrics = capacity.collection_metrics(write.table, outcome.new or outcome.old)
+        if metrics is not None:
+            found.setdefault(name, {})[write.key.position.partition] = metrics
+    return {"ItemCollectionMetrics": {name: list(blocks.values()) for name, blocks in found.items()}}

@@ -1,0 +1,270 @@
+"""Provisioned throughput that is enforced (`throughput = enforce`): token buckets of tables and their global indexes.
+
+Knows what a command costs before it runs (an estimate) and after (capacity.py's arithmetic on its outcome), and stands
+between a handler and the engine: a command beyond what is left is not sent, its outcome is Throttled. So handlers need not
+know of any of this; batches take it for a member to be tried again.
+
+A bucket fills with the provisioned units each second and keeps up to five minutes' worth ("burst capacity"; developer
+guide, 'Burst and adaptive capacity'). What a request costs is known when it is done, so it is let in while there is anything
+left, and the rest is a debt. A local index uses its table's units. Tables on demand have a bucket where a maximum was set for
+them. Buckets are those of one server process and begin anew with it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.dynamodb.capacity import capacity
+from adapters.dynamodb.capacity.capacity import READ, WRITE
+from adapters.dynamodb.tables.properties import PROVISIONED, IndexProperties, TableProperties
+from adapters.dynamodb.wire.calls import Call, Caller
+from adapters.dynamodb.wire.limits import BURST_SECONDS, TRANSACTION_FACTOR
+from adapters.dynamodb.wire.resources import bare_name, index_arn, table_arn
+from gateway.engine.engine import next_commands
+from gateway.model.commands import Exchange, Get, Outcome, Page, Read, ReadAll, WriteGroup
+from gateway.model.errors import ConditionFailed, GatewayError, GroupRefused, Throttled
+from gateway.model.tables import Index, Table
+from gateway.model.updates import names_of
+from gateway.model.writes import Edit, Keep, Replace, Write
+
+_LEAST = {READ: 0.5, WRITE: 1.0}  # units that the smallest request costs
+_MAXIMA = {READ: "MaxReadRequestUnits", WRITE: "MaxWriteRequestUnits"}
+_MOST_BUCKETS = 100_000
+
+
+@dataclass(slots=True)
+class Bucket:
+    """Units that are left, as of a moment; below zero they are a debt."""
+
+    units: float
+    at_ms: int
+
+    def fill(self, units_per_second: int, now_ms: int) -> None:
+        """Add what has come since."""
+        come = (now_ms - self.at_ms) / 1000 * units_per_second
+        self.units = min(self.units + come, units_per_second * BURST_SECONDS)
+        self.at_ms = now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Units of one arm of a command: of the table, or of one of its global indexes."""
+
+    table: Table
+    index: Index | None
+    kind: str
+    units: float
+
+    @property
+    def key(self) -> tuple[int, str, str]:
+        """Which bucket it is taken from."""
+        return self.table.id, "" if self.index is None else self.index.name, self.kind
+
+    @property
+    def units_per_second(self) -> int | None:
+        """What is provisioned, or for a table on demand the maximum that was set; None: no limit."""
+        owner = self._owner
+        if self._is_provisioned:
+            return owner.throughput.read if self.kind == READ else owner.throughput.write
+        return owner.on_demand.get(_MAXIMA[self.kind])
+
+    @property
+    def _owner(self) -> TableProperties | IndexProperties:
+        return TableProperties.of(self.table) if self.index is None else IndexProperties.of(self.index)
+
+    @property
+    def _is_provisioned(self) -> bool:
+        return TableProperties.of(self.table).billing == PROVISIONED
+
+    def throttled(self, caller: Caller) -> Throttled:
+        """The refusal."""
+        arn = table_arn(caller, self.table.name)
+        if self.index is not None:
+            arn = index_arn(caller, self.table.name, self.index.name)
+        return Throttled(arn, self.kind, "provisioned" if self._is_provisioned else "maximum")
+
+
+class Throttle:
+    """The buckets of a server process."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._buckets: OrderedDict[tuple[int, str, str], Bucket] = OrderedDict()
+
+    def hold(self, call: Call, exchange: Exchange) -> Exchange:
+        """The same exchange, of which the engine sees only what there is throughput for."""
+        commands = next_commands(exchange, None)
+        while isinstance(commands, list):
+            refusals = self._refusals(call, commands)
+            admitted = [
+                _told_all(command) for command, refusal in zip(commands, refusals, strict=True) if not refusal
+            ]
+            answers = iter((yield admitted) if admitted else ())
+            outcomes = [refusal or next(answers) for refusal in refusals]
+            for command, outcome, refusal in zip(commands, outcomes, refusals, strict=True):
+                if refusal is None:
+                    self._take(call, command, outcome)
+            commands = next_commands(exchange, outcomes)
+        return commands
+
+    def _refusals(self, call: Call, commands: list[Any]) -> list[GatewayError | None]:
+        """For each command what keeps it from being sent. Those of one list are counted together."""
+        promised: dict[tuple[int, str, str], float] = {}
+        refusals: list[GatewayError | None] = []
+        for command in commands:
+            costs = list(_expected(call, command))
+            short = [
+                cost for cost in costs if self._left(cost) - promised.get(cost.key, 0.0) < _LEAST[cost.kind]
+            ]
+            refusals.append(_refusal(call, command, short) if short else None)
+            if not short:
+                for cost in costs:
+                    promised[cost.key] = promised.get(cost.key, 0.0) + cost.units
+        return refusals
+
+    def _left(self, cost: Cost) -> float:
+        rate = cost.units_per_second
+        if rate is None:
+            return float("inf")
+        now_ms = self._now_ms()
+        bucket = self._buckets.get(cost.key)
+        if bucket is None:
+            bucket = self._buckets[cost.key] = Bucket(rate, now_ms)
+            if len(self._buckets) > _MOST_BUCKETS:
+                self._buckets.popitem(last=False)
+        bucket.fill(rate, now_ms)
+        return bucket.units
+
+    def _take(self, call: Call, command: Any, outcome: Any) -> None:
+        for cost in _actual(call, command, outcome):
+            bucket = self._buckets.get(cost.key)
+            if bucket is not None:
+                bucket.units -= cost.units
+
+
+def _told_all(command: Any) -> Any:
+    """The command, and its outcome tells the old rows, which have a part in what it costs."""
+    if not isinstance(command, WriteGroup):
+        return command
+    return command._replace(writes=tuple(write._replace(wants_old=True) for write in command.writes))
+
+
+# What commands cost
+
+_TRANSACTIONS = frozenset({"TransactWriteItems", "ExecuteTransaction"})
+
+
+def _expected(call: Call, command: Any) -> Iterator[Cost]:
+    """The arms that a command will use, and at least what of them."""
+    match command:
+        case Get(table):
+            yield Cost(table, None, READ, 1.0 if _is_consistent(call, table) else 0.5)
+        case ReadAll(gets):
+            yield from (Cost(get.table, None, READ, float(TRANSACTION_FACTOR)) for get in gets)
+        case Read():
+            yield Cost(command.table, _own_units(command.index), READ, 0.5)
+        case WriteGroup(writes):
+            factor = _factor(call)
+            for write in writes:
+                new = write.change.contents.size_bytes if isinstance(write.change, Replace) else None
+                yield Cost(write.table, None, WRITE, factor * capacity.write_units(None, new))
+                yield from (
+                    Cost(write.table, index, WRITE, 1.0)
+                    for index in write.table.indexes
+                    if _touches(write, index)
+                )
+
+
+def _actual(call: Call, command: Any, outcome: Any) -> Iterator[Cost]:
+    """What a command has cost, by its outcome. Errors cost nothing, but for false conditions."""
+    match command, outcome:
+        case Get(table), _ if not isinstance(outcome, GatewayError):
+            size = 0 if outcome is None else outcome.size_bytes
+            yield Cost(table, None, READ, capacity.read_units(size, _is_consistent(call, table)))
+        case ReadAll(gets), list():
+            for get, row in zip(gets, outcome, strict=True):
+                yield Cost(
+                    get.table,
+                    None,
+                    READ,
+                    capacity.transactional_read_units(0 if row is None else row.size_bytes),
+                )
+        case Read(), Page():
+            consistent = bool(call.input.get("ConsistentRead"))
+            units = capacity.read_units(outcome.scanned_bytes, consistent)
+            if command.whole_rows:
+                units += sum(capacity.read_units(row.size_bytes, consistent) for row in outcome.rows)
+            yield Cost(command.table, _own_units(command.index), READ, units)
+        case WriteGroup(writes), list():
+            for write, done in zip(writes, outcome, strict=True):
+                yield from _written(write, done, _factor(call))
+        case WriteGroup(writes), ConditionFailed():
+            yield _failed(writes[0], outcome)
+        case WriteGroup(writes), GroupRefused():
+            reasons = zip(writes, outcome.reasons, strict=True)
+            yield from (
+                _failed(write, reason) for write, reason in reasons if isinstance(reason, ConditionFailed)
+            )
+
+
+def _written(write: Write, done: Outcome, factor: int) -> Iterator[Cost]:
+    charge = capacity.Charge(write.table.name, WRITE)
+    if isinstance(write.change, Keep):
+        charge.add_check(done.old)
+    else:
+        charge.add_write(write.table, done, factor)
+    yield Cost(write.table, None, WRITE, charge.table_units + sum(charge.local_units.values()))
+    for index in write.table.indexes:
+        if index.name in charge.global_units and not index.local:
+            yield Cost(write.table, index, WRITE, charge.global_units[index.name])
+
+
+def _failed(write: Write, error: ConditionFailed) -> Cost:
+    size = None if error.row is None else error.row.size_bytes
+    return Cost(write.table, None, WRITE, capacity.write_units(size, None))
+
+
+def _refusal(call: Call, command: Any, short: Iterable[Cost]) -> GatewayError:
+    """A command that is short of units. A transaction says which of its members are."""
+    tables = {cost.table.id: cost.throttled(call.caller) for cost in short}
+    match command:
+        case ReadAll(gets):
+            return GroupRefused([tables.get(get.table.id) for get in gets])
+        case WriteGroup(writes) if call.operation in _TRANSACTIONS:
+            return GroupRefused([tables.get(write.table.id) for write in writes])
+    return next(iter(tables.values()))
+
+
+def _touches(write: Write, index: Index) -> bool:
+    """Whether a write may change a global index: as far as can be told without the row."""
+    if index.local:
+        return False
+    match write.change:
+        case Replace(contents):
+            return all(name in contents.latest for name in index.key_schema.names)
+        case Edit(actions):
+            shown = index.shown
+            return shown is None or not shown.isdisjoint(names_of(actions))
+        case Keep():
+            return False
+    return True
+
+
+def _own_units(index: Index | None) -> Index | None:
+    return None if index is None or index.local else index
+
+
+def _factor(call: Call) -> int:
+    return TRANSACTION_FACTOR if call.operation in _TRANSACTIONS else 1
+
+
+def _is_consistent(call: Call, table: Table) -> bool:
+    requests = call.input.get("RequestItems")
+    if requests is None:
+        return bool(call.input.get("ConsistentRead"))
+    return any(
+        request.get("ConsistentRead") for name, request in requests.items() if bare_name(name) == table.name
+    )

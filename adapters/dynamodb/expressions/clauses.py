@@ -1,0 +1,254 @@
+"""The clauses of a request - conditions, filters, projections, updates - from either of their spellings.
+
+A request spells them as expressions or in the legacy form, never both (rules.py sees to it). Both become the same trees
+(gateway/model). What is wrong without a table is found when the clauses are made; what needs the key schema (key attributes
+must not be updated, nor filtered on) when a handler asks for the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from adapters.dynamodb.expressions import legacy
+from adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
+from adapters.dynamodb.expressions.expressions import FILTER, refuse_paths_into_keys
+from adapters.dynamodb.expressions.key_conditions import (
+    ColumnCheck,
+    KeyTest,
+    check_count,
+    key_range,
+    key_tests,
+    parse_key_condition,
+)
+from adapters.dynamodb.expressions.placeholders import Placeholders
+from adapters.dynamodb.expressions.projections import Projection, filter_beyond, parse_projection, project
+from adapters.dynamodb.expressions.update_expressions import (
+    creates_item,
+    given_values,
+    operand_paths,
+    parse_update,
+    refuse_key_updates,
+    statement_bytes,
+)
+from adapters.dynamodb.values import composites
+from adapters.dynamodb.values.keys import check_given_index_keys
+from adapters.dynamodb.values.values import render_values
+from adapters.dynamodb.wire.calls import Call
+from gateway.model.keys import KeySchema
+from gateway.model.predicates import ALWAYS, Path, Predicate, paths_of
+from gateway.model.ranges import KeyRange
+from gateway.model.rows import Row
+from gateway.model.tables import Index, Table
+from gateway.model.updates import Action
+
+Input = Mapping[str, Any]
+
+_MOST_KEY_PARTS = 8  # attributes of an index key: four of each role (protocols/dynamodb.md rule 37)
+
+
+# Members that make a clause, or stand beside one and may be wrong without it. Without any there is nothing to parse.
+_PLACEHOLDERS = frozenset({"ExpressionAttributeNames", "ExpressionAttributeValues"})
+_READ_CLAUSES = _PLACEHOLDERS | {
+    "AttributesToGet",
+    "FilterExpression",
+    "KeyConditionExpression",
+    "KeyConditions",
+    "ProjectionExpression",
+    "QueryFilter",
+    "ScanFilter",
+}
+_WRITE_CLAUSES = _PLACEHOLDERS | {
+    "AttributeUpdates",
+    "ConditionExpression",
+    "Expected",
+    "UpdateExpression",
+}
+
+
+def _placeholders(given: Input, style: str, operation: str) -> Placeholders:
+    names, values = given.get("ExpressionAttributeNames"), given.get("ExpressionAttributeValues")
+    return Placeholders(names, values, style, operation)
+
+
+class ReadClauses:
+    """Projection, filter and key condition of a read. `given`: the request, or one member of a batch."""
+
+    __slots__ = ("_filter", "_filter_name", "_key_tests", "_style", "projection")
+    _filter: Predicate
+    projection: Projection | None
+
+    def __init__(self, call: Call, given: Input) -> None:
+        self._key_tests: tuple[KeyTest, ...] | None = None
+        if _READ_CLAUSES.isdisjoint(given):
+            self._style = call.house.settings.message_style
+            self._filter, self._filter_name, self.projection = ALWAYS, "", None
+            return
+        placeholders = _placeholders(given, call.house.settings.message_style, call.operation)
+        self._style = placeholders.style
+        text = given.get("KeyConditionExpression")
+        key_tree = None if text is None else parse_key_condition(text, placeholders)
+        self._filter, self._filter_name = self._filtered(given, placeholders)
+        self.projection = _projection(given, placeholders)
+        placeholders.check_all_used()
+        most = _MOST_KEY_PARTS if "IndexName" in given else 2
+        if key_tree is not None:
+            self._key_tests = key_tests(key_tree, placeholders, most)
+        elif "KeyConditions" in given:
+            self._key_tests = legacy.key_conditions(given["KeyConditions"])
+            check_count(self._key_tests, most, self._style)
+
+    @staticmethod
+    def _filtered(given: Input, placeholders: Placeholders) -> tuple[Predicate, str]:
+        text = given.get("FilterExpression")
+        if text is not None:
+            return parse_condition(text, placeholders, FILTER), "Filter Expression"
+        for name in ("QueryFilter", "ScanFilter"):
+            if given.get(name):
+                return legacy.filter_condition(given[name], given.get("ConditionalOperator")), name
+        return ALWAYS, ""
+
+    def key_range(self, schema: KeySchema, look: ColumnCheck | None = None, index: str = "") -> KeyRange:
+        """The keys that a Query asks for, of a table or `index`; `look`: see key_conditions.py."""
+        return key_range(self._key_tests or (), schema, self._style, look, index)
+
+    def composite_range(self, schema: KeySchema) -> tuple[KeyRange, Predicate]:
+        """The same, once it was checked, of a table with a composite key; and what is left to be judged of each row."""
+        return composites.bounds(schema, self._key_tests or ())
+
+    def tests_sort_key(self, schema: KeySchema) -> bool:
+        """Whether a Query has a condition on a sort key."""
+        return len(self._key_tests or ()) > len(schema.partition)
+
+    def check_projection(self, table: Table) -> None:
+        """Raise ServiceError if the projection leads into a key attribute."""
+        if self.projection is not None:
+            _refuse_paths_into_keys(self.projection.paths, table)
+
+    def check_filter(self, table: Table) -> None:
+        """Raise ServiceError if the filter leads into a key attribute."""
+        if self._filter is not ALWAYS:
+            _refuse_paths_into_keys(paths_of(self._filter), table)
+
+    def check_filtered_by(self, table: Table, index: Index) -> None:
+        """Raise ServiceError if the filter of a Query judges what the index does not project, which a Scan may: there it is
+        missing (dynoxide's captures for PartiQL, August 2026; DynamoDB Local for both; "Secondary index ... does not
+        project one or more filter attributes" is what AppSync's users are told of their queries)."""
+        if self._filter is ALWAYS or index.shown is None:
+            return
+        shown = {*index.shown, *composites.shown_schema(table.key_schema).names}
+        beyond = [str(path[0]) for path in paths_of(self._filter) if path[0] not in shown]
+        if beyond:
+            raise filter_beyond(index.name, beyond)
+
+    def filter(self, table: Table, key_names: tuple[str, ...] = ()) -> Predicate:
+        """The filter; of a Query it must not read these key attributes."""
+        if self._filter is not ALWAYS and key_names:
+            refuse_filter_on_keys(paths_of(self._filter), key_names, self._filter_name)
+        return composites.bound(table.key_schema, self._filter)
+
+    def cut(self, table: Table, row: Row) -> bytes:
+        """What the answer shows of a row of a table, as JSON."""
+        if self.projection is None:
+            return composites.render(table.key_schema, row)
+        return orjson.dumps(render_values(project(composites.seen(table.key_schema, row), self.projection)))
+
+    def cut_all(self, table: Table, rows: Sequence[Row]) -> bytes:
+        """What the answer shows of rows of a table, as a JSON array."""
+        if self.projection is None:
+            return composites.render_page(table.key_schema, rows)
+        return b"[" + b",".join([self.cut(table, row) for row in rows]) + b"]"
+
+
+class WriteClauses:
+    """Condition and actions of a write. `given`: the request, or one action of a transaction."""
+
+    __slots__ = ("_actions", "_condition", "_is_legacy")
+    _actions: tuple[Action, ...]
+    _condition: Predicate
+
+    def __init__(self, call: Call, given: Input) -> None:
+        self._read(given, call.house.settings.message_style, call.operation)
+
+    @classmethod
+    def check(cls, given: Input, style: str, operation: str) -> None:
+        """Raise ServiceError for what is wrong with the clauses of a write."""
+        cls.__new__(cls)._read(given, style, operation)
+
+    def _read(self, given: Input, style: str, operation: str) -> None:
+        if _WRITE_CLAUSES.isdisjoint(given):
+            self._is_legacy, self._actions, self._condition = False, (), ALWAYS
+            return
+        placeholders = _placeholders(given, style, operation)
+        self._is_legacy = "AttributeUpdates" in given
+        self._actions = ()
+        text = given.get("UpdateExpression")
+        if text is not None:
+            self._actions = parse_update(text, placeholders)
+        elif self._is_legacy:
+            self._actions = legacy.attribute_updates(given["AttributeUpdates"])
+        text = given.get("ConditionExpression")
+        self._condition = ALWAYS
+        if text is not None:
+            self._condition = parse_condition(text, placeholders)
+        elif given.get("Expected"):
+            self._condition = legacy.expected_condition(given["Expected"], given.get("ConditionalOperator"))
+        placeholders.check_all_used()
+
+    @classmethod
+    def of(cls, actions: tuple[Action, ...], condition: Predicate) -> WriteClauses:
+        """Clauses that were read from something else than expressions: a statement (partiql)."""
+        clauses = cls.__new__(cls)
+        clauses._is_legacy, clauses._actions, clauses._condition = False, actions, condition
+        return clauses
+
+    def condition(self, table: Table) -> Predicate:
+        """The condition."""
+        if self._condition is not ALWAYS:
+            _refuse_paths_into_keys(paths_of(self._condition), table)
+        return composites.bound(table.key_schema, self._condition)
+
+    def actions(self, table: Table) -> tuple[Action, ...]:
+        """The actions of an update; they must not write the table's key."""
+        if self._actions:
+            refuse_key_updates(self._actions, _key_names(table))
+            if table.indexes:
+                check_given_index_keys(table, given_values(self._actions))
+            _refuse_paths_into_keys(operand_paths(self._actions), table)
+            composites.refuse_as_operand(table.key_schema, operand_paths(self._actions))
+        return self._actions
+
+    @property
+    def statement_bytes(self) -> int:
+        """What the update is charged against the limit of an item's size."""
+        return statement_bytes(self._actions)
+
+    @property
+    def may_create(self) -> bool:
+        """Whether an update makes an item where there is none."""
+        return creates_item(self._actions)
+
+
+def _projection(given: Input, placeholders: Placeholders) -> Projection | None:
+    text = given.get("ProjectionExpression")
+    if text is not None:
+        return parse_projection(text, placeholders)
+    names = given.get("AttributesToGet")
+    return None if names is None else legacy.attributes_to_get(names)
+
+
+def _refuse_paths_into_keys(paths: Iterable[Path], table: Table) -> None:
+    deep = [path for path in paths if len(path) > 1]
+    if not deep:
+        return
+    index_keys = [name for index in table.indexes for name in index.key_schema.names]
+    refuse_paths_into_keys(deep, _key_names(table), index_keys)
+
+
+def _key_names(table: Table) -> tuple[str, ...]:
+    """The key attributes of a table: its columns, and the composite that some are shown as."""
+    names = table.key_schema.names
+    composite = composites.composite_name(table.key_schema)
+    return names if composite is None else (*names, composite)

@@ -1,0 +1,262 @@
+"""What is common to all of DynamoDB's expressions: what their text alone shows, and what placeholders stand for.
+
+Knows functions' names, reserved words, limits of texts and paths, and in which order the service finds what is wrong.
+Grammar is grammar.py's; what an expression becomes is said in conditions.py, key_conditions.py, update_expressions.py and
+projections.py.
+
+What can be said of a text alone (syntax, reserved words, functions, number of operators) is said once and the tree kept,
+by text; what depends on the placeholders is said for each request. Both walks are bounded by the 300 operators and 4,096
+bytes that an expression may have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from adapters.dynamodb.expressions.grammar import (
+    AndNode,
+    ArithmeticNode,
+    BetweenNode,
+    CallNode,
+    CompareNode,
+    ConditionNode,
+    InNode,
+    NotNode,
+    OrNode,
+    PathNode,
+    Refused,
+    SectionNode,
+    ValueNode,
+    parse_condition_text,
+    parse_projection_text,
+    parse_update_text,
+)
+from adapters.dynamodb.expressions.placeholders import Placeholders
+from adapters.dynamodb.expressions.reserved_words import is_reserved
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import validation
+from adapters.dynamodb.wire.expression_messages import text_of
+from gateway.model.predicates import Path
+from gateway.model.values import NULL, Value
+
+CONDITION = "ConditionExpression"
+FILTER = "FilterExpression"
+KEY_CONDITION = "KeyConditionExpression"
+UPDATE = "UpdateExpression"
+PROJECTION = "ProjectionExpression"
+
+
+class Reader:
+    """Puts names and values in the place of placeholders. `kind`: the parameter, as errors name it."""
+
+    def __init__(self, kind: str, placeholders: Placeholders) -> None:
+        self._kind = kind
+        self._placeholders = placeholders
+
+    def refuse(self, rule: str, **facts: object) -> None:
+        """Raise the error of a rule; or, in a reader that collects, note it and go on."""
+        raise self._placeholders.error(rule, self._kind, **facts)
+
+    def path(self, node: PathNode) -> Path:
+        """The path with names in the place of placeholders."""
+        steps = node.steps
+        for at, step in enumerate(steps):
+            if type(step) is str and step[0] == "#":
+                name = self._placeholders.name(step)
+                if name is None:
+                    self.refuse("undefined-name", name=step)
+                else:
+                    steps = (*steps[:at], name, *steps[at + 1 :])
+        if len(steps) > limits.EXPRESSION_PATH_STEPS:
+            self.refuse("depth", levels=len(steps))
+        return steps
+
+    def value(self, node: ValueNode) -> Value:
+        """The value of a placeholder."""
+        value = self._placeholders.value(node.name)
+        if value is None:
+            self.refuse("undefined-value", name=node.name)
+            return NULL
+        return value
+
+    def check_count(self, call: CallNode) -> bool:
+        """Whether a call has as many operands as its function takes; refuses it if not."""
+        if len(call.operands) == _OPERAND_COUNTS[call.function]:
+            return True
+        self.refuse("operand-count", function=call.function, count=len(call.operands))
+        return False
+
+
+def condition_tree(text: str, kind: str, placeholders: Placeholders) -> ConditionNode:
+    """The syntax tree of a condition, filter or key condition whose text alone is in order. Raises ServiceError."""
+    return _checked(_condition_tree, text, kind, placeholders)
+
+
+def update_tree(text: str, placeholders: Placeholders) -> tuple[SectionNode, ...]:
+    """The sections of an update whose text alone is in order. Raises ServiceError."""
+    return _checked(_update_tree, text, UPDATE, placeholders)
+
+
+def projection_tree(text: str, placeholders: Placeholders) -> tuple[PathNode, ...]:
+    """The paths of a projection whose text alone is in order. Raises ServiceError."""
+    return _checked(_projection_tree, text, PROJECTION, placeholders)
+
+
+def refuse_paths_into_keys(
+    paths: Iterable[Path], table_keys: Iterable[str], index_keys: Iterable[str]
+) -> None:
+    """Raise ServiceError if a path leads into an attribute that is a key of the table or of one of its indexes."""
+    opened = {path[0] for path in paths if len(path) > 1}
+    if not opened:
+        return
+    for role, names in (("Key", table_keys), ("IndexKey", index_keys)):
+        for name in names:
+            if name in opened:
+                raise validation(text_of("key-path", role=role, name=name))
+
+
+# What a text alone shows
+
+_Tree = TypeVar("_Tree")
+# In characters. Longer texts are rare, and would let a hostile client fill memory with their trees.
+_LONGEST_KEPT = 1024
+
+_CONDITION_FUNCTIONS = {
+    "attribute_exists": 1,
+    "attribute_not_exists": 1,
+    "attribute_type": 2,
+    "begins_with": 2,
+    "contains": 2,
+}
+_UPDATE_FUNCTIONS = {"if_not_exists": 2, "list_append": 2}
+_OPERAND_COUNTS = {**_CONDITION_FUNCTIONS, **_UPDATE_FUNCTIONS, "size": 1}
+
+
+def _checked(tree_of: Callable[[str], _Tree], text: str, kind: str, placeholders: Placeholders) -> _Tree:
+    """The tree of a text, from the cache if it is short. What is wrong with the text is raised as ServiceError."""
+    try:
+        if len(text) > _LONGEST_KEPT:
+            tree_of = tree_of.__wrapped__  # type: ignore[attr-defined]
+        return tree_of(text)
+    except Refused as refused:
+        raise placeholders.error(refused.rule, kind, **refused.facts) from None
+
+
+@lru_cache(maxsize=512)
+def _condition_tree(text: str) -> ConditionNode:
+    tree = parse_condition_text(text)
+    nodes = list(_walk(tree, as_condition=True))
+    _check_operators(node for node, _ in nodes)
+    _check_functions(nodes, _misuse_in_condition)
+    _check_names(node for node, _ in nodes)
+    return tree
+
+
+@lru_cache(maxsize=512)
+def _update_tree(text: str) -> tuple[SectionNode, ...]:
+    sections = parse_update_text(text)
+    nodes = [
+        found
+        for section in sections
+        for action in section.actions
+        for part in action
+        if not isinstance(part, str)
+        for found in _walk(part, as_condition=True)
+    ]
+    _check_operators(node for node, _ in nodes)
+    _check_names(node for node, _ in nodes)
+    _check_functions(nodes, _misuse_in_update)
+    seen = set()
+    for section in sections:
+        if section.keyword in seen:
+            raise Refused("section-twice", section=section.keyword)
+        seen.add(section.keyword)
+    return sections
+
+
+@lru_cache(maxsize=512)
+def _projection_tree(text: str) -> tuple[PathNode, ...]:
+    paths = parse_projection_text(text)
+    _check_names(paths)
+    return paths
+
+
+def _walk(tree: Any, as_condition: bool) -> Iterator[tuple[Any, bool]]:
+    """Each node, outer before inner and left before right, and whether it stands where a condition (in an update: the
+    whole of a new value) may stand. Keeps its own stack: functions may be nested a thousand deep."""
+    waiting = [(tree, as_condition)]
+    while waiting:
+        node, outer = waiting.pop()
+        yield node, outer
+        inner = outer and isinstance(node, (AndNode, OrNode, NotNode))
+        waiting.extend((child, inner) for child in reversed(_children(node)))
+
+
+def _children(node: Any) -> tuple[Any, ...]:
+    match node:
+        case PathNode() | ValueNode():
+            return ()
+        case CallNode(_, operands):
+            return operands
+        case AndNode(parts) | OrNode(parts):
+            return parts
+        case NotNode(part):
+            return (part,)
+        case CompareNode(_, left, right) | ArithmeticNode(_, left, right):
+            return (left, right)
+        case BetweenNode(operand, lower, upper):
+            return (operand, lower, upper)
+        case InNode(operand, members):
+            return (operand, *members)
+    raise AssertionError(node)
+
+
+def _check_operators(nodes: Iterable[Any]) -> None:
+    """Functions and parentheses do not count (test_limits.py test_deeply_nested_expression_2)."""
+    count = 0
+    for node in nodes:
+        match node:
+            case AndNode(parts) | OrNode(parts):
+                count += len(parts) - 1
+            case NotNode() | CompareNode() | BetweenNode() | InNode() | ArithmeticNode():
+                count += 1
+    if count > limits.EXPRESSION_OPERATORS:
+        raise Refused("operators", count=count)
+
+
+def _check_functions(nodes: list[tuple[Any, bool]], misuse_of: Callable[[str, bool], str | None]) -> None:
+    """First that all functions are known, then that each stands where it may (dynalite scan.js, in this order)."""
+    calls = [(node.function, outer) for node, outer in nodes if isinstance(node, CallNode)]
+    for function, _ in calls:
+        if function not in _OPERAND_COUNTS:
+            raise Refused("function-unknown", function=function)
+    for function, outer in calls:
+        rule = misuse_of(function, outer)
+        if rule is not None:
+            raise Refused(rule, function=function)
+
+
+def _misuse_in_condition(function: str, as_condition: bool) -> str | None:
+    if function in _UPDATE_FUNCTIONS:
+        return "function-in-condition"
+    return None if as_condition is (function in _CONDITION_FUNCTIONS) else "function-misused"
+
+
+def _misuse_in_update(function: str, as_whole: bool) -> str | None:
+    """list_append is no operand of another function (test_update_expression.py test_update_expression_function_nesting)."""
+    if function not in _UPDATE_FUNCTIONS:
+        return "function-in-update"
+    return "function-misused" if function == "list_append" and not as_whole else None
+
+
+def _check_names(nodes: Iterable[Any]) -> None:
+    for node in nodes:
+        if isinstance(node, PathNode):
+            for step in node.steps:
+                if isinstance(step, int):
+                    if step > limits.EXPRESSION_LIST_INDEX:
+                        raise Refused("index", index=step)
+                elif step[0] != "#" and is_reserved(step):
+                    raise Refused("reserved", name=step)

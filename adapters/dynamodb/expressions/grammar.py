@@ -1,0 +1,350 @@
+"""The grammar of DynamoDB's expressions: text -> syntax tree, or the service's words for what is wrong with it.
+
+Knows tokens and rules, and which token a text fails at. Knows nothing of placeholders' meaning, functions or types
+(expressions.py). The rules are those of the DynamoDbGrammar that the DAX clients publish (amazon-dax-client, Apache 2.0):
+one set of tokens for all expressions, so that SET is no attribute name in a condition either.
+
+An LALR parser keeps its own stack and sees each token once: a hostile text costs no recursion and little time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, NamedTuple
+
+from lark import Lark, Token, Transformer, UnexpectedToken, v_args
+
+from adapters.dynamodb.wire import limits
+
+# The tree
+
+
+class PathNode(NamedTuple):
+    """A document path. Names as written, placeholders with their #; list indexes as the digits in the text, as ints."""
+
+    steps: tuple[str | int, ...]
+
+
+class ValueNode(NamedTuple):
+    """A value placeholder, with its colon."""
+
+    name: str
+
+
+class CallNode(NamedTuple):
+    """A function of any name with any number of operands."""
+
+    function: str
+    operands: tuple[Any, ...]
+
+
+class ArithmeticNode(NamedTuple):
+    """`operator` is + or -."""
+
+    operator: str
+    left: OperandNode
+    right: OperandNode
+
+
+class CompareNode(NamedTuple):
+    """`operator` is =, <>, <, <=, > or >=."""
+
+    operator: str
+    left: OperandNode
+    right: OperandNode
+
+
+class BetweenNode(NamedTuple):
+    operand: OperandNode
+    lower: OperandNode
+    upper: OperandNode
+
+
+class InNode(NamedTuple):
+    operand: OperandNode
+    members: tuple[OperandNode, ...]
+
+
+class AndNode(NamedTuple):
+    parts: tuple[ConditionNode, ...]
+
+
+class OrNode(NamedTuple):
+    parts: tuple[ConditionNode, ...]
+
+
+class NotNode(NamedTuple):
+    part: ConditionNode
+
+
+class SetNode(NamedTuple):
+    path: PathNode
+    operand: OperandNode | ArithmeticNode
+
+
+class RemoveNode(NamedTuple):
+    path: PathNode
+
+
+class ChangeNode(NamedTuple):
+    """An action of an ADD or DELETE section."""
+
+    section: str
+    path: PathNode
+    value: ValueNode
+
+
+class SectionNode(NamedTuple):
+    """A section of an update: SET, REMOVE, ADD or DELETE in capitals, and its actions."""
+
+    keyword: str
+    actions: tuple[SetNode | RemoveNode | ChangeNode, ...]
+
+
+OperandNode = PathNode | ValueNode | CallNode
+ConditionNode = CompareNode | BetweenNode | InNode | CallNode | AndNode | OrNode | NotNode
+
+# The rules. A call alone is a condition, a call before an operator an operand. One token of look-ahead tells them apart
+# only if a call in parentheses stays undecided (`paren_call`) until the token behind its last parenthesis is seen; that
+# is why the boolean rules come in two sorts: those whose names end in x are anything but a lone call.
+_GRAMMAR = r"""
+condition: or_
+?or_: orx | paren_call
+?orx: andx | or_ _OR and_ -> either
+?and_: andx | paren_call
+?andx: notx | and_ _AND not_ -> both
+?not_: notx | paren_call
+?notx: _NOT not_ -> negated | plain
+?plain: operand (COMPARATOR | EQUALS) operand -> compared
+      | operand _BETWEEN operand _AND operand -> between
+      | operand _IN "(" operands ")" -> member
+      | "(" orx ")"
+
+update: section+
+section: SET set_action ("," set_action)*
+       | REMOVE remove_action ("," remove_action)*
+       | ADD change ("," change)*
+       | DELETE change ("," change)*
+set_action: path EQUALS set_value
+?set_value: operand | arithmetic
+?arithmetic: operand SIGN operand -> calculated | "(" arithmetic ")"
+remove_action: path
+change: path value
+
+projection: path ("," path)*
+
+unknown: UNKNOWN
+
+?operand: paren_call | other
+?other: path | value | "(" other ")"
+?paren_call: call | "(" paren_call ")"
+call: ID "(" operands ")"
+operands: operand ("," operand)*
+value: VALUE
+path: name (step | index)*
+?step: "." name
+index: "[" INDEX "]"
+!name: ID | NAME
+
+EQUALS: "="
+COMPARATOR: "<>" | "<=" | ">=" | "<" | ">"
+SIGN: "+" | "-"
+_OR.3: /or(?![A-Za-z0-9_])/i
+_AND.3: /and(?![A-Za-z0-9_])/i
+_NOT.3: /not(?![A-Za-z0-9_])/i
+_IN.3: /in(?![A-Za-z0-9_])/i
+_BETWEEN.3: /between(?![A-Za-z0-9_])/i
+SET.3: /set(?![A-Za-z0-9_])/i
+REMOVE.3: /remove(?![A-Za-z0-9_])/i
+ADD.3: /add(?![A-Za-z0-9_])/i
+DELETE.3: /delete(?![A-Za-z0-9_])/i
+ID.2: /[A-Za-z][A-Za-z0-9_]*/
+NAME.2: /#[A-Za-z0-9_]+/
+VALUE.2: /:[A-Za-z0-9_]+/
+INDEX.2: /0|[1-9][0-9]*/
+UNKNOWN.-1: /[\s\S]/
+%ignore /[ \t\r\n]+/
+"""
+
+
+class _Builder(Transformer[Token, Any]):
+    """Makes the tree while the parser reduces; nothing of lark's remains in it."""
+
+    @v_args(inline=True)
+    def condition(self, node: ConditionNode) -> ConditionNode:
+        return node
+
+    @v_args(inline=True)
+    def either(self, left: ConditionNode, right: ConditionNode) -> OrNode:
+        return OrNode((*left.parts, right) if isinstance(left, OrNode) else (left, right))
+
+    @v_args(inline=True)
+    def both(self, left: ConditionNode, right: ConditionNode) -> AndNode:
+        return AndNode((*left.parts, right) if isinstance(left, AndNode) else (left, right))
+
+    @v_args(inline=True)
+    def negated(self, part: ConditionNode) -> NotNode:
+        return NotNode(part)
+
+    @v_args(inline=True)
+    def compared(self, left: OperandNode, operator: Token, right: OperandNode) -> CompareNode:
+        return CompareNode(str(operator), left, right)
+
+    @v_args(inline=True)
+    def between(self, operand: OperandNode, lower: OperandNode, upper: OperandNode) -> BetweenNode:
+        return BetweenNode(operand, lower, upper)
+
+    @v_args(inline=True)
+    def member(self, operand: OperandNode, members: tuple[OperandNode, ...]) -> InNode:
+        return InNode(operand, members)
+
+    @v_args(inline=True)
+    def calculated(self, left: OperandNode, operator: Token, right: OperandNode) -> ArithmeticNode:
+        return ArithmeticNode(str(operator), left, right)
+
+    @v_args(inline=True)
+    def call(self, function: Token, operands: tuple[OperandNode, ...]) -> CallNode:
+        return CallNode(str(function), operands)
+
+    @v_args(inline=True)
+    def value(self, name: Token) -> ValueNode:
+        return ValueNode(str(name))
+
+    @v_args(inline=True)
+    def name(self, name: Token) -> str:
+        return str(name)
+
+    @v_args(inline=True)
+    def index(self, digits: Token) -> int:
+        return int(digits)
+
+    @v_args(inline=True)
+    def set_action(self, path: PathNode, equals: Token, operand: OperandNode) -> SetNode:
+        return SetNode(path, operand)
+
+    @v_args(inline=True)
+    def remove_action(self, path: PathNode) -> RemoveNode:
+        return RemoveNode(path)
+
+    def path(self, steps: list[str | int]) -> PathNode:
+        return PathNode(tuple(steps))
+
+    def operands(self, operands: list[OperandNode]) -> tuple[OperandNode, ...]:
+        return tuple(operands)
+
+    def change(self, children: list[Any]) -> tuple[PathNode, ValueNode]:
+        path, value = children
+        return path, value
+
+    def section(self, children: list[Any]) -> SectionNode:
+        keyword = children[0].upper()
+        actions = children[1:]
+        if keyword in ("ADD", "DELETE"):
+            actions = [ChangeNode(keyword, path, value) for path, value in actions]
+        return SectionNode(keyword, tuple(actions))
+
+    def update(self, sections: list[SectionNode]) -> tuple[SectionNode, ...]:
+        return tuple(sections)
+
+    def projection(self, paths: list[PathNode]) -> tuple[PathNode, ...]:
+        return tuple(paths)
+
+
+class Refused(Exception):
+    """What is wrong with an expression: a rule of expression_messages.py, and the facts for its text."""
+
+    def __init__(self, rule: str, **facts: Any) -> None:
+        super().__init__(rule, facts)
+        self.rule = rule
+        self.facts = facts
+
+
+def parse_condition_text(text: str) -> ConditionNode:
+    """The tree of a condition, filter or key condition. Raises Refused."""
+    return _parse("condition", text)
+
+
+def parse_update_text(text: str) -> tuple[SectionNode, ...]:
+    """The sections of an update, in order. Raises Refused."""
+    return _parse("update", text)
+
+
+def parse_projection_text(text: str) -> tuple[PathNode, ...]:
+    """The paths of a projection, in order. Raises Refused."""
+    return _parse("projection", text)
+
+
+@cache
+def _parser() -> Lark:
+    """Made when the first expression comes: it takes some fifty milliseconds. The start `unknown` only keeps its token."""
+    starts = ["condition", "update", "projection", "unknown"]
+    return Lark(_GRAMMAR, parser="lalr", lexer="basic", start=starts, transformer=_Builder())
+
+
+_DOUBLED = re.compile(r"\([ \t\r\n]*\(")
+
+
+def _parse(start: str, text: str) -> Any:
+    if not text:
+        raise Refused("empty")
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > limits.EXPRESSION_BYTES:
+        raise Refused("size", size=size)
+    if len(text) > 2 * limits.EXPRESSION_OPERATORS:
+        _count_operators(start, text)
+    try:
+        tree = _parser().parse(text, start=start)
+    except UnexpectedToken as unexpected:
+        raise _syntax_error(text, unexpected.token) from None
+    if _DOUBLED.search(text) and _has_redundant_parentheses(list(_parser().lex(text))):
+        raise Refused("parentheses")
+    return tree
+
+
+_OPERATORS = re.compile(r"[#:][A-Za-z0-9_]*|[A-Za-z][A-Za-z0-9_]*|<>|<=|>=|[-+<>=]")
+_WORDS = frozenset({"and", "or", "not", "in"})
+
+
+def _count_operators(start: str, text: str) -> None:
+    """Refuse too many operators before a tree is built of them. BETWEEN is counted by its AND; the = of an assignment is
+    none, nor are signs in a condition."""
+    symbols = {"<>", "<=", ">=", "<", ">", "=", *_WORDS} if start == "condition" else {"+", "-"}
+    count = sum(found.lower() in symbols for found in _OPERATORS.findall(text))
+    if count > limits.EXPRESSION_OPERATORS:
+        raise Refused("operators", count=count)
+
+
+def _syntax_error(text: str, token: Token) -> Refused:
+    """The token that fits no rule, and the text from the token before it to the token behind it.
+
+    Redundant parentheses closed before that token are said first: the service finds them while it reads.
+    """
+    tokens = list(_parser().lex(text))
+    at = len(tokens)
+    if token.type != "$END":
+        at = next(place for place, found in enumerate(tokens) if found.start_pos == token.start_pos)
+    if _has_redundant_parentheses(tokens[:at]):
+        return Refused("parentheses")
+    begin = tokens[at - 1].start_pos if at else 0
+    end = tokens[at + 1].end_pos if at + 1 < len(tokens) else len(text)
+    return Refused("syntax", token="<EOF>" if at == len(tokens) else str(token), near=text[begin:end])
+
+
+def _has_redundant_parentheses(tokens: Iterable[Token]) -> bool:
+    """Whether two pairs of parentheses stand around the same thing: ((a = b)), ((a)) = b. Those of a function's operands
+    and of IN's members do not count as a pair."""
+    open_pairs: list[tuple[int, bool]] = []
+    closed: tuple[int, int] | None = None  # where the pair closed last had begun and ended
+    before = ""
+    for place, token in enumerate(tokens):
+        if token.type == "LPAR":
+            open_pairs.append((place, before not in ("ID", "_IN")))
+        elif token.type == "RPAR" and open_pairs:
+            begin, is_grouping = open_pairs.pop()
+            if is_grouping and closed == (begin + 1, place - 1):
+                return True
+            closed = (begin, place)
+        before = token.type
+    return False

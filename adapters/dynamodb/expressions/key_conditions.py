@@ -1,0 +1,258 @@
+"""What a Query may ask of key columns: KeyConditionExpression and the legacy KeyConditions -> a range of keys.
+
+Knows which conditions a key takes, in the service's order of looking (dynalite query.js, recorded), and keys of several
+attributes (protocols/dynamodb.md rule 37). The bytes of keys are the model's.
+
+In two steps, because the service does the first before it looks for the table: tests by attribute name, then the range
+they make of one key schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn
+
+from adapters.dynamodb.expressions.conditions import ConditionReader
+from adapters.dynamodb.expressions.expressions import KEY_CONDITION, condition_tree
+from adapters.dynamodb.expressions.grammar import (
+    AndNode,
+    BetweenNode,
+    CallNode,
+    CompareNode,
+    ConditionNode,
+    InNode,
+    NotNode,
+    OperandNode,
+    OrNode,
+    PathNode,
+    ValueNode,
+)
+from adapters.dynamodb.expressions.placeholders import Placeholders
+from adapters.dynamodb.wire.errors import validation
+from adapters.dynamodb.wire.expression_messages import text_of
+from adapters.dynamodb.wire.messages import CLASSIC, LATEST
+from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.predicates import Comparison
+from gateway.model.ranges import ColumnBounds, KeyRange, bounds_of, bounds_of_prefix, range_of
+from gateway.model.values import Kind, Value
+
+PAIR = 2  # conditions that a table's key, or a key of one attribute each, takes
+
+
+class KeyTest(NamedTuple):
+    """One condition on one attribute: EQ, LT, LE, GT, GE (one value), BETWEEN (two), BEGINS_WITH (one), or another of the
+    legacy operators, which no key takes."""
+
+    name: str
+    operator: str
+    values: tuple[Value, ...]
+
+
+def parse_key_condition(text: str, placeholders: Placeholders) -> ConditionNode:
+    """The syntax tree of a KeyConditionExpression that is in order as a condition. Raises ServiceError.
+
+    That is all the service looks at before it comes to the other expressions of the request; then `key_tests`.
+    """
+    tree = condition_tree(text, KEY_CONDITION, placeholders)
+    ConditionReader(KEY_CONDITION, placeholders).condition(tree)
+    return tree
+
+
+def key_tests(tree: ConditionNode, placeholders: Placeholders, most: int = PAIR) -> tuple[KeyTest, ...]:
+    """The tests in a key condition, in the order of the text. Raises ServiceError.
+
+    `most`: how many attributes the key may have as far as the request shows it (8 where an index is named). Only the
+    classic service looks at that before it knows the schema.
+    """
+    reader = _KeyReader(KEY_CONDITION, placeholders)
+    reader.read(tree)
+    tests = tuple(reader.tests.values())
+    check_count(tests, most, placeholders.style)
+    return tests
+
+
+def check_count(tests: tuple[KeyTest, ...], most: int = PAIR, style: str = LATEST) -> None:
+    """Raise ServiceError if there is no test, or in the classic style more than `most`."""
+    if not tests or (style == CLASSIC and len(tests) > most):
+        raise validation(text_of("key-count"))
+
+
+ColumnCheck = Callable[[KeyColumn, bool], None]
+"""Looks at what else a request says of a key column (of the partition or not), before the test on it is looked at."""
+
+
+def key_range(
+    tests: tuple[KeyTest, ...],
+    schema: KeySchema,
+    style: str = LATEST,
+    look: ColumnCheck | None = None,
+    index: str = "",
+) -> KeyRange:
+    """The range of keys that pass the tests. Raises ServiceError if the schema, of a table or `index`, does not take them."""
+    if len(tests) > max(PAIR, len(schema.columns)):
+        raise validation(text_of("key-too-many", style, count=len(tests), most=len(schema.columns)))
+    if len(schema.partition) > 1 or len(schema.sort) > 1:
+        _check_parts(tests, schema, look, index)
+    else:
+        _check_pair(tests, schema, look, index)
+    by_name = {test.name: test for test in tests}
+    equal: list[Value] = []
+    for column in schema.columns:
+        test = by_name.get(column.name)
+        if test is None:
+            break
+        if test.operator != "EQ":
+            return range_of(schema, equal, _bounds_of(test))
+        equal.append(test.values[0])
+    return range_of(schema, equal)
+
+
+_COMPARISONS = {
+    "EQ": Comparison.EQ,
+    "LT": Comparison.LT,
+    "LE": Comparison.LE,
+    "GT": Comparison.GT,
+    "GE": Comparison.GE,
+}
+_INDEXABLE = frozenset({*_COMPARISONS, "BETWEEN", "BEGINS_WITH"})
+
+
+def _bounds_of(test: KeyTest) -> ColumnBounds:
+    if test.operator == "BEGINS_WITH":
+        return bounds_of_prefix(test.values[0])
+    if test.operator == "BETWEEN":
+        lower, upper = test.values
+        return ColumnBounds().also(_bounds(Comparison.GE, lower)).also(_bounds(Comparison.LE, upper))
+    return _bounds(_COMPARISONS[test.operator], test.values[0])
+
+
+def _bounds(comparison: Comparison, value: Value) -> ColumnBounds:
+    bounds = bounds_of(comparison, value)
+    assert bounds is not None
+    return bounds
+
+
+def _check_pair(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnCheck | None, index: str) -> None:
+    """A key of one HASH and at most one RANGE attribute."""
+    by_name = {test.name: test for test in tests}
+    if len(tests) > PAIR:
+        raise validation(text_of("key-count"))
+    for column in schema.columns:
+        is_hash = column in schema.partition
+        if look is not None:
+            look(column, is_hash)
+        if not schema.sort and len(tests) > 1:
+            raise validation(text_of("key-unsupported"))
+        test = by_name.get(column.name)
+        if test is None:
+            if is_hash or len(tests) > 1:
+                raise validation(text_of("key-missed", name=column.name))
+            continue
+        _check_test(test, column, index)
+        if is_hash and test.operator != "EQ":
+            raise validation(text_of("key-unsupported"))
+
+
+def _check_parts(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnCheck | None, index: str) -> None:
+    """A key of several attributes: all HASH parts by equality, RANGE parts from left to right without a gap, only the
+    last of them by anything but equality; in the text they may come in any order (test_gsi_composite_keys.py)."""
+    by_name = {test.name: test for test in tests}
+    for column in schema.columns:
+        if look is not None:
+            look(column, column in schema.partition)
+        if column.name in by_name:
+            _check_test(by_name.pop(column.name), column, index)
+    if by_name:
+        raise validation(text_of("key-missed", name=schema.names[0]))
+    operators = {test.name: test.operator for test in tests}
+    missing = [column.name for column in schema.partition if operators.get(column.name) != "EQ"]
+    if missing:
+        raise validation(text_of("key-hash-parts", names=", ".join(missing)))
+    open_parts: list[str] = []
+    for column in schema.sort:
+        operator = operators.get(column.name)
+        if operator is not None and open_parts:
+            raise validation(text_of("key-range-parts", names=", ".join(open_parts), last=column.name))
+        if operator != "EQ":
+            open_parts.append(column.name)
+
+
+def _check_test(test: KeyTest, column: KeyColumn, index: str) -> None:
+    """What every test of a key attribute must be: indexable, of the attribute's type, not empty."""
+    if test.operator not in _INDEXABLE:
+        raise validation(text_of("key-not-indexable"))
+    for value in test.values:
+        if value.kind is not column.kind and not (value.kind is Kind.DECIMAL and column.kind is Kind.INT64):
+            raise validation(text_of("key-kind"))
+    for value in test.values:
+        if value.data in ("", b""):
+            what = "string" if value.kind is Kind.TEXT else "binary"
+            rule = "index-key-empty" if index else "key-empty"
+            raise validation(text_of(rule, what=what, name=column.name, index=index))
+
+
+_OPERATORS = {"=": "EQ", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
+_FLIPPED = {"EQ": "EQ", "LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
+
+
+class _KeyReader(ConditionReader):
+    """Takes the tests out of a condition that is in order as a condition."""
+
+    def __init__(self, kind: str, placeholders: Placeholders) -> None:
+        super().__init__(kind, placeholders)
+        self.tests: dict[str, KeyTest] = {}
+
+    def read(self, node: ConditionNode) -> None:
+        """Note the tests in a condition. Raises ServiceError for what no key condition may be."""
+        match node:
+            case AndNode(parts):
+                for part in parts:
+                    self.read(part)
+            case OrNode():
+                self._refuse_operator("OR")
+            case NotNode():
+                self._refuse_operator("NOT")
+            case InNode():
+                self._refuse_operator("IN")
+            case CompareNode("<>"):
+                self._refuse_operator("<>")
+            case CompareNode(operator, left, right):
+                self._note(_OPERATORS[operator], (left, right))
+            case BetweenNode(operand, lower, upper):
+                self._check_first("BETWEEN", operand)
+                self._note("BETWEEN", (operand, lower, upper))
+            case CallNode("begins_with", operands):
+                self._check_first("begins_with", operands[0])
+                self._note("BEGINS_WITH", operands)
+            case CallNode(function):
+                self._refuse_operator(function)
+
+    def _check_first(self, operator: str, operand: OperandNode) -> None:
+        if not isinstance(operand, PathNode):
+            raise self._bare("key-first-operand", operator=operator)
+
+    def _note(self, operator: str, operands: tuple[OperandNode, ...]) -> None:
+        name: str | None = None
+        place = 0
+        for at, operand in enumerate(operands):
+            if isinstance(operand, CallNode):
+                raise self._bare("key-nested-operation")
+            if isinstance(operand, PathNode):
+                if name is not None:
+                    raise self._bare("key-several-names")
+                if len(operand.steps) > 1:
+                    raise self._bare("key-nested-path")
+                name, place = str(self.path(operand)[0]), at
+        if name is None:
+            raise self._bare("key-no-name")
+        if name in self.tests:
+            raise self._bare("key-twice")
+        values = tuple([self.value(operand) for operand in operands if isinstance(operand, ValueNode)])
+        self.tests[name] = KeyTest(name, _FLIPPED[operator] if place else operator, values)
+
+    def _refuse_operator(self, operator: str) -> NoReturn:
+        raise self._bare("key-operator", operator=operator)
+
+    def _bare(self, rule: str, **facts: object) -> Exception:
+        """These texts stand without the parameter's name in front."""
+        return self._placeholders.error(rule, "", **facts)

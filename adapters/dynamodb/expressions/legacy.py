@@ -1,0 +1,140 @@
+"""The parameters from before expressions (Expected, AttributeUpdates, KeyConditions, QueryFilter, ScanFilter,
+AttributesToGet, ConditionalOperator), desugared to the trees that expressions become.
+
+That operators have the right arguments, and what goes together, was checked before (rules.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from adapters.dynamodb.expressions.key_conditions import KeyTest
+from adapters.dynamodb.expressions.projections import Projection, projection_of
+from adapters.dynamodb.values.values import value_of
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.expression_messages import text_of
+from gateway.model import updates
+from gateway.model.predicates import (
+    ALWAYS,
+    And,
+    Attribute,
+    Compare,
+    Comparison,
+    Contains,
+    Exists,
+    Literal,
+    Not,
+    Operand,
+    Or,
+    Predicate,
+    StartsWith,
+)
+from gateway.model.values import Value
+
+_COMPARISONS = {comparison.name: comparison for comparison in Comparison}
+
+Test = tuple[str, str, tuple[Value, ...]]
+"""An attribute's name, an operator, and its arguments."""
+
+
+def expected_condition(expected: Mapping[str, Mapping[str, Any]], operator: str | None = None) -> Predicate:
+    """The predicate of Expected. `operator`: ConditionalOperator."""
+    return _joined([_expected_test(name, condition) for name, condition in expected.items()], operator)
+
+
+def filter_condition(conditions: Mapping[str, Mapping[str, Any]], operator: str | None = None) -> Predicate:
+    """The predicate of QueryFilter or ScanFilter. `operator`: ConditionalOperator."""
+    return _joined([_condition_test(name, condition) for name, condition in conditions.items()], operator)
+
+
+def key_conditions(conditions: Mapping[str, Mapping[str, Any]]) -> tuple[KeyTest, ...]:
+    """The tests of KeyConditions. key_conditions.py makes a range of them, and checks their number (`check_count`)."""
+    return tuple([KeyTest(*_condition_test(name, condition)) for name, condition in conditions.items()])
+
+
+def _joined(tests: list[Test], operator: str | None) -> Predicate:
+    parts = tuple([_predicate(*test) for test in tests])
+    if not parts:
+        return ALWAYS
+    if len(parts) == 1:
+        return parts[0]
+    return Or(parts) if operator == "OR" else And(parts)
+
+
+def _predicate(name: str, operator: str, values: tuple[Value, ...]) -> Predicate:
+    path = (name,)
+    attribute: Operand = Attribute(path)
+    match operator:
+        case "NULL":
+            return Not(Exists(path))
+        case "NOT_NULL":
+            return Exists(path)
+        case "CONTAINS":
+            return Contains(attribute, Literal(values[0]))
+        case "NOT_CONTAINS":  # false where there is no attribute (test_update_expected_1_not_contains)
+            return And((Exists(path), Not(Contains(attribute, Literal(values[0])))))
+        case "BEGINS_WITH":
+            return StartsWith(attribute, Literal(values[0]))
+        case "IN":
+            return Or(tuple([Compare(attribute, Comparison.EQ, Literal(value)) for value in values]))
+        case "BETWEEN":
+            lower, upper = values
+            return And(
+                (
+                    Compare(attribute, Comparison.GE, Literal(lower)),
+                    Compare(attribute, Comparison.LE, Literal(upper)),
+                )
+            )
+    return Compare(attribute, _COMPARISONS[operator], Literal(values[0]))
+
+
+def _condition_test(name: str, condition: Mapping[str, Any]) -> Test:
+    """A Condition of QueryFilter, ScanFilter or KeyConditions."""
+    values = tuple([value_of(wire) for wire in condition.get("AttributeValueList") or ()])
+    return name, condition["ComparisonOperator"], values
+
+
+def _expected_test(name: str, condition: Mapping[str, Any]) -> Test:
+    """An ExpectedAttributeValue: a comparison, or a value that must be there, or nothing that may."""
+    operator, single = condition.get("ComparisonOperator"), condition.get("Value")
+    if operator is None:
+        return (name, "NULL", ()) if single is None else (name, "EQ", (value_of(single),))
+    if single is not None:
+        return name, operator, (value_of(single),)
+    return _condition_test(name, condition)
+
+
+# Updates
+
+
+def attribute_updates(given: Mapping[str, Mapping[str, Any]]) -> tuple[updates.Action, ...]:
+    """The actions of AttributeUpdates.
+
+    ADD appends to lists too, which an UpdateExpression's does not (test_item.py test_update_item_add).
+    """
+    return tuple([_action(name, update) for name, update in given.items()])
+
+
+def _action(name: str, update: Mapping[str, Any]) -> updates.Action:
+    path = (name,)
+    wire = update.get("Value")
+    match update.get("Action"):
+        case "DELETE":
+            return updates.Remove(path) if wire is None else updates.Subtract(path, value_of(wire))
+        case "ADD":
+            return updates.Add(path, value_of(wire))
+    return updates.SetTo(path, updates.Literal(value_of(wire)))
+
+
+def update_mismatch() -> ServiceError:
+    """What stands for a BadOperand that AttributeUpdates met in an item."""
+    return validation(text_of("update-mismatch"))
+
+
+# Projections
+
+
+def attributes_to_get(names: Iterable[str]) -> Projection:
+    """The projection of AttributesToGet."""
+    return projection_of((name,) for name in names)

@@ -1,0 +1,69 @@
+"""ExpressionAttributeNames and ExpressionAttributeValues of one request: what each stands for, and which were used.
+
+The maps themselves were checked before (rules.py). Which expression uses what is expressions.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.dynamodb.values.values import value_of
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.expression_messages import text_of
+from adapters.dynamodb.wire.messages import LATEST
+from gateway.model.values import Value
+
+# In the 2026 style these operations put a frame around everything that is wrong with an expression; reads, transactions
+# and what only the table or the item can show stay bare (paritysuite, eu-west-2 and us-east-1, October 2026).
+_FRAMED = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
+_FRAME = "1 validation error detected: "
+
+
+class Placeholders:
+    """The placeholders of one request. `values`: wire AttributeValues. `style` (messages.py) and `operation` shape every
+    error that its expressions raise."""
+
+    __slots__ = ("_frame", "_names", "_operation", "_unused_names", "_unused_values", "_values", "style")
+
+    def __init__(
+        self,
+        names: Mapping[str, str] | None = None,
+        values: Mapping[str, Any] | None = None,
+        style: str = LATEST,
+        operation: str = "",
+    ) -> None:
+        self.style = style
+        self._operation = operation
+        self._frame = _FRAME if style == LATEST and operation in _FRAMED else ""
+        self._names = names or {}
+        self._values = values or {}
+        self._unused_names = set(self._names)
+        self._unused_values = set(self._values)
+
+    def name(self, placeholder: str) -> str | None:
+        """The attribute name that a placeholder stands for; None: it is not defined."""
+        self._unused_names.discard(placeholder)
+        return self._names.get(placeholder)
+
+    def value(self, placeholder: str) -> Value | None:
+        """The value that a placeholder stands for; None: it is not defined."""
+        self._unused_values.discard(placeholder)
+        wire = self._values.get(placeholder)
+        return None if wire is None else value_of(wire)
+
+    def check_all_used(self) -> None:
+        """Raise ServiceError if a placeholder was used by no expression. Call when all of the request's are parsed."""
+        if self._unused_names:
+            keys = ", ".join(key for key in self._names if key in self._unused_names)
+            raise self.error("names-unused", keys=keys)
+        if self._unused_values:
+            keys = ", ".join(key for key in self._values if key in self._unused_values)
+            raise self.error("values-unused", keys=keys)
+
+    def error(self, rule: str, expression: str = "", **facts: object) -> ServiceError:
+        """The error of a rule, framed as the operation frames it; `expression`: which one, as `UpdateExpression`."""
+        prefix = f"Invalid {expression}: " if expression else ""
+        if rule == "size" and (self._operation, expression) == ("TransactWriteItems", "UpdateExpression"):
+            rule = "size-of-transacted-update"
+        return validation(self._frame + prefix + text_of(rule, self.style, **facts))

@@ -1,0 +1,187 @@
+"""Which parts of an item a list of document paths asks for, and paths that cannot stand together.
+
+ProjectionExpression, AttributesToGet and the UPDATED_OLD and UPDATED_NEW of an update are all paths here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from adapters.dynamodb.expressions.expressions import PROJECTION, Reader, projection_tree
+from adapters.dynamodb.expressions.placeholders import Placeholders
+from adapters.dynamodb.wire import messages
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from gateway.model.predicates import Attributes, Path
+from gateway.model.updates import Action, Add, Remove, SetTo, Subtract
+from gateway.model.values import Kind, Value
+
+Branches = dict[str | int, Any]
+"""Step -> Branches of what is asked for within it, or None: all of it."""
+
+
+class Projection(NamedTuple):
+    """The paths asked for, as given, and the same as a tree."""
+
+    paths: tuple[Path, ...]
+    tree: Branches
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The top-level attributes that are looked at."""
+        return frozenset(map(str, self.tree))
+
+
+def parse_projection(text: str, placeholders: Placeholders) -> Projection:
+    """The paths that a ProjectionExpression asks for. Raises ServiceError."""
+    reader = Reader(PROJECTION, placeholders)
+    paths = tuple([reader.path(node) for node in projection_tree(text, placeholders)])
+    clash = find_clash(paths)
+    if clash is not None:
+        reader.refuse(clash.rule, one=path_text(clash.one), two=path_text(clash.two))
+    return projection_of(paths)
+
+
+def projection_of(paths: Iterable[Path]) -> Projection:
+    """A projection of paths none of which is part of another."""
+    paths = tuple(paths)
+    tree: Branches = {}
+    for path in paths:
+        branches = tree
+        for step in path[:-1]:
+            branches = branches.setdefault(step, {})
+        branches[path[-1]] = None
+    return Projection(paths, tree)
+
+
+def project(values: Attributes, projection: Projection) -> dict[str, Value]:
+    """What of an item the projection asks for; nothing stands for what is not there.
+
+    Elements of one list come in the order of their indexes, without gaps (dynoxide's captures, eu-west-2).
+    """
+    found = {}
+    for name, branches in projection.tree.items():
+        value = values.get(str(name))
+        if value is not None and branches is not None:
+            value = _cut(value, branches)
+        if value is not None:
+            found[str(name)] = value
+    return found
+
+
+def filter_beyond(index: str, names: Iterable[str]) -> ServiceError:
+    """The refusal of a filter that judges attributes which the index being read does not project."""
+    told = ", ".join(in_their_order(list(dict.fromkeys(names))))
+    return validation(messages.bare("filter-not-projected", index=index, names=told))
+
+
+def in_their_order(names: Sequence[str]) -> list[str]:
+    """Names as the service lists them, which is as Java's HashSet does (floci's captures agree)."""
+    buckets = 16
+    while buckets * 3 < len(names) * 4:
+        buckets *= 2
+
+    def bucket(name: str) -> int:
+        code = 0
+        for unit in memoryview(name.encode("utf-16-le")).cast("H"):
+            code = (31 * code + unit) & 0xFFFFFFFF
+        return (code ^ code >> 16) & (buckets - 1)
+
+    return sorted(names, key=bucket)
+
+
+def touched(actions: tuple[Action, ...], values: Attributes) -> dict[str, Value]:
+    """The part of an item that an update's actions name: of the old item for UPDATED_OLD, of the new for UPDATED_NEW.
+
+    So an element that was appended by an index past the end is not shown, and in place of a removed one the next
+    (test_returnvalues.py test_update_item_returnvalues_nested).
+    """
+    paths = [action.path for action in actions if isinstance(action, (SetTo, Remove, Add, Subtract))]
+    return project(values, projection_of(paths))
+
+
+def _cut(value: Value, branches: Branches) -> Value | None:
+    kind, data = value
+    if kind is Kind.MAP:
+        members = {step: (data.get(step), inner) for step, inner in branches.items() if isinstance(step, str)}
+        kept = {
+            step: part
+            for step, (member, inner) in members.items()
+            if (part := _part(member, inner)) is not None
+        }
+        return Value(Kind.MAP, kept) if kept else None
+    if kind is Kind.LIST:
+        indexes = sorted(step for step in branches if isinstance(step, int) and step < len(data))
+        elements = [_part(data[index], branches[index]) for index in indexes]
+        present = tuple(element for element in elements if element is not None)
+        return Value(Kind.LIST, present) if present else None
+    return None
+
+
+def _part(value: Value | None, branches: Branches | None) -> Value | None:
+    return value if value is None or branches is None else _cut(value, branches)
+
+
+def path_text(path: Path) -> str:
+    """A path as the service's errors show it: [a, b, [1]]."""
+    return "[" + ", ".join(f"[{step}]" if isinstance(step, int) else step for step in path) + "]"
+
+
+class Clash(NamedTuple):
+    """Two paths that cannot stand together. `rule`: `overlap` (one is, or is part of, the other) or `conflict` (the same
+    document as a map and as a list)."""
+
+    rule: str
+    one: Path
+    two: Path
+
+
+@dataclass(slots=True)
+class _Fork:
+    """A place that paths go through, and one of the paths: the first that came."""
+
+    path: Path
+    ends: bool = False
+    ways: dict[str | int, _Fork] = field(default_factory=dict)
+
+
+class Clashes:
+    """Paths that stand together, and whether one more can. Takes time in proportion to the paths."""
+
+    __slots__ = ("_root",)
+
+    def __init__(self) -> None:
+        self._root = _Fork(())
+
+    def add(self, path: Path) -> Clash | None:
+        """Add a path, or say with which it clashes."""
+        fork = self._root
+        for step in path:
+            if fork.ends:
+                return Clash("overlap", path, fork.path)
+            other = next(iter(fork.ways), None)
+            if other is not None and isinstance(other, str) is not isinstance(step, str):
+                return Clash("conflict", path, fork.ways[other].path)
+            if step not in fork.ways:
+                fork.ways[step] = _Fork(path)
+            fork = fork.ways[step]
+        if fork.ends or fork.ways:
+            return Clash("overlap", path, fork.path)
+        fork.ends = True
+        return None
+
+
+def find_clash(paths: tuple[Path, ...]) -> Clash | None:
+    """The first two paths that cannot stand together, from the end of the text, where the service begins.
+
+    So says DynamoDB Local, and of all that dynalite recorded nothing contradicts. Of several paths that came by then the
+    service may name as the second one that is innocent: it takes the last of a hash table ("a, b, a" is told as [a] and [b],
+    says a note in dynalite's getItem.js). Here it is the one that does clash.
+    """
+    known = Clashes()
+    for path in reversed(paths):
+        clash = known.add(path)
+        if clash is not None:
+            return clash
+    return None

@@ -1,0 +1,245 @@
+"""UpdateExpression -> the model's actions.
+
+Knows the four sections, the functions of new values, which operands they take and what a statement is charged. What an update
+does to an item is the model's (gateway/model/updates.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from adapters.dynamodb.expressions.expressions import UPDATE, Reader, update_tree
+from adapters.dynamodb.expressions.grammar import (
+    ArithmeticNode,
+    CallNode,
+    ChangeNode,
+    OperandNode,
+    PathNode,
+    RemoveNode,
+    SectionNode,
+    SetNode,
+    ValueNode,
+)
+from adapters.dynamodb.expressions.placeholders import Placeholders
+from adapters.dynamodb.expressions.projections import Clashes, path_text
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import type_name, validation
+from adapters.dynamodb.wire.expression_messages import text_of
+from gateway.model import updates
+from gateway.model.predicates import Path
+from gateway.model.values import NULL, Kind, Value, size_bytes
+
+
+def parse_update(text: str, placeholders: Placeholders) -> tuple[updates.Action, ...]:
+    """The actions of an update, in the order of the text. Raises ServiceError."""
+    return _UpdateReader(placeholders).actions(update_tree(text, placeholders))
+
+
+def actions_of(sections: tuple[SectionNode, ...], placeholders: Placeholders) -> tuple[updates.Action, ...]:
+    """The actions of an update that was not written as an expression. Raises ServiceError."""
+    return _UpdateReader(placeholders).actions(sections)
+
+
+def creates_item(actions: tuple[updates.Action, ...]) -> bool:
+    """Whether an update makes an item where there is none: all do but those that only take things away.
+
+    Sources: test_item.py test_update_item_non_existent, test_update_expression.py
+    test_nested_attribute_remove_from_missing_item.
+    """
+    return not actions or any(
+        not isinstance(action, (updates.Remove, updates.Subtract)) for action in actions
+    )
+
+
+def refuse_key_updates(actions: tuple[updates.Action, ...], key_names: Iterable[str]) -> None:
+    """Raise ServiceError if an action writes a key attribute of the table."""
+    written = set(updates.names_of(actions))
+    for name in key_names:
+        if name in written:
+            raise validation(text_of("key-update", name=name))
+
+
+def given_values(actions: tuple[updates.Action, ...]) -> dict[str, Value]:
+    """What top-level attributes are set to as far as the request alone shows it, by name. Of what will be computed only the
+    kind is known; its data is None."""
+    found: dict[str, Value] = {}
+    for action in actions:
+        match action:
+            case updates.SetTo((str(name),), updates.Literal(value)):
+                found[name] = value
+            case updates.SetTo((str(name),), updates.Plus() | updates.Minus()):
+                found[name] = Value(Kind.DECIMAL, None)
+            case updates.SetTo((str(name),), updates.Concatenate()):
+                found[name] = Value(Kind.LIST, None)
+            case updates.Add((str(name),), value) | updates.Subtract((str(name),), value):
+                found[name] = value
+    return found
+
+
+def statement_bytes(actions: tuple[updates.Action, ...]) -> int:
+    """What the service charges an UpdateExpression against the limit of an item's size: what the statement says it writes
+    and a cost of each clause. What is stored is not looked at: neither the key nor an attribute that is not named counts,
+    nor what a path that is read holds (limits.py has the source)."""
+    return limits.UPDATE_BASE_BYTES + sum(map(_action_bytes, actions))
+
+
+def _action_bytes(action: updates.Action) -> int:
+    match action:
+        case updates.SetTo(path, operand):
+            return limits.UPDATE_WRITING_ACTION_BYTES + _target_bytes(path) + _operand_bytes(operand)
+        case updates.Add(path, value):
+            return limits.UPDATE_WRITING_ACTION_BYTES + _target_bytes(path) + size_bytes(value)
+        case updates.Remove(path) | updates.Subtract(path):
+            return limits.UPDATE_CLEARING_ACTION_BYTES + _target_bytes(path)
+    return 0
+
+
+def _target_bytes(path: Path) -> int:
+    return sum(map(_element_bytes, path)) + limits.UPDATE_TARGET_ELEMENT_BYTES * (len(path) - 1)
+
+
+def _element_bytes(element: str | int) -> int:
+    return len(str(element).encode("utf-8", "surrogatepass"))
+
+
+def _operand_bytes(operand: updates.Operand) -> int:
+    match operand:
+        case updates.Literal(value):
+            return size_bytes(value)
+        case updates.Current(path):
+            elements = sum(limits.UPDATE_OPERAND_ELEMENT_BYTES + _element_bytes(element) for element in path)
+            return limits.UPDATE_OPERAND_PATH_BYTES + elements
+        case updates.CurrentOr(path, fallback):
+            function, left, right = limits.UPDATE_IF_NOT_EXISTS_BYTES, updates.Current(path), fallback
+        case updates.Plus(left, right):
+            function = limits.UPDATE_PLUS_BYTES
+        case updates.Minus(left, right):
+            function = limits.UPDATE_MINUS_BYTES
+        case updates.Concatenate(left, right):
+            function = limits.UPDATE_LIST_APPEND_BYTES
+    return function + _operand_bytes(left) + _operand_bytes(right)
+
+
+def operand_paths(actions: tuple[updates.Action, ...]) -> Iterator[Path]:
+    """Every path that an update writes or reads, in order."""
+    for action in actions:
+        if isinstance(action, (updates.SetTo, updates.Remove, updates.Add, updates.Subtract)):
+            yield action.path
+        if isinstance(action, updates.SetTo):
+            yield from _paths_in(action.operand)
+
+
+def _paths_in(operand: updates.Operand) -> Iterator[Path]:
+    match operand:
+        case updates.Current(path):
+            yield path
+        case updates.CurrentOr(path, fallback):
+            yield path
+            yield from _paths_in(fallback)
+        case updates.Plus(left, right) | updates.Minus(left, right) | updates.Concatenate(left, right):
+            yield from _paths_in(left)
+            yield from _paths_in(right)
+
+
+_CHANGE_TYPE_NAMES = {
+    "S": "STRING",
+    "N": "NUMBER",
+    "B": "BINARY",
+    "BOOL": "BOOLEAN",
+    "NULL": "NULL",
+    "L": "LIST",
+    "M": "MAP",
+}
+# The order in which the service looks for what is wrong with one action (dynalite updateItem.js, recorded).
+_PHASES = ("undefined-name", "undefined-value", "depth", "change-type")
+
+
+class _UpdateReader(Reader):
+    """Makes actions. The service goes over an update twice, from the end of its text: over the paths that are written, each
+    against those it has seen, and then over what is written to them. (So says DynamoDB Local, which has the service's own
+    reader; what dynalite recorded, one expression at a time, agrees.) Of one action everything is read before it is said
+    what is wrong."""
+
+    def __init__(self, placeholders: Placeholders) -> None:
+        super().__init__(UPDATE, placeholders)
+        self._problems: dict[str, tuple[str, dict[str, object]]] = {}
+
+    def refuse(self, rule: str, **facts: object) -> None:
+        self._problems.setdefault(rule if rule in _PHASES else "function", (rule, facts))
+
+    def actions(self, sections: tuple[SectionNode, ...]) -> tuple[updates.Action, ...]:
+        nodes = [node for section in sections for node in section.actions]
+        nodes.reverse()
+        known = Clashes() if len(nodes) > 1 else None
+        paths = []
+        for node in nodes:
+            path = self.path(node.path)
+            clash = None if known is None or self._problems else known.add(path)
+            if clash is not None:
+                self.refuse(clash.rule, one=path_text(clash.one), two=path_text(clash.two))
+            if self._problems:
+                raise self._first_problem()
+            paths.append(path)
+        actions = []
+        for node, path in zip(nodes, paths, strict=True):
+            actions.append(self._action(node, path))
+            if self._problems:
+                raise self._first_problem()
+        actions.reverse()
+        return tuple(actions)
+
+    def _first_problem(self) -> Exception:
+        rule, facts = next(
+            self._problems[phase] for phase in (*_PHASES, "function") if phase in self._problems
+        )
+        return self._placeholders.error(rule, UPDATE, **facts)
+
+    def _action(self, node: SetNode | RemoveNode | ChangeNode, path: Path) -> updates.Action:
+        match node:
+            case SetNode(operand=operand):
+                return updates.SetTo(path, self._operand(operand))
+            case RemoveNode():
+                return updates.Remove(path)
+            case ChangeNode(section=section, value=value_node):
+                value = self.value(value_node)
+                name = _CHANGE_TYPE_NAMES.get(type_name(value.kind))
+                if name is not None and not (section == "ADD" and name == "NUMBER"):
+                    self.refuse("change-type", section=section, kind=name)
+                return updates.Add(path, value) if section == "ADD" else updates.Subtract(path, value)
+        assert_never(node)
+
+    def _operand(self, node: OperandNode | ArithmeticNode) -> updates.Operand:
+        match node:
+            case PathNode():
+                return updates.Current(self.path(node))
+            case ValueNode():
+                return updates.Literal(self.value(node))
+            case ArithmeticNode(operator, left, right):
+                first, second = self._operand(left), self._operand(right)
+                self._check_kind(operator, (first, second), Kind.DECIMAL)
+                return updates.Plus(first, second) if operator == "+" else updates.Minus(first, second)
+            case CallNode(function, nodes):
+                # No comprehension and no method between: if_not_exists may be nested 240 deep, one frame each.
+                operands = []
+                for inner in nodes:
+                    operands.append(self._operand(inner))
+                return self._called(node, function, operands)
+        assert_never(node)
+
+    def _called(self, call: CallNode, function: str, operands: list[updates.Operand]) -> updates.Operand:
+        if not self.check_count(call):
+            return updates.Literal(NULL)
+        first, second = operands
+        if function == "list_append":
+            self._check_kind(function, operands, Kind.LIST)
+            return updates.Concatenate(first, second)
+        if not isinstance(first, updates.Current):
+            self.refuse("operand-path", function=function)
+            return second
+        return updates.CurrentOr(first.path, second)
+
+    def _check_kind(self, function: str, operands: Iterable[updates.Operand], wanted: Kind) -> None:
+        for operand in operands:
+            if isinstance(operand, updates.Literal) and operand.value.kind is not wanted:
+                self.refuse("operand-type", function=function, kind=type_name(operand.value.kind))

@@ -1,0 +1,1 @@
+"""The data plane: items, batches, pages, transactions and streams."""

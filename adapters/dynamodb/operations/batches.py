@@ -1,0 +1,107 @@
+"""Batches: BatchGetItem and BatchWriteItem. Many requests in one call, each by itself: no request waits for another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from adapters.dynamodb.capacity import charges
+from adapters.dynamodb.expressions.clauses import ReadClauses
+from adapters.dynamodb.operations.items import answer_wants_old, delete_write, put_write
+from adapters.dynamodb.values import keys
+from adapters.dynamodb.values.values import item_of
+from adapters.dynamodb.wire import limits, messages
+from adapters.dynamodb.wire.calls import Call, find_table
+from adapters.dynamodb.wire.errors import validation
+from gateway.model.commands import Exchange, Get, Outcome, WriteGroup
+from gateway.model.errors import Busy, GatewayError, Throttled
+from gateway.model.rows import Row
+from gateway.model.tables import Table
+from gateway.model.writes import Write
+
+
+def batch_get_item(call: Call) -> Exchange:
+    """BatchGetItem: past 16 MB of items the rest comes back as UnprocessedKeys, with the table's own options."""
+    requests: dict[str, dict[str, Any]] = call.input["RequestItems"]
+    clauses = {name: ReadClauses(call, request) for name, request in requests.items()}
+    gets: list[Get] = []
+    owners: list[tuple[str, int]] = []
+    for name, request in requests.items():
+        table = yield from find_table(call, name)
+        positions = [keys.key_of(table, key).position for key in request["Keys"]]
+        clauses[name].check_projection(table)
+        if len(set(positions)) < len(positions):
+            raise validation(messages.bare("duplicate-keys"))
+        gets += [Get(table, position) for position in positions]
+        owners += [(name, at) for at in range(len(positions))]
+    rows = yield list(gets)
+    responses: dict[str, list[Any]] = {name: [] for name in requests}
+    unprocessed: dict[str, dict[str, Any]] = {}
+    read: list[tuple[str, Row | None, bool]] = []
+    room = limits.RESPONSE_BYTES
+    for (name, at), get, row in zip(owners, gets, rows, strict=True):
+        if _is_passing(row) or (isinstance(row, Row) and row.size_bytes > room):
+            request = requests[name]
+            options = {option: value for option, value in request.items() if option != "Keys"}
+            unprocessed.setdefault(name, {**options, "Keys": []})["Keys"].append(request["Keys"][at])
+            continue
+        if isinstance(row, GatewayError):
+            raise row
+        read.append((name, row, bool(requests[name].get("ConsistentRead"))))
+        if row is not None:
+            room -= row.size_bytes
+            responses[name].append(orjson.Fragment(clauses[name].cut(get.table, row)))
+    refusals = [row for row in rows if _is_passing(row)]
+    if refusals and not read:
+        raise refusals[0]
+    return {"Responses": responses, "UnprocessedKeys": unprocessed, **charges.batch_read(call, read)}
+
+
+def batch_write_item(call: Call) -> Exchange:
+    """BatchWriteItem: puts and deletes, each a group of its own; those refused for a passing reason come back."""
+    requests: dict[str, list[dict[str, Any]]] = call.input["RequestItems"]
+    writes: list[Write] = []
+    owners: list[tuple[str, dict[str, Any]]] = []
+    for members in requests.values():
+        for member in members:
+            if "PutRequest" in member:
+                member["PutRequest"]["Item"] = item_of(member["PutRequest"]["Item"])
+    for name, members in requests.items():
+        table = yield from find_table(call, name)
+        made = list(_writes(table, members, answer_wants_old(call, table)))
+        if len({write.key.position for write in made}) < len(made):
+            raise validation(messages.bare("duplicate-keys"))
+        writes += made
+        owners += [(name, member) for member in members]
+    answers = yield [WriteGroup((write,)) for write in writes]
+    unprocessed: dict[str, list[dict[str, Any]]] = {}
+    done: list[tuple[str, Write, Outcome]] = []
+    for (name, member), write, answer in zip(owners, writes, answers, strict=True):
+        if type(answer) is list:
+            done.append((name, write, answer[0]))
+        elif _is_passing(answer):
+            unprocessed.setdefault(name, []).append(member)
+        else:
+            raise answer
+    if not done:
+        raise next(answer for answer in answers)
+    return {"UnprocessedItems": unprocessed, **charges.batch_write(call, done)}
+
+
+def _writes(table: Table, members: list[dict[str, Any]], wants_old: bool) -> Iterator[Write]:
+    for member in members:
+        if "PutRequest" in member:
+            yield put_write(table, member["PutRequest"]["Item"], None, wants_old)
+        else:
+            yield delete_write(table, member["DeleteRequest"]["Key"], None, wants_old)
+
+
+def _is_passing(answer: Any) -> bool:
+    """Whether a member was refused for a reason that another try may overcome."""
+    return isinstance(answer, (Busy, Throttled))
+
+
+OPERATIONS = {"BatchGetItem": (batch_get_item, True), "BatchWriteItem": (batch_write_item, True)}
+"""Operation -> (handler, whether the server enters it in front of Flask)."""

@@ -1,0 +1,191 @@
+"""Pages of items: Query and Scan.
+
+Both become one Read: a key range (or a hash segment) over the table or one of its indexes, a filter, and the page limits
+of rule 27: evaluated items count, before the filter and whatever is projected.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from adapters.dynamodb.capacity import charges
+from adapters.dynamodb.expressions.clauses import ReadClauses
+from adapters.dynamodb.operations.start_keys import StartKey
+from adapters.dynamodb.values.composites import shown_key, shown_schema
+from adapters.dynamodb.values.values import render_values, view
+from adapters.dynamodb.wire import limits, messages
+from adapters.dynamodb.wire.calls import Call, find_table
+from adapters.dynamodb.wire.errors import index_filling, validation
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange, Joins, Page, PageLimits, Read, Segment
+from gateway.model.errors import IndexMissing
+from gateway.model.predicates import ALWAYS, And, Predicate
+from gateway.model.ranges import EVERYTHING
+from gateway.model.rows import Row
+from gateway.model.tables import Index, Projection, State, Table
+
+
+def query(call: Call) -> Exchange:
+    """Query: items of one partition, in the order of the sort key."""
+    clauses = ReadClauses(call, call.input)
+    table = yield from find_table(call, call.input["TableName"])
+    index = _index(call, table)
+    schema = shown_schema(table.key_schema) if index is None else index.key_schema
+    reverse = not call.input.get("ScanIndexForward", True)
+    start = _start_key(call, table, index)
+    if start is not None:
+        start.check_count(is_query=True)
+    look = None if start is None else start.check_column
+    bounds = clauses.key_range(schema, look, "" if index is None else index.name)
+    judged: Predicate = ALWAYS
+    if index is None and schema is not table.key_schema:
+        bounds, judged = clauses.composite_range(table.key_schema)
+    if start is not None:
+        bounds = start.rest_of_query(bounds, clauses.tests_sort_key(schema), reverse)
+    clauses.check_projection(table)
+    predicate = clauses.filter(table, schema.names)
+    if index is not None:
+        clauses.check_filtered_by(table, index)
+    if judged is not ALWAYS:
+        predicate = And((judged, predicate))
+    _check_select(call, index)
+    clauses.check_filter(table)
+    read = Read(
+        table,
+        bounds,
+        _limits(call),
+        index=index,
+        reverse=reverse,
+        filter=predicate,
+        view=view,
+        whole_rows=_wants_whole_rows(call, table, index, clauses),
+        joins=Joins(",")
+        if schema is table.key_schema and clauses.projection is None and call.input.get("Select") != "COUNT"
+        else None,
+    )
+    return (yield from _page(call, read, clauses))
+
+
+def scan(call: Call) -> Exchange:
+    """Scan: every item, or those of one segment, in a stable order."""
+    clauses = ReadClauses(call, call.input)
+    table = yield from find_table(call, call.input["TableName"])
+    index = _index(call, table)
+    start = _start_key(call, table, index)
+    if start is not None:
+        start.check_count(is_query=False)
+        start.check_index()
+    _check_select(call, index)
+    segment = _segment(call)
+    after = None
+    if start is not None:
+        start.check_table()
+        after = start.position
+        if segment is not None:
+            start.check_segment(segment)
+    clauses.check_projection(table)
+    clauses.check_filter(table)
+    read = Read(
+        table,
+        EVERYTHING if after is None else EVERYTHING.after(after),
+        _limits(call),
+        index=index,
+        filter=clauses.filter(table),
+        view=view,
+        segment=segment,
+        after=after,
+        whole_rows=_wants_whole_rows(call, table, index, clauses),
+    )
+    return (yield from _page(call, read, clauses))
+
+
+def _index(call: Call, table: Table) -> Index | None:
+    """The index that the request names."""
+    name = call.input.get("IndexName")
+    if name is None:
+        return None
+    index = table.index(name)
+    if index is None:
+        raise IndexMissing(table.name, name)
+    if not index.local and call.input.get("ConsistentRead"):
+        raise validation(messages.bare("global-consistent"))
+    now_ms = call.house.now_ms()
+    if not index.local and not index.is_active(now_ms) and table.state_at(now_ms) is State.ACTIVE:
+        raise index_filling(name)
+    return index
+
+
+def _start_key(call: Call, table: Table, index: Index | None) -> StartKey | None:
+    wire = call.input.get("ExclusiveStartKey")
+    return None if wire is None else StartKey(wire, table, index, call.house.settings.message_style)
+
+
+def _segment(call: Call) -> Segment | None:
+    total = call.input.get("TotalSegments", 1)
+    return Segment(call.input["Segment"], total) if total > 1 else None
+
+
+def _check_select(call: Call, index: Index | None) -> None:
+    """Everything can be had from a global index only if it projects everything (rule 20)."""
+    if (
+        call.input.get("Select") == "ALL_ATTRIBUTES"
+        and index is not None
+        and not index.local
+        and index.projection is not Projection.ALL
+    ):
+        raise validation(messages.bare("select-all-global", index=index.name))
+
+
+def _wants_whole_rows(call: Call, table: Table, index: Index | None, clauses: ReadClauses) -> bool:
+    """Whether items must be fetched from the table beyond what a local index projects."""
+    if index is None or index.shown is None:
+        return False
+    projection = clauses.projection
+    shown = {*index.shown, *shown_schema(table.key_schema).names}
+    beyond = [] if projection is None else sorted(projection.names - shown)
+    if beyond and not index.local:
+        names = ", ".join(beyond)
+        raise validation(messages.bare("global-not-projected", index=index.name, names=names))
+    return bool(beyond) or call.input.get("Select") == "ALL_ATTRIBUTES"
+
+
+def _limits(call: Call) -> PageLimits:
+    return PageLimits(scanned=call.input.get("Limit"), filled_bytes=limits.PAGE_BYTES)
+
+
+def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:
+    page: Page = yield from one(read)
+    count = len(page.rows) + sum(joined.number for joined in page.joined)
+    counts = {"Count": count, "ScannedCount": page.scanned}
+    rest: dict[str, Any] = {}
+    if page.last is not None and not _is_alone(call, read):
+        rest["LastEvaluatedKey"] = last_key(read.table, read.index, page.last)
+    rest |= charges.page_read(call, read, page)
+    if call.input.get("Select") == "COUNT":
+        return counts | rest
+    # Spliced, because the encoder would copy the items as often as its buffer grows.
+    items = clauses.cut_all(read.table, page.rows)
+    if page.joined:
+        bodies = b",".join([joined.bodies for joined in page.joined])
+        items = b"[" + bodies + (b"," + items[1:] if page.rows else b"]")
+    end = b"," + orjson.dumps(rest)[1:] if rest else b"}"
+    return b"".join((orjson.dumps(counts)[:-1], b',"Items":', items, end))
+
+
+def _is_alone(call: Call, read: Read) -> bool:
+    """Whether what was queried is one item at most: start_keys.py refuses to go on from it, so nobody is asked to."""
+    return call.operation == "Query" and read.index is None and not read.table.key_schema.sort
+
+
+def last_key(table: Table, index: Index | None, row: Row) -> dict[str, Any]:
+    schema = table.key_schema
+    found = shown_key(schema, row.contents.some(schema.names))
+    if index is not None:
+        found = {**row.contents.some(index.key_schema.names), **found}
+    return render_values(found)
+
+
+OPERATIONS = {"Query": (query, True), "Scan": (scan, True)}
+"""Operation -> (handler, whether the server enters it in front of Flask)."""

@@ -1,0 +1,332 @@
+"""DynamoDB Streams: ListStreams, DescribeStream, GetShardIterator, GetRecords, over the change streams of any table.
+
+A record is cut from a change when it is read (protocols/dynamodb.md rule 38): which images it holds is the stream's view
+type, whether it is an INSERT, a MODIFY or a REMOVE follows from the row before and after, and a write that changed nothing
+has none. A shard that came of a merge has two parents; this API can name only one, the first.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from adapters.dynamodb.tables.descriptions import shown_table_keys
+from adapters.dynamodb.values.composites import render, shown_key
+from adapters.dynamodb.values.values import render_values, view
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.calls import Call, check_place, own_name
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.resources import stream_arn
+from gateway.engine.engine import one
+from gateway.model.changes import Change, ChangePage, Shard, Stream
+from gateway.model.commands import (
+    AtTime,
+    Exchange,
+    FindPosition,
+    FindStream,
+    Latest,
+    ListShards,
+    ListStreams,
+    Oldest,
+    ReadChanges,
+)
+from gateway.model.errors import StreamMissing
+from gateway.model.values import Value, size_bytes
+
+# 21 digits is the shortest that the service's model allows; counted from here they all have as many.
+_FIRST_SEQUENCE = 10**20
+_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/(?P<table>[^/]+)/stream/(?P<label>[^/]+)")
+_SHARD = re.compile(r"shardId-\d{20}-(?P<number>[0-9a-f]{8})")
+_INVALID = "One or more parameter values were invalid: "
+_EXPIRY_PRINCIPAL = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
+_EXPIRY_ACTOR = "expiry"
+# A change of a kind that is not shown still has to be passed over; in one answer at most so many.
+_LOOKED_AT = 10_000
+
+
+def list_streams(call: Call) -> Exchange:
+    """ListStreams."""
+    given = call.input
+    name = own_name(call, given["TableName"]) if "TableName" in given else None
+    streams: list[Stream] = yield from one(ListStreams(call.caller.namespace, name))
+    after = given.get("ExclusiveStartStreamArn")
+    arns = [(_arn_of(call, stream), stream) for stream in streams]
+    if after is not None:
+        _parsed(call, after)
+        passed = [at for at, (arn, _) in enumerate(arns) if arn == after]
+        arns = arns[passed[-1] + 1 :] if passed else []
+    page = arns[: _page_limit(given)]
+    answer: dict[str, Any] = {
+        "Streams": [
+            {"StreamArn": arn, "TableName": stream.table_name, "StreamLabel": stream.label}
+            for arn, stream in page
+        ]
+    }
+    if len(page) < len(arns):
+        answer["LastEvaluatedStreamArn"] = page[-1][0]
+    return answer
+
+
+def describe_stream(call: Call) -> Exchange:
+    """DescribeStream. ShardFilter CHILD_SHARDS shows the children of one shard only."""
+    given = call.input
+    stream = yield from _find(call, given["StreamArn"])
+    shards: list[Shard] = yield from one(ListShards(stream))
+    wanted = given.get("ShardFilter")
+    if wanted is not None:
+        for member in ("Type", "ShardId"):
+            if member not in wanted:
+                raise validation(f"{_INVALID}{member} must be provided when ShardFilter is specified")
+        parent = _shard_number(stream, wanted["ShardId"], given["StreamArn"])
+        shards = [shard for shard in shards if parent in shard.parents]
+    after = given.get("ExclusiveStartShardId")
+    if after is not None:
+        # A shard that is not known has nothing after it; the service does not mind.
+        passed = [at for at, shard in enumerate(shards) if _shard_id(stream, shard.number) == after]
+        shards = shards[passed[0] + 1 :] if passed else []
+    page = shards[: _page_limit(given)]
+    description: dict[str, Any] = {
+        "StreamArn": given["StreamArn"],
+        "StreamLabel": stream.label,
+        "StreamStatus": "ENABLED" if stream.ended_at_ms is None else "DISABLED",
+        "StreamViewType": _view_of(stream),
+        "CreationRequestDateTime": stream.opened_at_ms / 1000,
+        "TableName": stream.table_name,
+        "KeySchema": _key_schema(stream),
+        "Shards": [_describe_shard(stream, shard) for shard in page],
+    }
+    if len(page) < len(shards):
+        description["LastEvaluatedShardId"] = _shard_id(stream, page[-1].number)
+    return {"StreamDescription": description}
+
+
+def get_shard_iterator(call: Call) -> Exchange:
+    """GetShardIterator: TRIM_HORIZON, LATEST, AT_SEQUENCE_NUMBER, AFTER_SEQUENCE_NUMBER (and AT_TIMESTAMP)."""
+    given = call.input
+    stream = yield from _find(call, given["StreamArn"])
+    number = _shard_number(stream, given["ShardId"], given["StreamArn"])
+    known: list[Shard] = yield from one(ListShards(stream))
+    if all(shard.number != number for shard in known):
+        raise _no_such_shard(given["StreamArn"], given["ShardId"])
+    kind = given["ShardIteratorType"]
+    by_sequence = kind in ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER")
+    if by_sequence != ("SequenceNumber" in given):
+        must = "must be" if by_sequence else "must not be"
+        text = f"SequenceNumber {must} provided for ShardIteratorType {kind}"
+        raise validation(_INVALID + text)
+    if by_sequence:
+        sequence = _sequence_of(given["SequenceNumber"]) + (kind == "AFTER_SEQUENCE_NUMBER")
+    else:
+        at: Oldest | Latest | AtTime = Latest() if kind == "LATEST" else Oldest()
+        if kind == "AT_TIMESTAMP":
+            at = AtTime(int(given.get("Timestamp", 0) * 1000))
+        sequence = yield from one(FindPosition(stream, number, at))
+    shard_iterator = _Iterator(given["StreamArn"], number, sequence, call.house.now_ms())
+    return {"ShardIterator": shard_iterator.text()}
+
+
+def get_records(call: Call) -> Exchange:
+    """GetRecords: at most 1,000 records or 1 MB; no NextShardIterator once a closed shard has been read to its end."""
+    place = _Iterator.of(call.input["ShardIterator"])
+    now_ms = call.house.now_ms()
+    if now_ms - place.issued_at_ms > limits.STREAM_ITERATOR_LIFETIME_MS:
+        text = "Iterator expired. The iterator was created at time {} while now is {}"
+        raise ServiceError("ExpiredIteratorException", text.format(place.issued_at_ms, now_ms))
+    stream = yield from _find(call, place.arn)
+    limit = call.input.get("Limit", limits.STREAM_RECORDS)
+    if limit > limits.STREAM_RECORDS:
+        raise _too_high(limit, limits.STREAM_RECORDS)
+    records: list[dict[str, Any]] = []
+    sequence: int | None = place.sequence
+    room, looked_at = limits.STREAM_RECORDS_BYTES, 0
+    while sequence is not None and len(records) < limit and room > 0 and looked_at < _LOOKED_AT:
+        page: ChangePage = yield from one(
+            ReadChanges(stream, place.shard, sequence, limit - len(records), room)
+        )
+        shown = list(_records(call, stream, page.changes))
+        records += shown
+        room -= sum(record["dynamodb"]["SizeBytes"] for record in shown)
+        looked_at += len(page.changes)
+        is_end = page.next == sequence
+        sequence = page.next
+        if is_end or not page.changes:
+            break
+    # A stream that was switched off will never have more.
+    if sequence is not None and stream.ended_at_ms is not None and not page.changes:
+        sequence = None
+    answer: dict[str, Any] = {"Records": records}
+    if sequence is not None:
+        answer["NextShardIterator"] = _Iterator(place.arn, place.shard, sequence, now_ms).text()
+    return answer
+
+
+# Streams and shards
+
+
+def _page_limit(given: Mapping[str, Any]) -> int:
+    limit: int = given.get("Limit", limits.STREAM_SHARDS_PAGE)
+    if limit > limits.STREAM_SHARDS_PAGE:
+        raise _too_high(limit, limits.STREAM_SHARDS_PAGE)
+    return limit
+
+
+def _too_high(limit: int, most: int) -> ServiceError:
+    return validation(
+        f"1 validation error detected: Value '{limit}' at 'limit' failed to satisfy constraint: "
+        f"Member must have value less than or equal to {most}"
+    )
+
+
+def _parsed(call: Call, arn: str) -> tuple[str, str]:
+    """(table, label) of the ARN of a stream of the caller's."""
+    match = _ARN.fullmatch(arn)
+    if match is None:
+        raise validation(f"Invalid StreamArn: {arn}")
+    check_place(call, arn)
+    return match["table"], match["label"]
+
+
+def _find(call: Call, arn: str) -> Exchange:
+    table, label = _parsed(call, arn)
+    try:
+        return (yield from one(FindStream(call.caller.namespace, table, label)))
+    except StreamMissing:
+        text = f"Requested resource not found: Stream: {arn} not found"
+        raise ServiceError("ResourceNotFoundException", text) from None
+
+
+def _arn_of(call: Call, stream: Stream) -> str:
+    return stream_arn(call.caller, stream.table_name, stream.label)
+
+
+def _view_of(stream: Stream) -> str:
+    """What its records show; a stream that another dialect made shows everything."""
+    return stream.rule.view or "NEW_AND_OLD_IMAGES"
+
+
+def _key_schema(stream: Stream) -> list[dict[str, str]]:
+    return [{"AttributeName": key.name, "KeyType": key.role} for key in shown_table_keys(stream.key_schema)]
+
+
+def _describe_shard(stream: Stream, shard: Shard) -> dict[str, Any]:
+    first = shard.trimmed + 1
+    sequences = {"StartingSequenceNumber": _sequence_number(first)}
+    if shard.last_sequence is not None:
+        sequences["EndingSequenceNumber"] = _sequence_number(max(first, shard.last_sequence))
+    shown: dict[str, Any] = {"ShardId": _shard_id(stream, shard.number), "SequenceNumberRange": sequences}
+    if shard.parents:
+        shown["ParentShardId"] = _shard_id(stream, shard.parents[0])
+    return shown
+
+
+def _shard_id(stream: Stream, number: int) -> str:
+    return f"shardId-{stream.opened_at_ms:020d}-{number:08x}"
+
+
+def _shard_number(stream: Stream, shard_id: str, arn: str) -> int:
+    match = _SHARD.fullmatch(shard_id)
+    if match is None or _shard_id(stream, int(match["number"], 16)) != shard_id:
+        raise _no_such_shard(arn, shard_id)
+    return int(match["number"], 16)
+
+
+def _no_such_shard(arn: str, shard_id: str) -> ServiceError:
+    text = f"Requested resource not found: Shard: {shard_id} in Stream: {arn} not found"
+    return ServiceError("ResourceNotFoundException", text)
+
+
+def _sequence_number(sequence: int) -> str:
+    return str(_FIRST_SEQUENCE + sequence)
+
+
+def _sequence_of(number: str) -> int:
+    if not number.isascii() or not number.isdigit() or int(number) < _FIRST_SEQUENCE:
+        raise validation("1 validation error detected: Invalid SequenceNumber")
+    return int(number) - _FIRST_SEQUENCE
+
+
+class _Iterator(NamedTuple):
+    """A shard iterator: opaque to clients, and all that the server must know to go on."""
+
+    arn: str
+    shard: int
+    sequence: int
+    issued_at_ms: int
+
+    def text(self) -> str:
+        inside = orjson.dumps([self.shard, self.sequence, self.issued_at_ms])
+        return f"{self.arn}|1|{base64.urlsafe_b64encode(inside).decode()}"
+
+    @classmethod
+    def of(cls, text: str) -> _Iterator:
+        """Raises ValidationException for what is no iterator of ours."""
+        try:
+            arn, _, inside = text.split("|")
+            shard, sequence, issued_at_ms = orjson.loads(base64.urlsafe_b64decode(inside))
+            place = cls(arn, int(shard), int(sequence), int(issued_at_ms))
+        except (ValueError, TypeError, binascii.Error):
+            raise validation("Invalid ShardIterator") from None
+        if not (0 <= place.shard < 2**31 and 0 <= place.sequence < 2**62):
+            raise validation("Invalid ShardIterator")
+        return place
+
+
+# Records
+
+
+def _records(call: Call, stream: Stream, changes: list[Change]) -> Iterator[dict[str, Any]]:
+    for change in changes:
+        if not change.is_noop:
+            yield _record(call, stream, change)
+
+
+def _record(call: Call, stream: Stream, change: Change) -> dict[str, Any]:
+    shows = _view_of(stream)
+    keys = {name: view(value) for name, value in shown_key(stream.key_schema, change.key_values).items()}
+    size = _billed_bytes(keys)
+    shown: dict[str, Any] = {
+        "ApproximateCreationDateTime": change.at_ms // 1000,
+        "Keys": render_values(keys),
+        "SequenceNumber": _sequence_number(change.sequence),
+    }
+    for name, row, views in (
+        ("NewImage", change.new, ("NEW_IMAGE", "NEW_AND_OLD_IMAGES")),
+        ("OldImage", change.old, ("OLD_IMAGE", "NEW_AND_OLD_IMAGES")),
+    ):
+        if row is not None and shows in views:
+            shown[name] = orjson.Fragment(render(stream.key_schema, row))
+            size += _billed_bytes(row.latest)  # the log keeps no sizes
+    shown |= {"SizeBytes": size, "StreamViewType": shows}
+    identity = f"{stream.id}/{change.shard}/{change.sequence}"
+    record: dict[str, Any] = {
+        "awsRegion": call.caller.region,
+        "dynamodb": shown,
+        "eventID": hashlib.md5(identity.encode(), usedforsecurity=False).hexdigest(),
+        "eventName": "INSERT" if change.old is None else "REMOVE" if change.new is None else "MODIFY",
+        "eventSource": "aws:dynamodb",
+        "eventVersion": "1.1",
+    }
+    if change.actor == _EXPIRY_ACTOR:
+        record["userIdentity"] = _EXPIRY_PRINCIPAL
+    return record
+
+
+def _billed_bytes(attributes: Mapping[str, Value]) -> int:
+    """SizeBytes counts the keys and each image that is shown (LocalStack's snapshots of the service, October 2025; the
+    sample records of the developer guide)."""
+    return sum(len(name.encode()) + size_bytes(value) for name, value in attributes.items())
+
+
+OPERATIONS = {
+    "ListStreams": (list_streams, True),
+    "DescribeStream": (describe_stream, True),
+    "GetShardIterator": (get_shard_iterator, True),
+    "GetRecords": (get_records, True),
+}
+"""Operation -> (handler, whether the server enters it in front of Flask)."""

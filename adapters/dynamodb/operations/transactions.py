@@ -1,0 +1,178 @@
+"""Transactions: TransactWriteItems and TransactGetItems. One group, or one reading of one moment.
+
+Which mistakes refuse the request and which become a reason of its cancellation: protocols/dynamodb.md rules 34 to 36.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+
+from adapters.dynamodb.capacity import charges
+from adapters.dynamodb.expressions.clauses import ReadClauses, WriteClauses
+from adapters.dynamodb.operations.items import check_write, delete_write, put_write, update_write
+from adapters.dynamodb.values import keys
+from adapters.dynamodb.values.composites import render
+from adapters.dynamodb.values.values import item_of
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.calls import Call, find_table
+from adapters.dynamodb.wire.errors import ServiceError, cancelled, condition_failed, from_gateway, validation
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange, Get, ReadAll, Replayed, Token, WriteGroup
+from gateway.model.errors import BadKey, ConditionFailed, GatewayError, GroupRefused, TokenReused
+from gateway.model.rows import Row
+from gateway.model.tables import Table
+from gateway.model.writes import Write
+
+_TWICE = "Transaction request cannot include multiple operations on one item"
+REASON_RULES = frozenset({"schema", "missing", "kind", "index-kind"})
+"""Rules of BadKey that cancel the transaction; all others refuse the request (rule 36)."""
+
+
+def transact_write_items(call: Call) -> Exchange:
+    """TransactWriteItems: all actions or none. A token seen before is answered without effect."""
+    actions = [next(iter(member.items())) for member in call.input["TransactItems"]]
+    parsed = []
+    for name, action in actions:
+        if name == "Put":
+            action["Item"] = item_of(action["Item"])
+        parsed.append(WriteClauses(call, action))
+    tables = []
+    for _, action in actions:
+        table = yield from find_table(call, action["TableName"])
+        tables.append(table)
+    writes: list[Write] = []
+    reasons: list[ServiceError | None] = []
+    for (name, action), clauses, table in zip(actions, parsed, tables, strict=True):
+        try:
+            writes.append(_write(name, table, action, clauses))
+            reasons.append(None)
+        except BadKey as error:
+            if error.rule not in REASON_RULES:
+                raise
+            reasons.append(from_gateway(error, call.operation))
+    if any(reasons):
+        raise cancelled(_only_first_invalid(reasons))
+    outcomes = yield from write_together(
+        call, "TransactItems", writes, lambda errors: _cancelled(actions, writes, errors)
+    )
+    names = [action["TableName"] for _, action in actions]
+    if isinstance(outcomes, Replayed):
+        return charges.transaction_replay(call, names, outcomes)
+    return charges.transaction_write(call, list(zip(names, writes, outcomes, strict=True)))
+
+
+def transact_get_items(call: Call) -> Exchange:
+    """TransactGetItems: items as they were at one moment."""
+    members = [member["Get"] for member in call.input["TransactItems"]]
+    clauses = [ReadClauses(call, member) for member in members]
+    gets: list[Get] = []
+    reasons: list[ServiceError | None] = []
+    for member, clause in zip(members, clauses, strict=True):
+        table = yield from find_table(call, member["TableName"])
+        clause.check_projection(table)
+        try:
+            gets.append(Get(table, keys.key_of(table, member["Key"]).position))
+            reasons.append(None)
+        except BadKey as error:
+            if error.rule not in REASON_RULES:
+                raise
+            reasons.append(from_gateway(error, call.operation))
+    if any(reasons):
+        raise cancelled(_only_first_invalid(reasons))
+    rows = yield from read_together(gets)
+    responses = [
+        {} if row is None else {"Item": orjson.Fragment(clause.cut(get.table, row))}
+        for get, row, clause in zip(gets, rows, clauses, strict=True)
+    ]
+    names = [member["TableName"] for member in members]
+    return {"Responses": responses, **charges.transaction_read(call, names, rows)}
+
+
+def _write(name: str, table: Table, action: dict[str, Any], clauses: WriteClauses) -> Write:
+    match name:
+        case "Put":
+            return put_write(table, action["Item"], clauses)
+        case "Delete":
+            return delete_write(table, action["Key"], clauses)
+        case "Update":
+            return update_write(table, action["Key"], clauses)
+    return check_write(table, action["Key"], clauses)
+
+
+def read_together(gets: list[Get]) -> Exchange:
+    """The rows of a transaction's reads. Raises ServiceError if two are of one item, LimitExceeded."""
+    if len({(get.table.id, get.position) for get in gets}) < len(gets):
+        raise validation(_TWICE)
+    rows: list[Row | None] = yield from one(ReadAll(tuple(gets), limits.TRANSACTION_BYTES))
+    return rows
+
+
+def write_together(
+    call: Call,
+    member: str,
+    writes: list[Write],
+    cancelled_by: Callable[[Sequence[GatewayError | None]], ServiceError],
+) -> Exchange:
+    """The outcomes of a transaction's writes, which the call says in `member`, or Replayed. Raises ServiceError if two are of
+    one item, and where the writes are refused what `cancelled_by` makes of what each of them met."""
+    if len({(write.table.id, write.key.position) for write in writes}) < len(writes):
+        raise validation(_TWICE)
+    try:
+        return (yield from one(WriteGroup(tuple(writes), _token_of(call, member))))
+    except TokenReused:
+        raise
+    except GroupRefused as refused:
+        raise cancelled_by(refused.reasons) from None
+    except GatewayError as error:
+        if len(writes) > 1 or not _is_reason(error):
+            raise
+        raise cancelled_by([error]) from None
+
+
+def _token_of(call: Call, member: str) -> Token | None:
+    """The idempotency token of a call that says in `member` what is to be done."""
+    name = call.input.get("ClientRequestToken")
+    if name is None:
+        return None
+    body = orjson.dumps(call.input[member], option=orjson.OPT_SORT_KEYS)
+    scope = f"dynamodb/{call.caller.account}/{call.caller.region}"
+    return Token(scope, name, hashlib.sha256(body).digest(), limits.TRANSACTION_TOKEN_LIFETIME_MS)
+
+
+def _is_reason(error: GatewayError) -> bool:
+    """Whether what a single action met is about the action, and not about the request as a whole."""
+    service_error = from_gateway(error, "TransactWriteItems")
+    return isinstance(error, ConditionFailed) or service_error.code == "ValidationException"
+
+
+def _cancelled(
+    actions: list[tuple[str, dict[str, Any]]], writes: list[Write], reasons: Sequence[GatewayError | None]
+) -> ServiceError:
+    listed: list[ServiceError | None] = []
+    for (_, action), write, reason in zip(actions, writes, reasons, strict=True):
+        if isinstance(reason, ConditionFailed):
+            charges.failed_write(write.table, reason.row)
+            wanted = action.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and reason.row is not None
+            listed.append(condition_failed(render(write.table.key_schema, reason.row) if wanted else None))
+        else:
+            listed.append(None if reason is None else from_gateway(reason, "UpdateItem"))
+    return cancelled(_only_first_invalid(listed))
+
+
+def _only_first_invalid(reasons: list[ServiceError | None]) -> list[ServiceError | None]:
+    """Where an action is invalid no condition has been looked at, and only the first invalid one is reported (rule 35)."""
+    for at, reason in enumerate(reasons):
+        if reason is not None and reason.code == "ValidationException":
+            return [reason if place == at else None for place in range(len(reasons))]
+    return reasons
+
+
+OPERATIONS = {
+    "TransactWriteItems": (transact_write_items, True),
+    "TransactGetItems": (transact_get_items, True),
+}
+"""Operation -> (handler, whether the server enters it in front of Flask)."""

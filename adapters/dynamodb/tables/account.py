@@ -1,0 +1,33 @@
+"""What is asked of the account and the service rather than of a table: DescribeLimits and DescribeEndpoints."""
+
+from __future__ import annotations
+
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.calls import Call, Operation
+from gateway.model.commands import Exchange
+
+_ENDPOINT_MINUTES = 1440
+
+
+def describe_limits(call: Call) -> Exchange:
+    """DescribeLimits: the service's default quotas."""
+    yield from ()
+    return {
+        "AccountMaxReadCapacityUnits": limits.ACCOUNT_READ_UNITS,
+        "AccountMaxWriteCapacityUnits": limits.ACCOUNT_WRITE_UNITS,
+        "TableMaxReadCapacityUnits": limits.TABLE_READ_UNITS,
+        "TableMaxWriteCapacityUnits": limits.TABLE_WRITE_UNITS,
+    }
+
+
+def describe_endpoints(call: Call) -> Exchange:
+    """DescribeEndpoints: one, by the name under which the client found this server."""
+    yield from ()
+    return {"Endpoints": [{"Address": call.host, "CachePeriodInMinutes": _ENDPOINT_MINUTES}]}
+
+
+OPERATIONS = {
+    "DescribeLimits": Operation(describe_limits, hot=False),
+    "DescribeEndpoints": Operation(describe_endpoints, hot=False),
+}
+"""Operation -> (handler, whether the server enters it in front of Flask)."""

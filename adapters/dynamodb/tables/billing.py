@@ -1,0 +1,233 @@
+"""Billing mode and throughput: what CreateTable and UpdateTable say of them, against what the table has.
+
+Pure. Rules that need no table are table_rules.py's. Sources: dynalite actions/updateTable.js; dynoxide (captures in
+eu-west-2, July 2026); ack-api-quirks (live service, October 2026: findings 049, 056, 059, 128, 134, 152, 153, 164, 178).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from adapters.dynamodb.tables.properties import (
+    ON_DEMAND,
+    ON_DEMAND_WARM,
+    PROVISIONED,
+    IndexProperties,
+    TableProperties,
+    Throughput,
+    WarmThroughput,
+    provisioned,
+    with_limits,
+)
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from gateway.model.errors import IndexMissing
+from gateway.model.tables import Index, Table
+
+_INVALID = "One or more parameter values were invalid: "
+_WARM_NAMES = ("ReadUnitsPerSecond", "WriteUnitsPerSecond")
+
+Units = Mapping[str, Any]
+
+
+# At creation
+
+
+def of_new_table(given: Units, now_ms: int) -> TableProperties:
+    """Billing and throughput of a table to be made."""
+    mode = given.get("BillingMode", PROVISIONED)
+    throughput, warm, on_demand = _of_new(given, mode, "table")
+    since = now_ms if mode == ON_DEMAND else None
+    return TableProperties(mode, since, throughput, warm, on_demand)
+
+
+def of_new_index(given: Units, mode: str, updating: bool = False) -> IndexProperties:
+    """Billing and throughput of a global index to be made, together with its table or later (`updating`)."""
+    name = given["IndexName"]
+    units = given.get("ProvisionedThroughput")
+    if mode == ON_DEMAND and units:
+        text = (
+            f"ProvisionedThroughput should not be specified for index: {name} when BillingMode is {ON_DEMAND}"
+        )
+        if updating:
+            text = (
+                "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified for index: "
+                f"{name} when BillingMode is {ON_DEMAND}"
+            )
+        raise validation(_INVALID + text)
+    if mode == PROVISIONED and not units:
+        text = f"ProvisionedThroughput is not specified for index: {name}"
+        if updating:
+            text = f"Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: {name}"
+        raise validation(_INVALID + text)
+    return IndexProperties(*_of_new(given, mode, f"index {name}"))
+
+
+def _of_new(given: Units, mode: str, owner: str) -> tuple[Throughput, WarmThroughput, dict[str, int]]:
+    """(throughput, warm throughput, on-demand maxima) of something new, called `owner` in texts."""
+    on_demand = given.get("OnDemandThroughput", {})
+    floor = ON_DEMAND_WARM
+    throughput = Throughput()
+    if mode == PROVISIONED:
+        units = given["ProvisionedThroughput"]
+        throughput = Throughput(units["ReadCapacityUnits"], units["WriteCapacityUnits"])
+        floor = WarmThroughput(throughput.read, throughput.write)
+        _refuse_on_demand(on_demand, f"cannot be specified when table BillingMode is {PROVISIONED}.", owner)
+    _check_on_demand(on_demand, owner, lowest=1)
+    below = "initial throughput for OnDemand" if mode == ON_DEMAND else "{} of ProvisionedThroughput"
+    warm = _warmed(given.get("WarmThroughput", {}), floor, owner, below)
+    return throughput, warm, dict(on_demand)
+
+
+# Later
+
+
+def of_table(table: Table, given: Units, now_ms: int) -> TableProperties:
+    """The table's properties after an UpdateTable. Raises ValidationException for what does not go with what it has."""
+    known = TableProperties.of(table)
+    mode = given.get("BillingMode", known.billing)
+    units = given.get("ProvisionedThroughput")
+    if units and mode == ON_DEMAND:
+        text = f"Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is {ON_DEMAND}"
+        raise validation(_INVALID + text)
+    changed = known
+    if mode != known.billing:
+        changed = replace(changed, billing=mode, on_demand={})
+        if mode == ON_DEMAND:
+            warm = known.warm.at_least(ON_DEMAND_WARM.read, ON_DEMAND_WARM.write)
+            changed = replace(changed, on_demand_since_ms=now_ms, warm=warm)
+            changed = provisioned(changed, 0, 0, now_ms)
+    if units:
+        if mode == known.billing:
+            _refuse_unchanged(known.throughput, units, "the table")
+        changed = provisioned(changed, units["ReadCapacityUnits"], units["WriteCapacityUnits"], now_ms)
+    on_demand = given.get("OnDemandThroughput")
+    if on_demand is not None:
+        if mode == PROVISIONED:
+            _refuse_on_demand(
+                on_demand, f"cannot be specified when the table BillingMode is {PROVISIONED}", "table"
+            )
+        _check_on_demand(on_demand, "table", lowest=-1)
+        changed = replace(changed, on_demand=with_limits(changed.on_demand, on_demand))
+    if "WarmThroughput" in given:
+        changed = replace(changed, warm=_raised(given["WarmThroughput"], changed.warm, "table"))
+    return changed
+
+
+def of_indexes(table: Table, mode: str, updates: Iterable[Units], now_ms: int) -> dict[str, IndexProperties]:
+    """The properties of global indexes after an UpdateTable: of those that it names, and of all when the mode changes.
+
+    `updates`: the Update members of GlobalSecondaryIndexUpdates.
+    """
+    named = {update["IndexName"]: update for update in updates}
+    switching = mode != TableProperties.of(table).billing
+    for update in named.values():
+        units = update.get("ProvisionedThroughput", {})
+        if any(value > limits.THROUGHPUT_UNITS for value in units.values()):
+            text = "This operation cannot be performed with given input values. Please contact DynamoDB service team"
+            raise validation(f"{text} for more info: Action Blocked: IndexUpdate")
+    changed: dict[str, IndexProperties] = {}
+    for name, update in named.items():
+        index = global_index(table, name, "update")
+        changed[name] = _of_index(index, update, mode, switching, now_ms)
+    if switching:
+        others = [index for index in table.indexes if not index.local and index.name not in named]
+        if mode == PROVISIONED and others:
+            names = ",".join(index.name for index in others)
+            raise validation(f"{_INVALID}ProvisionedThroughput must be specified for index: {names}")
+        for index in others:
+            known = provisioned(IndexProperties.of(index), 0, 0, now_ms)
+            warm = known.warm.at_least(ON_DEMAND_WARM.read, ON_DEMAND_WARM.write)
+            changed[index.name] = replace(known, on_demand={}, warm=warm)
+    return changed
+
+
+def global_index(table: Table, name: str, verb: str) -> Index:
+    """A global index of a table, by name, to be updated or deleted. Raises ResourceNotFound, or says that it is local."""
+    index = table.index(name)
+    if index is None:
+        text = f"Requested resource not found: Index {name} for table {table.name}"
+        raise ServiceError("ResourceNotFoundException", text) from IndexMissing(table.name, name)
+    if index.local:
+        raise validation(f"Cannot {verb} an index that is not a GlobalSecondaryIndex: {name}")
+    return index
+
+
+def _of_index(index: Index, update: Units, mode: str, switching: bool, now_ms: int) -> IndexProperties:
+    known = IndexProperties.of(index)
+    units = update.get("ProvisionedThroughput")
+    on_demand = update.get("OnDemandThroughput")
+    changed = replace(known, on_demand={}) if switching else known
+    if units:
+        if mode == ON_DEMAND:
+            text = f"The only Updates for index: {index.name} when TableThroughputMode is {ON_DEMAND}"
+            raise validation(f"{_INVALID}{text} can be to OnDemandThroughput, WarmThroughput")
+        if not switching:
+            _refuse_unchanged(known.throughput, units, f"index {index.name}")
+        changed = provisioned(changed, units["ReadCapacityUnits"], units["WriteCapacityUnits"], now_ms)
+    elif switching and mode == PROVISIONED:
+        raise validation(f"{_INVALID}ProvisionedThroughput must be specified for index: {index.name}")
+    owner = f"index {index.name}"
+    if on_demand is not None:
+        if mode == PROVISIONED:
+            _refuse_on_demand(
+                on_demand, f"cannot be specified when the table BillingMode is {PROVISIONED}", owner
+            )
+        _check_on_demand(on_demand, owner, lowest=-1)
+        changed = replace(changed, on_demand=with_limits(changed.on_demand, on_demand))
+    if "WarmThroughput" in update:
+        changed = replace(changed, warm=_raised(update["WarmThroughput"], changed.warm, owner))
+    return changed
+
+
+def _refuse_unchanged(known: Throughput, units: Units, owner: str) -> None:
+    read, write = units["ReadCapacityUnits"], units["WriteCapacityUnits"]
+    if (read, write) == (known.read, known.write):
+        subject = owner if owner == "the table" else f"the {owner}"
+        raise validation(
+            f"The provisioned throughput for {subject} will not change. The requested value equals the current value. "
+            f"Current ReadCapacityUnits provisioned for {owner}: {known.read}. Requested ReadCapacityUnits: {read}. "
+            f"Current WriteCapacityUnits provisioned for {owner}: {known.write}. Requested WriteCapacityUnits: {write}. "
+            "Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits."
+        )
+
+
+def _refuse_on_demand(given: Units, rest: str, owner: str) -> None:
+    for name in ("MaxReadRequestUnits", "MaxWriteRequestUnits"):
+        if name in given:
+            of_index = "" if owner == "table" else f" for {owner.replace('index ', 'index: ')}"
+            raise validation(f"{_INVALID}{name} for OnDemandThroughput{of_index} {rest}")
+
+
+def _check_on_demand(given: Units, owner: str, lowest: int) -> None:
+    """Maxima are at least 1; -1, which takes one away, only where there can be one."""
+    for name in ("MaxReadRequestUnits", "MaxWriteRequestUnits"):
+        value = given.get(name, 1)
+        if value == 0 or value < lowest:
+            shown = owner if owner == "table" else owner.replace("index ", "index : ")
+            raise validation(
+                f"{_INVALID}Requested {name} for OnDemandThroughput for {shown} is outside of valid range"
+            )
+
+
+def _warmed(given: Units, floor: WarmThroughput, owner: str, below: str) -> WarmThroughput:
+    """Warm throughput at creation: what was given, not below what it has anyway."""
+    read, write = given.get(_WARM_NAMES[0], floor.read), given.get(_WARM_NAMES[1], floor.write)
+    pairs = ((read, floor.read, "ReadCapacityUnits"), (write, floor.write, "WriteCapacityUnits"))
+    for name, (asked, least, units) in zip(_WARM_NAMES, pairs, strict=True):
+        if asked < least:
+            text = f"Requested {name} for WarmThroughput for {owner} is lower than {below.format(units)}"
+            raise validation(_INVALID + text)
+    return WarmThroughput(read, write)
+
+
+def _raised(given: Units, known: WarmThroughput, owner: str) -> WarmThroughput:
+    """Warm throughput after a change: it never decreases."""
+    read, write = given.get(_WARM_NAMES[0], known.read), given.get(_WARM_NAMES[1], known.write)
+    for name, asked, least in ((_WARM_NAMES[0], read, known.read), (_WARM_NAMES[1], write, known.write)):
+        if asked < least:
+            text = f"Requested {name} for WarmThroughput for {owner} is lower than current WarmThroughput"
+            raise validation(f"{_INVALID}{text}, decreasing WarmThroughput is not supported")
+    return WarmThroughput(read, write)

@@ -1,0 +1,203 @@
+"""A table as DescribeTable shows it: pure, from the descriptor, its statistics and who asks.
+
+Also of tables that other dialects made: integer keys look like N, and where a table has more than one sort column they are
+shown as one composite S attribute (composites.py).
+Shapes: botocore 1.44.5 TableDescription; what is absent when, and in which order lists come: measured on the service by
+ack-api-quirks in October 2026 (findings 028, 033, 125, 134, 138).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from adapters.dynamodb.tables.properties import (
+    ON_DEMAND,
+    PROVISIONED,
+    IndexProperties,
+    TableProperties,
+    Throughput,
+    WarmThroughput,
+    seconds,
+)
+from adapters.dynamodb.wire.calls import Caller
+from adapters.dynamodb.wire.resources import index_arn, key_arn, stable_uuid, stream_arn, table_arn
+from gateway.model.commands import TableStatistics
+from gateway.model.composites import name_of
+from gateway.model.keys import KeySchema
+from gateway.model.tables import Index, Projection, State, Table
+from gateway.model.values import Kind
+
+KEY_TYPES = {Kind.TEXT: "S", Kind.BYTES: "B", Kind.DECIMAL: "N", Kind.INT64: "N"}
+PROJECTIONS = {"ALL": Projection.ALL, "KEYS_ONLY": Projection.KEYS, "INCLUDE": Projection.INCLUDE}
+_PROJECTION_NAMES = {projection: name for name, projection in PROJECTIONS.items()}
+
+EMPTY = TableStatistics(0, 0, {})
+
+
+class ShownKey(NamedTuple):
+    """A key attribute as a DynamoDB client sees it. `role` is HASH or RANGE, `type` S, N or B."""
+
+    name: str
+    type: str
+    role: str
+
+
+def shown_table_keys(schema: KeySchema) -> tuple[ShownKey, ...]:
+    """The one or two key attributes of a table. Several columns of one role look like one composite text."""
+    keys = [_shown_as_one(schema.partition, "HASH")]
+    if schema.sort:
+        keys.append(_shown_as_one(schema.sort, "RANGE"))
+    return tuple(keys)
+
+
+def _shown_as_one(columns: tuple[Any, ...], role: str) -> ShownKey:
+    if len(columns) == 1:
+        return ShownKey(columns[0].name, KEY_TYPES[columns[0].kind], role)
+    return ShownKey(name_of(columns), "S", role)
+
+
+def shown_index_keys(schema: KeySchema) -> tuple[ShownKey, ...]:
+    """The key attributes of an index, which may be several of each role (up to 4 + 4 in one that DynamoDB made)."""
+    roles = (("HASH", schema.partition), ("RANGE", schema.sort))
+    return tuple(
+        ShownKey(column.name, KEY_TYPES[column.kind], role) for role, columns in roles for column in columns
+    )
+
+
+def describe(table: Table, statistics: TableStatistics | None, caller: Caller, now_ms: int) -> dict[str, Any]:
+    """The TableDescription of a table at a moment. Without statistics its counts are zero."""
+    counted = statistics or EMPTY
+    properties = TableProperties.of(table)
+    state = table.state_at(now_ms)
+    keys = shown_table_keys(table.key_schema)
+    shown: dict[str, Any] = {
+        "AttributeDefinitions": _attribute_definitions(table, keys),
+        "TableName": table.name,
+        "KeySchema": _key_schema(keys),
+        "TableStatus": state.value.upper(),
+        "CreationDateTime": seconds(table.created_at_ms),
+        "ProvisionedThroughput": _throughput(properties, properties.throughput, now_ms, state),
+        "TableSizeBytes": counted.size_bytes,
+        "ItemCount": counted.rows,
+        "TableArn": table_arn(caller, table.name),
+        "TableId": table_id(table),
+    }
+    shown |= _billing_summary(properties, table.created_at_ms)
+    for name, local in (("LocalSecondaryIndexes", True), ("GlobalSecondaryIndexes", False)):
+        indexes = [index for index in table.indexes if index.local is local]
+        if indexes:
+            shown[name] = [describe_index(table, index, counted, caller, now_ms) for index in indexes]
+    shown |= _stream(table, caller)
+    if properties.encryption_key is not None:
+        shown["SSEDescription"] = {
+            "Status": "ENABLED",
+            "SSEType": "KMS",
+            # Earlier versions kept the alias that a client gave.
+            "KMSMasterKeyArn": key_arn(caller, properties.encryption_key),
+        }
+    if properties.table_class is not None:
+        shown["TableClassSummary"] = {"TableClass": properties.table_class}
+        if properties.table_class_at_ms is not None:
+            shown["TableClassSummary"]["LastUpdateDateTime"] = seconds(properties.table_class_at_ms)
+    shown["DeletionProtectionEnabled"] = properties.deletion_protection
+    if properties.on_demand:
+        shown["OnDemandThroughput"] = dict(properties.on_demand)
+    shown["WarmThroughput"] = _warm(properties.warm, "UPDATING" if state is State.CREATING else "ACTIVE")
+    return shown
+
+
+def describe_index(
+    table: Table, index: Index, statistics: TableStatistics, caller: Caller, now_ms: int
+) -> dict[str, Any]:
+    """One member of LocalSecondaryIndexes or GlobalSecondaryIndexes."""
+    rows, size_bytes = statistics.indexes.get(index.name, (0, 0))
+    projection: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
+    if index.projection is Projection.INCLUDE:
+        projection["NonKeyAttributes"] = sorted(index.included)
+    shown: dict[str, Any] = {
+        "IndexName": index.name,
+        "KeySchema": _key_schema(shown_index_keys(index.key_schema)),
+        "Projection": projection,
+    }
+    counts = {
+        "IndexSizeBytes": size_bytes,
+        "ItemCount": rows,
+        "IndexArn": index_arn(caller, table.name, index.name),
+    }
+    if index.local:
+        return shown | counts
+    state = table.state_at(now_ms)
+    properties = IndexProperties.of(index)
+    active = index.is_active(now_ms)
+    shown["IndexStatus"] = "ACTIVE" if active else "CREATING"
+    if not active and state is not State.CREATING:
+        # Said only of an index that came later: false while the table is UPDATING, then true until it is filled.
+        shown["Backfilling"] = state is State.ACTIVE
+    shown["ProvisionedThroughput"] = _throughput(
+        TableProperties.of(table), properties.throughput, now_ms, state
+    )
+    shown |= counts
+    if properties.on_demand:
+        shown["OnDemandThroughput"] = dict(properties.on_demand)
+    shown["WarmThroughput"] = _warm(properties.warm, "ACTIVE" if active else "UPDATING")
+    return shown
+
+
+def table_id(table: Table) -> str:
+    """A UUID that stays the table's own until it is dropped, and is another after it was made again."""
+    return stable_uuid(f"{table.id}/{table.created_at_ms}/{table.name}")
+
+
+def _attribute_definitions(table: Table, keys: tuple[ShownKey, ...]) -> list[dict[str, str]]:
+    """Every key attribute of the table and its indexes, by name."""
+    types = {key.name: key.type for key in keys}
+    for index in table.indexes:
+        for key in shown_index_keys(index.key_schema):
+            types.setdefault(key.name, key.type)
+    return [{"AttributeName": name, "AttributeType": types[name]} for name in sorted(types)]
+
+
+def _key_schema(keys: tuple[ShownKey, ...]) -> list[dict[str, str]]:
+    return [{"AttributeName": key.name, "KeyType": key.role} for key in keys]
+
+
+def _throughput(
+    properties: TableProperties, throughput: Throughput, now_ms: int, state: State
+) -> dict[str, Any]:
+    """Zeros for a table on demand (rule 40)."""
+    shown = throughput.shown(now_ms, state is State.UPDATING)
+    if properties.billing == ON_DEMAND:
+        shown |= {"ReadCapacityUnits": 0, "WriteCapacityUnits": 0}
+    return shown
+
+
+def _billing_summary(properties: TableProperties, created_at_ms: int) -> dict[str, Any]:
+    """Absent of a table that was never on demand. TableThroughputModeSummary is in no model, but in every answer. A table that
+    was made on demand is so since it was made, which is a moment after it was asked for."""
+    if properties.billing == PROVISIONED and properties.on_demand_since_ms is None:
+        return {}
+    since = {}
+    if properties.on_demand_since_ms is not None:
+        since_ms = max(properties.on_demand_since_ms, created_at_ms)
+        since = {"LastUpdateToPayPerRequestDateTime": seconds(since_ms)}
+    return {
+        "BillingModeSummary": {"BillingMode": properties.billing, **since},
+        "TableThroughputModeSummary": {"TableThroughputMode": properties.billing, **since},
+    }
+
+
+def _stream(table: Table, caller: Caller) -> dict[str, Any]:
+    """The latest stream's name stays after it was switched off."""
+    rule = table.rules.stream
+    if rule is None:
+        return {}
+    shown: dict[str, Any] = {}
+    if rule.enabled:
+        shown["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": rule.view}
+    shown["LatestStreamLabel"] = rule.label
+    shown["LatestStreamArn"] = stream_arn(caller, table.name, rule.label)
+    return shown
+
+
+def _warm(warm: WarmThroughput, status: str) -> dict[str, Any]:
+    return {"ReadUnitsPerSecond": warm.read, "WriteUnitsPerSecond": warm.write, "Status": status}

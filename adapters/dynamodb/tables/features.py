@@ -1,0 +1,135 @@
+"""Features of DynamoDB that this server does not have, described truthfully: off, none, not there.
+
+Terraform, CDK and consoles ask for them whenever they look at a table, and go on when they hear so. Switching one on is an
+unknown operation, so nobody believes a backup exists. Shapes: botocore 1.44.5; what a table that never used a feature
+answers: measured by ack-api-quirks in October 2026 (findings 083, 089, 187), test/alternator/test_backup.py.
+"""
+
+from __future__ import annotations
+
+from adapters.dynamodb.tables.tables import find_table
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.calls import Call, Operation, check_place
+from adapters.dynamodb.wire.errors import ServiceError
+from adapters.dynamodb.wire.resources import bare_name, table_of_arn
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange, FindTable
+from gateway.model.errors import TableMissing
+from gateway.model.tables import State
+
+
+def describe_continuous_backups(call: Call) -> Exchange:
+    """DescribeContinuousBackups: no point-in-time recovery. Continuous backups by themselves say that it could be switched
+    on, and are ENABLED on every table of the service seconds after it became ACTIVE (paritysuite and ack-api-quirks,
+    August to October 2026)."""
+    table = yield from find_table(call)
+    now_ms = call.house.now_ms()
+    is_new = now_ms < table.created_at_ms + limits.CONTINUOUS_BACKUPS_DELAY_MS
+    is_off = is_new or table.state_at(now_ms) is State.CREATING
+    return {
+        "ContinuousBackupsDescription": {
+            "ContinuousBackupsStatus": "DISABLED" if is_off else "ENABLED",
+            "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "DISABLED"},
+        }
+    }
+
+
+def list_backups(call: Call) -> Exchange:
+    """ListBackups: none."""
+    yield from ()
+    return {"BackupSummaries": []}
+
+
+def list_exports(call: Call) -> Exchange:
+    """ListExports: none."""
+    yield from ()
+    return {"ExportSummaries": []}
+
+
+def list_imports(call: Call) -> Exchange:
+    """ListImports: none."""
+    yield from ()
+    return {"ImportSummaryList": []}
+
+
+def list_contributor_insights(call: Call) -> Exchange:
+    """ListContributorInsights: names only tables that have had them."""
+    yield from ()
+    return {"ContributorInsightsSummaries": []}
+
+
+def list_global_tables(call: Call) -> Exchange:
+    """ListGlobalTables: none."""
+    yield from ()
+    return {"GlobalTables": []}
+
+
+def describe_backup(call: Call) -> Exchange:
+    """DescribeBackup: not there."""
+    yield from ()
+    raise ServiceError("BackupNotFoundException", f"Backup not found: {call.input['BackupArn']}")
+
+
+def describe_global_table(call: Call) -> Exchange:
+    """DescribeGlobalTable: not there."""
+    yield from ()
+    name = call.input["GlobalTableName"]
+    raise ServiceError("GlobalTableNotFoundException", f"Global table with name: '{name}' does not exist.")
+
+
+def describe_contributor_insights(call: Call) -> Exchange:
+    """DescribeContributorInsights: off, for the table and each of its indexes."""
+    table = yield from find_table(call)
+    answer = {"TableName": table.name}
+    index = call.input.get("IndexName")
+    if index is not None:
+        known = table.index(index)
+        if known is None or known.local:
+            text = f"Requested resource not found: Index: {index} not found for table: {table.name}"
+            raise ServiceError("ResourceNotFoundException", text)
+        answer["IndexName"] = index
+    return {**answer, "ContributorInsightsStatus": "DISABLED"}
+
+
+def describe_kinesis_destination(call: Call) -> Exchange:
+    """DescribeKinesisStreamingDestination: none."""
+    table = yield from find_table(call)
+    return {"TableName": table.name, "KinesisDataStreamDestinations": []}
+
+
+def describe_replica_auto_scaling(call: Call) -> Exchange:
+    """DescribeTableReplicaAutoScaling: known of global tables only, and there is none."""
+    yield from ()
+    name = bare_name(call.input["TableName"])
+    raise ServiceError("ResourceNotFoundException", f"Global table with name: '{name}' does not exist.")
+
+
+def get_resource_policy(call: Call) -> Exchange:
+    """GetResourcePolicy: no table has one."""
+    arn = call.input["ResourceArn"]
+    name = table_of_arn(arn, call.house.settings.message_style)
+    check_place(call, arn)
+    try:
+        yield from one(FindTable(call.caller.namespace, name))
+    except TableMissing:
+        text = f"Requested resource not found: ResourceArn: {arn} not found"
+        raise ServiceError("ResourceNotFoundException", text) from None
+    text = f"Resource-based policy not found for the provided ResourceArn: Policy is not found for: {arn}"
+    raise ServiceError("PolicyNotFoundException", text)
+
+
+OPERATIONS = {
+    "DescribeContinuousBackups": Operation(describe_continuous_backups, hot=False),
+    "ListBackups": Operation(list_backups, hot=False),
+    "ListExports": Operation(list_exports, hot=False),
+    "ListImports": Operation(list_imports, hot=False),
+    "ListContributorInsights": Operation(list_contributor_insights, hot=False),
+    "ListGlobalTables": Operation(list_global_tables, hot=False),
+    "DescribeBackup": Operation(describe_backup, hot=False),
+    "DescribeGlobalTable": Operation(describe_global_table, hot=False),
+    "DescribeContributorInsights": Operation(describe_contributor_insights, hot=False),
+    "DescribeKinesisStreamingDestination": Operation(describe_kinesis_destination, hot=False),
+    "DescribeTableReplicaAutoScaling": Operation(describe_replica_auto_scaling, hot=False),
+    "GetResourcePolicy": Operation(get_resource_policy, hot=False),
+}
+"""Operation -> (handler, whether the server enters it in front of Flask)."""

@@ -1,0 +1,125 @@
+"""Key schemas and secondary indexes: from their wire shape to the gateway's, and what an UpdateTable may do to indexes.
+
+Pure. What a definition must be in itself is table_rules.py's business; here is what needs the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adapters.dynamodb.tables import billing
+from adapters.dynamodb.tables.descriptions import PROJECTIONS, shown_index_keys, shown_table_keys
+from adapters.dynamodb.values.composites import composite_name
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from gateway.model.commands import NewIndex
+from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.tables import Projection, Table
+from gateway.model.values import Kind
+
+KINDS = {"S": Kind.TEXT, "N": Kind.DECIMAL, "B": Kind.BYTES}
+_INVALID = "One or more parameter values were invalid: "
+
+Wire = Mapping[str, Any]
+
+
+def defined_types(given: Wire) -> dict[str, str]:
+    """Attribute name -> S, N or B, of AttributeDefinitions."""
+    return {item["AttributeName"]: item["AttributeType"] for item in given.get("AttributeDefinitions", ())}
+
+
+def key_schema(elements: Sequence[Wire], types: Mapping[str, str]) -> KeySchema:
+    """The gateway's schema of a KeySchema whose attributes all have a type."""
+    by_role: dict[str, list[KeyColumn]] = {"HASH": [], "RANGE": []}
+    for element in elements:
+        name = element["AttributeName"]
+        by_role[element["KeyType"]].append(KeyColumn(name, KINDS[types[name]]))
+    if not by_role["HASH"]:
+        raise validation("Invalid KeySchema: The first KeySchemaElement is not a HASH key type")
+    return KeySchema(tuple(by_role["HASH"]), tuple(by_role["RANGE"]))
+
+
+def _projection(given: Wire) -> tuple[Projection, tuple[str, ...]]:
+    """(what an index shows, further attributes that it names)."""
+    projection = given["Projection"]
+    if "ProjectionType" not in projection:
+        raise validation(f"{_INVALID}Unknown ProjectionType: null")
+    return PROJECTIONS[projection["ProjectionType"]], tuple(projection.get("NonKeyAttributes", ()))
+
+
+def new_local(given: Wire, types: Mapping[str, str]) -> NewIndex:
+    """A member of LocalSecondaryIndexes."""
+    keys = key_schema(given["KeySchema"], types)
+    return NewIndex(given["IndexName"], keys, *_projection(given), local=True)
+
+
+def new_global(given: Wire, types: Mapping[str, str], mode: str, updating: bool = False) -> NewIndex:
+    """A member of GlobalSecondaryIndexes, or the Create of an UpdateTable, in a table of this billing mode."""
+    keys = key_schema(given["KeySchema"], types)
+    properties = billing.of_new_index(given, mode, updating).document()
+    return NewIndex(given["IndexName"], keys, *_projection(given), properties=properties)
+
+
+def changes(
+    table: Table, given: Wire, mode: str, now_ms: int
+) -> tuple[tuple[NewIndex, ...], tuple[str, ...]]:
+    """(indexes to make, names to drop) of an UpdateTable. Raises ValidationException, ResourceNotFoundException and
+    LimitExceededException, in the service's order (rule 37)."""
+    updates = given.get("GlobalSecondaryIndexUpdates", ())
+    creates = [update["Create"] for update in updates if "Create" in update]
+    deletes = [update["Delete"]["IndexName"] for update in updates if "Delete" in update]
+    building = [index.name for index in table.indexes if not index.is_active(now_ms)]
+    others_at_work = [name for name in building if name not in deletes]
+    online = len(creates) + len(deletes) + (len(others_at_work) if creates or deletes else 0)
+    if online > limits.ONLINE_INDEX_CHANGES:
+        text = "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table"
+        raise ServiceError("LimitExceededException", text)
+    for name in deletes:
+        billing.global_index(table, name, "delete")
+    types = defined_types(given)
+    for create in creates:
+        _check_new(table, create, types)
+    return tuple(new_global(create, types, mode, updating=True) for create in creates), tuple(deletes)
+
+
+def _check_new(table: Table, create: Wire, types: Mapping[str, str]) -> None:
+    """Whether an index may be added to a table."""
+    if table.index(create["IndexName"]) is not None:
+        raise validation("Attempting to create an index which already exists")
+    if not types:
+        raise validation(f"{_INVALID}AttributeDefinitions is not specified for index: {create['IndexName']}")
+    names = [element["AttributeName"] for element in create["KeySchema"]]
+    if any(name not in types for name in names):
+        raise validation(
+            f"{_INVALID}Some index key attributes are not defined in AttributeDefinitions. "
+            f"Keys: [{', '.join(names)}], AttributeDefinitions: [{', '.join(types)}]"
+        )
+    _refuse_redefinition(table, create, types)
+    if composite_name(table.key_schema) in names:
+        # Entries are made from what is stored, and only its columns are.
+        raise validation(f"{_INVALID}A key of several columns cannot be an index key; its columns can")
+    if sum(not index.local for index in table.indexes) >= limits.GLOBAL_INDEXES:
+        text = f"Number of global secondary indexes exceeds per-table limit of {limits.GLOBAL_INDEXES}"
+        raise ServiceError("LimitExceededException", f"Subscriber limit exceeded: {text}")
+    included = sum(len(index.included) for index in table.indexes)
+    included += len(create["Projection"].get("NonKeyAttributes", ()))
+    if included > limits.PROJECTED_NAMES_PER_TABLE:
+        text = f"Number of projected attributes exceeds per-table limit of {limits.PROJECTED_NAMES_PER_TABLE}"
+        raise ServiceError("LimitExceededException", f"Subscriber limit exceeded: {text}")
+
+
+def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -> None:
+    """An attribute that is a key already keeps its type: writes could not obey two (test_gsi_updatetable.py)."""
+    known = {key.name: key for key in shown_table_keys(table.key_schema)}
+    for index in table.indexes:
+        known |= {key.name: key for key in shown_index_keys(index.key_schema)}
+    for element in create["KeySchema"]:
+        name, role = element["AttributeName"], element["KeyType"]
+        key = known.get(name)
+        if key is not None and key.type != types[name]:
+            raise validation(
+                f"{_INVALID}Attributes cannot be redefined. Please check that your attribute has the same type as "
+                f"previously defined. Existing schema: Schema:[SchemaElement: key{{{name}:{key.type}:{key.role}}}] "
+                f"New schema: Schema:[SchemaElement: key{{{name}:{types[name]}:{role}}}]"
+            )

@@ -1,0 +1,171 @@
+"""What DynamoDB keeps of a table and an index besides schema and rules: billing, throughput, class, encryption, tags.
+
+These are the documents in Table.properties["dynamodb"] and Index.properties. Nothing here changes how rows are stored; it
+reads back what was set, and says how it looks while a change is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from adapters.dynamodb.wire import limits
+from gateway.model.tables import Index, Table
+
+DIALECT = "dynamodb"
+ON_DEMAND = "PAY_PER_REQUEST"
+PROVISIONED = "PROVISIONED"
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Provisioned capacity units, and the history of their changes. `former`: what is shown until a change is done.
+
+    `decreases` counts those of `day` (UTC, YYYYMMDD)."""
+
+    read: int = 0
+    write: int = 0
+    former_read: int | None = None
+    former_write: int | None = None
+    changed_at_ms: int | None = None
+    increased_at_ms: int | None = None
+    decreased_at_ms: int | None = None
+    decreases: int = 0
+    former_decreases: int = 0
+    day: str = ""
+
+    def changed(self, read: int, write: int, now_ms: int) -> Throughput:
+        """After a change to these units."""
+        up = read > self.read or write > self.write
+        down = read < self.read or write < self.write
+        today = _day(now_ms)
+        decreases = self.decreases if self.day == today else 0
+        return Throughput(
+            read,
+            write,
+            self.read,
+            self.write,
+            now_ms,
+            now_ms if up else self.increased_at_ms,
+            now_ms if down else self.decreased_at_ms,
+            decreases + down,
+            decreases,
+            today,
+        )
+
+    def shown(self, now_ms: int, changing: bool) -> dict[str, Any]:
+        """As ProvisionedThroughputDescription. A change under way has the moment at which it began, and
+        then one after it, at which it ended (dynalite test/updateTable.js asserts both)."""
+        former = changing and self.former_read is not None
+        decreases = self.former_decreases if former else self.decreases
+        shown: dict[str, Any] = {}
+        for name, at_ms in (
+            ("LastIncreaseDateTime", self.increased_at_ms),
+            ("LastDecreaseDateTime", self.decreased_at_ms),
+        ):
+            if at_ms is not None:
+                shown[name] = seconds(at_ms if former and at_ms == self.changed_at_ms else at_ms + 1)
+        shown["NumberOfDecreasesToday"] = decreases if self.day == _day(now_ms) else 0
+        shown["ReadCapacityUnits"] = self.former_read if former else self.read
+        shown["WriteCapacityUnits"] = self.former_write if former else self.write
+        return shown
+
+
+@dataclass(frozen=True, slots=True)
+class WarmThroughput:
+    """Units a second that a table or index is ready for. It never decreases."""
+
+    read: int
+    write: int
+
+    def at_least(self, read: int, write: int) -> WarmThroughput:
+        """Raised to these units where they are higher."""
+        return WarmThroughput(max(self.read, read), max(self.write, write))
+
+
+ON_DEMAND_WARM = WarmThroughput(limits.ON_DEMAND_WARM_READ_UNITS, limits.ON_DEMAND_WARM_WRITE_UNITS)
+
+
+@dataclass(frozen=True, slots=True)
+class TableProperties:
+    """DynamoDB's own settings of a table. `on_demand`: the two maxima that were set, by wire name."""
+
+    billing: str = ON_DEMAND
+    on_demand_since_ms: int | None = None
+    throughput: Throughput = Throughput()
+    warm: WarmThroughput = ON_DEMAND_WARM
+    on_demand: Mapping[str, int] = field(default_factory=dict)
+    table_class: str | None = None
+    table_class_at_ms: int | None = None
+    deletion_protection: bool = False
+    encryption_key: str | None = None
+    time_to_live_at_ms: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, table: Table) -> TableProperties:
+        """Those of a table. One that another dialect made counts as on demand since its creation."""
+        stored = table.properties.get(DIALECT)
+        if stored is None:
+            return cls(on_demand_since_ms=table.created_at_ms)
+        return _load(cls, stored)
+
+    def document(self) -> dict[str, Any]:
+        """As the command wants them: properties by dialect."""
+        return {DIALECT: asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexProperties:
+    """DynamoDB's own settings of a global index."""
+
+    throughput: Throughput = Throughput()
+    warm: WarmThroughput = ON_DEMAND_WARM
+    on_demand: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, index: Index) -> IndexProperties:
+        """Those of an index; defaults for one that another dialect made."""
+        return _load(cls, index.properties)
+
+    def document(self) -> dict[str, Any]:
+        """As the command wants them."""
+        return asdict(self)
+
+
+def with_limits(known: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
+    """OnDemandThroughput merges member by member; -1 takes a maximum away."""
+    return {name: units for name, units in {**known, **given}.items() if units != -1}
+
+
+def provisioned(owner: Any, read: int, write: int, now_ms: int) -> Any:
+    """The properties of a table or index after a change of its capacity; it stays as warm as it ever was."""
+    return replace(
+        owner, throughput=owner.throughput.changed(read, write, now_ms), warm=owner.warm.at_least(read, write)
+    )
+
+
+def seconds(at_ms: int) -> float:
+    """A moment as the service writes it: seconds since 1970, with a fraction."""
+    return at_ms / 1000
+
+
+def _day(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y%m%d")
+
+
+_NESTED = {"throughput": Throughput, "warm": WarmThroughput}
+
+
+def _load(kind: Any, stored: Mapping[str, Any]) -> Any:
+    """Properties from a stored document; members it lacks (an older server wrote it) have their defaults."""
+    known = {item.name for item in fields(kind)}
+    return kind(
+        **{
+            name: _NESTED[name](**value) if name in _NESTED else value
+            for name, value in stored.items()
+            if name in known
+        }
+    )

@@ -1,0 +1,74 @@
+"""UpdateTimeToLive and DescribeTimeToLive: when items of a table expire.
+
+The rule is the gateway's own (model/tables.py ExpiryRule), so every dialect's rows obey it; the sweep that deletes what has
+expired is the engine's. Rule 39; texts: ack-api-quirks (live service, October 2026: findings 144, 146, 442).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from adapters.dynamodb.tables.properties import DIALECT, TableProperties
+from adapters.dynamodb.tables.tables import find_table
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.calls import Call, Operation
+from adapters.dynamodb.wire.errors import validation
+from gateway.engine.engine import one
+from gateway.model.commands import AlterTable, Exchange
+from gateway.model.tables import ExpiryRule, State, Table
+
+
+def update_time_to_live(call: Call) -> Exchange:
+    """UpdateTimeToLive: not idempotent; the attribute must be named, and rightly, to switch it off too."""
+    given = call.input["TimeToLiveSpecification"]
+    attribute, enabled = given["AttributeName"], given["Enabled"]
+    table = yield from find_table(call)
+    known = _attribute(table)
+    _refuse_soon_again(call, table)
+    if known is not None and known != attribute:
+        raise validation(
+            f"TimeToLive is active on a different AttributeName: current AttributeName is {known}"
+        )
+    if enabled == (known is not None):
+        raise validation(f"TimeToLive is already {'enabled' if enabled else 'disabled'}")
+    expiry = ExpiryRule(attribute=attribute) if enabled else None
+    properties = replace(TableProperties.of(table), time_to_live_at_ms=call.house.now_ms())
+    rules = replace(table.rules, expiry=expiry)
+    yield from one(AlterTable(DIALECT, table, rules, properties.document(), instant=True))
+    return {"TimeToLiveSpecification": {"Enabled": enabled, "AttributeName": attribute}}
+
+
+def describe_time_to_live(call: Call) -> Exchange:
+    """DescribeTimeToLive. A table that once had it looks like one that never did."""
+    table = yield from find_table(call)
+    state = table.state_at(call.house.now_ms())
+    if state in (State.CREATING, State.DELETING):
+        name = state.value.upper()
+        text = f"Cannot describe time to live while table is in {name} state: Current table state is {name}"
+        raise validation(text)
+    attribute = _attribute(table)
+    if attribute is None:
+        return {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
+    return {"TimeToLiveDescription": {"TimeToLiveStatus": "ENABLED", "AttributeName": attribute}}
+
+
+def _attribute(table: Table) -> str | None:
+    """The attribute that says when an item expires. Rows of Table Store may expire by age, which is not to be seen here."""
+    return None if table.rules.expiry is None else table.rules.expiry.attribute
+
+
+def _refuse_soon_again(call: Call, table: Table) -> None:
+    """The service wants an hour between two changes. Here that goes with the other delays of its control plane: without
+    `control_plane_delay` nobody has to wait."""
+    changed_at_ms = TableProperties.of(table).time_to_live_at_ms
+    if changed_at_ms is None or not call.house.settings.control_plane_delay:
+        return
+    if call.house.now_ms() < changed_at_ms + limits.TIME_TO_LIVE_CHANGE_MS:
+        raise validation("Time to live has been modified multiple times within a fixed interval")
+
+
+OPERATIONS = {
+    "UpdateTimeToLive": Operation(update_time_to_live, hot=False),
+    "DescribeTimeToLive": Operation(describe_time_to_live, hot=False),
+}
+"""Operation -> (handler, whether the server enters it in front of Flask)."""

@@ -1,0 +1,1 @@
+"""What is checked of a request before any table is looked at."""

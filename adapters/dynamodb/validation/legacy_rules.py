@@ -1,0 +1,135 @@
+"""The parameters from before expressions - Expected, KeyConditions, QueryFilter, ScanFilter, AttributeUpdates,
+AttributesToGet - as far as no table is needed to say what is wrong with them.
+
+Knows how many arguments an operator takes and of which types. What they mean is legacy.py's, which need not doubt them.
+Sources: dynalite validations/*.js; test_expected.py and test_query_filter.py of ScyllaDB where the service has changed
+since.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from adapters.dynamodb.values import values
+from adapters.dynamodb.values.scalars import ValueRefused
+
+Input = dict[str, Any]
+
+
+def check_attributes_to_get(data: Input) -> None:
+    """AttributesToGet of a request that has it. Raises ServiceError."""
+    names = data.get("AttributesToGet")
+    if names is None:
+        return
+    seen = set()
+    for name in names:
+        values.check_name(name)
+        if name in seen:
+            raise _refused("duplicate-attribute", name=name)
+        seen.add(name)
+
+
+def check_attribute_updates(updates: Input) -> None:
+    """AttributeUpdates. Raises ServiceError."""
+    for name, update in updates.items():
+        values.check_name(name)
+        value, action = update.get("Value"), update.get("Action")
+        if value is not None:
+            values.measure(value, 0)
+            [tag] = value
+            if action == "DELETE" and tag not in ("SS", "NS", "BS"):
+                raise _refused("update-delete-type", tag=tag)
+            if action == "ADD" and tag not in ("L", "SS", "NS", "BS", "N"):
+                raise _refused("update-add-type", tag=tag)
+        elif action != "DELETE":
+            raise _refused("update-needs-value")
+
+
+_ARGUMENTS: dict[str, Callable[[int], bool]] = {
+    **dict.fromkeys(
+        ("EQ", "NE", "LE", "LT", "GE", "GT", "CONTAINS", "NOT_CONTAINS", "BEGINS_WITH"),
+        lambda count: count == 1,
+    ),
+    "NULL": lambda count: count == 0,
+    "NOT_NULL": lambda count: count == 0,
+    "IN": lambda count: count >= 1,
+    "BETWEEN": lambda count: count == 2,
+}
+_SCALARS = frozenset({"S", "N", "B"})
+_TYPES = {
+    **dict.fromkeys(("LE", "LT", "GE", "GT", "IN", "BETWEEN"), _SCALARS),
+    "BEGINS_WITH": frozenset({"S", "B"}),
+    **dict.fromkeys(("CONTAINS", "NOT_CONTAINS"), _SCALARS | {"BOOL", "NULL"}),
+}
+
+
+def check_conditions(conditions: Input) -> None:
+    """KeyConditions, QueryFilter and ScanFilter. Raises ServiceError."""
+    for name, condition in conditions.items():
+        values.check_name(name)
+        operator = condition["ComparisonOperator"]
+        arguments = condition.get("AttributeValueList", [])
+        for argument in arguments:
+            values.measure(argument, 0)
+        _arguments(operator, arguments)
+
+
+def _arguments(operator: str, arguments: list[Input]) -> None:
+    if not _ARGUMENTS[operator](len(arguments)):
+        raise _refused("argument-count", operator=operator)
+    tags = [next(iter(argument)) for argument in arguments]
+    if len(set(tags)) > 1:
+        raise _refused("argument-types")
+    allowed = _TYPES.get(operator)
+    if allowed is not None:
+        for tag in tags:
+            if tag not in allowed:
+                raise _refused("argument-type", operator=operator, tag=tag)
+    if operator == "BETWEEN" and _sortable(arguments[0]) > _sortable(arguments[1]):
+        raise _refused("between-order")
+
+
+def _sortable(scalar: Input) -> Any:
+    [(tag, data)] = scalar.items()
+    return Decimal(data) if tag == "N" else b64decode(data) if tag == "B" else data
+
+
+def check_expected(expected: Input) -> None:
+    """Expected. Raises ServiceError."""
+    for name, condition in expected.items():
+        values.check_name(name)
+        given = condition.get("Value")
+        arguments = condition.get("AttributeValueList")
+        if arguments is not None and given is not None:
+            raise _refused("value-and-list", name=name)
+        for argument in [given] if given is not None else arguments or []:
+            values.measure(argument, 0)
+        if "ComparisonOperator" in condition:
+            _expected_comparison(name, condition)
+        elif arguments is not None:
+            raise _refused("list-without-operator", name=name)
+        else:
+            exists = condition.get("Exists")
+            if exists is not False and given is None:
+                shown = "null" if exists is None else "true"
+                raise _refused("exists-without-value", exists=shown, name=name)
+            if exists is False and given is not None:
+                raise _refused("value-when-absent", name=name)
+
+
+def _expected_comparison(name: str, condition: Input) -> None:
+    operator = condition["ComparisonOperator"]
+    given = condition.get("Value")
+    arguments = condition.get("AttributeValueList")
+    if "Exists" in condition:
+        raise _refused("exists-and-operator", name=name)
+    if operator not in ("NULL", "NOT_NULL") and arguments is None and given is None:
+        raise _refused("operator-without-value", operator=operator, name=name)
+    _arguments(operator, [given] if given is not None else arguments or [])
+
+
+def _refused(rule: str, **facts: Any) -> ValueRefused:
+    return ValueRefused(rule, **facts)

@@ -1,0 +1,392 @@
+"""The slow engine: what the service says of a request that is not beyond reproach, and what is left of one that is good
+enough - once nulls and unknown members are dropped.
+
+Knows the order: JSON types, then the member that is told alone, then constraints in the order of the shape.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from adapters.dynamodb.validation.members import (
+    ITEM,
+    WIDTHS,
+    AttributeValue,
+    Flag,
+    Mapping,
+    Number,
+    Request,
+    Sequence,
+    Shape,
+    Structure,
+    Text,
+)
+from adapters.dynamodb.values import scalars, values
+from adapters.dynamodb.wire import limits, messages
+from adapters.dynamodb.wire.errors import serialization
+from adapters.dynamodb.wire.messages import Violation
+
+
+def clean(operation: str, request: Request, body: Any, style: str) -> dict[str, Any]:
+    """The input without nulls and unknown members. Raises ServiceError: the first error in the service's order."""
+    if not isinstance(body, dict):
+        raise serialization(messages.json_type("structure", body, operation + "Input"))
+    data: dict[str, Any] = _typed_members(request.shape, body)
+    found = violations(operation, request.shape, data, style)
+    is_old = style == messages.CLASSIC and messages.lacking(found)
+    if request.named:
+        _check_named(operation, request, data, style, is_old)
+    if found:
+        first = [violation for violation in found if violation.path == request.alone and not is_old]
+        raise messages.constraints(operation, first or found, style)
+    return data
+
+
+def _check_named(operation: str, request: Request, data: dict[str, Any], style: str, is_old: bool) -> None:
+    given = data.get(request.named)
+    if given is None:
+        raise messages.refused(operation, "required", style, name=request.named)
+    member = request.shape.members[request.named]
+    if isinstance(member, Text) and member.instead and re.fullmatch(member.instead, given):
+        return
+    if (
+        request.tells_length
+        and (is_old or not request.alone)
+        and not (limits.TABLE_NAME_MIN_CHARACTERS <= len(given) <= limits.TABLE_NAME_CHARACTERS)
+    ):
+        raise messages.refused(operation, "table-name-length", style, name=request.named)
+
+
+# Lengths
+
+
+def shorten(shape: Shape, data: Any) -> None:
+    """Drop from lists and maps, in place, what is more than one member beyond what a request may have, so that a long list
+    costs no more than it takes to say that it is too long. Items and keys are bounded by what they weigh (values.py)."""
+    match shape:
+        case Structure() if isinstance(data, dict):
+            for name, member in shape.members.items():
+                part = data.get(name)
+                most = _MOST_MEMBERS.get(name)
+                if most is not None and isinstance(part, dict):
+                    _drop_members(part, most)
+                if part and not isinstance(member, AttributeValue) and member != ITEM:
+                    shorten(member, part)
+        case Sequence() if isinstance(data, list) and not isinstance(shape.of, AttributeValue):
+            del data[(shape.maximum or limits.LIST_MEMBERS) + 1 :]
+            if isinstance(shape.of, Structure):
+                for part in data:
+                    shorten(shape.of, part)
+        case Mapping() if shape.keys is not None and isinstance(data, dict):
+            for part in data.values():
+                if shape.lengths is not None and isinstance(part, list):
+                    del part[shape.lengths[1] + 1 :]
+                shorten(shape.of, part)
+
+
+def _drop_members(data: dict[str, Any], most: int) -> None:
+    for name in [*data][most + 1 :]:
+        del data[name]
+
+
+_MOST_MEMBERS = {
+    "ExpressionAttributeNames": limits.PLACEHOLDERS,
+    "ExpressionAttributeValues": limits.PLACEHOLDERS,
+    "KeyConditions": limits.LIST_MEMBERS,
+    "RequestItems": limits.BATCH_GET_KEYS,
+}
+
+
+# JSON types
+
+
+def typed(shape: Shape, data: Any, nested: bool = False) -> Any:
+    """The data without nulls and unknown members. `nested`: a member of a list or map.
+
+    Raises SerializationException with the text of the service's deserialiser.
+    """
+    if data is None:
+        return None
+    match shape:
+        case Text():
+            return data if isinstance(data, str) else _refuse("String", data)
+        case Number():
+            return _typed_number(shape, data)
+        case Flag():
+            return scalars.boolean_of(data)
+        case AttributeValue():
+            return _typed_value(data, nested, 0)
+        case Sequence():
+            if not isinstance(data, list):
+                _refuse("List", data, nested=nested)
+            return [typed(shape.of, part, True) for part in data]
+        case Mapping():
+            if not isinstance(data, dict):
+                _refuse("Map", data, _java(shape.of), nested)
+            parts = {name: typed(shape.of, part, True) for name, part in data.items()}
+            if isinstance(shape.of, AttributeValue):
+                return parts  # null stands for an empty value here
+            return {name: part for name, part in parts.items() if part is not None}
+        case Structure():
+            if not isinstance(data, dict):
+                _refuse("structure", data, shape.java, nested)
+            return _typed_members(shape, data)
+
+
+def _typed_members(shape: Structure, data: dict[str, Any]) -> dict[str, Any]:
+    found = {}
+    for name, member in shape.members.items():
+        part = typed(member, data.get(name))
+        if part is not None:
+            found[name] = part
+    return found
+
+
+def _typed_number(shape: Number, data: Any) -> Any:
+    if isinstance(data, bool) or not isinstance(data, (int, float)):
+        _refuse(shape.java, data)
+    if shape.java == "Double":
+        return data
+    low, high = WIDTHS[shape.java]
+    return math.floor(min(max(data, low), high))
+
+
+def _typed_value(data: Any, nested: bool, level: int) -> dict[str, Any]:
+    """An attribute value without nulls and unknown tags, its tags in the order in which errors are looked for."""
+    found: dict[str, Any] = {}
+    if not isinstance(data, dict):
+        _refuse("structure", data, "AttributeValue", nested)
+    if level > limits.NESTING_LEVELS:
+        return {
+            "S": ""
+        }  # stands for anything: it is too deep in any case, and nothing here may recurse for ever
+    for tag in values.CHECK_ORDER:
+        part = data.get(tag)
+        if part is not None:
+            found[tag] = _typed_data(tag, part, level)
+    return found
+
+
+def _typed_data(tag: str, part: Any, level: int) -> Any:
+    match tag:
+        case "S" | "N":
+            return typed(Text(), part)
+        case "B":
+            scalars.binary_bytes(part)
+            return part
+        case "BOOL" | "NULL":
+            return scalars.boolean_of(part)
+        case "M":
+            if not isinstance(part, dict):
+                _refuse("Map", part, "AttributeValue")
+            return {
+                name: None if inner is None else _typed_value(inner, True, level + 1)
+                for name, inner in part.items()
+            }
+    if not isinstance(part, list):
+        _refuse("List", part)
+    if tag == "L":
+        return [None if inner is None else _typed_value(inner, True, level + 1) for inner in part]
+    if tag == "BS":
+        for inner in part:
+            if inner is not None:
+                scalars.binary_bytes(inner)
+        return part
+    return [typed(Text(), inner) for inner in part]
+
+
+def _java(member: Shape) -> str:
+    """The class of a map's members, as type errors name it."""
+    match member:
+        case AttributeValue():
+            return "AttributeValue"
+        case Structure():
+            return member.java
+        case Sequence():
+            return f"java.util.List<com.amazonaws.dynamodb.v20120810.{_java(member.of)}>"
+    return "java.lang.String"
+
+
+def _refuse(wanted: str, data: Any, java: str = "", nested: bool = False) -> Any:
+    raise serialization(messages.json_type(wanted, data, java, nested))
+
+
+# Constraints
+
+_NULL = "Member must not be null"
+
+
+def violations(operation: str, shape: Structure, data: dict[str, Any], style: str) -> list[Violation]:
+    """The constraints that typed data breaks, in the service's order."""
+    found: list[Violation] = []
+    # BatchGetItem repeats its map as JSON (paritysuite batchGetItem.test.ts, two regions, 2026-10-09).
+    as_json = operation == "BatchGetItem"
+    _look_into(shape, data, ("", ""), _Look(found, as_json))
+    if style == messages.CLASSIC and messages.lacking(found):
+        found.clear()
+        _look_into(shape, data, ("", ""), _Look(found, as_json, True))
+    return found
+
+
+Place = tuple[str, str]
+"""A path with member names as on the wire, and in lower camel case."""
+
+
+class _Look(NamedTuple):
+    """What a look at a request has found, whether it echoes JSON, and whether it looks as the first decade's service did."""
+
+    found: list[Violation]
+    as_json: bool
+    first_decade: bool = False
+
+
+def _look(shape: Shape, data: Any, place: Place, look: _Look) -> None:
+    broken = _broken(shape, data, look.first_decade)
+    if broken:
+        told = _echo(shape, data, look.as_json)
+        look.found.extend(
+            Violation(*place, told, constraint) for constraint in broken[: messages.MOST_VIOLATIONS]
+        )
+    _look_into(shape, data, place, look)
+
+
+def _look_into(shape: Shape, data: Any, place: Place, look: _Look) -> None:
+    path, camel = place
+    match shape:
+        case Structure():
+            for name, member in shape.members.items():
+                here = (f"{path}.{name}", f"{camel}.{_camel(name)}") if path else (name, _camel(name))
+                part = data.get(name)
+                if part is not None:
+                    _look(member, part, here, look)
+                elif name in shape.required or (look.first_decade and name in shape.once_required):
+                    look.found.append(Violation(*here, None, _NULL))
+        case Sequence():
+            for number, part in enumerate(data, 1):
+                if len(look.found) >= messages.MOST_VIOLATIONS:
+                    break  # no more are told
+                here = f"{path}.{number}.member", f"{camel}.{number}.member"
+                if part is None:
+                    look.found.append(Violation(*here, None, _NULL))
+                else:
+                    _look(shape.of, part, here, look)
+        case Mapping() if not isinstance(shape.of, AttributeValue):
+            for key, part in data.items():
+                if len(look.found) >= messages.MOST_VIOLATIONS:
+                    break
+                _look(shape.of, part, (f"{path}.{key}.member", f"{camel}.{key}.member"), look)
+
+
+def _echo(shape: Shape, data: Any, as_json: bool) -> str:
+    """A value as the service repeats it, cut."""
+    begun = messages.beginning(data)
+    told = messages.echo(begun) if as_json else _java_text(shape, begun)
+    return told[: limits.ECHO_CHARACTERS]
+
+
+def _camel(name: str) -> str:
+    return name[0].lower() + name[1:]
+
+
+# paritysuite captures/cross-region-latest.json, probe c_bw_over25, 2026-09-20
+_VALUE_FIELDS = (
+    *("S", "N", "B", "INT", "DECIMAL", "DOUBLE", "SS", "NS", "BS", "INTSET", "DECIMALSET", "DOUBLESET"),
+    *("M", "L", "NULL", "BOOL"),
+)
+
+
+def _java_text(shape: Shape, data: Any) -> str:
+    """A value as the service's Java objects print themselves today (in most regions; elsewhere with hash codes)."""
+    if data is None:
+        return "null"
+    match shape:
+        case AttributeValue() if isinstance(data, dict):
+            fields = ", ".join(f"{_camel(tag)}={_java_data(tag, data.get(tag))}" for tag in _VALUE_FIELDS)
+            return f"AttributeValue({fields})"
+        case Sequence():
+            return "[" + ", ".join(_java_text(shape.of, part) for part in data) + "]"
+        case Mapping():
+            return "{" + ", ".join(f"{key}={_java_text(shape.of, part)}" for key, part in data.items()) + "}"
+        case Structure() if data is not None:
+            members = ", ".join(
+                f"{_camel(name)}={_java_text(member, data[name]) if name in data else 'null'}"
+                for name, member in _printed(shape)
+            )
+            return f"{shape.java}({members})"
+    return messages.echo(data)
+
+
+def _printed(shape: Structure) -> Iterable[tuple[str, Shape]]:
+    """The members that a Java object shows; what this server does not know of is null."""
+    if not shape.printed:
+        return shape.members.items()
+    return [(name, shape.members.get(name, Text())) for name in shape.printed]
+
+
+def _java_data(tag: str, data: Any) -> str:
+    if data is not None and tag == "L":
+        return _java_text(Sequence(AttributeValue()), data)
+    if data is not None and tag == "M":
+        return _java_text(Mapping(AttributeValue()), data)
+    return messages.echo(data)
+
+
+def _broken(shape: Shape, data: Any, first_decade: bool) -> list[str]:
+    """The texts of the constraints that this member itself breaks."""
+    match shape:
+        case Text():
+            return _broken_text(shape, data, first_decade)
+        case Number():
+            return _broken_bounds("value", data, shape.minimum, shape.maximum)
+        case Sequence():
+            return _broken_bounds("length", len(data), shape.minimum, shape.maximum)
+        case Mapping():
+            broken = _broken_bounds("length", len(data), shape.minimum, shape.maximum)
+            if shape.keys is not None:
+                told = _all_of(shape.keys.minimum, shape.keys.maximum, shape.keys.pattern)
+                bad = [key for key in data if _broken_text(shape.keys, key)]
+                broken += [f"Map keys must satisfy constraint: [{told}]"] * len(bad)
+            if shape.lengths is not None:
+                told = _all_of(*shape.lengths)
+                low, high = shape.lengths
+                bad = [key for key, part in data.items() if not low <= len(part) <= high]
+                broken += [f"Map value must satisfy constraint: [{told}]"] * len(bad)
+            return broken
+    return []
+
+
+def _broken_text(shape: Text, data: str, first_decade: bool = False) -> list[str]:
+    broken: list[str] = []
+    if shape.instead and re.fullmatch(shape.instead, data):
+        return broken
+    if shape.enum and data not in shape.enum:
+        broken.append(f"Member must satisfy enum value set: [{', '.join(shape.enum)}]")
+    accepted = shape.pattern if first_decade else shape.accepts or shape.pattern
+    if accepted and not re.fullmatch(accepted, data):
+        broken.append(f"Member must satisfy regular expression pattern: {shape.pattern}")
+    is_told_otherwise = not (data or first_decade or shape.empty_minimum is None)
+    minimum = shape.empty_minimum if is_told_otherwise else shape.minimum
+    return broken + _broken_bounds("length", len(data), minimum, shape.maximum)
+
+
+def _broken_bounds(what: str, data: Any, minimum: int | None, maximum: int | None) -> list[str]:
+    broken = []
+    if minimum is not None and data < minimum:
+        broken.append(f"Member must have {what} greater than or equal to {minimum}")
+    if maximum is not None and data > maximum:
+        broken.append(f"Member must have {what} less than or equal to {maximum}")
+    return broken
+
+
+def _all_of(minimum: int | None, maximum: int | None, pattern: str = "") -> str:
+    """The constraints on keys or members of a map, in the order in which the service lists them."""
+    told = [
+        f"Member must have length less than or equal to {maximum}",
+        f"Member must have length greater than or equal to {minimum}",
+    ]
+    if pattern:
+        told.append(f"Member must satisfy regular expression pattern: {pattern}")
+    return ", ".join(told)

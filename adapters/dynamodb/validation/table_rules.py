@@ -1,0 +1,420 @@
+"""What the members of table, tag and stream requests mean together, as far as no table is needed to tell.
+
+Knows key schemas, index definitions, throughput and tags as a request spells them, and the order in which the service
+looks at them (dynalite validations/createTable.js and updateTable.js for the classic style; ack-api-quirks, which measured
+the live service in October 2026, for today's). What depends on the table as it is - missing indexes, unchanged
+throughput - is the handler's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from adapters.dynamodb.wire import limits, messages
+from adapters.dynamodb.wire.errors import ServiceError
+from adapters.dynamodb.wire.messages import CLASSIC
+from adapters.dynamodb.wire.resources import table_of_arn
+
+Input = dict[str, Any]
+Rules = Callable[[Input], None]
+
+
+def create_table(data: Input, style: str, good: bool) -> None:
+    """CreateTable."""
+    _refuse_members(data, ("VectorIndexes", "GlobalTableSourceArn"))
+    _told_in(style, data, _new_table, _old_new_table)
+
+
+def _told_in(style: str, data: Input, rules: Rules, old_rules: Rules) -> None:
+    """Today's rules decide. What they refuse, the classic style tells as the rules of the first decade do, in their order, if
+    they refuse it too."""
+    try:
+        rules(data)
+    except ServiceError:
+        if style == CLASSIC:
+            old_rules(data)
+        raise
+
+
+def _old_new_table(data: Input) -> None:
+    _throughput(data)
+    definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
+    _table_keys(data, definitions)
+    _indexes(data, definitions, CLASSIC)
+    _defined_once(definitions, "definition-twice-classic")
+
+
+def _new_table(data: Input) -> None:
+    _throughput(data)
+    definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
+    _defined_once(definitions, "definition-twice")
+    _table_keys(data, definitions)
+    _definitions(data, definitions)
+    _indexes(data, definitions, messages.LATEST)
+    _projected_total(data)
+    _stream(data)
+    _on_demand(data)
+
+
+def _indexes(data: Input, definitions: list[str], style: str) -> None:
+    names: set[str] = set()
+    if "LocalSecondaryIndexes" in data:
+        _local_indexes(data, definitions, names, style)
+    if "GlobalSecondaryIndexes" in data:
+        _global_indexes(data, definitions, names, style)
+
+
+def update_table(data: Input, style: str, good: bool) -> None:
+    """UpdateTable."""
+    _refuse_members(data, ("VectorIndexUpdates", "ReplicaUpdates", "GlobalTableWitnessUpdates"))
+    if not _changes(data):
+        raise _refused("nothing-to-update" if style == CLASSIC else "nothing-to-update-today")
+    _told_in(style, data, _updated_table, _old_updated_table)
+
+
+def _old_updated_table(data: Input) -> None:
+    _updated_throughput(data)
+    _index_updates(data, CLASSIC)
+
+
+def _updated_table(data: Input) -> None:
+    _one_concern(data)
+    _updated_throughput(data)
+    if data.get("BillingMode") == "PAY_PER_REQUEST" and "ProvisionedThroughput" in data:
+        raise _refused("on-demand-with-units")
+    _index_updates(data, messages.LATEST)
+
+
+def _updated_throughput(data: Input) -> None:
+    if data.get("BillingMode") == "PROVISIONED" and "ProvisionedThroughput" not in data:
+        raise _refused("provisioned-update")
+    _units_bounds(data.get("ProvisionedThroughput"))
+
+
+def _index_updates(data: Input, style: str) -> None:
+    seen: set[str] = set()
+    for update in data.get("GlobalSecondaryIndexUpdates", ()):
+        _index_update(update, data, seen, style)
+
+
+_NO_CHANGE = ("TableName", "AttributeDefinitions")
+# Changes that go with no other, in the order in which the service names them (ack-api-quirks 382, 433).
+_ALONE = {
+    "SSESpecification": "Server-Side Encryption modification",
+    "TableClass": "TableClass modification",
+    "DeletionProtectionEnabled": "DeletionProtection modification",
+}
+
+
+def _changes(data: Input) -> set[str]:
+    return {name for name, given in data.items() if name not in _NO_CHANGE and given != []}
+
+
+def _one_concern(data: Input) -> None:
+    """An UpdateTable changes one thing: throughput (with its billing mode and indexes), the stream, or one setting."""
+    changes = _changes(data)
+    for name, what in _ALONE.items():
+        if name in changes and len(changes) > 1:
+            raise _refused("only-change", what=what)
+    updates = data.get("GlobalSecondaryIndexUpdates")
+    if updates == []:
+        raise _refused("index-updates-none")
+    actions = {action for update in updates or () for action in update}
+    others = changes - {"GlobalSecondaryIndexUpdates"}
+    if "WarmThroughput" in changes:
+        if "Create" in actions:
+            raise _refused("index-and-warm")
+        if len(others) > 1:
+            raise _refused("only-change", what="WarmThroughput")
+    if "OnDemandThroughput" in changes and others - {"OnDemandThroughput", "BillingMode"}:
+        raise _refused("on-demand-and-more")
+    if "ProvisionedThroughput" in changes and "StreamSpecification" in changes:
+        raise _refused("stream-and-units")
+    if actions & {"Create", "Delete"}:
+        if "ProvisionedThroughput" in changes:
+            raise _refused("index-and-units")
+        if "StreamSpecification" in changes:
+            raise _refused("index-and-stream")
+
+
+def _index_update(update: Input, data: Input, seen: set[str], style: str) -> None:
+    if not update:
+        raise _refused("index-update-empty")
+    if len(update) > 1 and style != CLASSIC:
+        raise _refused("index-update-several")
+    change = update.get("Update") or update.get("Create") or update.get("Delete") or {}
+    name = change["IndexName"]
+    if name in seen:
+        raise _refused("index-update-twice", index=name)
+    seen.add(name)
+    if "Create" in update and style != CLASSIC:
+        definitions = [definition["AttributeName"] for definition in data.get("AttributeDefinitions", ())]
+        _index_keys(update["Create"], definitions, multiple=True)
+        _projection(update["Create"], style)
+
+
+def _throughput(data: Input) -> None:
+    units = data.get("ProvisionedThroughput")
+    if data.get("BillingMode") == "PAY_PER_REQUEST":
+        if units is not None:
+            raise _refused("on-demand-with-units")
+        return
+    if units is None:
+        raise _refused("provisioned-without-units")
+    _units_bounds(units)
+
+
+def _units_bounds(units: Input | None) -> None:
+    for name in ("ReadCapacityUnits", "WriteCapacityUnits"):
+        if units is not None and units[name] > limits.THROUGHPUT_UNITS:
+            raise _refused("units-bounds", value=units[name], name=name)
+
+
+# Keys
+
+
+def _table_keys(data: Input, definitions: list[str]) -> None:
+    schema = data["KeySchema"]
+    keys = [element["AttributeName"] for element in schema]
+    if len(keys) > len(definitions):
+        raise _refused("key-undefined")
+    _check_defined(keys, definitions)
+    _two_keys(schema)
+    if (
+        "LocalSecondaryIndexes" not in data
+        and "GlobalSecondaryIndexes" not in data
+        and len(keys) != len(definitions)
+    ):
+        raise _refused("definitions-unused")
+
+
+def _check_defined(keys: list[str], definitions: list[str]) -> None:
+    if any(key not in definitions for key in keys):
+        raise _refused("keys-undefined", keys=", ".join(keys), definitions=", ".join(definitions))
+
+
+def _two_keys(schema: list[Input]) -> None:
+    """A schema of one or two elements: HASH, then RANGE."""
+    if len(schema) > 1 and schema[0]["AttributeName"] == schema[1]["AttributeName"]:
+        raise _refused("same-key-twice")
+    if schema[0]["KeyType"] != "HASH":
+        raise _refused("first-not-hash")
+    if len(schema) > 1 and schema[1]["KeyType"] != "RANGE":
+        raise _refused("second-not-range")
+
+
+def _index_keys(index: Input, definitions: list[str], multiple: bool) -> None:
+    """The schema of an index; that of a global one may have up to four HASH and then up to four RANGE elements."""
+    schema = index["KeySchema"]
+    keys = [element["AttributeName"] for element in schema]
+    _check_defined(keys, definitions)
+    if len(schema) <= 2 and not (multiple and len(schema) == 2 and schema[1]["KeyType"] == "HASH"):
+        _two_keys(schema)
+        return
+    roles = [element["KeyType"] for element in schema]
+    if not {"HASH", "RANGE"}.issuperset(roles):  # which the classic style looks at here
+        raise _refused("second-not-range")
+    if roles[0] != "HASH":
+        raise _refused("first-not-hash")
+    if roles != sorted(roles):  # HASH sorts before RANGE
+        raise _refused("hash-after-range")
+    for role, count in Counter(roles).items():
+        if count > limits.INDEX_KEY_ATTRIBUTES_PER_ROLE:
+            raise _refused("too-many-of-role", role=role)
+    if len(set(keys)) != len(keys):
+        raise _refused("same-key-among-many")
+
+
+def _defined_once(definitions: list[str], rule: str) -> None:
+    for name, count in Counter(definitions).items():
+        if count > 1:
+            raise _refused(rule, name=name)
+
+
+def _definitions(data: Input, definitions: list[str]) -> None:
+    """The keys of all indexes, and every definition of use to some key; before all other rules of indexes
+    (ack-api-quirks 127)."""
+    for name, multiple in (("LocalSecondaryIndexes", False), ("GlobalSecondaryIndexes", True)):
+        for index in data.get(name, ()):
+            _index_keys(index, definitions, multiple)
+    used = [element["AttributeName"] for element in data["KeySchema"]]
+    for index in (*data.get("LocalSecondaryIndexes", ()), *data.get("GlobalSecondaryIndexes", ())):
+        used += [element["AttributeName"] for element in index["KeySchema"]]
+    if set(definitions) != set(used):
+        keys = ", ".join(dict.fromkeys(used))
+        raise _refused("definitions-spare", definitions=", ".join(definitions), keys=keys)
+
+
+# Indexes
+
+
+def _local_indexes(data: Input, definitions: list[str], names: set[str], style: str) -> None:
+    indexes = data["LocalSecondaryIndexes"]
+    if not indexes:
+        raise _refused("local-empty")
+    if len(data["KeySchema"]) != 2:
+        raise _refused("local-without-range")
+    wanted = data["KeySchema"][0]["AttributeName"]
+    for index in indexes:
+        name, schema = index["IndexName"], index["KeySchema"]
+        _index_keys(index, definitions, multiple=False)
+        if len(schema) != 2:
+            raise _refused("local-index-range", index=name)
+        found = schema[0]["AttributeName"]
+        if found != wanted:
+            raise _refused("local-index-hash", index=name, found=found, wanted=wanted)
+        _projection(index, style)
+        _new_name(name, names)
+    if len(indexes) > limits.LOCAL_INDEXES:
+        raise _refused("local-count", limit=limits.LOCAL_INDEXES)
+
+
+def _global_indexes(data: Input, definitions: list[str], names: set[str], style: str) -> None:
+    indexes = data["GlobalSecondaryIndexes"]
+    if not indexes:
+        raise _refused("global-empty")
+    on_demand = data.get("BillingMode") == "PAY_PER_REQUEST"
+    for index in indexes:
+        name = index["IndexName"]
+        _index_keys(index, definitions, multiple=style != CLASSIC)
+        _projection(index, style)
+        if on_demand and "ProvisionedThroughput" in index:
+            raise _refused("index-units-on-demand", index=name)
+        if style != CLASSIC and not on_demand:
+            if "ProvisionedThroughput" not in index:
+                raise _refused("index-units-missing", index=name)
+            _units_bounds_of_index(name, index["ProvisionedThroughput"])
+        _new_name(name, names)
+    if len(indexes) > limits.GLOBAL_INDEXES:
+        raise _refused("global-count", limit=limits.GLOBAL_INDEXES)
+
+
+def _units_bounds_of_index(index: str, units: Input) -> None:
+    for name in ("ReadCapacityUnits", "WriteCapacityUnits"):
+        if units[name] > limits.THROUGHPUT_UNITS:
+            raise _refused("index-units-bounds", value=units[name], name=name, index=index)
+
+
+def _new_name(name: str, names: set[str]) -> None:
+    if name in names:
+        raise _refused("index-name-twice", index=name)
+    names.add(name)
+
+
+def _projection(index: Input, style: str) -> None:
+    projection = index["Projection"]
+    kind, names = projection.get("ProjectionType"), projection.get("NonKeyAttributes")
+    if kind is None:
+        raise _refused("projection-null")
+    if names is not None and kind != "INCLUDE":
+        raise _refused("projection-names", type=kind)
+    if style != CLASSIC and kind == "INCLUDE":
+        if names is None:
+            raise _refused("projection-no-names")
+        if len(set(names)) != len(names):
+            twice = next(name for name, count in Counter(names).items() if count > 1)
+            raise _refused("projection-twice", name=twice)
+
+
+def _projected_total(data: Input) -> None:
+    total = 0
+    for index in (*data.get("LocalSecondaryIndexes", ()), *data.get("GlobalSecondaryIndexes", ())):
+        total += len(index["Projection"].get("NonKeyAttributes", ()))
+    if total > limits.PROJECTED_NAMES_PER_TABLE:
+        raise _refused("projection-too-many", limit=limits.PROJECTED_NAMES_PER_TABLE)
+
+
+# Other settings
+
+
+def _stream(data: Input) -> None:
+    stream = data.get("StreamSpecification")
+    if stream is None:
+        return
+    if stream["StreamEnabled"] and "StreamViewType" not in stream:
+        raise _refused("stream-view-missing")
+    if not stream["StreamEnabled"] and "StreamViewType" in stream:
+        raise _refused("stream-view-spare")
+
+
+def _on_demand(data: Input) -> None:
+    limits_of = data.get("OnDemandThroughput")
+    if limits_of is None:
+        return
+    for name, value in limits_of.items():
+        if data.get("BillingMode") != "PAY_PER_REQUEST":
+            raise _refused("on-demand-provisioned", name=name)
+        if value < 1 and value != -1:  # -1 lifts the limit
+            raise _refused("on-demand-range", name=name)
+
+
+def _refuse_members(data: Input, names: tuple[str, ...]) -> None:
+    """Members of features that this gateway does not have: said, never dropped."""
+    for name in names:
+        if data.get(name):
+            raise _refused("unsupported-member", name=name)
+
+
+# Tags. What may be a tag is tags.py's business, for CreateTable has them too.
+
+_ANY_ARN = re.compile(r".+:.+:.+:.+:.+:.+/.+")
+
+
+def tag_resource(data: Input, style: str, good: bool) -> None:
+    """TagResource."""
+    arn = _resource("TagResource", data, style, "Tags")
+    if "Tags" not in data:
+        raise _refused("tags-missing")
+    table_of_arn(arn, style)
+    if not data["Tags"]:
+        raise _refused("tags-none")
+
+
+def untag_resource(data: Input, style: str, good: bool) -> None:
+    """UntagResource."""
+    arn = _resource("UntagResource", data, style, "TagKeys")
+    if "TagKeys" not in data:
+        raise _refused("tag-keys-missing")
+    table_of_arn(arn, style)
+    if not data["TagKeys"]:
+        raise _refused("tag-keys-none")
+
+
+def list_tags(data: Input, style: str, good: bool) -> None:
+    """ListTagsOfResource."""
+    table_of_arn(_resource("ListTagsOfResource", data, style), style)
+
+
+def _resource(operation: str, data: Input, style: str, partner: str = "") -> str:
+    """The ARN. What did not look like one at all, nobody was ever allowed to touch (dynalite, without what the ARN is to be
+    tagged with); in a complete request it is invalid (nubo-db/dynamodb-conformance, May 2026), and today always."""
+    arn = data.get("ResourceArn")
+    if arn is None:
+        raise _refused("arn-missing")
+    if style == CLASSIC and partner not in data and _ANY_ARN.fullmatch(arn) is None:
+        text = (
+            "User: arn:aws:iam::000000000000:root is not authorized to perform: "
+            f"dynamodb:{operation} on resource: {arn or '*'}"
+        )
+        raise ServiceError("AccessDeniedException", text)
+    return str(arn)
+
+
+# Streams
+
+
+def get_shard_iterator(data: Input, style: str, good: bool) -> None:
+    """GetShardIterator: a sequence number goes with the two types that want one."""
+    kind = data["ShardIteratorType"]
+    wants = kind in ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER")
+    if wants and "SequenceNumber" not in data:
+        raise _refused("sequence-missing", type=kind)
+    if not wants and "SequenceNumber" in data:
+        raise _refused("sequence-spare", type=kind)
+
+
+def _refused(rule: str, **facts: Any) -> ServiceError:
+    return messages.refused("*", rule, messages.LATEST, **facts)

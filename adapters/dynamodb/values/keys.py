@@ -1,0 +1,177 @@
+"""Keys of requests and items against a table's key schema, and index keys of items.
+
+Knows what may be a key value here (protocols/dynamodb.md rules 23, 24, 36, 37); raises BadKey and KeyTooLong with the rule
+that was broken, for which errors.py has the texts. Key values have been checked as attribute values already (values.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from adapters.dynamodb.values.composites import composite_name, shown_schema, stored_key, with_columns
+from adapters.dynamodb.values.values import as_kind, value_of, view
+from adapters.dynamodb.wire import limits
+from gateway.model.composites import joined
+from gateway.model.errors import BadKey, KeyTooLong
+from gateway.model.keys import Key, KeyColumn, KeySchema
+from gateway.model.predicates import Attributes
+from gateway.model.tables import Index, Table
+from gateway.model.values import Kind, Value
+
+
+def key_of(table: Table, wire: Mapping[str, Any]) -> Key:
+    """The key of a `Key` parameter: exactly the key attributes, of their types."""
+    if table.key_schema.is_text_pair and len(wire) == len(table.key_schema.names):
+        plain = _text_key(table.key_schema, wire)
+        if plain is not None:
+            return plain
+    schema = shown_schema(table.key_schema)
+    if len(wire) != len(schema.columns):
+        raise BadKey("schema")
+    # A key that another dialect wrote, and that would not be legal here, can still be read and deleted here.
+    is_ours = "dynamodb" in table.properties
+    values = [key_value(column, column in schema.partition, wire, is_ours) for column in schema.columns]
+    return stored_key(table.key_schema, values)
+
+
+def key_value(column: KeyColumn, is_partition: bool, wire: Mapping[str, Any], is_ours: bool = True) -> Value:
+    """The value of one column of a `Key` parameter; `is_ours`: it must be legal as a key here."""
+    member = wire.get(column.name)
+    value = None if member is None else as_kind(value_of(member), column.kind)
+    if value is None:
+        raise BadKey("schema")
+    if is_ours and value.kind in _SIZED:
+        if not value.data:
+            raise BadKey("key-empty", column=column, actual=value)
+        _check_size(value, is_partition)
+    return value
+
+
+def item_key(table: Table, item: Mapping[str, Any]) -> Key:
+    """The key that an item to be put holds. Its index keys are checked too."""
+    schema = table.key_schema
+    plain = _text_key(schema, item) if schema.is_text_pair else None
+    if plain is not None:
+        _check_item_index_keys(table, item)
+        return plain
+    composite = composite_name(schema)
+    item = with_columns(schema, item)
+    values = []
+    for column in schema.columns:
+        member = item.get(column.name)
+        if member is None:
+            raise BadKey("missing", column=column)
+        value = value_of(member)
+        stored = value if value.kind is column.kind else as_kind(value, column.kind)
+        if stored is None:
+            raise BadKey("kind", column=column, actual=value)
+        if stored.kind in _SIZED and not (composite and column in schema.sort):
+            if not stored.data:
+                raise BadKey("empty", column=column, actual=stored)
+            _check_size(stored, column in schema.partition)
+        values.append(stored)
+    if composite:  # shown as one text, which is what has a length here
+        _check_size(Value(Kind.TEXT, joined(values[len(schema.partition) :])), is_partition=False)
+    _check_item_index_keys(table, item)
+    return Key(tuple(values), schema.position(values))
+
+
+def _text_key(schema: KeySchema, wire: Mapping[str, Any]) -> Key | None:
+    """The fast path of `key_of` and `item_key` for a schema that `is_text_pair`: the key, if its values are short ASCII texts
+    that are not empty. None: look at each value by itself."""
+    values = []
+    limit = limits.PARTITION_KEY_BYTES
+    for name in schema.names:
+        data = wire[name].get("S") if name in wire else None
+        if data is None or not 0 < len(data) <= limit or not data.isascii():
+            return None
+        values.append(_new(Value, (Kind.TEXT, data)))
+        limit = limits.SORT_KEY_BYTES
+    return _new(Key, (tuple(values), schema.position(values)))
+
+
+_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
+
+
+def _check_item_index_keys(table: Table, item: Mapping[str, Any]) -> None:
+    if table.indexes:
+        _check_index_values(table, lambda name: value_of(item[name]) if name in item else None, _PUT)
+
+
+def check_given_index_keys(table: Table, given: Mapping[str, Value]) -> None:
+    """The index keys among the values that an update has from its request; of computed ones the kind is enough."""
+    _check_index_values(table, given.get, _UPDATE)
+
+
+def check_updated_index_keys(table: Table, old: Attributes, new: Attributes) -> None:
+    """The index keys that an update changed; what it left alone may be older than the index and wrong for it."""
+
+    def changed(name: str) -> Value | None:
+        value = new.get(name)
+        return None if value is None or value == old.get(name) else view(value)
+
+    try:
+        _check_index_values(table, changed, _COMPUTED)
+    except KeyTooLong:
+        raise BadKey("index-update-size") from None
+
+
+def index_view(value: Value, is_partition: bool) -> Value | None:
+    """How this dialect's indexes read key attributes: empty and over-long values have no entry (rule 37)."""
+    seen = view(value)
+    if seen.kind in _SIZED and not 0 < _bytes_of(seen) <= _limit(is_partition):
+        return None
+    return seen
+
+
+_SIZED = frozenset({Kind.TEXT, Kind.BYTES})
+
+
+# What an index key of another kind and an empty one break: in an item, in an update, as the result of an update.
+_PUT = ("index-kind", "index-empty")
+_UPDATE = ("index-kind", "index-update-empty")
+_COMPUTED = ("index-update-kind", "index-update-empty")
+
+
+def _check_index_values(
+    table: Table, value_of_name: Callable[[str], Value | None], rules: tuple[str, str]
+) -> None:
+    own = table.key_schema.names
+    partition = table.key_schema.partition
+    indexes: Sequence[Index] = table.indexes
+    if len(indexes) > 1:
+        indexes = sorted(indexes, key=_name)  # errors name the first that is wrong (dynoxide, captured)
+    for index in indexes:
+        for column in index.key_schema.columns:
+            # Of the table's own keys only a partition key has more room than it may have as the sort key of an index.
+            if column.name not in own or (column in partition and column in index.key_schema.sort):
+                value = value_of_name(column.name)
+                if value is not None:
+                    _check_index_value(index, column, value, rules)
+
+
+_name = attrgetter("name")
+
+
+def _check_index_value(index: Index, column: KeyColumn, value: Value, rules: tuple[str, str]) -> None:
+    if as_kind(value, column.kind) is None:
+        raise BadKey(rules[0], column=column, actual=value, index=index.name)
+    if value.kind in _SIZED:
+        if not value.data:
+            raise BadKey(rules[1], column=column, actual=value, index=index.name)
+        _check_size(value, column in index.key_schema.partition)
+
+
+def _check_size(value: Value, is_partition: bool) -> None:
+    if _bytes_of(value) > _limit(is_partition):
+        raise KeyTooLong("partition" if is_partition else "sort")
+
+
+def _limit(is_partition: bool) -> int:
+    return limits.PARTITION_KEY_BYTES if is_partition else limits.SORT_KEY_BYTES
+
+
+def _bytes_of(value: Value) -> int:
+    return len(value.data) if value.kind is Kind.BYTES else len(value.data.encode())

@@ -1,0 +1,154 @@
+"""Scalars as DynamoDB spells them: numbers in decimal digits, binaries in base64, booleans; and how a value is refused.
+
+Knows the limits of each (protocols/dynamodb.md rules 9 and 21) and what each is billed. Knows nothing of documents or sets.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import a2b_base64
+from typing import Any, NoReturn
+
+from adapters.dynamodb.wire import limits, messages
+from adapters.dynamodb.wire.errors import ServiceError, serialization
+
+
+class ValueRefused(ServiceError):
+    """A value that DynamoDB does not take. `rule` and `facts` say what it broke (messages.py); the text stands bare."""
+
+    def __init__(self, rule: str, **facts: Any) -> None:
+        super().__init__("ValidationException", messages.bare(rule, **facts))
+        self.rule = rule
+        self.facts = facts
+
+    def text(self, operation: str, style: str) -> str:
+        """The text as an operation tells it, not yet framed."""
+        return messages.value_text(operation, self.rule, style, **self.facts)
+
+
+class TooLarge(ValueRefused):
+    """More than any item or value may weigh; the rest of it is not looked at."""
+
+    def __init__(self) -> None:
+        super().__init__("item-size")
+
+
+def wrong_type(wanted: str, data: Any) -> NoReturn:
+    """Raise the SerializationException for data of another JSON type than the wanted one (ValueError for null)."""
+    if data is None:
+        raise ValueError("null stands for an absent tag")  # and values.measure makes it so
+    raise serialization(messages.json_type(wanted, data, java="AttributeValue"))
+
+
+def utf8_bytes(text: str) -> int:
+    """Length of a text in UTF-8. Raises SerializationException for what has none."""
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:  # a lone surrogate: JSON can spell it, UTF-8 cannot
+        raise serialization() from None
+
+
+# Numbers
+
+# At most 38 characters of this need no second look: 38 digits at most, and a magnitude far from both ends.
+CANONICAL = re.compile(r"0|-?[1-9][0-9]*|-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9]")
+_NUMBER = re.compile(r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]+))?")
+_EXPONENTS = 2**63  # an exponent that a 64-bit integer does not hold makes no number
+
+
+def canonical_number(text: str) -> str:
+    """The plain-digit text of a number: no exponent, no superfluous zeros or signs. Raises ValueRefused (rule 21;
+    exponents: paritysuite, eu-west-2, October 2026)."""
+    if len(text) <= limits.NUMBER_DIGITS and CANONICAL.fullmatch(text) is not None:
+        return text
+    if not text:
+        raise ValueRefused("empty-number")
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise ValueRefused("not-a-number", text=text)
+    sign, whole, fraction, only_fraction, power = match.groups()
+    whole = whole or ""
+    fraction = fraction or only_fraction or ""
+    digits = (whole + fraction).lstrip("0")
+    if not digits and power is None:
+        return "0"
+    written = int(power or 0) if len(power or "") <= limits.NUMBER_DIGITS else _EXPONENTS
+    if not -_EXPONENTS <= written < _EXPONENTS:
+        raise ValueRefused("not-a-number", text=text)
+    exponent = written - len(fraction)
+    leading = (
+        max(len(digits) - 1, 0) + exponent
+    )  # a zero must be in range, too, by the exponent it is written with
+    if leading > limits.NUMBER_MAX_EXPONENT:
+        raise ValueRefused("number-overflow")
+    if leading < limits.NUMBER_MIN_EXPONENT:
+        raise ValueRefused("number-underflow")
+    if not digits:
+        return "0"
+    stripped = digits.rstrip("0")
+    exponent += len(digits) - len(stripped)
+    if len(stripped) > limits.NUMBER_DIGITS:
+        raise ValueRefused("number-precision")
+    return ("-" if sign == "-" else "") + _plain(stripped, exponent)
+
+
+def _plain(digits: str, exponent: int) -> str:
+    if exponent >= 0:
+        return digits + "0" * exponent
+    point = len(digits) + exponent
+    if point > 0:
+        return digits[:point] + "." + digits[point:]
+    return "0." + "0" * -point + digits
+
+
+def number_size_bytes(text: str) -> int:
+    """Billed size of a canonical number; the same arithmetic as gateway.model.values.number_size_bytes, on text."""
+    if text == "0":
+        return 1
+    size = 1
+    if text[0] == "-":
+        text = text[1:]
+        size = 2
+    whole, _, fraction = text.partition(".")
+    if not fraction:
+        return size + (len(whole.rstrip("0")) + 1) // 2
+    if whole == "0":
+        return size + (len(fraction.lstrip("0")) + 1) // 2
+    return size + (len(whole) + 1) // 2 + (len(fraction) + 1) // 2
+
+
+# Binaries and booleans
+
+_LAST_BEFORE_TWO_PADS = frozenset("AQgw")
+_LAST_BEFORE_ONE_PAD = frozenset("AEIMQUYcgkosw048")
+
+
+def binary_bytes(text: Any) -> int:
+    """How many bytes a base64 text stands for. Raises SerializationException: padding and unused bits must be right."""
+    if type(text) is not str:
+        wrong_type("Blob", text)
+    length = len(text)
+    if length % 4:
+        raise serialization(messages.bare("base64-length", length=length))
+    try:
+        a2b_base64(text, strict_mode=True)
+    except ValueError:
+        raise serialization(messages.bare("base64")) from None
+    if not text or text[-1] != "=":
+        return length // 4 * 3
+    pads, alphabet = (2, _LAST_BEFORE_TWO_PADS) if text[-2] == "=" else (1, _LAST_BEFORE_ONE_PAD)
+    if text[-1 - pads] not in alphabet:
+        raise serialization(messages.bare("base64"))
+    return length // 4 * 3 - pads
+
+
+def boolean_of(data: Any) -> bool:
+    """A JSON value where a Boolean is wanted: some texts convert, numbers do not (dynalite validations/index.js)."""
+    if type(data) is bool:
+        return data
+    if type(data) is str:
+        if data.upper() in ("TRUE", "1", "YES"):
+            return True
+        if data.upper() in ("FALSE", "0", "NO"):
+            return False
+    wrong_type("Boolean", data)

@@ -1,0 +1,412 @@
+"""Wire AttributeValue <-> the gateway's Value, total in both directions, and items as canonical body bytes.
+
+Knows what a DynamoDB value may be (protocols/dynamodb.md rules 21 to 25) and how each of the other dialects' kinds looks
+to a DynamoDB client. Knows nothing of requests: which text wraps a refused value is the asker's business.
+
+One function, `measure`, does all the checking: it walks a decoded JSON value once, puts it into canonical form in place
+(plain numbers, sorted sets) and returns its billed size. What it leaves behind is what bodies.py calls a body.
+"""
+
+from __future__ import annotations
+
+import math
+from base64 import b64decode
+from collections.abc import Iterable, Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from adapters.dynamodb.values.scalars import (
+    CANONICAL,
+    TooLarge,
+    ValueRefused,
+    binary_bytes,
+    boolean_of,
+    canonical_number,
+    number_size_bytes,
+    utf8_bytes,
+    wrong_type,
+)
+from adapters.dynamodb.wire import limits, messages
+from adapters.dynamodb.wire.errors import serialization
+from gateway.model import bodies
+from gateway.model.rows import Contents, Row
+from gateway.model.values import Kind, Value, decimal_fits, equal
+
+# Wire -> canonical
+
+
+class Item(dict[str, Any]):
+    """A wire item that has passed: in canonical form, with its contents."""
+
+    __slots__ = ("contents", "size_bytes")
+
+    contents: Contents
+    size_bytes: int
+
+
+def item_of(wire: Mapping[str, Any]) -> Item:
+    """Check an item in one pass. Changes `wire` into canonical form. Does not mind the item size limit.
+
+    Raises ValueRefused, or ServiceError SerializationException for a wrong JSON type.
+    """
+    if type(wire) is Item:
+        return wire
+    size = _measure_named(wire, 0)
+    item = Item(wire)
+    item.size_bytes = size
+    item.contents = Contents(orjson.dumps(wire), None, size)
+    return item
+
+
+def contents_of(wire: Mapping[str, Any]) -> Contents:
+    """The contents of an item as PutItem gives it, within the item size limit. Raises as `item_of` does."""
+    item = item_of(wire)
+    if item.size_bytes > limits.ITEM_BYTES:
+        raise ValueRefused("item-size")
+    return item.contents
+
+
+def value_of(wire: Any) -> Value:
+    """The value of a wire AttributeValue, fully checked. Raises as `item_of` does."""
+    if type(wire) is dict and len(wire) == 1:
+        data = wire.get("S")
+        if type(data) is str:
+            return Value(Kind.TEXT, data)
+    measure(wire, 0)
+    return bodies.untagged(wire)
+
+
+def measure_members(wire: Mapping[str, Any]) -> int:
+    """Check named attribute values (an item, a key), canonicalise them in place, and return their billed bytes."""
+    try:
+        return _measure_named(wire, 0, limits.PLACEHOLDER_VALUES_BYTES)
+    except ValueRefused as refusal:
+        # The service looks at all names of the item first, then how deep it is, and only then at names inside (paritysuite
+        # deepRequests.test.ts, ten regions, 2026-10-09).
+        if refusal.rule == "nesting" and "" in wire:
+            raise ValueRefused("empty-name") from None
+        if refusal.rule == "empty-name" and "" not in wire and _is_too_deep(wire):
+            raise ValueRefused("nesting") from None
+        raise
+
+
+def _is_too_deep(wire: Mapping[str, Any]) -> bool:
+    """Whether some document of an item is nested too deep. Bounded: nothing is looked at below that level."""
+    level, holders = 0, list(wire.values())
+    while holders and level <= limits.NESTING_LEVELS:
+        level += 1
+        documents = [
+            document
+            for holder in holders
+            if isinstance(holder, dict)
+            for document in (holder.get("M"), holder.get("L"))
+            if document
+        ]
+        holders = [
+            member
+            for document in documents
+            for member in (document.values() if isinstance(document, dict) else document)
+        ]
+    return level > limits.NESTING_LEVELS
+
+
+def _measure_named(wire: Mapping[str, Any], level: int, most: int = limits.MEASURED_BYTES) -> int:
+    size = 0
+    for name, member in wire.items():
+        size += _name_bytes[name]
+        try:
+            (tag,) = member
+            data = member[tag]
+            if tag == "S" and type(data) is str:  # by far the most frequent
+                size += len(data) if data.isascii() else utf8_bytes(data)
+            else:
+                size += _MEASURES[tag](data, member, level)
+        except (TypeError, ValueError, LookupError):
+            size += _measure_odd(member, level)
+        if size > most:
+            raise TooLarge
+    return size
+
+
+def measure(member: Any, level: int) -> int:
+    """Check one attribute value standing `level` documents deep; canonicalise it in place; return its billed bytes."""
+    try:
+        (tag,) = member
+        return _MEASURES[tag](member[tag], member, level)
+    except (TypeError, ValueError, LookupError):
+        return _measure_odd(member, level)
+
+
+def _measure_odd(member: Any, level: int) -> int:
+    """An attribute value that is no object with one known tag: mostly an error, but null and unknown members are absent.
+
+    Errors in the data of several tags come before the error that there are several.
+    """
+    if member is None:
+        raise ValueRefused("empty-value")
+    if type(member) is not dict:
+        raise serialization(messages.json_type("structure", member, java="AttributeValue", nested=True))
+    for tag in [tag for tag, data in member.items() if data is None or tag not in _MEASURES]:
+        del member[tag]
+    if not member:
+        raise ValueRefused("empty-value")
+    size = 0
+    for tag in [tag for tag in CHECK_ORDER if tag in member]:
+        size = _MEASURES[tag](member[tag], member, level)
+    if len(member) > 1:
+        raise ValueRefused("several-types")
+    return size
+
+
+CHECK_ORDER = ("S", "B", "N", "BOOL", "NULL", "BS", "NS", "SS", "L", "M")
+
+
+def check_name(name: str) -> None:
+    """Raise ValueRefused if this may not be an attribute's name."""
+    if not name:
+        raise ValueRefused("empty-name")
+    if len(name) > limits.ATTRIBUTE_NAME_BYTES // 4 and utf8_bytes(name) > limits.ATTRIBUTE_NAME_BYTES:
+        raise ValueRefused("name-size")
+
+
+class _NameBytes(dict[str, int]):
+    """Name -> its bytes, for names that are good. The few names that most items have are looked at once."""
+
+    def __missing__(self, name: str) -> int:
+        check_name(name)
+        size = utf8_bytes(name)
+        if len(name) <= _KEPT_CHARACTERS:
+            if len(self) >= _KEPT_NAMES:
+                self.clear()
+            self[name] = size
+        return size
+
+
+_KEPT_NAMES = 4096
+_KEPT_CHARACTERS = 64
+_name_bytes = _NameBytes()
+
+
+def _measure_text(data: Any, member: dict[str, Any], level: int) -> int:
+    if type(data) is not str:
+        wrong_type("String", data)
+    return len(data) if data.isascii() else utf8_bytes(data)
+
+
+def _measure_number(data: Any, member: dict[str, Any], level: int) -> int:
+    if type(data) is not str:
+        wrong_type("String", data)
+    if data.isdigit() and len(data) <= limits.NUMBER_DIGITS and data[0] != "0" and data.isascii():
+        return (len(data.rstrip("0")) + 1) // 2 + 1
+    if len(data) > limits.NUMBER_DIGITS or CANONICAL.fullmatch(data) is None:
+        member["N"] = data = canonical_number(data)
+    return number_size_bytes(data)
+
+
+def _measure_binary(data: Any, member: dict[str, Any], level: int) -> int:
+    return binary_bytes(data)
+
+
+def _measure_boolean(data: Any, member: dict[str, Any], level: int) -> int:
+    if type(data) is not bool:
+        member["BOOL"] = boolean_of(data)
+    return 1
+
+
+def _measure_null(data: Any, member: dict[str, Any], level: int) -> int:
+    if data is not True:
+        if not boolean_of(data):
+            raise ValueRefused("null-false")
+        member["NULL"] = True
+    return 1
+
+
+def _measure_list(data: Any, member: dict[str, Any], level: int) -> int:
+    if type(data) is not list:
+        wrong_type("List", data)
+    if not data:
+        return 3
+    _check_level(level + 1)
+    size = 3 + len(data)
+    for element in data:
+        size += measure(element, level + 1)
+        if size > limits.MEASURED_BYTES:
+            raise TooLarge
+    return size
+
+
+def _measure_map(data: Any, member: dict[str, Any], level: int) -> int:
+    if type(data) is not dict:
+        wrong_type("Map", data)
+    if not data:
+        return 3
+    _check_level(level + 1)
+    return 3 + len(data) + _measure_named(data, level + 1)
+
+
+def _check_level(level: int) -> None:
+    if level >= limits.NESTING_LEVELS:
+        raise ValueRefused("nesting")
+
+
+def _members(data: Any, empty: str) -> list[Any]:
+    if type(data) is not list:
+        wrong_type("List", data)
+    if not data:
+        raise ValueRefused(empty)
+    if len(data) > limits.ITEM_BYTES:
+        raise TooLarge  # each member but one has a byte
+    return data
+
+
+def _measure_text_set(data: Any, member: dict[str, Any], level: int) -> int:
+    size = 0
+    for element in _members(data, "empty-string-set"):
+        if type(element) is not str:
+            if element is None:
+                raise ValueRefused("null-in-string-set")
+            wrong_type("String", element)
+        size += len(element) if element.isascii() else utf8_bytes(element)
+        if size > limits.MEASURED_BYTES:
+            raise TooLarge
+    if len(set(data)) != len(data):
+        raise ValueRefused("duplicate-strings", members=list(data))
+    data.sort()
+    return size
+
+
+def _measure_number_set(data: Any, member: dict[str, Any], level: int) -> int:
+    canonical = []
+    size = 0
+    for element in _members(data, "empty-number-set"):
+        if type(element) is not str:
+            if element is None:
+                raise ValueRefused("null-in-number-set")
+            wrong_type("String", element)
+        canonical.append(canonical_number(element))
+        size += 2  # at the least
+        if size > limits.MEASURED_BYTES:
+            raise TooLarge
+    if len(set(canonical)) != len(canonical):
+        raise ValueRefused("duplicate-numbers")
+    canonical.sort(key=Decimal)
+    member["NS"] = canonical
+    return sum(map(number_size_bytes, canonical))
+
+
+def _measure_binary_set(data: Any, member: dict[str, Any], level: int) -> int:
+    size = 0
+    for element in _members(data, "empty-binary-set"):
+        if element is None:
+            raise ValueRefused("null-in-binary-set")
+        size += binary_bytes(element)
+        if size > limits.MEASURED_BYTES:
+            raise TooLarge
+    if len(set(data)) != len(data):
+        raise ValueRefused("duplicate-binaries", members=list(data))
+    data.sort(key=b64decode)
+    return size
+
+
+_MEASURES = {
+    "S": _measure_text,
+    "N": _measure_number,
+    "B": _measure_binary,
+    "BOOL": _measure_boolean,
+    "NULL": _measure_null,
+    "L": _measure_list,
+    "M": _measure_map,
+    "SS": _measure_text_set,
+    "NS": _measure_number_set,
+    "BS": _measure_binary_set,
+}
+
+# How DynamoDB sees the other dialects' kinds
+
+_TICKS_PER_DAY = 864_000_000_000
+_TICKS_PER_SECOND = 10_000_000
+
+
+def view(value: Value) -> Value:
+    """A stored value as a DynamoDB client sees it: exactly, or as text; never rounded (ARCHITECTURE section 6)."""
+    kind, data = value
+    if kind is Kind.INT32 or kind is Kind.INT64:
+        return Value(Kind.DECIMAL, Decimal(data))
+    if kind is Kind.DOUBLE:
+        return _view_double(data)
+    if kind is Kind.DATETIME:
+        return Value(Kind.TEXT, datetime_text(data))
+    if kind is Kind.GUID:
+        return Value(Kind.TEXT, str(data))
+    return value
+
+
+def _view_double(data: float) -> Value:
+    if math.isfinite(data):
+        number = Decimal(repr(data))
+        if decimal_fits(number):
+            return Value(Kind.DECIMAL, number)
+        return Value(Kind.TEXT, repr(data))
+    if math.isnan(data):
+        return Value(Kind.TEXT, "NaN")
+    return Value(Kind.TEXT, "Infinity" if data > 0 else "-Infinity")
+
+
+def datetime_text(ticks: int) -> str:
+    """ISO 8601 with seven digits and Z of ticks of 100 ns since 0001-01-01."""
+    days, rest = divmod(ticks, _TICKS_PER_DAY)
+    seconds, fraction = divmod(rest, _TICKS_PER_SECOND)
+    day = date.fromordinal(days + 1)
+    return f"{day.isoformat()}T{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:07}Z"
+
+
+def as_kind(value: Value, kind: Kind) -> Value | None:
+    """A DynamoDB value as a key column of another dialect's kind (N for an INT64 column); None where it does not fit."""
+    if value.kind is kind:
+        return value
+    if kind is Kind.INT64 and value.kind is Kind.DECIMAL:
+        number = value.data
+        if number == number.to_integral_value() and -(2**63) <= number < 2**63:
+            return Value(Kind.INT64, int(number))
+    return None
+
+
+def keep_kinds(old: Row | None, new: Contents) -> Contents:
+    """The new contents, with the stored kind of every attribute whose value is just what DynamoDB saw of the old one."""
+    if old is None or old.contents.is_native:
+        return new
+    latest = new.latest
+    kept = {}
+    for name, stored in old.latest.items():
+        seen = view(stored)
+        if seen is not stored and name in latest and equal(latest[name], seen):
+            kept[name] = stored
+    return Contents.of_values({**latest, **kept}) if kept else new
+
+
+# Value -> wire
+
+
+def render_value(value: Value) -> dict[str, Any]:
+    """A value as a wire AttributeValue."""
+    return bodies.tagged(view(value))
+
+
+def render_values(values: Mapping[str, Value]) -> dict[str, Any]:
+    """Attributes as a wire item."""
+    return {name: bodies.tagged(view(value)) for name, value in values.items()}
+
+
+def render_row(row: Row) -> bytes:
+    """A row as the JSON of a wire item: its stored body where that is DynamoDB's own, else through `view`."""
+    if row.is_native:
+        return row.body
+    return orjson.dumps(render_values(row.latest))
+
+
+def render_rows(rows: Iterable[Row]) -> bytes:
+    """Rows as the JSON of an array of wire items. Joined before the encoder sees it, which would copy each by itself."""
+    return b"[" + b",".join([row.body if row.is_native else render_row(row) for row in rows]) + b"]"

@@ -1,0 +1,413 @@
+"""AWS Signature Version 4 as DynamoDB checks it: in the Authorization header or in the query, with session tokens.
+
+Pure: a request, a snapshot of credentials and a moment go in; a Caller comes out, or the service's error. Knows nothing of
+operations and tables.
+
+With auth `strict` everything is checked, in the service's order. With auth `dev` a request must be signed in form, because
+then its key id, account and region are known, but nobody looks at whether the signature is true or recent: an SDK with
+made-up credentials works, a request without any is told so, as by the service and by every emulator.
+
+Two things the service does not document are decided here. The payload hash is always that of the body that came, whatever
+x-amz-content-sha256 says (UNSIGNED-PAYLOAD and chunked signatures are S3's). An access key id of twelve digits is its own
+account number; a stored credential may name one; all others have account 000000000000.
+
+Sources: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html; the order of checks and
+the texts: dynalite index.js (captured from the service), test/alternator/test_authorization.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import quote, unquote_to_bytes
+
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.calls import Caller
+from adapters.dynamodb.wire.errors import ServiceError
+from adapters.dynamodb.wire.messages import CLASSIC, LATEST
+from gateway.http import Request, split_target
+from gateway.security.credentials import Credential, Credentials, Scheme
+
+DEFAULT_ACCOUNT = "000000000000"
+DEFAULT_REGION = "us-east-1"
+
+_ALGORITHM = "AWS4-HMAC-SHA256"
+_SERVICE = "dynamodb"
+_TERMINATOR = "aws4_request"
+_REGION = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_ACCOUNT = re.compile(r"[0-9]{12}")
+_SEPARATORS = re.compile(r"[,\s]+")
+_BASIC_DATE = re.compile(r"[0-9]{8}T[0-9]{6}Z")
+_MUST_BE_SIGNED = {"host": "Host", "x-amz-date": "X-Amz-Date", "x-amz-target": "X-Amz-Target"}
+_EMPTY_HASH = hashlib.sha256(b"").hexdigest()
+
+
+class Claim(NamedTuple):
+    """What a request says of its signature, wherever it says it. `expires` is "" in a header's claim."""
+
+    algorithm: str
+    credential: str
+    signed_headers: tuple[str, ...]
+    signature: str
+    date: str
+    expires: str
+    token: str
+
+
+def verify(request: Request, credentials: Credentials, now_ms: int, style: str = LATEST) -> Caller:
+    """Who sent the request. Raises ServiceError: MissingAuthenticationToken, IncompleteSignature, InvalidSignature or
+    UnrecognizedClient, checked in this order (rule 5)."""
+    path, query = split_target(request.target)
+    claim = _claim(request, query)
+    if credentials.is_dev:
+        access_id, region = _scope_of_any(claim.credential)
+        return _caller(credentials, credentials.find(Scheme.AWS, access_id), access_id, region)
+    date = _checked_date(claim, now_ms)
+    _check_signed_headers(request, claim.signed_headers, style)
+    access_id, scope, region = _checked_scope(claim.algorithm, claim.credential, date[:8], date)
+    credential = credentials.find(Scheme.AWS, access_id)
+    if credential is None or not _same(credential.session_token, claim.token):
+        raise _error("UnrecognizedClientException", "The security token included in the request is invalid.")
+    canonical = _canonical_request(request, path, query, claim)
+    to_sign = f"{_ALGORITHM}\n{date}\n{scope}\n{hashlib.sha256(canonical).hexdigest()}"
+    day, text = date[:8], to_sign.encode("latin-1", "replace")
+    found = False
+    for secret in credential.secrets:
+        key = signing_key(secret, day, region)
+        found |= _same(hmac.digest(key, text, "sha256").hex(), claim.signature)
+    if not found:
+        raise _mismatch(canonical, to_sign)
+    return _caller(credentials, credential, access_id, region)
+
+
+@lru_cache(maxsize=1024)
+def signing_key(secret: str, day: str, region: str) -> bytes:
+    """The key that a secret gives for one day and region; four HMACs, so it is kept."""
+    key = b"AWS4" + secret.encode()
+    for part in (day, region, _SERVICE, _TERMINATOR):
+        key = hmac.digest(key, part.encode("latin-1", "replace"), "sha256")
+    return key
+
+
+def _caller(credentials: Credentials, credential: Credential | None, access_id: str, region: str) -> Caller:
+    account = credential.place if credential is not None else ""
+    if not account:
+        account = _account_of(access_id)
+    return _same_caller(access_id, account, region, credentials.namespace(Scheme.AWS, account, region))
+
+
+@lru_cache(maxsize=1024)
+def _account_of(access_id: str) -> str:
+    return access_id if _ACCOUNT.fullmatch(access_id) else DEFAULT_ACCOUNT
+
+
+# The same few callers come again and again.
+_same_caller = lru_cache(maxsize=1024)(Caller)
+
+
+@lru_cache(maxsize=1024)
+def _scope_of_any(credential: str) -> tuple[str, str]:
+    """(access id, region) of a credential that may be of any form."""
+    parts = credential.split("/")
+    # A key id may itself have slashes: the scope is counted from the end.
+    if len(parts) < 5:
+        return parts[0], DEFAULT_REGION
+    region = parts[-3] if _REGION.fullmatch(parts[-3]) else DEFAULT_REGION
+    return "/".join(parts[:-4]), region
+
+
+def _same(mine: str, theirs: str) -> bool:
+    """Whether two texts are equal, in a time that does not depend on where they differ."""
+    return hmac.compare_digest(mine.encode("utf-8", "replace"), theirs.encode("utf-8", "replace"))
+
+
+def _error(code: str, text: str) -> ServiceError:
+    return ServiceError(code, text)
+
+
+def _mismatch(canonical: bytes, to_sign: str) -> ServiceError:
+    """Shows what should have been signed, as the service does: it holds no secret, and no SDK author could do without."""
+    return _error(
+        "InvalidSignatureException",
+        "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key "
+        "and signing method. Consult the service documentation for details.\n\n"
+        f"The Canonical String for this request should have been\n'{canonical.decode('latin-1')}'\n\n"
+        f"The String-to-Sign should have been\n'{to_sign}'\n",
+    )
+
+
+# What the request says
+
+
+def _claim(request: Request, query: str) -> Claim:
+    authorization = request.header("authorization")
+    parameters = _query_parameters(query) if "X-Amz-" in query else {}
+    presigned = "X-Amz-Algorithm" in parameters
+    if authorization and presigned:
+        text = "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."
+        raise _error("InvalidSignatureException", text)
+    if presigned:
+        return _claim_of_query(parameters)
+    if not authorization.lstrip().startswith("AWS4-"):
+        raise _error("MissingAuthenticationTokenException", "Request is missing Authentication Token")
+    return _claim_of_header(request, authorization)
+
+
+def _query_parameters(query: str) -> dict[str, str]:
+    """Name -> value, decoded; the first of several counts."""
+    found: dict[str, str] = {}
+    for pair in query.split("&"):
+        name, _, value = pair.partition("=")
+        found.setdefault(_decoded(name), _decoded(value))
+    return found
+
+
+def _decoded(text: str) -> str:
+    return unquote_to_bytes(text.encode("latin-1", "replace")).decode("latin-1")
+
+
+_QUERY_PARAMETERS = (
+    "X-Amz-Algorithm",
+    "X-Amz-Credential",
+    "X-Amz-Signature",
+    "X-Amz-SignedHeaders",
+    "X-Amz-Date",
+)
+
+
+def _claim_of_query(parameters: Mapping[str, str]) -> Claim:
+    missing = [name for name in _QUERY_PARAMETERS if not parameters.get(name)]
+    if missing:
+        text = "".join(f"AWS query-string parameters must include '{name}'. " for name in missing)
+        raise _error("IncompleteSignatureException", text + "Re-examine the query-string parameters.")
+    return Claim(
+        parameters["X-Amz-Algorithm"],
+        parameters["X-Amz-Credential"],
+        _header_names(parameters["X-Amz-SignedHeaders"]),
+        parameters["X-Amz-Signature"],
+        parameters["X-Amz-Date"],
+        parameters.get("X-Amz-Expires", ""),
+        parameters.get("X-Amz-Security-Token", ""),
+    )
+
+
+def _claim_of_header(request: Request, authorization: str) -> Claim:
+    head, separator, signature = authorization.rpartition("Signature=")
+    if separator and (signature.isalnum() or not _SEPARATORS.search(signature.rstrip())):
+        algorithm, parameters, odd = _split_authorization(head)
+        signature = signature.rstrip()
+    else:
+        algorithm, parameters, odd = _split_authorization.__wrapped__(authorization)
+        signature = parameters.get("Signature", "")
+    if odd:
+        text = f"'{odd}' not a valid key=value pair (missing equal-sign) in Authorization header: '{authorization}'."
+        raise _error("IncompleteSignatureException", text)
+    date = request.header("x-amz-date") or request.header("date")
+    credential, names = parameters.get("Credential"), parameters.get("SignedHeaders")
+    if credential and names and signature and date:
+        token = request.header("x-amz-security-token")
+        return Claim(algorithm, credential, _header_names(names), signature, date, "", token)
+    text = "".join(
+        f"Authorization header requires '{name}' parameter. "
+        for name, value in (
+            ("Credential", credential),
+            ("Signature", signature),
+            ("SignedHeaders", names),
+        )
+        if not value
+    )
+    if not date:
+        text += "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. "
+    raise _error("IncompleteSignatureException", f"{text}Authorization={authorization}")
+
+
+@lru_cache(maxsize=1024)
+def _split_authorization(text: str) -> tuple[str, dict[str, str], str]:
+    """(algorithm, parameters, first parameter without an equal sign). All but the signature stays the same for a day.
+
+    Commas, blanks or both separate: proxies and SDKs differ (scylladb/scylladb#9568).
+    """
+    algorithm, *rest = _SEPARATORS.split(text.strip())
+    parameters: dict[str, str] = {}
+    odd = ""
+    for part in rest:
+        name, equals, value = part.partition("=")
+        if equals:
+            parameters[name] = value
+        elif part:
+            odd = odd or part
+    return algorithm, parameters, odd
+
+
+@lru_cache(maxsize=1024)
+def _header_names(text: str) -> tuple[str, ...]:
+    return tuple(sorted({name for name in text.lower().split(";") if name}))
+
+
+# Whether it may be
+
+
+def _checked_date(claim: Claim, now_ms: int) -> str:
+    """The moment of signing, in basic format; neither too old nor yet to come."""
+    parsed = _moment(claim.date)
+    if parsed is None:
+        text = f"Date must be in ISO-8601 'basic format'. Got '{claim.date}'. See http://en.wikipedia.org/wiki/ISO_8601"
+        raise _error("IncompleteSignatureException", text)
+    moment_ms, date = parsed
+    skew_ms = limits.CLOCK_SKEW_MS
+    lifetime_ms = _lifetime_ms(claim.expires) if claim.expires else skew_ms
+    if moment_ms < now_ms - lifetime_ms:
+        span = f"{lifetime_ms // 60_000} min." if lifetime_ms % 60_000 == 0 else f"{lifetime_ms // 1000} sec."
+        text = f"Signature expired: {date} is now earlier than {_basic(now_ms - lifetime_ms)} ({_basic(now_ms)} - {span})"
+        raise _error("InvalidSignatureException", text)
+    if moment_ms > now_ms + skew_ms:
+        latest = f"{_basic(now_ms + skew_ms)} ({_basic(now_ms)} + {skew_ms // 60_000} min.)"
+        text = f"Signature not yet current: {date} is still later than {latest}"
+        raise _error("InvalidSignatureException", text)
+    return date
+
+
+def _check_signed_headers(request: Request, signed: tuple[str, ...], style: str) -> None:
+    """Host must be signed, and where they are sent the date and the target: with the target unsigned, a GetItem that somebody
+    has seen could be sent again as a DeleteItem. (The service wants host and every x-amz-* header signed: IAM user guide,
+    "Create a signed AWS API request", canonical headers. Of the others nothing is read here but the session token, which
+    is compared with what is stored, and which the guide lets some clients add after they have signed.)
+    """
+    for name, shown in _MUST_BE_SIGNED.items():
+        if name not in signed and (name == "host" or request.header(name)):
+            if name == "host" and style != CLASSIC:
+                shown = "Host' or ':authority"
+            text = f"'{shown}' must be a 'SignedHeader' in the AWS Authorization."
+            raise _error("InvalidSignatureException", text)
+
+
+def _lifetime_ms(expires: str) -> int:
+    if not (expires.isascii() and expires.isdigit()) or int(expires[:12]) > limits.PRESIGNED_SECONDS:
+        text = f"X-Amz-Expires must be a number of seconds of at most {limits.PRESIGNED_SECONDS}, got '{expires}'"
+        raise _error("IncompleteSignatureException", text)
+    return int(expires) * 1000
+
+
+@lru_cache(maxsize=256)
+def _moment(text: str) -> tuple[int, str] | None:
+    """A date in basic format, or in HTTP's as the Date header has it."""
+    try:
+        if _BASIC_DATE.fullmatch(text):
+            moment = datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        else:
+            moment = parsedate_to_datetime(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return int(moment.timestamp() * 1000), moment.strftime("%Y%m%dT%H%M%SZ")
+
+
+def _basic(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def _checked_scope(algorithm: str, credential: str, day: str, date: str) -> tuple[str, str, str]:
+    """(access id, scope to sign, region) of a credential whose scope is this service's."""
+    if algorithm != _ALGORITHM:
+        text = f"Unsupported AWS 'algorithm': '{algorithm}' (only {_ALGORITHM} for now). "
+        raise _error("IncompleteSignatureException", text)
+    access_id, region = _right_scope(credential, day)
+    if not access_id:
+        raise _wrong_scope(credential, date)
+    return access_id, f"{day}/{region}/{_SERVICE}/{_TERMINATOR}", region
+
+
+@lru_cache(maxsize=1024)
+def _right_scope(credential: str, day: str) -> tuple[str, str]:
+    """(access id, region) of a credential that is right in every part; else two empty texts."""
+    parts = credential.rstrip("/").split("/")
+    if (
+        len(parts) == 5
+        and parts[1] == day
+        and parts[3:] == [_SERVICE, _TERMINATOR]
+        and _REGION.fullmatch(parts[2])
+    ):
+        return parts[0], parts[2]
+    return "", ""
+
+
+def _wrong_scope(credential: str, date: str) -> ServiceError:
+    """What is wrong with a credential: its form, or each part of its scope."""
+    parts = credential.rstrip("/").split("/")
+    if len(parts) != 5:
+        text = (
+            "Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, "
+            f"got '{credential}'"
+        )
+        return _error("IncompleteSignatureException", text)
+    _, day, region, service, terminator = parts
+    text = ""
+    if not _REGION.fullmatch(region):
+        text += f"Credential should be scoped to a valid region, not '{region}'. "
+    if service != _SERVICE:
+        text += f"Credential should be scoped to correct service: '{_SERVICE}'. "
+    if terminator != _TERMINATOR:
+        text += f"Credential should be scoped with a valid terminator: '{_TERMINATOR}', not '{terminator}'. "
+    if day != date[:8]:
+        text += (
+            "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: "
+            f"'{day}' != '{date[:8]}', from '{date}'. "
+        )
+    if text:
+        return _error("InvalidSignatureException", text.rstrip())
+    return _error("UnrecognizedClientException", "The security token included in the request is invalid.")
+
+
+# What should have been signed
+
+
+def _canonical_request(request: Request, path: str, query: str, claim: Claim) -> bytes:
+    """The request as both sides write it before they hash it."""
+    values = dict.fromkeys(claim.signed_headers, "")
+    seen: set[str] = set()
+    for name, value in request.headers:
+        if name in values:
+            folded = " ".join(value.split())
+            values[name] = f"{values[name]},{folded}" if name in seen else folded
+            seen.add(name)
+    headers = "".join(f"{name}:{value}\n" for name, value in values.items())
+    payload = hashlib.sha256(request.body).hexdigest() if request.body else _EMPTY_HASH
+    text = (
+        f"{request.method}\n{_canonical_path(path)}\n{_canonical_query(query) if query else ''}\n"
+        f"{headers}\n{';'.join(claim.signed_headers)}\n{payload}"
+    )
+    return text.encode("latin-1", "replace")
+
+
+def _canonical_path(path: str) -> str:
+    """The path without dot segments and empty ones, percent-encoded once more (all services but S3)."""
+    if path == "/":
+        return path
+    kept: list[str] = []
+    for segment in path.split("/"):
+        if segment == "..":
+            del kept[-1:]
+        elif segment not in ("", "."):
+            kept.append(segment)
+    trailing = "/" if kept and path.endswith("/") else ""
+    return quote("/" + "/".join(kept) + trailing, safe="/-_.~", encoding="latin-1", errors="replace")
+
+
+def _canonical_query(query: str) -> str:
+    """Pairs in order of their encoded names, then values; without the signature itself."""
+    pairs = []
+    for pair in query.split("&"):
+        name, _, value = pair.partition("=")
+        encoded = _encoded(name)
+        if pair and encoded != "X-Amz-Signature":
+            pairs.append((encoded, _encoded(value)))
+    return "&".join(f"{name}={value}" for name, value in sorted(pairs))
+
+
+def _encoded(text: str) -> str:
+    return quote(unquote_to_bytes(text.encode("latin-1", "replace")), safe="-_.~")

@@ -1,0 +1,190 @@
+"""The HTTP side of the protocol: content codings, checksums, request ids, CORS, and the few answers that are no JSON.
+
+Knows bytes and headers. Knows no operation, no signature and no table. Rules 1, 2, 6, 7, 8 of protocols/dynamodb.md.
+"""
+
+from __future__ import annotations
+
+import zlib
+from functools import lru_cache
+
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import internal
+from gateway.http import Reply, Request
+
+JSON_1_0 = "application/x-amz-json-1.0"
+JSON = "application/json"
+UNKNOWN_OPERATION = b"<UnknownOperationException/>\n"
+
+_GZIP_WINDOW, _ZLIB_WINDOW = 31, 15
+_COMPRESSION_LEVEL = 4
+_WINDOWS = {"gzip": _GZIP_WINDOW, "deflate": _ZLIB_WINDOW}
+_CHUNK_BYTES = 256 << 10
+
+
+class TooLarge(Exception):
+    """The body is over the limit as it unfolds."""
+
+
+# Requests
+
+
+def body_of(request: Request) -> bytes:
+    """The request's body without its content coding, in bounded memory and time.
+
+    Raises TooLarge; InternalServerError for a coding that is unknown or does not decode, as the service does: recorded by
+    test/alternator/test_compressed_request.py of scylladb/scylladb (test_garbage_content_encoding, test_broken_gzip_content,
+    test_gzip_request_with_missing_character, test_gzip_request_empty, test_deflate_request_not_deflated), which runs on it.
+    """
+    coding = request.header("content-encoding").strip().lower()
+    if coding in ("", "identity"):
+        return request.body
+    if coding not in _WINDOWS:
+        raise internal()
+    # The gzip format lets members follow one another (RFC 1952, 2.2); zlib's does not.
+    return _inflated(request.body, _WINDOWS[coding], limits.GZIP_MEMBERS if coding == "gzip" else 1)
+
+
+def _inflated(data: bytes, window: int, members: int) -> bytes:
+    """Fed in pieces, because zlib copies what is left behind the end of each member."""
+    inflater = zlib.decompressobj(window)
+    unfolded: list[bytes] = []
+    size = at = 0
+    pending = b""
+    try:
+        while pending or at < len(data):
+            if not pending:
+                pending = data[at : at + _CHUNK_BYTES]
+                at += _CHUNK_BYTES
+            if inflater.eof:
+                members -= 1
+                if not members:
+                    raise internal()
+                inflater = zlib.decompressobj(window)
+            piece = inflater.decompress(pending, limits.REQUEST_BYTES + 1 - size)
+            size += len(piece)
+            if size > limits.REQUEST_BYTES:
+                raise TooLarge
+            unfolded.append(piece)
+            pending = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+    except zlib.error:
+        raise internal() from None
+    if not inflater.eof:
+        raise internal()
+    return b"".join(unfolded)
+
+
+def content_type(request: Request) -> str:
+    """The media type of the body, without parameters."""
+    found = request.header("content-type")
+    return found if found == JSON_1_0 else found.partition(";")[0].strip()
+
+
+# Replies
+
+
+def reply(request: Request, status: int, body: bytes, media_type: str | None = None) -> Reply:
+    """A reply with the headers that all of the service's have; compressed if the client asks and it is worth it.
+
+    `media_type` None: that of the request. The checksum covers the bytes that are sent: Java SDKs check those.
+    """
+    headers = [("x-amzn-RequestId", request.id)]
+    if media_type is None:
+        media_type = JSON_1_0 if content_type(request) == JSON_1_0 else JSON
+    if media_type:
+        headers.append(("Content-Type", media_type))
+    if len(body) >= limits.COMPRESSED_RESPONSE_FROM_BYTES:
+        # Of a repeated Accept-Encoding the service reads the first only (rule 7), though RFC 9110 makes it one list.
+        coding = accepted_coding(request.header("accept-encoding"))
+        if coding:
+            deflater = zlib.compressobj(_COMPRESSION_LEVEL, zlib.DEFLATED, _WINDOWS[coding])
+            body = deflater.compress(body) + deflater.flush()
+            headers.append(("Content-Encoding", coding))
+    headers.append(("x-amz-crc32", str(zlib.crc32(body))))
+    if request.header("origin"):
+        headers.append(("Access-Control-Allow-Origin", "*"))
+        headers.append(("Access-Control-Expose-Headers", _EXPOSED))
+    return Reply(status, headers, body)
+
+
+# What a page may read of the reply; the service names these (test/alternator/test_cors.py asks for the header only).
+_EXPOSED = "x-amzn-RequestId, x-amzn-ErrorType, x-amz-crc32, Content-Encoding, Content-Length, Date"
+
+
+def not_found(request: Request) -> Reply:
+    """The answer to what is no API call at all: another method, another content type (rule 1)."""
+    return reply(request, 404, UNKNOWN_OPERATION, "")
+
+
+def too_large(request: Request) -> Reply:
+    """The answer to a body over 16 MB. It has no content."""
+    return reply(request, 413, b"", "")
+
+
+def health(request: Request) -> Reply:
+    """The answer to `GET /`: load balancers ask it. The space at the end is the service's."""
+    host = request.header("host").encode("ascii", "ignore").decode()
+    return reply(request, 200, f"healthy: {host} ".encode(), "text/plain")
+
+
+def preflight(request: Request) -> Reply:
+    """The answer to a browser that asks what it may send: whatever it asks for (rule 8)."""
+    headers = [
+        ("x-amzn-RequestId", request.id),
+        ("Access-Control-Allow-Origin", "*"),
+        ("Access-Control-Expose-Headers", _EXPOSED),
+        ("Access-Control-Max-Age", str(limits.PREFLIGHT_SECONDS)),
+    ]
+    for asked, allowed in (
+        ("access-control-request-headers", "Access-Control-Allow-Headers"),
+        ("access-control-request-method", "Access-Control-Allow-Methods"),
+    ):
+        if request.header(asked):
+            headers.append((allowed, request.header(asked)))
+    return Reply(200, headers)
+
+
+def plain_answer(request: Request) -> Reply | None:
+    """The reply to a request that is too large or no API call, or None: it is one, and its body is JSON if it has one."""
+    if len(request.body) > limits.REQUEST_BYTES:
+        return too_large(request)
+    if request.method == "POST":
+        if request.body and content_type(request) not in (JSON_1_0, JSON):
+            return not_found(request)
+        return None
+    if request.method == "OPTIONS" and request.header("origin"):
+        return preflight(request)
+    if request.method == "GET":
+        return health(request)
+    return not_found(request)
+
+
+@lru_cache(maxsize=256)
+def accepted_coding(accepted: str) -> str | None:
+    """The coding to answer in, gzip or deflate, for an Accept-Encoding list; None: as it is.
+
+    The service reads the list by rules of its own (test/alternator/test_compressed_response.py, verified on AWS): identity
+    is never preferred; a weight is what follows the first `q=` of an entry, above 1 it is 1, unreadable it is 1; of a
+    coding named twice the higher weight counts; among equals the first named wins, then what `*` stands for.
+    """
+    weights: dict[str, float] = {}
+    for entry in accepted.lower().split(","):
+        coding, _, parameters = entry.partition(";")
+        coding = coding.strip()
+        if coding in _WINDOWS or coding == "*":
+            weights[coding] = max(weights.get(coding, 0.0), _weight(parameters))
+    anything = weights.pop("*", 0.0)
+    for coding in _WINDOWS:
+        weights.setdefault(coding, anything)
+    best = max(weights, key=lambda coding: weights[coding])
+    return best if weights[best] > 0 else None
+
+
+def _weight(parameters: str) -> float:
+    _, found, rest = parameters.partition("q=")
+    if not found:
+        return 1.0
+    try:
+        return min(1.0, max(0.0, float(rest.partition(";")[0])))
+    except ValueError:
+        return 1.0
