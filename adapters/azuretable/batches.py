@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from adapters.azuretable import addresses, entities, limits, multipart, queries
-from adapters.azuretable.addresses import Batch, Entity, EntitySet, Resource
 from adapters.azuretable.calls import Answer, Call, find_table, options_of, service_id
-from adapters.azuretable.entities import Prepared
-from adapters.azuretable.errors import TOO_MANY_CHANGES, ServiceError, as_json, of_gateway_error
-from adapters.azuretable.methods import method_of
-from adapters.azuretable.multipart import InnerAnswer, InnerHead, InnerRequest
-from adapters.azuretable.payloads import Level, content_type
-from adapters.azuretable.values import UNIX_EPOCH_TICKS, timestamp_text
+from adapters.azuretable.entities import entities
+from adapters.azuretable.entities.entities import Prepared
+from adapters.azuretable.entities.payloads import Level, content_type
+from adapters.azuretable.queries import queries
+from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
+from adapters.azuretable.wire import addresses, limits, multipart
+from adapters.azuretable.wire.addresses import Batch, Entity, EntitySet, Resource
+from adapters.azuretable.wire.errors import TOO_MANY_CHANGES, ServiceError, as_json, of_gateway_error
+from adapters.azuretable.wire.methods import method_of
+from adapters.azuretable.wire.multipart import InnerAnswer, InnerHead, InnerRequest
 from gateway.http import Request
 from gateway.model.commands import Exchange, WriteGroup
 from gateway.model.errors import GatewayError, GroupRefused

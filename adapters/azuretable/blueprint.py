@@ -17,21 +17,19 @@ from functools import lru_cache
 
 import flask
 
-from adapters.azuretable import (
-    addresses,
-    auth,
-    batches,
-    bearer,
-    cors,
-    entities,
-    limits,
-    misaddressed,
-    payloads,
-    queries,
-    service,
-    tables,
-)
-from adapters.azuretable.addresses import (
+from adapters.azuretable import batches, misaddressed
+from adapters.azuretable.auth import auth, bearer
+from adapters.azuretable.auth.auth import Account
+from adapters.azuretable.auth.bearer import Issuer
+from adapters.azuretable.auth.shared_access import Grant
+from adapters.azuretable.calls import Answer, Call, find_table, options_of, service_id
+from adapters.azuretable.entities import entities, payloads
+from adapters.azuretable.entities.payloads import Level
+from adapters.azuretable.queries import queries
+from adapters.azuretable.tables import service, tables
+from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
+from adapters.azuretable.wire import addresses, cors, limits
+from adapters.azuretable.wire.addresses import (
     Address,
     Batch,
     Entity,
@@ -41,14 +39,8 @@ from adapters.azuretable.addresses import (
     TableEntry,
     TableSet,
 )
-from adapters.azuretable.auth import Account
-from adapters.azuretable.bearer import Issuer
-from adapters.azuretable.calls import Answer, Call, find_table, options_of, service_id
-from adapters.azuretable.errors import ServiceError, as_json, as_xml, of_gateway_error
-from adapters.azuretable.methods import method_of
-from adapters.azuretable.payloads import Level
-from adapters.azuretable.shared_access import Grant
-from adapters.azuretable.values import UNIX_EPOCH_TICKS, timestamp_text
+from adapters.azuretable.wire.errors import ServiceError, as_json, as_xml, of_gateway_error
+from adapters.azuretable.wire.methods import method_of
 from gateway.engine.engine import drive
 from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
 from gateway.model.commands import Exchange

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, unquote_plus
 
-from adapters.azuretable.addresses import Address, check_table_name
-from adapters.azuretable.errors import ServiceError
-from adapters.azuretable.shared_access import Grant
+from adapters.azuretable.auth.shared_access import Grant
+from adapters.azuretable.wire.addresses import Address, check_table_name
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.engine.engine import one
 from gateway.http import House, Request
 from gateway.model.commands import Exchange, FindTable

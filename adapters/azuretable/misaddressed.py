@@ -6,9 +6,9 @@ is wrong with the URL.
 
 from __future__ import annotations
 
-from adapters.azuretable.addresses import Batch, Nested, TableEntry, TableSet
 from adapters.azuretable.calls import Call, find_table
-from adapters.azuretable.errors import KEY_COUNT, ServiceError
+from adapters.azuretable.wire.addresses import Batch, Nested, TableEntry, TableSet
+from adapters.azuretable.wire.errors import KEY_COUNT, ServiceError
 from gateway.model.commands import Exchange
 
 

@@ -24,7 +24,7 @@ from azure.core.exceptions import (
 )
 from azure.data.tables import EdmType, EntityProperty, TableClient, TableTransactionError, UpdateMode
 
-from adapters.azuretable import limits
+from adapters.azuretable.wire import limits
 from gateway.security.credentials import Scheme
 from gateway.security.vault import new_secret
 from tests.adapters.azuretable.batch_requests import insert_part

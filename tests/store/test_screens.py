@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from adapters.azuretable.values import view as azure_view
+from adapters.azuretable.values.values import view as azure_view
 from adapters.dynamodb.values.values import view as dynamodb_view
 from adapters.tablestore.values import view as tablestore_view
 from gateway.model.keys import Position

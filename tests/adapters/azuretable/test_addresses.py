@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.azuretable import addresses
-from adapters.azuretable.addresses import (
+from adapters.azuretable.wire import addresses
+from adapters.azuretable.wire.addresses import (
     Address,
     Batch,
     Entity,
@@ -23,7 +23,7 @@ from adapters.azuretable.addresses import (
     parse,
     resolve,
 )
-from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.wire.errors import ServiceError
 from tests.adapters.azuretable.batch_requests import FOREIGN
 
 PATH_HOST = "127.0.0.1:10002"

@@ -16,8 +16,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from adapters.azuretable.bearer import Issuer
-from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.auth.bearer import Issuer
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.http import Reply, Request
 from gateway.security.credentials import DEV_CREDENTIALS, Credentials
 from tests.adapters.azuretable.client import ACCOUNT, KEY, OTHER, Clock, Service, code_of, sign

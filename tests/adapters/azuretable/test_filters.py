@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.azuretable import filters, keys, limits
-from adapters.azuretable.errors import ServiceError
-from adapters.azuretable.values import view
+from adapters.azuretable.queries import filters
+from adapters.azuretable.values import keys
+from adapters.azuretable.values.values import view
+from adapters.azuretable.wire import limits
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.predicates import ALWAYS, holds
 from gateway.model.ranges import narrow

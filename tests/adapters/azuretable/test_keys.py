@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.azuretable import keys
-from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.values import keys
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.values import Kind, Value, decimal, text
 

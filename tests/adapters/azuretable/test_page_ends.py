@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from adapters.azuretable.queries import token_of
+from adapters.azuretable.queries.queries import token_of
 from gateway.engine import filling
 from gateway.http import Reply
 from tests.adapters.azuretable.client import Service, query_string

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.azuretable import keys, pages
-from adapters.azuretable.payloads import Level, Shape
+from adapters.azuretable.entities import pages
+from adapters.azuretable.entities.payloads import Level, Shape
+from adapters.azuretable.values import keys
 from gateway.model.commands import Joined, Page
 from gateway.model.keys import Position
 from gateway.model.rows import Contents, Row

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.azuretable import sent, values
-from adapters.azuretable.errors import ServiceError
-from adapters.azuretable.sent import parse_entity, parse_object
+from adapters.azuretable.entities import sent
+from adapters.azuretable.entities.sent import parse_entity, parse_object
+from adapters.azuretable.values import values
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.model.rows import FOREIGN_KINDS, Contents
 
 texts = st.lists(

@@ -12,9 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.azuretable import values
-from adapters.azuretable.errors import ServiceError
-from adapters.azuretable.values import SPELLINGS, datetime_text, parse_datetime, read, timestamp_text, view
+from adapters.azuretable.values import values
+from adapters.azuretable.values.values import (
+    SPELLINGS,
+    datetime_text,
+    parse_datetime,
+    read,
+    timestamp_text,
+    view,
+)
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
 
 GUID = "c9da6455-213d-42c9-9a79-3e9149a57833"

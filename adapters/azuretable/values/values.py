@@ -19,8 +19,8 @@ from uuid import UUID
 
 import orjson
 
-from adapters.azuretable import limits
-from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.wire import limits
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.model import bodies
 from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal_text
 

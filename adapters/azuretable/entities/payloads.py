@@ -15,10 +15,12 @@ from typing import Any
 
 import orjson
 
-from adapters.azuretable import keys, limits, names, pages, values
-from adapters.azuretable.addresses import key_predicate
-from adapters.azuretable.errors import ServiceError
-from adapters.azuretable.values import UNIX_EPOCH_TICKS, timestamp_text, view
+from adapters.azuretable.entities import pages
+from adapters.azuretable.values import keys, names, values
+from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text, view
+from adapters.azuretable.wire import limits
+from adapters.azuretable.wire.addresses import key_predicate
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.model import bodies
 from gateway.model.commands import Page
 from gateway.model.errors import LimitExceeded

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
-from adapters.azuretable import addresses, bearer, limits, shared_access
-from adapters.azuretable.bearer import Issuer
-from adapters.azuretable.errors import ServiceError
-from adapters.azuretable.shared_access import Grant, Signer
+from adapters.azuretable.auth import bearer, shared_access
+from adapters.azuretable.auth.bearer import Issuer
+from adapters.azuretable.auth.shared_access import Grant, Signer
+from adapters.azuretable.wire import addresses, limits
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.http import Request
 
 _SHARED_KEY = re.compile(r"(SharedKey|SharedKeyLite) ([^:]+):([A-Za-z0-9+/=]+)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.http import Request
 
 _UNSENT = "(unsent)"

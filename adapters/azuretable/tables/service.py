@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from email.utils import formatdate
 
-from adapters.azuretable import cors, documents
-from adapters.azuretable.addresses import Service
+from adapters.azuretable.auth.shared_access import Action
 from adapters.azuretable.calls import Answer, Call
-from adapters.azuretable.documents import DEFAULT_PROPERTIES, Properties
-from adapters.azuretable.errors import ServiceError
-from adapters.azuretable.shared_access import Action
+from adapters.azuretable.tables import documents
+from adapters.azuretable.tables.documents import DEFAULT_PROPERTIES, Properties
+from adapters.azuretable.wire import cors
+from adapters.azuretable.wire.addresses import Service
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.engine.engine import one
 from gateway.http import Request
 from gateway.model.commands import Exchange, GetProperties, PutProperties

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import jwt
 
-from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.wire.errors import ServiceError
 
 FIRST_VERSION = "2017-11-09"  # "Versioning for Azure Storage": requests with an OAuth 2.0 token
 FIRST_VERSION_WITH_CHALLENGE = "2019-12-12"  # "Authorize with Microsoft Entra ID", Bearer challenge

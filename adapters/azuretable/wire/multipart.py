@@ -14,7 +14,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
 
-from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.http import Headers
 
 _BOUNDARY = re.compile(r"""boundary\s*=\s*(?:"([^"]{1,200})"|([^\s;,"]{1,200}))""", re.IGNORECASE)

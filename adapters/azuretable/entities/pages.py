@@ -17,7 +17,7 @@ from functools import lru_cache, partial
 
 import orjson
 
-from adapters.azuretable import names, values
+from adapters.azuretable.values import names, values
 from gateway.model.commands import Joined, Joins, Page
 
 # A form costs as much as a hundred rows to compile: it must pay.

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
-from adapters.azuretable import limits
-from adapters.azuretable.errors import KEY_COUNT, NAME_LENGTH, ServiceError
+from adapters.azuretable.wire import limits
+from adapters.azuretable.wire.errors import KEY_COUNT, NAME_LENGTH, ServiceError
 
 
 @dataclass(frozen=True, slots=True)

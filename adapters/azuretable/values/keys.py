@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from adapters.azuretable import limits
-from adapters.azuretable.errors import ServiceError
-from adapters.azuretable.values import utf16_units
+from adapters.azuretable.values.values import utf16_units
+from adapters.azuretable.wire import limits
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.model.composites import joined, split, text_of
 from gateway.model.keys import Key, KeyColumn, KeySchema, Position, encode_column
 from gateway.model.values import Kind, Value

@@ -18,9 +18,10 @@ from uuid import UUID
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 from lark.exceptions import VisitError
 
-from adapters.azuretable import keys, limits, names
-from adapters.azuretable.errors import ServiceError
-from adapters.azuretable.values import UNIX_EPOCH_TICKS, parse_datetime
+from adapters.azuretable.values import keys, names
+from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, parse_datetime
+from adapters.azuretable.wire import limits
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.model.keys import KeySchema
 from gateway.model.predicates import (
     ALWAYS,

@@ -5,14 +5,18 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from adapters.azuretable import documents, filters, keys, limits, payloads, sent
-from adapters.azuretable.addresses import EntitySet, TableEntry, TableSet, check_table_name
+from adapters.azuretable.auth.shared_access import Action, Policy
 from adapters.azuretable.calls import Answer, Call, find_table
-from adapters.azuretable.entities import preference_of
-from adapters.azuretable.errors import ServiceError
-from adapters.azuretable.payloads import Level
-from adapters.azuretable.queries import bytes_of, check_options, token_of, top_of
-from adapters.azuretable.shared_access import Action, Policy
+from adapters.azuretable.entities import payloads, sent
+from adapters.azuretable.entities.entities import preference_of
+from adapters.azuretable.entities.payloads import Level
+from adapters.azuretable.queries import filters
+from adapters.azuretable.queries.queries import bytes_of, check_options, token_of, top_of
+from adapters.azuretable.tables import documents
+from adapters.azuretable.values import keys
+from adapters.azuretable.wire import limits
+from adapters.azuretable.wire.addresses import EntitySet, TableEntry, TableSet, check_table_name
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.engine.engine import one
 from gateway.model.commands import AlterTable, CreateTable, DropTable, Exchange, ListTables
 from gateway.model.errors import TableMissing

@@ -9,13 +9,15 @@ import base64
 import binascii
 from functools import lru_cache
 
-from adapters.azuretable import filters, limits, pages, payloads
-from adapters.azuretable.addresses import EntitySet
+from adapters.azuretable.auth.shared_access import Action, SharedAccess
 from adapters.azuretable.calls import Answer, Call, find_table
-from adapters.azuretable.entities import shape_reader
-from adapters.azuretable.errors import ServiceError
-from adapters.azuretable.shared_access import Action, SharedAccess
-from adapters.azuretable.values import view
+from adapters.azuretable.entities import pages, payloads
+from adapters.azuretable.entities.entities import shape_reader
+from adapters.azuretable.queries import filters
+from adapters.azuretable.values.values import view
+from adapters.azuretable.wire import limits
+from adapters.azuretable.wire.addresses import EntitySet
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Page, PageLimits, Read
 from gateway.model.keys import KeySchema, Position

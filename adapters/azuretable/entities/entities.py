@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.azuretable import keys, payloads
-from adapters.azuretable.addresses import Entity, EntitySet, key_predicate
+from adapters.azuretable.auth.shared_access import Action
 from adapters.azuretable.calls import Answer, Call, find_table
-from adapters.azuretable.errors import ServiceError
-from adapters.azuretable.payloads import Shape
-from adapters.azuretable.sent import Sent, parse_entity
-from adapters.azuretable.shared_access import Action
-from adapters.azuretable.values import view
+from adapters.azuretable.entities import payloads
+from adapters.azuretable.entities.payloads import Shape
+from adapters.azuretable.entities.sent import Sent, parse_entity
+from adapters.azuretable.values import keys
+from adapters.azuretable.values.values import view
+from adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.engine.engine import one
 from gateway.model import bodies, updates
 from gateway.model.commands import Exchange, Get, Outcome, WriteGroup

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.azuretable import limits, names, values
-from adapters.azuretable.errors import ServiceError
+from adapters.azuretable.values import names, values
+from adapters.azuretable.wire import limits
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.model import bodies
 from gateway.model.values import Value, size_bytes
 

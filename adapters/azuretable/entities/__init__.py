@@ -1,0 +1,1 @@
+"""Entities: parsed, written, read and rendered."""

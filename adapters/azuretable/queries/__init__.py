@@ -1,0 +1,1 @@
+"""Query Entities: filters, pages and continuation tokens."""

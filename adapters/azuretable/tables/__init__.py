@@ -1,0 +1,1 @@
+"""The control plane: tables, access policies, service properties and statistics."""

@@ -1,0 +1,1 @@
+"""The protocol: addresses, verbs, framing of batches, limits, and the words of errors."""
