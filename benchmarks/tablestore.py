@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from adapters.tablestore.plainbuffer import Bound, WireCell, WireRow, decode_row, decode_rows, encode_row
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire.plainbuffer import Bound, WireCell, WireRow, decode_row, decode_rows, encode_row
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from benchmarks import dynamodb
 from benchmarks.signing import Client, tablestore
 from benchmarks.signing import dynamodb as sign_dynamodb

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from adapters.tablestore.auth import Caller, reply_signature
+from adapters.tablestore.wire.auth import Caller, reply_signature
 from gateway.http import Reply, Request
 from tests.adapters.tablestore.client import INSTANCE, Service
 

@@ -24,8 +24,8 @@ from boto3.dynamodb.types import Binary
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
-from adapters.tablestore.plainbuffer import decode_row
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire.plainbuffer import decode_row
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.__main__ import main
 from tests.across import Across
 from tests.concurrency import all_at_once

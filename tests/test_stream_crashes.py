@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from adapters.tablestore.plainbuffer import decode_row
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire.plainbuffer import decode_row
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.app import connect, open_store
 from gateway.model.commands import FindTable, Reshard
 from gateway.settings import load

@@ -9,8 +9,8 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from adapters.tablestore.plainbuffer import WireCell, WireRow, encode_row
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.model.values import Kind, Value
 
 _Q = '"'

@@ -12,14 +12,14 @@ from functools import partial
 import flask
 from google.protobuf.message import Message
 
-from adapters.tablestore import auth, replies
-from adapters.tablestore.auth import Caller
-from adapters.tablestore.calls import Call, check_names
-from adapters.tablestore.errors import INTERNAL, ServiceError, invalid, of
 from adapters.tablestore.operations import OPERATIONS
-from adapters.tablestore.options import DIALECT
-from adapters.tablestore.parsing import parse
-from adapters.tablestore.values import index_view
+from adapters.tablestore.tables.options import DIALECT
+from adapters.tablestore.values.values import index_view
+from adapters.tablestore.wire import auth, replies
+from adapters.tablestore.wire.auth import Caller
+from adapters.tablestore.wire.calls import Call, check_names
+from adapters.tablestore.wire.errors import INTERNAL, ServiceError, invalid, of
+from adapters.tablestore.wire.parsing import parse
 from gateway.engine.engine import drive
 from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
 from gateway.model.commands import Exchange

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from adapters.tablestore.protocol import table_store_pb2 as messages
-from adapters.tablestore.values import key_type
+from adapters.tablestore.values.values import key_type
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.model.tables import Table
 
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from google.protobuf.message import Message
 
-from adapters.tablestore import batches, indexes, ranges, rows, splits, streams, tables, transactions
-from adapters.tablestore.calls import Call
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.rows import batches, ranges, rows, transactions
+from adapters.tablestore.streams import streams
+from adapters.tablestore.tables import indexes, splits, tables
+from adapters.tablestore.wire.calls import Call
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.model.commands import Exchange
 
 

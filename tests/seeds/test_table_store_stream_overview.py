@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from adapters.tablestore.plainbuffer import WireRow, decode_row
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire.plainbuffer import WireRow, decode_row
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.__main__ import main
 from tests.live_tablestore import LiveTableStore
 from tests.running import start

@@ -21,9 +21,9 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 from botocore.exceptions import ClientError
 
-from adapters.tablestore.auth import Caller, reply_signature
-from adapters.tablestore.plainbuffer import Bound
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire.auth import Caller, reply_signature
+from adapters.tablestore.wire.plainbuffer import Bound
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.app import connect, open_store
 from gateway.http import Reply, Request
 from gateway.security.credentials import ANY_PLACE, Credential, Scheme

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from azure.core.exceptions import ResourceNotFoundError
 
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.store.migrating import migrate
 from gateway.store.opening import open_database
 from tests.adapters.azuretable.client import ACCOUNT

@@ -14,12 +14,12 @@ from typing import Any
 import flask
 
 from adapters.tablestore import blueprint
-from adapters.tablestore.auth import string_to_sign
 from adapters.tablestore.operations import OPERATIONS
-from adapters.tablestore.plainbuffer import WireCell, WireRow, decode_row, decode_rows, encode_row
-from adapters.tablestore.protocol import table_store_pb2 as messages
-from adapters.tablestore.replies import date_text
-from adapters.tablestore.values import index_view
+from adapters.tablestore.values.values import index_view
+from adapters.tablestore.wire.auth import string_to_sign
+from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, decode_row, decode_rows, encode_row
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire.replies import date_text
 from gateway.app import connect
 from gateway.engine.engine import Engine, EngineOptions, drive
 from gateway.http import House, Reply, Request

@@ -11,7 +11,7 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from adapters.tablestore.plainbuffer import (
+from adapters.tablestore.wire.plainbuffer import (
     AUTO_INCREMENT,
     Bound,
     Operation,
@@ -21,7 +21,7 @@ from adapters.tablestore.plainbuffer import (
     encode_rows,
     encode_value,
 )
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import datum
 
 _INTEGERS = (

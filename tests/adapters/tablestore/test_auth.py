@@ -7,10 +7,10 @@ import hmac
 
 import pytest
 
-from adapters.tablestore import auth, limits
-from adapters.tablestore.auth import Caller
-from adapters.tablestore.errors import ServiceError
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire import auth, limits
+from adapters.tablestore.wire.auth import Caller
+from adapters.tablestore.wire.errors import ServiceError
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.http import Request
 from gateway.model.errors import NotAuthenticated
 from gateway.security.credentials import ANY_PLACE, Credential, Credentials, Scheme

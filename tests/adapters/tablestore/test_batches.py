@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore import blueprint, limits
-from adapters.tablestore.plainbuffer import Bound, Operation, WireCell, WireRow, decode_row, encode_row
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore import blueprint
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.plainbuffer import Bound, Operation, WireCell, WireRow, decode_row, encode_row
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.engine.engine import next_commands
 from gateway.http import Request
 from tests.adapters.tablestore.client import Refused, Service, cells_of, datum, plain, row, signed, units_of

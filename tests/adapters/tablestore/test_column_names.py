@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.tablestore.plainbuffer import Operation, WireCell
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire.plainbuffer import Operation, WireCell
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.model.commands import CreateTable, FindTable, WriteGroup
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.rows import Contents

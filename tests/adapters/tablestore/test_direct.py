@@ -10,11 +10,12 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tablestore import capacity, direct, rows, selections
-from adapters.tablestore.calls import Call, Target
-from adapters.tablestore.plainbuffer import Operation, WireCell, WireRow, encode_row, row_bytes
-from adapters.tablestore.protocol import table_store_pb2 as messages
-from adapters.tablestore.values import WIRE_KINDS
+from adapters.tablestore.capacity import capacity
+from adapters.tablestore.rows import direct, rows, selections
+from adapters.tablestore.values.values import WIRE_KINDS
+from adapters.tablestore.wire.calls import Call, Target
+from adapters.tablestore.wire.plainbuffer import Operation, WireCell, WireRow, encode_row, row_bytes
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.rows import Cell, Contents, Row
 from gateway.model.tables import Rules, State, Table

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore.plainbuffer import Bound, decode_row
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire.plainbuffer import Bound, decode_row
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.engine import filling
 from tests.adapters.tablestore.client import Service, plain, rows_of, units_of
 from tests.adapters.tablestore.filter_messages import single

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tablestore.plainbuffer import (
+from adapters.tablestore.wire.plainbuffer import (
     Bound,
     Extension,
     Operation,

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adapters.tablestore import blueprint, errors, limits, replies
+from adapters.tablestore import blueprint
 from adapters.tablestore.operations import OPERATIONS
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire import errors, limits, replies
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.http import Request
 from gateway.model import errors as facts
 from gateway.model.errors import GatewayError

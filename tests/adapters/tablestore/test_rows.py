@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore import limits
-from adapters.tablestore.plainbuffer import Bound, Operation, WireCell, decode_row
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.plainbuffer import Bound, Operation, WireCell, decode_row
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.model.keys import AUTO_INCREMENT
 from tests.adapters.tablestore.client import (
     Refused,

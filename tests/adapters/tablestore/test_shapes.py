@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tablestore import direct, selections, shapes
-from adapters.tablestore.calls import Target
+from adapters.tablestore.rows import direct, selections, shapes
+from adapters.tablestore.wire.calls import Target
 from gateway.model.rows import Cell, Contents, Row
 from gateway.model.values import NULL, Kind, Value
 from tests.adapters.tablestore.test_direct import (

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore import limits
-from adapters.tablestore.plainbuffer import Operation, WireCell, WireRow, decode_row
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.plainbuffer import Operation, WireCell, WireRow, decode_row
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.model.commands import FindTable, Reshard, WriteGroup
 from gateway.model.rows import Contents
 from gateway.model.updates import Literal as Constant

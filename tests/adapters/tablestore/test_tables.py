@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore import limits
-from adapters.tablestore.plainbuffer import Bound, decode_row, encode_value
-from adapters.tablestore.protocol import table_store_pb2 as messages
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.plainbuffer import Bound, decode_row, encode_value
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.model.commands import CreateTable
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.values import Kind
@@ -333,7 +333,7 @@ def test_split_points_are_the_same_however_many_rows_are_weighed_at_once(
             part_bytes = 0
         part_bytes += len("piblob") + 16 + len(blob)
     for at_once in (1, 2, 24, 30, 50_000):
-        monkeypatch.setattr("adapters.tablestore.splits._STRETCH_ROWS", at_once)
+        monkeypatch.setattr("adapters.tablestore.tables.splits._STRETCH_ROWS", at_once)
         answer = service.call(
             "ComputeSplitPointsBySize",
             table_name="t",

@@ -1,0 +1,1 @@
+"""Capacity units: what a request is charged, and what /metrics counts."""

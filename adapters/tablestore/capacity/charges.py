@@ -1,0 +1,40 @@
+"""What calls consumed, counted in `tablegate_consumed_capacity_total`: the units that answers tell, and those of writes whose
+condition was false, which no answer has room for. (capacity.py knows the arithmetic.)"""
+
+from __future__ import annotations
+
+from adapters.tablestore.capacity import capacity
+from adapters.tablestore.tables.options import DIALECT
+from adapters.tablestore.wire.calls import Target
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.metrics import consumed
+from gateway.model.errors import ConditionFailed
+from gateway.model.writes import Remove, Write
+
+
+def count_read(target: Target, units: messages.ConsumedCapacity) -> None:
+    """A read of a table or an index."""
+    _count(target.table.name, "" if target.index is None else target.index.name, units)
+
+
+def count_write(write: Write, units: messages.ConsumedCapacity) -> None:
+    """A write that was carried out."""
+    _count(write.table.name, "", units)
+
+
+def count_failed_write(write: Write, reason: object) -> None:
+    """A write that was not: a false condition costs a unit of each kind, of a delete the write unit only, whatever its size.
+
+    Source: seeds/table-store-data-operations.txt, the rules of PutRow, UpdateRow and DeleteRow.
+    """
+    if isinstance(reason, ConditionFailed):
+        read = 0 if isinstance(write.change, Remove) else 1
+        _count(write.table.name, "", capacity.consumed(read, 1))
+
+
+def _count(table: str, index: str, units: messages.ConsumedCapacity) -> None:
+    unit = units.capacity_unit
+    if unit.read:
+        consumed(DIALECT, table, index, "read", unit.read)
+    if unit.write:
+        consumed(DIALECT, table, index, "write", unit.write)

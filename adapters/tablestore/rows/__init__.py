@@ -1,0 +1,1 @@
+"""Rows: read, written, ranged, batched, in local transactions."""

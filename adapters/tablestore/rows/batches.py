@@ -1,0 +1,323 @@
+"""BatchGetRow, BatchWriteRow, BulkImport: many single-row operations in one request, each with its own result.
+
+What is wrong with the request as a whole (its size, its names, a table that is not there) fails it; what is wrong with one
+row (its key's shape, its condition) is that row's result. Results keep the order of the request.
+Source: protocols/table-store.md section 4.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from adapters.tablestore.capacity import charges
+from adapters.tablestore.capacity.capacity import of_bulk, request_size
+from adapters.tablestore.rows import foreign_names, selections
+from adapters.tablestore.rows.direct import DirectPut
+from adapters.tablestore.rows.rows import (
+    Destination,
+    RowWrite,
+    checked_delete,
+    checked_put,
+    checked_update,
+    parse_delete,
+    parse_put,
+    parse_update,
+    shown_row,
+)
+from adapters.tablestore.rows.transactions import get, write_groups
+from adapters.tablestore.values import keys
+from adapters.tablestore.values.lengths import check_request
+from adapters.tablestore.values.values import key_value_shown
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.calls import Call, Target, find_target, find_written
+from adapters.tablestore.wire.errors import RowError, ServiceError, invalid, of
+from adapters.tablestore.wire.names import check_table_name
+from adapters.tablestore.wire.plainbuffer import WireRow
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.model.commands import Command, Exchange, Outcome, WriteGroup
+from gateway.model.errors import GatewayError, GroupRefused, TableMissing
+from gateway.model.patterns import reach_bytes
+from gateway.model.predicates import ALWAYS, patterns_of, with_reach
+
+_ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperationConflict"})
+"""Errors found while parsing that are one row's own."""
+
+NO_VERSION = "No version condition is specified while querying row."
+
+_KINDS: dict[int, tuple[Callable[..., Any], Callable[[Call, Destination, Any, Any], RowWrite]]] = {
+    messages.PUT: (checked_put, parse_put),
+    messages.UPDATE: (checked_update, parse_update),
+    messages.DELETE: (checked_delete, parse_delete),
+}
+
+
+# Reading
+
+
+def batch_get_row(call: Call) -> Exchange:
+    """BatchGetRow."""
+    tables = call.message.tables
+    _check_counts(
+        "No row specified in the request of BatchGetRow.",
+        limits.BATCH_GET_ROWS_MAX,
+        [(table.table_name, len(table.primary_key)) for table in tables],
+    )
+    commands: list[Command] = []
+    rows: list[tuple[Target, selections.Selection, int | ServiceError]] = []
+    for table in tables:
+        selection = selections.parse(table, NO_VERSION)
+        target = yield from find_target(call, table.table_name)
+        for data in table.primary_key:
+            try:
+                commands.append(_get(target, keys.decode(data)))
+            except ServiceError as error:
+                if not _is_of_row(error):
+                    raise
+                rows.append((target, selection, error))
+            else:
+                rows.append((target, selection, len(commands) - 1))
+    outcomes = (yield commands) if commands else []
+    answer = messages.BatchGetRowResponse()
+    results = iter(rows)
+    for table in tables:
+        part = answer.tables.add(table_name=table.table_name)
+        for _ in table.primary_key:
+            target, selection, number = next(results)
+            if any(patterns_of(selection.predicate)):
+                yield []  # others have a turn between rows that may take long
+            part.rows.append(
+                _got(target, selection, number if isinstance(number, ServiceError) else outcomes[number])
+            )
+    return answer
+
+
+def _get(target: Target, wire: WireRow) -> Command:
+    if target.index is not None:
+        return keys.index_get(target, wire.key)
+    keys.check_values(wire.key, may_draw=False)
+    return get(target.table, keys.key_of(target.table, wire.key).position, "")
+
+
+def _got(target: Target, selection: selections.Selection, outcome: Any) -> messages.RowInBatchGetRowResponse:
+    if isinstance(outcome, GatewayError | ServiceError):
+        return messages.RowInBatchGetRowResponse(is_ok=False, error=of(outcome).as_message())
+    if target.index is not None:
+        outcome = outcome.rows[0] if outcome.rows else None
+    data, consumed = shown_row(target, selection, outcome)
+    charges.count_read(target, consumed)
+    result = messages.RowInBatchGetRowResponse(is_ok=True, consumed=consumed)
+    if data:
+        result.row = data
+    return result
+
+
+# Writing
+
+
+def batch_write_row(call: Call) -> Exchange:
+    """BatchWriteRow: each row for itself, or with is_atomic the rows of each table together."""
+    message = call.message
+    _check_counts(
+        "No row is specified in BatchWriteRow.",
+        limits.BATCH_WRITE_ROWS_MAX,
+        [(table.table_name, len(table.rows)) for table in message.tables],
+    )
+    for part in message.tables:
+        # Only of writes: a BatchGetRow of a table and no row is answered with no row (aliyun-tablestore-python-sdk,
+        # tests/row_op_test.py, test_no_item_in_batch_ops).
+        if not part.rows:
+            check_table_name(part.table_name)
+            raise invalid(f"No operation is specified for table: '{part.table_name}'.")
+    if message.is_atomic and message.transaction_id:
+        raise invalid("Atomic batch write can not be used in a transaction.")
+    checked = []
+    for part in message.tables:
+        checked += yield from _checked(call, part.table_name, part.rows)
+    _check_size(checked)
+    wires = iter(checked)
+    written: list[RowWrite | ServiceError] = []
+    for table_part in message.tables:
+        table = yield from find_written(call, table_part.table_name)
+        into = Destination.of(call, table)
+        parsed = [_parsed(call, into, next(wires), row) for row in table_part.rows]
+        written += _checked_atomic(parsed) if message.is_atomic else parsed
+    written = _bounded(written)
+    if message.is_atomic:
+        results = yield from _write_together([len(part.rows) for part in message.tables], written)
+    else:
+        results = yield from _write_each(written, message.transaction_id)
+    answer = messages.BatchWriteRowResponse()
+    pairs = iter(zip(written, results, strict=True))
+    for table_part in message.tables:
+        results_part = answer.tables.add(table_name=table_part.table_name)
+        for _ in table_part.rows:
+            row_write, result = next(pairs)
+            _count(row_write, result)
+            results_part.rows.append(_wrote(call, row_write, result))
+    return answer
+
+
+def bulk_import(call: Call) -> Exchange:
+    """BulkImport: BatchWriteRow on one table, without conditions."""
+    message = call.message
+    _check_counts(
+        f"No operation is specified for table: '{message.table_name}'.",
+        limits.BATCH_WRITE_ROWS_MAX,
+        [(message.table_name, len(message.rows))] if message.rows else [],
+    )
+    checked = yield from _checked(call, message.table_name, message.rows)
+    _check_size(checked)
+    try:
+        table = yield from find_written(call, message.table_name)
+    except TableMissing as error:
+        # Each row's own error here, and not in BatchWriteRow (aliyun-tablestore-java-sdk, TestBulkImportFunction).
+        failed = messages.RowInBulkImportResponse(is_ok=False, error=of(error).as_message())
+        return messages.BulkImportResponse(table_name=message.table_name, rows=[failed] * len(checked))
+    unconditional = messages.RowInBatchWriteRowRequest(
+        type=messages.PUT, row_change=b"", condition=messages.Condition(row_existence=messages.IGNORE)
+    )
+    written: list[RowWrite | ServiceError] = []
+    into = Destination.of(call, table)
+    for row, wire in zip(message.rows, checked, strict=True):
+        unconditional.type = row.type
+        written.append(_parsed(call, into, wire, unconditional))
+    results = yield from _write_each(written, "")
+    answer = messages.BulkImportResponse(table_name=message.table_name)
+    for row_write, result in zip(written, results, strict=True):
+        wrote = _wrote(call, row_write, result)
+        part = answer.rows.add(is_ok=wrote.is_ok)
+        if wrote.is_ok:
+            assert isinstance(row_write, RowWrite)
+            part.consumed.CopyFrom(of_bulk(0, row_write.size))
+        else:
+            part.error.CopyFrom(wrote.error)
+    return answer
+
+
+def _check_counts(nothing: str, most: int, tables: Sequence[tuple[str, int]]) -> None:
+    if not tables:
+        raise invalid(nothing)
+    count = sum(count for _, count in tables)
+    if count > most:
+        raise invalid(f"Rows count exceeds the upper limit: {most}.")
+
+
+def _checked(call: Call, table_name: str, rows: Sequence[Any]) -> Exchange:
+    """The rows of one table, a WireRow or DirectPut each. Raises ServiceError."""
+    made: list[WireRow | DirectPut] = []
+    for row in rows:
+        check, _ = _KINDS[row.type]
+        made.append((yield from foreign_names.checked(call, table_name, check, row.row_change)))
+    return made
+
+
+def _check_size(wires: Sequence[WireRow | DirectPut]) -> None:
+    sizes = (wire.size if isinstance(wire, DirectPut) else request_size(wire) for wire in wires)
+    check_request(sum(sizes), "BatchWriteRow")
+
+
+def _parsed(call: Call, into: Destination, wire: WireRow | DirectPut, row: Any) -> RowWrite | ServiceError:
+    _, parse = _KINDS[row.type]
+    try:
+        return parse(call, into, wire, row)
+    except ServiceError as error:
+        if _is_of_row(error):
+            return error
+        raise
+
+
+def _is_of_row(error: ServiceError) -> bool:
+    return error.code in _ROW_CODES or isinstance(error, RowError)
+
+
+def _checked_atomic(parsed: list[RowWrite | ServiceError]) -> list[RowWrite | ServiceError]:
+    """Rows of an atomic batch must be of one partition; if they are not, none of them is written."""
+    writes = [written for written in parsed if isinstance(written, RowWrite)]
+    for written in writes:
+        if written.write.key.position.partition != writes[0].write.key.position.partition:
+            first, other = (key_value_shown(each.write.key.values[0]).data for each in (writes[0], written))
+            text = f"Data out of scope of atomic. Atomic PartKey:{first}. Data PartKey:{other}"
+            return [ServiceError("OTSDataOutOfRange", text)] * len(parsed)
+    return parsed
+
+
+# The rows of a batch are written in one piece: all their searches together may take so many times what one row's may.
+_SEARCHES_OF_A_BATCH = 4
+
+
+def _bounded(written: list[RowWrite | ServiceError]) -> list[RowWrite | ServiceError]:
+    """The same rows, whose conditions search no more of texts than takes little time for all of them together."""
+    conditions = [
+        each.write.condition
+        for each in written
+        if isinstance(each, RowWrite) and each.write.condition is not ALWAYS
+    ]
+    steps = sum(pattern.steps for condition in conditions for pattern in patterns_of(condition))
+    if not steps:
+        return written
+    reach = reach_bytes(steps // _SEARCHES_OF_A_BATCH)
+    return [
+        each._replace(write=each.write._replace(condition=with_reach(each.write.condition, reach)))
+        if isinstance(each, RowWrite)
+        else each
+        for each in written
+    ]
+
+
+def _write_each(written: Sequence[RowWrite | ServiceError], transaction: str) -> Exchange:
+    """The outcome of each row, or its error."""
+    groups = [WriteGroup((each.write,)) for each in written if isinstance(each, RowWrite)]
+    answers = iter((yield from write_groups(groups, transaction)))
+    return [each if isinstance(each, ServiceError) else next(answers) for each in written]
+
+
+def _write_together(counts: Sequence[int], written: Sequence[RowWrite | ServiceError]) -> Exchange:
+    """As many rows as each count says are one group; if one fails, all of the group fail with its error."""
+    groups: list[Command] = []
+    results: list[Any] = [None] * len(written)
+    begins: list[int] = []
+    start = 0
+    for count in counts:
+        rows = written[start : start + count]
+        failed = next((each for each in rows if isinstance(each, ServiceError)), None)
+        if failed is not None:
+            results[start : start + count] = [failed] * count
+        else:
+            begins.append(start)
+            groups.append(WriteGroup(tuple(each.write for each in rows if isinstance(each, RowWrite))))
+        start += count
+    answers = (yield groups) if groups else []
+    for start, group, answer in zip(begins, groups, answers, strict=True):
+        assert isinstance(group, WriteGroup)
+        if isinstance(answer, GroupRefused):
+            for write, reason in zip(group.writes, answer.reasons, strict=True):
+                charges.count_failed_write(write, reason)
+        for number in range(len(group.writes)):
+            results[start + number] = answer if isinstance(answer, GatewayError) else [answer[number]]
+    return results
+
+
+def _count(written: RowWrite | ServiceError, result: Any) -> None:
+    """A row of a BatchWriteRow in the metrics; those of a group that failed are counted where the group is known."""
+    if isinstance(written, ServiceError):
+        return
+    if isinstance(result, GatewayError):
+        charges.count_failed_write(written.write, result)
+    else:
+        charges.count_write(written.write, written.consumed)
+
+
+def _wrote(call: Call, written: RowWrite | ServiceError, result: Any) -> messages.RowInBatchWriteRowResponse:
+    if isinstance(result, GroupRefused):
+        result = next(reason for reason in result.reasons if reason is not None)
+    if isinstance(written, ServiceError):
+        result = written
+    if isinstance(result, GatewayError | ServiceError):
+        told = of(result, call.house.settings.tablestore_message_style)
+        return messages.RowInBatchWriteRowResponse(is_ok=False, error=told.as_message())
+    assert isinstance(written, RowWrite)
+    outcome: Outcome = result[0]
+    return messages.RowInBatchWriteRowResponse(
+        is_ok=True, consumed=written.consumed, row=written.returned(outcome)
+    )

@@ -1,0 +1,345 @@
+"""The common case, straight between PlainBuffer and stored bodies: no Value, no cell, no dictionary of versions between.
+
+A page of rows and a batch of puts spend most of their time there. What is done here is what the general path does, in one
+pass: `encode` what Selection.cutter and wire_row and plainbuffer.row_bytes do with rows of Table Store's own kinds and one
+version of each cell; `put_of` what plainbuffer.decode_row, the checks of rows.py and Contents.of_cells do with a put that
+has nothing wrong with it. Whatever is not so common gives None, and is done, or refused, by the general path: here is no
+error message. tests/adapters/tablestore/test_direct.py holds both against each other.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import orjson
+
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.checksums import crc8
+from adapters.tablestore.wire.names import is_column_name
+from adapters.tablestore.wire.plainbuffer import CELL_ENDS, HEADER, ROW_ENDS, name_bytes
+from gateway.model.keys import Key, KeyColumn, KeySchema
+from gateway.model.rows import FOREIGN_KINDS, TICKS_PER_MS, Contents, Row
+from gateway.model.values import Kind, Value
+
+_DATA, _CELL, _NAME, _VALUE, _ROW_END, _CELL_END = 0x02, 0x03, 0x04, 0x05, 0x09, 0x0A
+_INTEGER, _DOUBLE, _BOOLEAN, _STRING, _BLOB = 0x00, 0x01, 0x02, 0x03, 0x07
+
+# Rows -> PlainBuffer
+
+_pack_text = struct.Struct("<BIBI").pack
+_pack_integer = struct.Struct("<BIBq").pack
+_pack_double = struct.Struct("<BIBd").pack
+_pack_stamp = struct.Struct("<Bq").pack
+_BOOLEANS = (b"\x05\x02\x00\x00\x00\x02\x00", b"\x05\x02\x00\x00\x00\x02\x01")
+_HEADER_OF_KEY = HEADER + b"\x01"
+_KINDS_BYTES, _LAYOUT_COLUMNS = 1024, 64  # what is larger is not worth keeping
+
+
+class EncodedRow(Row):
+    """A row that has been cut, as it travels: `wire` is all that there is of it, and its size."""
+
+    __slots__ = ("size", "wire")
+
+    def __init__(self, wire: bytes, size: int) -> None:
+        self.wire = wire
+        self.size = size
+
+    @property
+    def size_bytes(self) -> int:
+        return self.size
+
+
+class _Column(NamedTuple):
+    """A column's name; how its cells begin, and the checksum of that."""
+
+    name: str
+    head: bytes
+    crc: int
+
+
+class _Layout(NamedTuple):
+    """The columns of a row in the order in which they are shown, and the bytes of all names."""
+
+    key: tuple[_Column, ...]
+    attributes: tuple[_Column, ...]
+    names_size: int
+
+
+def encoder(key_names: tuple[str, ...], otherwise: Callable[[Row], Row]) -> Callable[[Row], Row]:
+    """The function that encodes the whole of a row with this key, and gives one that is not so simple to `otherwise`."""
+
+    def encode(row: Row) -> Row:
+        kinds = row.kinds
+        stamps = stamps_of(kinds) if kinds else {}
+        members: dict[str, dict[str, Any]] = orjson.loads(row.body)
+        layout = _layout(tuple(members), key_names)
+        if stamps is None or layout is None:
+            return otherwise(row)
+        parts = [b"\x01"]
+        checksums: list[int] = []
+        key_size = _add_key(layout.key, members, parts, checksums)
+        size = _add_attributes(layout.attributes, members, (stamps, row), parts, checksums)
+        if key_size is None or size is None:
+            return otherwise(row)
+        checksums.append(0)  # the row is not deleted
+        parts.append(ROW_ENDS[crc8(bytes(checksums))])
+        return EncodedRow(b"".join(parts), layout.names_size + key_size + size)
+
+    return encode
+
+
+def _add_key(
+    columns: tuple[_Column, ...], members: Mapping[str, Any], parts: list[bytes], checksums: list[int]
+) -> int | None:
+    """Encode the key of a row. Returns the bytes of its values, or None."""
+    size = 0
+    for name, head, crc in columns:
+        [tag] = member = members[name]
+        made = _value(tag, member[tag])
+        if made is None:
+            return None
+        value, value_size = made
+        size += value_size
+        crc = crc8(value[5:], crc)
+        parts += (head, value, CELL_ENDS[crc])
+        checksums.append(crc)
+    return size
+
+
+def _add_attributes(
+    columns: tuple[_Column, ...],
+    members: Mapping[str, Any],
+    stamped: tuple[Mapping[str, int], Row],
+    parts: list[bytes],
+    checksums: list[int],
+) -> int | None:
+    """Encode the other cells of a row. Returns the bytes of their values, or None. A page spends most of its time here."""
+    stamps, row = stamped
+    size = 0
+    last_ms, tail, stamp = -1, b"", b""
+    if columns:
+        parts.append(b"\x02")
+    for name, head, crc in columns:
+        [tag] = member = members[name]
+        if tag == "S":  # as in _value, without the call
+            raw = member[tag].encode()
+            value_size = len(raw)
+            value = _pack_text(5, value_size + 5, 3, value_size) + raw
+        elif tag == "I64":
+            value, value_size = _pack_integer(5, 9, 0, int(member[tag])), 8
+        else:
+            made = _value(tag, member[tag])
+            if made is None:
+                return None
+            value, value_size = made
+        size += value_size
+        stamp_ms = stamps.get(name)
+        if stamp_ms is None:
+            stamp_ms = row.modified_at // TICKS_PER_MS
+        if stamp_ms != last_ms:
+            last_ms = stamp_ms
+            tail = _pack_stamp(7, stamp_ms)
+            stamp = tail[1:]
+        crc = crc8(stamp, crc8(value[5:], crc))
+        parts += (head, value, tail, CELL_ENDS[crc])
+        checksums.append(crc)
+    return size
+
+
+def _value(tag: str, data: Any) -> tuple[bytes, int] | None:
+    """A stored value as it travels, and its billed size; None for what Table Store shows as something else."""
+    if tag == "S":
+        raw = data.encode()
+        return _pack_text(5, len(raw) + 5, 3, len(raw)) + raw, len(raw)
+    if tag == "I64":
+        return _pack_integer(5, 9, 0, int(data)), 8
+    if tag == "BOOL":
+        return _BOOLEANS[data], 1
+    if tag == "D":
+        return _pack_double(5, 9, 1, float(data)), 8
+    if tag == "B":
+        raw = base64.b64decode(data)
+        return _pack_text(5, len(raw) + 5, 7, len(raw)) + raw, len(raw)
+    return None
+
+
+def stamps_of(kinds: bytes) -> Mapping[str, int] | None:
+    """The stamp of each cell that has its own; None where a cell has older versions."""
+    return _kept_stamps(kinds) if len(kinds) <= _KINDS_BYTES else _kept_stamps.__wrapped__(kinds)
+
+
+@lru_cache(maxsize=256)  # rows that were written together have the same
+def _kept_stamps(kinds: bytes) -> Mapping[str, int] | None:
+    versions = orjson.loads(kinds).get("cells", {})
+    if any(len(stamps) > 1 for stamps in versions.values()):
+        return None
+    return {name: stamps[0] for name, stamps in versions.items()}
+
+
+def _layout(names: tuple[str, ...], key_names: tuple[str, ...]) -> _Layout | None:
+    """How a row with these columns is laid out; None if it lacks a column of its key."""
+    few = len(names) <= _LAYOUT_COLUMNS
+    return _kept_layout(names, key_names) if few else _kept_layout.__wrapped__(names, key_names)
+
+
+@lru_cache(maxsize=256)
+def _kept_layout(names: tuple[str, ...], key_names: tuple[str, ...]) -> _Layout | None:
+    if not set(key_names).issubset(names):
+        return None
+    key = tuple(_Column(name, *name_bytes(name)) for name in key_names)
+    attributes = tuple(_Column(name, *name_bytes(name)) for name in sorted(set(names).difference(key_names)))
+    return _Layout(key, attributes, sum(len(name.encode()) for name in names))
+
+
+# PlainBuffer -> rows
+
+
+class DirectPut(NamedTuple):
+    """A put that has nothing wrong with it, whatever its table: its columns by name as bodies hold them, those of the key
+    first; how many these are, the bytes of names and values of the key and of all; whether DynamoDB lacks a kind that it
+    has; and what it was made of."""
+
+    members: dict[str, dict[str, Any]]
+    key_columns: int
+    key_size: int
+    size: int
+    is_foreign: bool
+    data: bytes
+
+
+_uint32 = struct.Struct("<I").unpack_from
+_lengths = struct.Struct("<IBI").unpack_from
+_int64 = struct.Struct("<q").unpack_from
+_float64 = struct.Struct("<d").unpack_from
+
+
+def put_of(data: bytes) -> DirectPut | None:
+    """The one row of a put without stamps and operations; None if it is not so simple, or if anything is wrong with it."""
+    if len(data) > limits.WRITE_MAX_BYTES or data[:5] != _HEADER_OF_KEY:
+        return None
+    try:
+        return _put_of(data)
+    except (IndexError, struct.error, UnicodeDecodeError):
+        return None
+
+
+def _put_of(data: bytes) -> DirectPut | None:
+    members: dict[str, dict[str, Any]] = {}
+    checksums: list[int] = []
+    key_columns = key_size = size = 0
+    value_most = limits.KEY_VALUE_MAX_BYTES
+    is_foreign = False
+    at = 5
+    while (tag := data[at]) != _ROW_END:
+        if tag == _DATA and members and not key_columns:
+            key_columns, key_size, value_most = len(members), size, limits.VALUE_MAX_BYTES
+            at += 1
+            continue
+        if tag != _CELL or data[at + 1] != _NAME:
+            return None
+        start = at + 6
+        at = start + _uint32(data, at + 2)[0]
+        raw = data[start:at]
+        if len(raw) > limits.NAME_MAX_BYTES:
+            return None
+        name, name_size, crc, is_legal = _name(raw)
+        if name in members or not (is_legal or not key_columns) or data[at] != _VALUE:
+            return None
+        length, kind, inner = _lengths(data, at + 1)
+        start = at + 5
+        at = start + length
+        if kind == _STRING and length == inner + 5:
+            member: dict[str, Any] | None = {"S": data[start + 5 : at].decode()}
+            value_size = inner
+        elif kind == _INTEGER and length == 9:
+            member = {"I64": str(_int64(data, start + 1)[0])}
+            value_size = 8
+            is_foreign = True
+        else:
+            member = _member(kind, data[start + 1 : at]) if key_columns or kind == _BLOB else None
+            value_size = length - 5 if kind == _BLOB else length - 1
+            is_foreign = is_foreign or kind == _DOUBLE
+        crc = crc8(data[start:at], crc)
+        if member is None or value_size > value_most or data[at] != _CELL_END or data[at + 1] != crc:
+            return None
+        members[name] = member
+        if len(members) > limits.KEY_COLUMNS_MAX + limits.COLUMNS_MAX:
+            return None
+        checksums.append(crc)
+        size += name_size + value_size
+        at += 2
+    if not key_columns:
+        key_columns, key_size = len(members), size
+    checksums.append(0)  # the row is not deleted
+    if data[at + 1] != crc8(bytes(checksums)) or any(data[at + 2 :]):
+        return None
+    if not 1 <= key_columns <= limits.KEY_COLUMNS_MAX or len(members) - key_columns > limits.COLUMNS_MAX:
+        return None
+    return DirectPut(members, key_columns, key_size, size, is_foreign, data)
+
+
+def _member(kind: int, raw: bytes) -> dict[str, Any] | None:
+    """A value of the rarer kinds, from the bytes after its type, as bodies hold it; None for what is no such value."""
+    if kind == _BLOB and len(raw) >= 4 and len(raw) == 4 + _uint32(raw)[0]:
+        return {"B": base64.b64encode(raw[4:]).decode()}
+    if kind == _BOOLEAN and len(raw) == 1:
+        return {"BOOL": raw != b"\x00"}
+    if kind == _DOUBLE and len(raw) == 8:
+        return {"D": repr(_float64(raw)[0])}
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _name(raw: bytes) -> tuple[str, int, int, bool]:
+    """A column's name, its size and checksum, and whether a column can be given that name. Raises UnicodeDecodeError."""
+    name = raw.decode()
+    return name, len(raw), crc8(raw), is_column_name(name)
+
+
+def key_and_contents(
+    put: DirectPut, schema: KeySchema, defined: Mapping[str, Kind], stamp_ms: int | None
+) -> tuple[Key, Contents] | None:
+    """What a put leaves in a table with this key and these defined columns, whose cells get a stamp if there is one; None
+    if the put does not fit."""
+    members = put.members
+    names = tuple(members)
+    columns = schema.columns
+    if names[: put.key_columns] != schema.names:
+        return None
+    values = tuple([_key_value(column, members[column.name]) for column in columns])
+    if None in values:
+        return None
+    for name, kind in defined.items():
+        if name in members and _TAGS[kind] not in members[name]:
+            return None
+    if stamp_ms is not None:
+        kinds: bytes | None = _uniform(names[put.key_columns :], stamp_ms)
+    else:
+        kinds = FOREIGN_KINDS if put.is_foreign else None
+    key = Key(values, schema.position(values))  # type: ignore[arg-type]
+    return key, Contents.of_members(members, kinds, put.size)
+
+
+def _key_value(column: KeyColumn, member: Mapping[str, Any]) -> Value | None:
+    ((tag, data),) = member.items()
+    kind = column.kind
+    if kind is Kind.TEXT and tag == "S":
+        return Value(kind, data)
+    if kind is Kind.INT64 and tag == "I64":
+        return Value(kind, int(data))
+    if kind is Kind.BYTES and tag == "B":
+        return Value(kind, base64.b64decode(data))
+    return None
+
+
+_TAGS = {Kind.TEXT: "S", Kind.INT64: "I64", Kind.DOUBLE: "D", Kind.BOOL: "BOOL", Kind.BYTES: "B"}
+
+
+@lru_cache(maxsize=64)
+def _uniform(names: tuple[str, ...], stamp_ms: int) -> bytes:
+    """What bodies do not say of cells that all have the same stamp."""
+    return orjson.dumps({"cells": {name: [stamp_ms] for name in names}})

@@ -1,0 +1,45 @@
+"""Names that no client of Table Store can give a column, where another dialect gave them: a row can be put back as it was read.
+
+Such a name is legal in a row that has it, and in a table that another dialect made. Looked for only when a request has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+
+from adapters.tablestore.rows.transactions import get
+from adapters.tablestore.tables.options import was_made_here
+from adapters.tablestore.values import keys
+from adapters.tablestore.wire.calls import Call, find_written
+from adapters.tablestore.wire.errors import ServiceError
+from adapters.tablestore.wire.names import ColumnNameInvalid
+from adapters.tablestore.wire.plainbuffer import WireRow
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange
+from gateway.model.errors import TableMissing
+
+Check = Callable[..., object]
+"""`check(data)`, `check(data, known)`: a row that has been read and checked, but for names that are known."""
+
+
+def checked(call: Call, table_name: str, check: Check, data: bytes) -> Exchange:
+    """What `check` makes of a row to be written. Raises ServiceError."""
+    try:
+        return check(data)
+    except ColumnNameInvalid:
+        known = yield from _known_names(call, table_name, keys.decode(data))
+        return check(data, known)
+
+
+def _known_names(call: Call, table_name: str, wire: WireRow) -> Exchange:
+    """The names that such a row may have whatever they are. Where table or key are wrong, names are told first."""
+    known: Container[str] = ()
+    try:
+        table = yield from find_written(call, table_name)
+        key = keys.key_of(table, wire.key)
+    except (TableMissing, ServiceError):
+        return known
+    if not was_made_here(table):
+        return {cell.name for cell in wire.cells}
+    row = yield from one(get(table, key.position, ""))
+    return known if row is None else row.latest

@@ -1,0 +1,155 @@
+"""GetRange and BulkExport: pages of a table or an index, in the order of its key, either way.
+
+A page ends at `limit` returned rows, at 5,000 or 4 MB scanned ones, or when it has taken long enough; the next page begins
+at the first row not looked at. Source: protocols/table-store.md section 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from adapters.tablestore.capacity import capacity, charges
+from adapters.tablestore.rows import matrix, selections
+from adapters.tablestore.rows.filters import parse_filter
+from adapters.tablestore.rows.selections import Selection
+from adapters.tablestore.rows.transactions import engine_id
+from adapters.tablestore.values import keys
+from adapters.tablestore.values.keys import bound_of
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.calls import Call, Target, find_target
+from adapters.tablestore.wire.errors import invalid
+from adapters.tablestore.wire.plainbuffer import HEADER, WireRow, encode_row
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange, Page, PageLimits, Read
+from gateway.model.ranges import KeyRange
+from gateway.model.rows import Row
+
+NO_MATRIX_COLUMN = "DBT_SIMPLE_ROW_MATRIX need at least one column to get."
+
+
+def get_range(call: Call) -> Exchange:
+    """GetRange."""
+    message = call.message
+    if message.time_range.HasField("specific_time") and message.HasField("max_versions"):
+        raise invalid("The max versions and the specific time can not be set at the same time.")
+    selection = selections.parse(message, selections.NO_VERSION)
+    if message.HasField("limit") and message.limit <= 0:
+        raise invalid("The limit must be greater than 0.")
+    is_matrix = message.data_block_type_hint == messages.DBT_SIMPLE_ROW_MATRIX
+    if is_matrix and not message.columns_to_get:
+        raise invalid(NO_MATRIX_COLUMN)
+    reverse = message.direction == messages.BACKWARD
+    target = yield from find_target(call, message.table_name)
+    whole_keys = message.return_entire_primary_keys
+    key_names = None if whole_keys else frozenset(message.columns_to_get)
+    columns = Columns.of(target, message.columns_to_get, whole_keys)
+    command = _page_of(target, selection, message, reverse, encodes=whole_keys and not is_matrix)
+    transaction = engine_id(call.caller.namespace, message.transaction_id)
+    page: Page = yield from one(command._replace(transaction=transaction))
+    consumed = capacity.of_read(page.scanned_bytes)
+    charges.count_read(target, consumed)
+    answer = messages.GetRangeResponse(
+        consumed=consumed,
+        rows=(
+            _as_matrix(target, selection, columns, page.rows)
+            if is_matrix
+            else _as_rows(selection.row_bytes(target, row, key_names) for row in page.rows)
+        ),
+        data_block_type=messages.DBT_SIMPLE_ROW_MATRIX if is_matrix else messages.DBT_PLAIN_BUFFER,
+        compress_type=messages.CPT_NONE,
+    )
+    if page.next is not None:
+        answer.next_start_primary_key = _key_data(target, page.next)
+    return answer
+
+
+def bulk_export(call: Call) -> Exchange:
+    """BulkExport: the newest versions of a range, forward, as a matrix unless asked otherwise."""
+    message = call.message
+    names = selections.columns_of(message.columns_to_get)
+    is_matrix = message.data_block_type_hint == messages.DBT_SIMPLE_ROW_MATRIX
+    if is_matrix and not names:
+        raise invalid(NO_MATRIX_COLUMN)
+    selection = selections.everything(names, parse_filter(message.filter).predicate)
+    target = yield from find_target(call, message.table_name)
+    page: Page = yield from one(_page_of(target, selection, message, False, encodes=not is_matrix))
+    # A matrix has the key columns that are asked for, PlainBuffer all of them (aliyun-tablestore-java-sdk,
+    # functiontest/TestBulkExportFunciton).
+    columns = Columns.of(target, message.columns_to_get, whole_keys=False)
+    answer = messages.BulkExportResponse(
+        consumed=capacity.of_bulk(page.scanned_bytes, 0),
+        rows=(
+            _as_matrix(target, selection, columns, page.rows)
+            if is_matrix
+            else _as_rows(selection.row_bytes(target, row) for row in page.rows)
+        ),
+        data_block_type=message.data_block_type_hint,
+    )
+    if page.next is not None:
+        answer.next_start_primary_key = _key_data(target, page.next)
+    return answer
+
+
+def _page_of(target: Target, selection: Selection, message: Any, reverse: bool, encodes: bool) -> Read:
+    """The command for a page; `encodes`: its rows are only to be shown whole. Raises ServiceError for bounds that are not in
+    order."""
+    start, _ = bound_of(target, message.inclusive_start_primary_key)
+    end, _ = bound_of(target, message.exclusive_end_primary_key)
+    if reverse:
+        if start <= end:
+            raise invalid("Begin key must more than end key in BACKWARD")
+        key_range = KeyRange(end.after, start.after)
+    else:
+        if start >= end:
+            raise invalid("Begin key must less than end key in FORWARD")
+        key_range = KeyRange(start, end)
+    limit = message.limit if hasattr(message, "limit") and message.HasField("limit") else None
+    page_limits = PageLimits(
+        limits.RANGE_ROWS_MAX, limit, limits.RANGE_MAX_BYTES, limits.RANGE_SECONDS, peek=True
+    )
+    return Read(
+        target.table,
+        key_range,
+        page_limits,
+        target.index,
+        reverse,
+        selection.wanted(target),
+        whole_rows=True,
+        cut=selection.encoder(target) if encodes else selection.cutter(target),
+        cut_many=selection.encoder_of_many(target) if encodes else None,
+    )
+
+
+def _as_rows(rows: Iterable[bytes]) -> bytes:
+    """Rows under one header; empty bytes where there are none."""
+    encoded = b"".join(rows)
+    return HEADER + encoded if encoded else b""
+
+
+def _as_matrix(target: Target, selection: Selection, columns: Columns, rows: list[Row]) -> bytes:
+    values = []
+    for row in rows:
+        shown = dict(row.latest)
+        shown.update((name, versions[0].value) for name, versions in selection.page(row).items())
+        values.append(shown)
+    return matrix.encode(columns.key, columns.attributes, values, columns.key == target.key_names)
+
+
+class Columns(NamedTuple):
+    """The columns of a matrix: those of the key in its order, then attributes by name (clients send them as a set)."""
+
+    key: tuple[str, ...]
+    attributes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, target: Target, names: Sequence[str], whole_keys: bool) -> Columns:
+        """From a columns_to_get; `whole_keys`: key columns are shown whether or not they are among these."""
+        key = target.key_names if whole_keys else tuple(name for name in target.key_names if name in names)
+        return cls(key, tuple(sorted(set(names).difference(target.key_names))))
+
+
+def _key_data(target: Target, row: Row) -> bytes:
+    """The key of the first row that was not looked at, where the next page begins."""
+    return encode_row(WireRow(keys.key_cells(target, row)))

@@ -1,0 +1,203 @@
+"""What a read request asks to see of each row: columns, versions, a filter; and how that is shown.
+
+`Selection` is made once per request; `cut` and `shows` are asked for each row. Source: protocols/table-store.md section 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.tablestore.rows import direct, shapes
+from adapters.tablestore.rows.direct import EncodedRow
+from adapters.tablestore.rows.filters import Pagination, parse_filter
+from adapters.tablestore.values.values import WIRE_KINDS, key_value_shown, view
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.calls import Target
+from adapters.tablestore.wire.errors import invalid
+from adapters.tablestore.wire.names import check_column_name
+from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, row_bytes
+from gateway.model.predicates import ALWAYS, And, Exists, Or, Predicate, holds
+from gateway.model.rows import Cell, Contents, Row, Window
+from gateway.model.values import Kind
+
+NO_VERSION = "No version condition is specified."
+"""Of GetRow and GetRange; BatchGetRow has another sentence (aliyun-tablestore-java-sdk, functiontest/ParameterLegalityTest,
+testNotSetVersionOptionsInGetOperations)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Columns (empty: all), from `start` up to `end` by name; versions in `window`; rows that pass `predicate`; of their
+    columns those on one page."""
+
+    columns: frozenset[str]
+    window: Window
+    start: str
+    end: str
+    predicate: Predicate
+    pagination: Pagination | None
+
+    def encoder(self, target: Target) -> Callable[[Row], Row]:
+        """The cutter for rows that are only to be shown whole: where all of a row is asked for, what it leaves has been
+        encoded already, which `row_bytes` knows."""
+        if not self._is_whole or target.index is not None:
+            return self.cutter(target)
+        return direct.encoder(target.key_names, lambda row: self.cutter(target)(row))
+
+    def encoder_of_many(self, target: Target) -> Callable[[Sequence[Row]], list[Row]] | None:
+        """What does to many rows what `encoder` does to each, if it encodes."""
+        if not self._is_whole or target.index is not None:
+            return None
+        return shapes.encoder_of_many(target.key_names, self.encoder(target))
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether all of every row is asked for."""
+        window = self.window
+        is_cut = self.columns or self.start or self.end or self.pagination is not None
+        is_timed = window.start_ms is not None or window.end_ms is not None
+        return not is_cut and not is_timed and self.predicate is ALWAYS
+
+    def row_bytes(self, target: Target, row: Row, key_names: frozenset[str] | None = None) -> bytes:
+        """A row that has been cut or encoded, as it travels, without the header; `key_names`: as of `wire_row`."""
+        if isinstance(row, EncodedRow):
+            return row.wire
+        return row_bytes(self.wire_row(target, row, key_names))
+
+    def cutter(self, target: Target) -> Callable[[Row], Row]:
+        """The function that leaves of a row what this request may see of it: values as Table Store shows them, columns in
+        the order of their names. The key always stays."""
+        key_names = target.key_names
+        newest = Window(versions=target.table.rules.max_versions)
+        columns, window, start, end, shown = self.columns, self.window, self.start, self.end, target.shown
+        named = bool(columns or start or end or shown is not None)
+        is_timed = window.start_ms is not None or window.end_ms is not None
+
+        def cut(row: Row) -> Row:
+            latest = row.latest
+            kept: dict[str, tuple[Cell, ...]] = {}
+            cells = row.cells
+            for name in sorted(cells):
+                if name in key_names or (
+                    named
+                    and (
+                        (columns and name not in columns)
+                        or name < start
+                        or (end and name >= end)
+                        or (shown is not None and name not in shown)
+                    )
+                ):
+                    continue
+                versions = cells[name]
+                if is_timed or len(versions) > 1:
+                    versions = window.of(newest.of(versions))
+                if len(versions) == 1 and versions[0].value.kind in WIRE_KINDS:
+                    kept[name] = versions
+                elif versions:
+                    versions = tuple(
+                        Cell(view(cell.value), cell.stamp_ms)
+                        for cell in versions
+                        if cell.value.kind is not Kind.NULL
+                    )
+                    if versions:
+                        kept[name] = versions
+            key_values = {name: key_value_shown(latest[name]) for name in key_names}
+            return Row(row.position, Contents.seen(key_values, kept), row.modified_at, row.expires_at_ms)
+
+        return cut
+
+    def wanted(self, target: Target) -> Predicate:
+        """Which rows are returned, once they have been cut: those that pass the filter, and have one at least of the
+        columns asked for."""
+        if not self.columns or not self.columns.isdisjoint(target.key_names):
+            return self.predicate
+        parts: list[Predicate] = [Exists((name,)) for name in sorted(self.columns)]
+        has_one = parts[0] if len(parts) == 1 else Or(tuple(parts))
+        return has_one if self.predicate is ALWAYS else And((has_one, self.predicate))
+
+    def shows(self, target: Target, row: Row) -> bool:
+        """Whether a row that has been cut is returned."""
+        return holds(self.wanted(target), row)
+
+    def page(self, row: Row) -> dict[str, tuple[Cell, ...]]:
+        """The cells of a row that has been cut which are on the page of columns asked for."""
+        cells = row.cells
+        if self.pagination is None:
+            return cells
+        offset, limit = self.pagination
+        return dict(list(cells.items())[offset : offset + limit])
+
+    def wire_row(self, target: Target, row: Row, key_names: frozenset[str] | None = None) -> WireRow:
+        """A row that has been cut, as it travels; `key_names`: the key columns to show (None: all)."""
+        latest = row.latest
+        key = [WireCell(name, latest[name]) for name in target.key_names]
+        if key_names is not None:
+            key = [cell for cell in key if cell.name in key_names]
+        cells = [
+            WireCell(name, cell.value, cell.stamp_ms)
+            for name, versions in self.page(row).items()
+            for cell in versions
+        ]
+        return WireRow(key, cells)
+
+
+def parse(message: Any, no_version_text: str) -> Selection:
+    """The selection of a GetRow, BatchGetRow table or GetRange. Raises ServiceError; `no_version_text`: for a request that
+    says nothing of versions."""
+    names = columns_of(message.columns_to_get)
+    read_filter = parse_filter(message.filter)
+    window = _window(message, no_version_text)
+    return Selection(
+        names,
+        window,
+        message.start_column,
+        message.end_column,
+        read_filter.predicate,
+        read_filter.pagination,
+    )
+
+
+def everything(columns: Iterable[str] = (), predicate: Predicate = ALWAYS) -> Selection:
+    """The newest version of these columns (none: all)."""
+    return Selection(frozenset(columns), Window(versions=1), "", "", predicate, None)
+
+
+def columns_of(names: Any) -> frozenset[str]:
+    """The columns of a columns_to_get. Raises ServiceError."""
+    if len(names) > limits.COLUMNS_MAX:
+        raise invalid(
+            f"The number of columns from the request exceeds the limit, limit count: {limits.COLUMNS_MAX},"
+            f" column count: {len(names)}."
+        )
+    for name in names:
+        check_column_name(name)
+    return frozenset(names)
+
+
+def _window(message: Any, no_version_text: str) -> Window:
+    has_count, has_range = message.HasField("max_versions"), message.HasField("time_range")
+    if not has_count and not has_range:
+        raise invalid(no_version_text)
+    count = message.max_versions if has_count else None
+    if count is not None and count <= 0:
+        raise invalid("The max versions must be greater than 0.")
+    if not has_range:
+        return Window(versions=count)
+    time_range = message.time_range
+    if time_range.HasField("specific_time"):
+        if time_range.HasField("start_time") or time_range.HasField("end_time"):
+            raise invalid("The specific time and the time range can not be set at the same time.")
+        return _checked_window(time_range.specific_time, time_range.specific_time + 1, count)
+    if not time_range.HasField("start_time") or not time_range.HasField("end_time"):
+        raise invalid("The start time and the end time of a time range must be set.")
+    return _checked_window(time_range.start_time, time_range.end_time, count)
+
+
+def _checked_window(start_ms: int, end_ms: int, versions: int | None) -> Window:
+    if start_ms < 0 or start_ms >= limits.STAMP_END_MS:
+        raise invalid("Timestamp must be in range [0, INT64_MAX/1000).")
+    if end_ms <= start_ms:
+        raise invalid("The end time must be greater than the start time.")
+    return Window(start_ms, end_ms, versions)

@@ -1,0 +1,253 @@
+"""Many stored bodies of one shape -> PlainBuffer: rows with the same columns of the same kinds, as those of a page mostly are.
+
+A shape knows how its bodies are spelled, so that one look for a pattern gives all values of a row as bytes, with neither JSON
+nor text between. Rows are then encoded column by column, each step one pass over all of them, and what does not change from
+row to row is encoded, and its checksum reckoned, once. What is spelled otherwise, an escape being enough, matches no shape and
+is direct.py's to encode. Knows nothing of tables.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import orjson
+
+from adapters.tablestore.rows.direct import EncodedRow, stamps_of
+from adapters.tablestore.wire.checksums import crc8
+from adapters.tablestore.wire.plainbuffer import CELL_ENDS, ROW_ENDS, name_bytes
+from gateway.model.rows import TICKS_PER_MS, Row
+
+Spelled = tuple[bytes, ...]
+"""The values of a row as its body spells them."""
+
+Stamps = tuple[int, ...]
+"""The stamps of a row's attributes, in the order in which a shape shows them."""
+
+_SPELLINGS = {
+    "S": rb'"([^"]*)"',
+    "I64": rb'"(-?[0-9]+)"',
+    "D": rb'"([-+.0-9A-Za-z]+)"',
+    "B": rb'"([A-Za-z0-9+/=]*)"',
+    "BOOL": rb"(true|false)",
+}
+_STARTS = {
+    "S": b"",
+    "B": b"",
+    "I64": b"\x05\x09\0\0\0\0",
+    "D": b"\x05\x09\0\0\0\1",
+    "BOOL": b"\x05\2\0\0\0\2",
+}
+"""How a value begins, if that does not depend on its length: tag, length, type."""
+_FIXED_SIZES = {"I64": 8, "D": 8, "BOOL": 1}
+# Fewer rows are not worth the steps, nor is it to look for more shapes than this among rows that are read together.
+_ROWS_LEAST, _SHAPES_MOST = 16, 4
+_MEMBERS_MOST, _NAMES_BYTES, _KINDS_BYTES = 64, 1024, 4096  # what is larger is not worth keeping
+
+_pack_text = struct.Struct("<BIBI").pack
+_pack_integer = struct.Struct("<q").pack
+_pack_double = struct.Struct("<d").pack
+_pack_stamp = struct.Struct("<Bq").pack
+
+# A checksum is linear: that of two byte strings together is that of the first, moved on by the length of the second, xor that
+# of the second. So all but the values themselves is looked up.
+_AFTER_5 = [crc8(b"\0" * 5, crc) for crc in range(256)]
+_AFTER_8 = [crc8(b"\0" * 8, crc) for crc in range(256)]
+
+
+class _Column(NamedTuple):
+    """A column: its place in the body, its kind; how its cells begin, and the checksum up to where values differ (of strings
+    and blobs: moved on already by the five bytes of type and length)."""
+
+    at: int
+    tag: str
+    head: bytes
+    crc: int
+
+
+class Shape:
+    """The columns of rows and their kinds, in the order of their bodies. `attributes`: names of those that have stamps, in
+    the order in which they are shown."""
+
+    def __init__(self, names: tuple[str, ...], tags: tuple[str, ...], key_names: tuple[str, ...]) -> None:
+        self.attributes = tuple(sorted(set(names).difference(key_names)))
+        self._match = re.compile(rb"\{%b\}" % b",".join(map(_member_spelling, names, tags))).fullmatch
+        self._key = [_column(names.index(name), name, tags[names.index(name)]) for name in key_names]
+        self._attributes = [
+            _column(names.index(name), name, tags[names.index(name)]) for name in self.attributes
+        ]
+        self._fixed_size = sum(len(name.encode()) for name in names) + sum(
+            _FIXED_SIZES.get(tag, 0) for tag in tags
+        )
+
+    def spelled(self, body: bytes) -> Spelled | None:
+        """The values of a row of this shape; None for another, and for one with escapes in it."""
+        found = self._match(body)
+        return None if found is None or b"\\" in body else found.groups()
+
+    def encode(self, rows: Sequence[Spelled], stamps: Sequence[Stamps]) -> tuple[list[bytes], list[int]]:
+        """Rows as they travel, and their billed sizes."""
+        values = list(zip(*rows, strict=True))
+        parts: list[Iterable[bytes]] = [repeat(b"\x01")]
+        checksums: list[Iterable[int]] = []
+        sizes: list[Sequence[int]] = []
+        for column in self._key:
+            crcs = _add_values(column, values[column.at], parts, sizes)
+            parts.append([CELL_ENDS[crc] for crc in crcs])
+            checksums.append(crcs)
+        if self._attributes:
+            parts.append(repeat(b"\x02"))
+        for column, of_column in zip(self._attributes, zip(*stamps, strict=True), strict=True):
+            crcs = _add_values(column, values[column.at], parts, sizes)
+            tails = [_tail(stamp) for stamp in of_column]
+            crcs = [_AFTER_8[crc] ^ tail_crc for crc, (_, tail_crc) in zip(crcs, tails, strict=True)]
+            parts.append([tail for tail, _ in tails])
+            parts.append([CELL_ENDS[crc] for crc in crcs])
+            checksums.append(crcs)
+        checksums.append(repeat(0, len(rows)))  # the rows are not deleted
+        parts.append([ROW_ENDS[crc8(bytes(crcs))] for crcs in zip(*checksums, strict=True)])
+        fixed_size = self._fixed_size
+        all_sizes = [fixed_size + sum(each) for each in zip(*sizes, strict=True)] if sizes else None
+        return list(map(b"".join, zip(*parts, strict=False))), all_sizes or [fixed_size] * len(rows)
+
+
+def _add_values(
+    column: _Column, spelled: Sequence[bytes], parts: list[Iterable[bytes]], sizes: list[Sequence[int]]
+) -> list[int]:
+    """Encode the values of a column behind `parts`. Returns the checksums of their cells up to there."""
+    _, tag, head, before = column
+    parts.append(repeat(head))
+    if tag == "S" or tag == "B":
+        values = spelled if tag == "S" else [base64.b64decode(each) for each in spelled]
+        lengths = list(map(len, values))
+        sizes.append(lengths)
+        starts = list(map(_text_start if tag == "S" else _blob_start, lengths))
+        parts.append([start for start, _ in starts])
+        parts.append(values)
+        return [crc8(value, before ^ start_crc) for value, (_, start_crc) in zip(values, starts, strict=True)]
+    if tag == "BOOL":
+        values = [b"\1" if each == b"true" else b"\0" for each in spelled]
+    elif tag == "I64":
+        values = list(map(_pack_integer, map(int, spelled)))
+    else:
+        values = list(map(_pack_double, map(float, spelled)))
+    parts.append(values)
+    return list(map(crc8, values, repeat(before)))
+
+
+def _column(at: int, name: str, tag: str) -> _Column:
+    head, crc = name_bytes(name)
+    start = _STARTS[tag]
+    return _Column(at, tag, head + start, crc8(start[5:], crc) if start else _AFTER_5[crc])
+
+
+def _member_spelling(name: str, tag: str) -> bytes:
+    """The pattern of one member of a body."""
+    return rb'%b:\{"%b":%b\}' % (re.escape(orjson.dumps(name)), tag.encode(), _SPELLINGS[tag])
+
+
+@lru_cache(maxsize=2048)
+def _text_start(length: int) -> tuple[bytes, int]:
+    """How a string begins, and the checksum of its type and length."""
+    start = _pack_text(5, length + 5, 3, length)
+    return start, crc8(start[5:])
+
+
+@lru_cache(maxsize=256)
+def _blob_start(length: int) -> tuple[bytes, int]:
+    """How a blob begins, and the checksum of its type and length."""
+    start = _pack_text(5, length + 5, 7, length)
+    return start, crc8(start[5:])
+
+
+@lru_cache(maxsize=2048)
+def _tail(stamp_ms: int) -> tuple[bytes, int]:
+    """A stamp as it travels, and its checksum."""
+    tail = _pack_stamp(7, stamp_ms)
+    return tail, crc8(tail[1:])
+
+
+def encoder_of_many(
+    key_names: tuple[str, ...], one: Callable[[Row], Row]
+) -> Callable[[Sequence[Row]], list[Row]]:
+    """The function that encodes the whole of rows with this key, of which `one` gets those that have their shape to
+    themselves or none."""
+
+    def encode(rows: Sequence[Row]) -> list[Row]:
+        encoded: dict[int, Row] = {}
+        left: Sequence[int] = range(len(rows))
+        for _ in range(_SHAPES_MOST):
+            if len(left) < _ROWS_LEAST:
+                break
+            shape = _shape_among([rows[at].body for at in left[:: len(left) // 4]], key_names)
+            if shape is None:
+                break
+            left = _encode_alike(shape, rows, left, encoded)
+        for at in left:
+            encoded[at] = one(rows[at])
+        return [encoded[at] for at in range(len(rows))]
+
+    return encode
+
+
+def _encode_alike(
+    shape: Shape, rows: Sequence[Row], left: Sequence[int], encoded: dict[int, Row]
+) -> Sequence[int]:
+    """Encode those rows of these places that have this shape. Returns the places of the others."""
+    spelled: list[Spelled] = []
+    stamps: list[Stamps] = []
+    places: list[int] = []
+    others: list[int] = []
+    attributes = shape.attributes
+    for at in left:
+        row = rows[at]
+        found = shape.spelled(row.body)
+        stamped = None if found is None else _stamps(row.kinds, row.modified_at // TICKS_PER_MS, attributes)
+        if found is None or stamped is None:
+            others.append(at)
+        else:
+            places.append(at)
+            spelled.append(found)
+            stamps.append(stamped)
+    if places:
+        encoded.update(zip(places, map(EncodedRow, *shape.encode(spelled, stamps)), strict=True))
+    return others
+
+
+def _stamps(kinds: bytes | None, default_ms: int, attributes: tuple[str, ...]) -> Stamps | None:
+    """The stamps of these attributes; None where a cell has older versions."""
+    if kinds is not None and len(kinds) > _KINDS_BYTES:
+        return None
+    return _kept_stamps(kinds, default_ms, attributes)
+
+
+@lru_cache(maxsize=256)  # rows that were written together have the same
+def _kept_stamps(kinds: bytes | None, default_ms: int, attributes: tuple[str, ...]) -> Stamps | None:
+    stamps = stamps_of(kinds) if kinds else {}
+    return None if stamps is None else tuple([stamps.get(name, default_ms) for name in attributes])
+
+
+def _shape_among(bodies: Sequence[bytes], key_names: tuple[str, ...]) -> Shape | None:
+    """The commonest shape of these bodies; None if each has its own, if it has values of other kinds, lacks a column of the
+    key, or is too large to be worth a pattern."""
+    [(shape, count)] = Counter(map(_names_and_tags, bodies)).most_common(1)
+    names, tags = shape
+    if count < 2 or not _SPELLINGS.keys() >= set(tags) or not set(names) >= set(key_names):
+        return None
+    if len(names) > _MEMBERS_MOST or sum(map(len, names)) > _NAMES_BYTES:
+        return None
+    return _kept_shape(names, tags, key_names)
+
+
+def _names_and_tags(body: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    members: Mapping[str, Mapping[str, Any]] = orjson.loads(body)
+    return tuple(members), tuple(tag for member in members.values() for tag in member)
+
+
+_kept_shape = lru_cache(maxsize=128)(Shape)

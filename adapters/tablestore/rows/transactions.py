@@ -1,0 +1,99 @@
+"""Local transactions: StartLocalTransaction, CommitTransaction, AbortTransaction; and other operations run inside one.
+
+An id is a random text; what could not be one is refused before it is looked for. The engine knows a transaction by its
+namespace and its id, so that an id which another tenant has come to know names nothing of his.
+Source: protocols/table-store.md section 4.6.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Sequence
+
+from adapters.tablestore.capacity import capacity
+from adapters.tablestore.tables.options import allows_transactions
+from adapters.tablestore.values import keys
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.calls import Call, find_written
+from adapters.tablestore.wire.errors import invalid
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.engine.engine import one
+from gateway.model.commands import (
+    AbortTransaction,
+    BeginTransaction,
+    Command,
+    CommitTransaction,
+    Exchange,
+    Get,
+    Stage,
+    WriteGroup,
+)
+from gateway.model.errors import GatewayError
+from gateway.model.keys import Position
+from gateway.model.tables import Table
+
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def start_local_transaction(call: Call) -> Exchange:
+    """StartLocalTransaction: hold the partition that a key of one column names."""
+    message = call.message
+    wire = keys.decode(message.key)
+    table: Table = yield from find_written(call, message.table_name)
+    partition = keys.partition_of(table, wire.key)
+    if not allows_transactions(table):
+        raise invalid("Try to call method using explicit transaction on explicit-transaction-disabled table.")
+    transaction = str(uuid.uuid4())
+    known_as = engine_id(call.caller.namespace, transaction)
+    yield from one(BeginTransaction(table, partition, known_as, limits.TRANSACTION_MS))
+    return messages.StartLocalTransactionResponse(
+        transaction_id=transaction, consumed=capacity.consumed(0, 1)
+    )
+
+
+def commit_transaction(call: Call) -> Exchange:
+    """CommitTransaction: all of its writes happen at once."""
+    yield from one(CommitTransaction(_ended_id(call)))
+    return messages.CommitTransactionResponse(consumed=capacity.consumed(0, 1))
+
+
+def abort_transaction(call: Call) -> Exchange:
+    """AbortTransaction: none of its writes happens."""
+    yield from one(AbortTransaction(_ended_id(call)))
+    return messages.AbortTransactionResponse(consumed=capacity.consumed(0, 1))
+
+
+def _ended_id(call: Call) -> str:
+    transaction: str = call.message.transaction_id
+    if not transaction:
+        raise invalid("TransactionID is invalid.")
+    return engine_id(call.caller.namespace, transaction)
+
+
+def engine_id(namespace: str, transaction: str) -> str:
+    """What the engine calls a transaction of a namespace, "" for none. Raises ServiceError for a text that is no id."""
+    if not transaction:
+        return ""
+    if not _ID.fullmatch(transaction):
+        raise invalid("TransactionID is invalid.")
+    return f"{namespace}/{transaction}"
+
+
+def get(table: Table, position: Position, transaction: str) -> Get:
+    """The command that reads a row, inside a transaction if one is named. Raises ServiceError."""
+    return Get(table, position, engine_id(table.namespace, transaction))
+
+
+def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange:
+    """The outcome of each group of writes, or its error, inside a transaction if one is named. Raises SessionMissing."""
+    if not groups:
+        return []
+    known_as = engine_id(groups[0].writes[0].table.namespace, transaction)
+    if not known_as:
+        commands: list[Command] = list(groups)
+        return (yield commands)
+    [answer] = yield [Stage(known_as, tuple(groups), limits.TRANSACTION_MAX_BYTES)]
+    if isinstance(answer, GatewayError):
+        raise answer
+    return answer

@@ -1,0 +1,260 @@
+"""ListStream, DescribeStream, GetShardIterator, GetStreamRecord; and what a change looks like as a record.
+
+An iterator is a text that says where it stands: stream, shard, sequence. Source: protocols/table-store.md section 4.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from adapters.tablestore.capacity import capacity
+from adapters.tablestore.values.values import key_value_shown, view
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.calls import Call
+from adapters.tablestore.wire.errors import ServiceError, invalid
+from adapters.tablestore.wire.plainbuffer import Extension, Operation, WireCell, WireRow, encode_row
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.engine.engine import one
+from gateway.model.changes import Change, ChangePage, Shard, Stream
+from gateway.model.commands import (
+    AtTime,
+    Exchange,
+    FindPosition,
+    FindStream,
+    ListShards,
+    ListStreams,
+    Oldest,
+    ReadChanges,
+)
+from gateway.model.errors import StreamMissing
+from gateway.model.rows import Cell, Row
+from gateway.model.updates import DeleteCell, DeleteCells, PutCell
+from gateway.model.values import Kind, Value
+from gateway.model.writes import ChangeKind
+
+_HOUR_MS = 3_600_000
+_ACTIONS = {
+    ChangeKind.PUT: messages.PUT_ROW,
+    ChangeKind.UPDATE: messages.UPDATE_ROW,
+    ChangeKind.DELETE: messages.DELETE_ROW,
+}
+
+
+def stream_id(stream: Stream) -> str:
+    """A stream's id: its table's name and its label."""
+    return f"{stream.table_name}_{stream.label}"
+
+
+def list_stream(call: Call) -> Exchange:
+    """ListStream: the streams that are enabled, of one table or of all."""
+    message = call.message
+    name = message.table_name if message.HasField("table_name") else None
+    streams: list[Stream] = yield from one(ListStreams(call.caller.namespace, name))
+    return messages.ListStreamResponse(
+        streams=[
+            messages.Stream(
+                stream_id=stream_id(stream),
+                table_name=stream.table_name,
+                creation_time=stream.opened_at_ms * 1000,
+            )
+            for stream in streams
+            if stream.ended_at_ms is None
+        ]
+    )
+
+
+def describe_stream(call: Call) -> Exchange:
+    """DescribeStream: the shards, parents before their children, in pages."""
+    message = call.message
+    stream: Stream = yield from _find(call, message.stream_id)
+    shards: list[Shard] = yield from one(ListShards(stream))
+    if message.HasField("inclusive_start_shard_id"):
+        first = _shard_number(message.inclusive_start_shard_id)
+        shards = [shard for shard in shards if shard.number >= first]
+    most = message.shard_limit if message.HasField("shard_limit") else limits.SHARDS_DESCRIBED_MAX
+    if most <= 0:
+        raise invalid("The shard limit must be greater than 0.")
+    answer = messages.DescribeStreamResponse(
+        stream_id=message.stream_id,
+        expiration_time=stream.rule.retention_ms // _HOUR_MS,
+        table_name=stream.table_name,
+        creation_time=stream.opened_at_ms * 1000,
+        stream_status=messages.STREAM_ACTIVE,
+        shards=[_shard_message(shard) for shard in shards[:most]],
+    )
+    if len(shards) > most:
+        answer.next_shard_id = _shard_id(shards[most])
+    return answer
+
+
+def _shard_message(shard: Shard) -> messages.StreamShard:
+    made = messages.StreamShard(shard_id=_shard_id(shard))
+    if shard.parents:
+        made.parent_id = _id_of(shard.parents[0])
+    if len(shard.parents) > 1:
+        made.parent_sibling_id = _id_of(shard.parents[1])
+    return made
+
+
+def _shard_id(shard: Shard) -> str:
+    return _id_of(shard.number)
+
+
+def _id_of(number: int) -> str:
+    return f"shard-{number:08d}"
+
+
+def _shard_number(shard_id: str) -> int:
+    digits = shard_id.removeprefix("shard-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) == 8):
+        raise invalid(f"Invalid shard id: '{shard_id}'.")
+    return int(digits)
+
+
+def get_shard_iterator(call: Call) -> Exchange:
+    """GetShardIterator: at the oldest record that is kept, or the first one at or after a time."""
+    message = call.message
+    stream: Stream = yield from _find(call, message.stream_id)
+    number = _shard_number(message.shard_id)
+    # Records say when they were made to the millisecond, so a time between two of these begins with the later one.
+    at = AtTime(-(-message.timestamp // 1000)) if message.HasField("timestamp") else Oldest()
+    try:
+        sequence: int = yield from one(FindPosition(stream, number, at))
+    except StreamMissing:
+        raise _no_shard(message.shard_id) from None
+    return messages.GetShardIteratorResponse(shard_iterator=_iterator(message.stream_id, number, sequence))
+
+
+def get_stream_record(call: Call) -> Exchange:
+    """GetStreamRecord: records from an iterator on, and the iterator behind them - the same one where there are none."""
+    message = call.message
+    stream_name, number, sequence = _place(message.shard_iterator)
+    stream: Stream = yield from _find(call, stream_name)
+    if len(stream.table_name) > limits.STREAM_TABLE_NAME_MAX:
+        raise invalid(f"Invalid stream id: '{stream_name}'.")
+    limit = message.limit if message.HasField("limit") else limits.STREAM_RECORDS_MAX
+    if limit <= 0:
+        raise invalid("The limit must be greater than 0.")
+    limit = min(limit, limits.STREAM_RECORDS_MAX)
+    try:
+        page: ChangePage = yield from one(
+            ReadChanges(stream, number, sequence, limit, limits.STREAM_MAX_BYTES)
+        )
+    except StreamMissing:
+        raise _no_shard(_id_of(number)) from None
+    records = [_record(stream, change) for change in page.changes]
+    answer = messages.GetStreamRecordResponse(
+        stream_records=records,
+        consumed=capacity.of_read(sum(len(record.record) for record in records)),
+        may_more_record=bool(records),
+    )
+    if page.next is not None:
+        answer.next_shard_iterator = _iterator(stream_name, number, page.next)
+    return answer
+
+
+def _find(call: Call, name: str) -> Exchange:
+    """A stream by its id. Raises ServiceError."""
+    table_name, _, label = name.rpartition("_")
+    try:
+        if not table_name:
+            raise StreamMissing(table_name, label)
+        return (yield from one(FindStream(call.caller.namespace, table_name, label)))
+    except StreamMissing:
+        raise invalid(f"Invalid stream id: '{name}'.") from None
+
+
+def _no_shard(shard_id: str) -> ServiceError:
+    return ServiceError("OTSObjectNotExist", f"Requested shard does not exist: '{shard_id}'.")
+
+
+def _iterator(stream_name: str, shard: int, sequence: int) -> str:
+    return f"{stream_name}:{shard}:{sequence}"
+
+
+def _place(iterator: str) -> tuple[str, int, int]:
+    """(stream id, shard number, sequence) of an iterator. Raises ServiceError for what this server never gave."""
+    parts = iterator.rsplit(":", 2)
+    if len(parts) < 3 or not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts[1:]):
+        raise invalid(f"Invalid shard iterator: '{iterator[:300]}'.")
+    name, shard, sequence = parts
+    return name, int(shard), int(sequence)
+
+
+# Records
+
+
+def _record(stream: Stream, change: Change) -> messages.StreamRecord:
+    names = stream.key_schema.names
+    key = [WireCell(name, key_value_shown(change.key_values[name])) for name in names]
+    cells: Iterable[WireCell] = ()
+    if change.kind is ChangeKind.PUT and change.new is not None:
+        cells = _put_cells(change.new, names)
+    elif change.kind is ChangeKind.UPDATE:
+        cells = _update_cells(change, names)
+    # The sequence stands in for the index among records of one moment: what matters to clients is that it grows.
+    extension = Extension(0, change.at_ms * 1000, change.sequence & 0x7FFFFFFF)
+    made = messages.StreamRecord(
+        action_type=_ACTIONS[change.kind],
+        record=encode_row(WireRow(key, list(cells), extension=extension)),
+    )
+    wanted = stream.rule.properties.get("columns", ())
+    if wanted and change.old is not None:
+        before = [cell for cell in _put_cells(change.old, names) if cell.name in wanted]
+        made.origin_record = encode_row(WireRow(key, before, extension=extension))
+    return made
+
+
+def _put_cells(row: Row, key_names: tuple[str, ...]) -> list[WireCell]:
+    """All cells of a row as they were put."""
+    return [
+        WireCell(name, seen, cell.stamp_ms)
+        for name, versions in sorted(row.cells.items())
+        if name not in key_names
+        for cell in versions
+        if (seen := _seen(cell)) is not None
+    ]
+
+
+def _seen(cell: Cell) -> Any:
+    return None if cell.value.kind is Kind.NULL else view(cell.value)
+
+
+def _update_cells(change: Change, key_names: tuple[str, ...]) -> list[WireCell]:
+    """An update's cells in the order of its request; of an update that another dialect made, what it amounts to."""
+    if not change.actions:
+        return _difference(change, key_names)
+    found = []
+    for action in change.actions:
+        match action:
+            case PutCell(name, value, stamp_ms):
+                found.append(WireCell(name, view(value), stamp_ms))
+            case DeleteCell(name, stamp_ms):
+                found.append(WireCell(name, None, stamp_ms, Operation.DELETE_ONE))
+            case DeleteCells(name):
+                found.append(WireCell(name, None, None, Operation.DELETE_ALL))
+    return found
+
+
+def _difference(change: Change, key_names: tuple[str, ...]) -> list[WireCell]:
+    """What became of each column between the row before and the row after."""
+    before, after = _columns(change.old, key_names), _columns(change.new, key_names)
+    gone = [WireCell(name, None, None, Operation.DELETE_ALL) for name in sorted(before) if name not in after]
+    put = [
+        WireCell(name, view(value), change.at_ms)
+        for name, value in sorted(after.items())
+        if before.get(name) != value
+    ]
+    return gone + put
+
+
+def _columns(row: Row | None, key_names: tuple[str, ...]) -> dict[str, Value]:
+    """The newest values of a row's columns, as far as Table Store has them."""
+    if row is None:
+        return {}
+    return {
+        name: value
+        for name, value in row.latest.items()
+        if name not in key_names and value.kind is not Kind.NULL
+    }

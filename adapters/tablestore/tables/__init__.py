@@ -1,0 +1,1 @@
+"""The control plane: tables, indexes, options, split points."""

@@ -1,0 +1,146 @@
+"""Secondary indexes, which clients read as tables; and search indexes, of which there are none.
+
+An index is made of key columns and defined columns; the key columns of its table that it does not name follow behind, which
+makes its rows unique. Source: protocols/table-store.md section 4.7.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from adapters.tablestore.tables.options import DIALECT, Options
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.calls import Call, find_table
+from adapters.tablestore.wire.errors import ServiceError, invalid
+from adapters.tablestore.wire.names import check_table_name
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.engine.engine import one
+from gateway.model.commands import AlterTable, Exchange, ListTables, NewIndex
+from gateway.model.errors import TableExists
+from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.tables import Index, Projection, Rules, Table
+from gateway.model.values import Kind
+
+_INDEX_KINDS: dict[int, Kind] = {
+    messages.DCT_INTEGER: Kind.INT64,
+    messages.DCT_STRING: Kind.TEXT,
+    messages.DCT_BLOB: Kind.BYTES,
+}
+
+
+def create_index(call: Call) -> Exchange:
+    """CreateIndex; rows that are already there get into it only with include_base_data."""
+    message = call.message
+    _check_counts(message.index_meta)
+    table: Table = yield from find_table(call, message.main_table_name)
+    if sum(index.dialect == DIALECT for index in table.indexes) >= limits.INDEXES_MAX:
+        raise invalid(f"Number of index per table exceeds the quota:{limits.INDEXES_MAX}.")
+    index = new_index(table.key_schema, Options.of(table), table.rules, message.index_meta)
+    index = dataclasses.replace(index, fill=message.include_base_data)
+    check_names_are_free((yield from one(ListTables(call.caller.namespace))), [index.name])
+    yield from one(AlterTable(DIALECT, table, add_indexes=(index,)))
+    return messages.CreateIndexResponse()
+
+
+def drop_index(call: Call) -> Exchange:
+    """DropIndex."""
+    message = call.message
+    table: Table = yield from find_table(call, message.main_table_name)
+    if table.index(message.index_name) is None:
+        raise ServiceError("OTSObjectNotExist", "Requested index does not exist.")
+    yield from one(AlterTable(DIALECT, table, drop_indexes=(message.index_name,)))
+    return messages.DropIndexResponse()
+
+
+def list_search_index(call: Call) -> Exchange:
+    """ListSearchIndex: none. Clients call it for each table while they clean up."""
+    yield from ()
+    return messages.ListSearchIndexResponse()
+
+
+def list_timeseries_table(call: Call) -> Exchange:
+    """ListTimeseriesTable: none."""
+    yield from ()
+    return messages.ListTimeseriesTableResponse()
+
+
+def check_names_are_free(tables: Sequence[Table], names: Iterable[str]) -> None:
+    """Raises TableExists: the tables of an instance and their indexes share their names. (Those of other dialects' indexes
+    are their tables' own.)"""
+    taken = {table.name for table in tables}
+    taken.update(index.name for table in tables for index in table.indexes if index.dialect == DIALECT)
+    for name in names:
+        if name in taken:
+            raise TableExists(name)
+
+
+def new_index(schema: KeySchema, kept: Options, rules: Rules, meta: messages.IndexMeta) -> NewIndex:
+    """The index that a request describes. Raises ServiceError."""
+    _check_counts(meta)
+    if rules.max_versions != 1:
+        raise invalid("The max versions of a table with index must be 1.")
+    local = meta.index_type == messages.IT_LOCAL_INDEX
+    if local and meta.primary_key[0] != schema.columns[0].name:
+        raise invalid("The first primary key column of a local index must be that of its table.")
+    if len(set(meta.primary_key)) < len(meta.primary_key):
+        raise invalid("Duplicated primary key name in index.")
+    columns = [_column(schema, kept, name) for name in meta.primary_key]
+    for name in meta.defined_column:
+        if kept.defined_type(name) is None:
+            raise invalid(f"Column '{name}' of index is not a defined column.")
+        if name in meta.primary_key:
+            raise invalid(f"Duplicated column name in index: '{name}'.")
+    return NewIndex(
+        meta.name,
+        KeySchema(tuple(columns[:1]), tuple(columns[1:])),
+        Projection.INCLUDE,
+        tuple(meta.defined_column),
+        local,
+        {"update_mode": meta.index_update_mode},
+    )
+
+
+def _check_counts(meta: messages.IndexMeta) -> None:
+    """What is wrong with an index whatever its table."""
+    check_table_name(meta.name)
+    if not 1 <= len(meta.primary_key) <= limits.KEY_COLUMNS_MAX:
+        raise invalid(
+            f"The number of primary key columns must be in range: [1, {limits.KEY_COLUMNS_MAX}] in index."
+        )
+    if len(meta.defined_column) > limits.DEFINED_COLUMNS_MAX:
+        raise invalid(
+            f"The number of attribute columns must be in range: [0, {limits.DEFINED_COLUMNS_MAX}] in index."
+        )
+
+
+def _column(schema: KeySchema, kept: Options, name: str) -> KeyColumn:
+    """A key column of an index: one of the table's key, or a defined one of a type that keys can have."""
+    for column in schema.columns:
+        if column.name == name:
+            return KeyColumn(name, column.kind)
+    defined = kept.defined_type(name)
+    if defined is None:
+        raise invalid(f"Primary key column '{name}' of index is neither a primary key nor a defined column.")
+    kind = _INDEX_KINDS.get(defined)
+    if kind is None:
+        raise invalid(f"The type of column '{name}' is invalid for the primary key of index.")
+    return KeyColumn(name, kind)
+
+
+def index_meta(table: Table, index: Index) -> messages.IndexMeta:
+    """An index as DescribeTable lists it, with the columns that its maker named."""
+    included = index.included
+    if index.projection is Projection.ALL:
+        own = {*index.key_schema.names, *table.key_schema.names}
+        included = tuple(name for name, _ in Options.of(table).defined if name not in own)
+    return messages.IndexMeta(
+        name=index.name,
+        primary_key=index.key_schema.names,
+        defined_column=included,
+        index_update_mode=index.properties.get(
+            "update_mode", messages.IUM_SYNC_INDEX if index.local else messages.IUM_ASYNC_INDEX
+        ),
+        index_type=messages.IT_LOCAL_INDEX if index.local else messages.IT_GLOBAL_INDEX,
+        index_sync_phase=messages.ISP_INCR if index.filled else messages.ISP_FULL,
+    )

@@ -1,0 +1,90 @@
+"""ComputeSplitPointsBySize: where to cut a table into parts of about equal size, for clients that read it in parallel."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+from adapters.tablestore.capacity import capacity
+from adapters.tablestore.values.values import key_type, key_value_shown
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.calls import Call, Target, find_table
+from adapters.tablestore.wire.errors import invalid
+from adapters.tablestore.wire.plainbuffer import Bound, WireCell, WireRow, encode_row
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.engine.engine import one
+from gateway.model.commands import Command, Exchange, Page, PageLimits, Read
+from gateway.model.keys import HIGHEST, Position
+from gateway.model.predicates import Or
+from gateway.model.ranges import EVERYTHING, KeyRange
+from gateway.model.rows import Row
+from gateway.model.tables import Table
+
+_LOCATION = hashlib.md5(
+    b"tablegate", usedforsecurity=False
+).hexdigest()  # the service gives 32 characters, too
+# How many rows are weighed at once, so that nobody waits long for a session.
+_STRETCH_ROWS = 50_000
+_NOTHING = Or(())
+
+
+def compute_split_points_by_size(call: Call) -> Exchange:
+    """ComputeSplitPointsBySize. Points lie between partitions; the parts between them hold split_size or a little more."""
+    message = call.message
+    table: Table = yield from find_table(call, message.table_name)
+    size = _split_size(message)
+    most = message.split_point_limit if message.HasField("split_point_limit") else None
+    points = yield from _points(table, size, most)
+    target = Target.of_table(table)
+    return messages.ComputeSplitPointsBySizeResponse(
+        consumed=capacity.of_read(0),
+        schema=[
+            messages.PrimaryKeySchema(name=column.name, type=key_type(column))
+            for column in table.key_schema.columns
+        ],
+        split_points=[_point(target, row) for row in points],
+        locations=[messages.SplitLocation(location=_LOCATION, repeat=len(points) + 1)],
+    )
+
+
+def _points(table: Table, size: int, most: int | None) -> Generator[list[Command], Any, list[Row]]:
+    """The first rows of the partitions at which a part of the table is full. What lies between is weighed in the database,
+    hence the filter that nothing passes; cells past their age weigh until they are swept."""
+    stored = replace(table, rules=replace(table.rules, expiry=None))
+    points: list[Row] = []
+    rest, part_size = EVERYTHING, 0
+    while most is None or len(points) < most:
+        stretch = PageLimits(scanned=_STRETCH_ROWS, filled_bytes=size - part_size)
+        page: Page = yield from one(Read(stored, rest, stretch, filter=_NOTHING))
+        if page.last is None:
+            break
+        rest, part_size = rest.after(page.last.position), part_size + page.scanned_bytes
+        if part_size < size:
+            continue
+        rest = rest.after(Position(page.last.position.partition, HIGHEST))
+        page = yield from one(Read(stored, rest, PageLimits(returned=1)))
+        if not page.rows:
+            break
+        points += page.rows
+        rest, part_size = KeyRange(page.rows[0].position, rest.upper), 0
+    return points
+
+
+def _split_size(message: messages.ComputeSplitPointsBySizeRequest) -> int:
+    """Source of the texts: aliyun-tablestore-java-sdk, functiontest/TestComputeSplitPointsBySize."""
+    unit, least = limits.SPLIT_SIZE_UNIT_BYTES, limits.SPLIT_SIZE_UNIT_MIN_BYTES
+    if message.HasField("split_size_unit_in_byte"):
+        unit = message.split_size_unit_in_byte
+    if message.split_size <= 0:
+        raise invalid("The split_size should be greater than 0.")
+    if unit < least:
+        raise invalid(f"The split_size_unit_in_byte should be greater equal than: {least}")
+    return message.split_size * unit
+
+
+def _point(target: Target, row: Row) -> bytes:
+    first, *rest = target.key_names
+    value = key_value_shown(row.latest[first])
+    return encode_row(WireRow([WireCell(first, value), *(WireCell(name, Bound.INF_MIN) for name in rest)]))

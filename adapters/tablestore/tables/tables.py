@@ -1,0 +1,296 @@
+"""The control plane: CreateTable, ListTable, DescribeTable, UpdateTable, DeleteTable, defined columns."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Iterable, Sequence
+
+from adapters.tablestore.tables import options
+from adapters.tablestore.tables.indexes import check_names_are_free, index_meta, new_index
+from adapters.tablestore.tables.options import DIALECT, Options
+from adapters.tablestore.values.values import INT64_MAX, INT64_MIN, KEY_KINDS, key_type
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.calls import Call, find_table
+from adapters.tablestore.wire.errors import ServiceError, invalid
+from adapters.tablestore.wire.names import check_schema_name, check_table_name
+from adapters.tablestore.wire.plainbuffer import (
+    Bound,
+    Datum,
+    PlainBufferError,
+    WireCell,
+    WireRow,
+    decode_value,
+    encode_row,
+)
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.engine.engine import one
+from gateway.model.commands import AlterTable, CreateTable, DropTable, Exchange, ListTables
+from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.tables import Rules, Table
+from gateway.model.values import Kind, Value, size_bytes
+
+
+def create_table(call: Call) -> Exchange:
+    """CreateTable, with its indexes."""
+    message = call.message
+    meta = message.table_meta
+    check_table_name(meta.table_name)
+    schema = _key_schema(meta.primary_key)
+    rules = options.rules_with(Rules(stamped=True), message.table_options)
+    kept = Options(
+        table_id=secrets.token_hex(16),
+        defined=_defined_columns((), meta.defined_column, schema),
+        encryption=_encryption(message.sse_spec),
+        local_transactions=not message.HasField("enable_local_txn") or message.enable_local_txn,
+        update_full_row=message.table_options.update_full_row,
+        splits=_splits(message.partitions, schema),
+    )
+    kept = options.with_table_options(kept, message.table_options)
+    kept = options.with_throughput(kept, message.reserved_throughput, call.now_ms)
+    if message.HasField("stream_spec"):
+        rules = dataclasses.replace(rules, stream=options.stream_rule(None, message.stream_spec, call.now_ms))
+    indexes = [new_index(schema, kept, rules, index) for index in message.index_metas]
+    _check_index_names(meta.table_name, [index.name for index in indexes])
+    tables = yield from one(ListTables(call.caller.namespace))
+    check_names_are_free(tables, [meta.table_name, *(index.name for index in indexes)])
+    _check_quota(call, tables)
+    yield from one(
+        CreateTable(
+            DIALECT,
+            call.caller.namespace,
+            meta.table_name,
+            schema,
+            tuple(indexes),
+            rules,
+            kept.as_properties(),
+        )
+    )
+    return messages.CreateTableResponse()
+
+
+def _check_quota(call: Call, tables: Sequence[Table]) -> None:
+    """Raises ServiceError when the instance has all the tables of Table Store's that it may have."""
+    quota = call.house.settings.tablestore_tables
+    if quota and sum(DIALECT in table.properties for table in tables) >= quota:
+        raise ServiceError("OTSQuotaExhausted", f"Number of tables exceeds the quota:{quota}.")
+
+
+def _check_index_names(table_name: str, names: Sequence[str]) -> None:
+    if len(names) > limits.INDEXES_MAX:
+        raise invalid(f"Number of index per table exceeds the quota:{limits.INDEXES_MAX}.")
+    if len({table_name, *names}) <= len(names):
+        raise invalid("Duplicated index name.")
+
+
+def _key_schema(columns: Sequence[messages.PrimaryKeySchema]) -> KeySchema:
+    if not 1 <= len(columns) <= limits.KEY_COLUMNS_MAX:
+        raise invalid(f"The number of primary key columns must be in range: [1, {limits.KEY_COLUMNS_MAX}].")
+    names: set[str] = set()
+    made: list[KeyColumn] = []
+    for number, column in enumerate(columns):
+        check_schema_name(column.name)
+        if column.name in names:
+            raise invalid(f"Duplicated primary key name: '{column.name}'.")
+        names.add(column.name)
+        is_drawn = column.option == messages.AUTO_INCREMENT and column.HasField("option")
+        if is_drawn:
+            if number == 0:
+                raise invalid("The first primary key column can not be auto increment.")
+            if column.type != messages.INTEGER:
+                raise invalid("The type of an auto increment primary key column must be INTEGER.")
+            if any(known.auto_increment for known in made):
+                raise invalid("The number of auto increment primary key columns must be in range: [0, 1].")
+        made.append(KeyColumn(column.name, KEY_KINDS[column.type], is_drawn))
+    return KeySchema(tuple(made[:1]), tuple(made[1:]))
+
+
+def _encryption(asked: messages.SSESpecification) -> dict[str, object]:
+    """Kept and reported; what is at rest is the database's business."""
+    if not asked.enable:
+        return {}
+    return {
+        "key_type": asked.key_type,
+        "key_id": asked.key_id.decode("latin-1"),
+        "role_arn": asked.role_arn.decode("latin-1"),
+    }
+
+
+def _splits(ranges: Sequence[messages.PartitionRange], schema: KeySchema) -> tuple[str, ...]:
+    """Where a table is asked to be split, from ranges that cover it. Kept and reported; it means nothing here.
+
+    Source of the texts: aliyun-tablestore-java-sdk, functiontest/SplitPointTest.
+    """
+    if len(ranges) > limits.PARTITIONS_MAX:
+        raise invalid(f"The count of partitions cannot be greater than {limits.PARTITIONS_MAX}")
+    points = []
+    first, *rest = schema.columns
+    for bounds in ranges:
+        try:
+            begin, end = decode_value(bounds.begin), decode_value(bounds.end)
+        except PlainBufferError as error:
+            raise invalid(f"Invalid partition range: {error}.") from None
+        for value in (begin, end):
+            if not isinstance(value, Bound):
+                _check_split(value, first)
+        if isinstance(begin, Value):
+            key = [WireCell(first.name, begin), *(WireCell(column.name, Bound.INF_MIN) for column in rest)]
+            points.append(encode_row(WireRow(key)).hex())
+    return tuple(points)
+
+
+def _check_split(value: Datum, column: KeyColumn) -> None:
+    if not isinstance(value, Value) or value.kind is not column.kind:
+        raise invalid("The value type of partition does not match with primary key.")
+    if value.data in (INT64_MIN, INT64_MAX):
+        raise invalid("The value of partition range can not be INT64_MIN or INT64_MAX.")
+    if value.data in ("", b""):
+        kind = "string" if value.kind is Kind.TEXT else "binary"
+        raise invalid(f"The value of partition range can not be empty {kind}.")
+    size, most = size_bytes(value), limits.PARTITION_BOUND_MAX_BYTES
+    if size > most:
+        raise invalid(f"The value of partition range exceeds the MaxLength:{most} with CurrentLength:{size}.")
+
+
+def list_table(call: Call) -> Exchange:
+    """ListTable: all tables of the instance, whichever dialect made them."""
+    tables = yield from one(ListTables(call.caller.namespace))
+    return messages.ListTableResponse(table_names=[table.name for table in tables])
+
+
+def describe_table(call: Call) -> Exchange:
+    """DescribeTable."""
+    table: Table = yield from find_table(call, call.message.table_name)
+    kept = Options.of(table)
+    return messages.DescribeTableResponse(
+        table_meta=messages.TableMeta(
+            table_name=table.name,
+            primary_key=[_key_message(column) for column in table.key_schema.columns],
+            defined_column=[_defined_message(name, kind) for name, kind in kept.defined],
+            table_id=kept.table_id or f"{table.id:032x}",
+        ),
+        reserved_throughput_details=options.throughput_message(kept),
+        table_options=options.table_options_message(table),
+        table_status=messages.ACTIVE,
+        stream_details=options.stream_message(table),
+        shard_splits=[bytes.fromhex(point) for point in kept.splits],
+        sse_details=_encryption_message(kept),
+        index_metas=[index_meta(table, index) for index in table.indexes],
+        creation_time=table.created_at_ms * 1000,
+    )
+
+
+def _defined_message(name: str, kind: int) -> messages.DefinedColumnSchema:
+    return messages.DefinedColumnSchema(name=name, type=kind)  # type: ignore[arg-type]
+
+
+def _key_message(column: KeyColumn) -> messages.PrimaryKeySchema:
+    made = messages.PrimaryKeySchema(name=column.name, type=key_type(column))
+    if column.auto_increment:
+        made.option = messages.AUTO_INCREMENT
+    return made
+
+
+def _encryption_message(kept: Options) -> messages.SSEDetails:
+    if not kept.encryption:
+        return messages.SSEDetails(enable=False)
+    return messages.SSEDetails(
+        enable=True,
+        key_type=kept.encryption["key_type"],
+        key_id=kept.encryption["key_id"].encode("latin-1"),
+        role_arn=kept.encryption["role_arn"].encode("latin-1"),
+    )
+
+
+def update_table(call: Call) -> Exchange:
+    """UpdateTable: throughput, options or stream; what is not given stays."""
+    message = call.message
+    table: Table = yield from find_table(call, message.table_name)
+    if not any(message.HasField(name) for name in ("reserved_throughput", "table_options", "stream_spec")):
+        raise invalid(
+            "UpdateTable must have at least one of reserved throughput, table options and stream spec."
+        )
+    rules, kept = table.rules, Options.of(table)
+    if message.HasField("reserved_throughput"):
+        kept = options.with_throughput(kept, message.reserved_throughput, call.now_ms)
+    if message.HasField("table_options"):
+        asked = message.table_options
+        if asked.HasField("update_full_row"):
+            raise invalid("UpdateTable can not contain updateFullRow.")
+        rules = options.rules_with(rules, asked)
+        kept = options.with_table_options(kept, asked)
+        _check_indexed(table, rules)
+    if message.HasField("stream_spec"):
+        rules = dataclasses.replace(
+            rules, stream=options.stream_rule(rules.stream, message.stream_spec, call.now_ms)
+        )
+    altered: Table = yield from one(AlterTable(DIALECT, table, rules, kept.as_properties()))
+    answer = messages.UpdateTableResponse(
+        reserved_throughput_details=options.throughput_message(kept),
+        table_options=options.table_options_message(altered),
+        stream_details=options.stream_message(altered),
+    )
+    return answer
+
+
+def _check_indexed(table: Table, rules: Rules) -> None:
+    if any(index.dialect == DIALECT for index in table.indexes) and rules.max_versions > 1:
+        raise invalid("The max versions of a table with index must be 1.")
+
+
+def delete_table(call: Call) -> Exchange:
+    """DeleteTable, with its indexes."""
+    table = yield from find_table(call, call.message.table_name)
+    yield from one(DropTable(table))
+    return messages.DeleteTableResponse()
+
+
+# Defined columns
+
+
+def add_defined_column(call: Call) -> Exchange:
+    """AddDefinedColumn: columns that indexes may name, with their types."""
+    message = call.message
+    table: Table = yield from find_table(call, message.table_name)
+    if not message.columns:
+        raise invalid("No defined column is specified.")
+    kept = Options.of(table)
+    kept = dataclasses.replace(
+        kept, defined=_defined_columns(kept.defined, message.columns, table.key_schema)
+    )
+    yield from one(AlterTable(DIALECT, table, properties=kept.as_properties()))
+    return messages.AddDefinedColumnResponse()
+
+
+def delete_defined_column(call: Call) -> Exchange:
+    """DeleteDefinedColumn. One that an index shows must stay."""
+    message = call.message
+    table: Table = yield from find_table(call, message.table_name)
+    if not message.columns:
+        raise invalid("No defined column is specified.")
+    kept = Options.of(table)
+    for name in message.columns:
+        if kept.defined_type(name) is None:
+            raise ServiceError("OTSObjectNotExist", f"Requested defined column does not exist: '{name}'.")
+        for index in table.indexes:
+            if name in index.key_schema.names or name in index.included:
+                raise invalid(f"Defined column '{name}' is used by index '{index.name}'.")
+    gone = set(message.columns)
+    kept = dataclasses.replace(kept, defined=tuple(pair for pair in kept.defined if pair[0] not in gone))
+    yield from one(AlterTable(DIALECT, table, properties=kept.as_properties()))
+    return messages.DeleteDefinedColumnResponse()
+
+
+def _defined_columns(
+    known: tuple[tuple[str, int], ...], columns: Iterable[messages.DefinedColumnSchema], schema: KeySchema
+) -> tuple[tuple[str, int], ...]:
+    """Defined columns after more were added. Raises ServiceError."""
+    made = dict(known)
+    for column in columns:
+        check_schema_name(column.name)
+        if column.name in schema.names or column.name in made:
+            raise invalid(f"Duplicated defined column name: '{column.name}'.")
+        made[column.name] = column.type
+    if len(made) > limits.DEFINED_COLUMNS_MAX:
+        raise invalid(f"The number of defined columns must be in range: [0, {limits.DEFINED_COLUMNS_MAX}].")
+    return tuple(made.items())

@@ -1,0 +1,1 @@
+"""Values and keys: the wire forms and the gateway's, both ways."""

@@ -1,0 +1,187 @@
+"""Keys and bounds of ranges: PlainBuffer cells -> the gateway's keys and positions.
+
+Checked by position, as the service does: how many columns, then each one's name, then its type.
+Source: protocols/table-store.md section 4.10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adapters.tablestore.values.lengths import check_key_value
+from adapters.tablestore.values.values import TYPE_NAMES, key_kind_shown, key_value_shown, key_value_stored
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.calls import Target
+from adapters.tablestore.wire.errors import ServiceError, invalid
+from adapters.tablestore.wire.plainbuffer import Bound, Datum, PlainBufferError, WireCell, WireRow, decode_row
+from gateway.model.commands import PageLimits, Read
+from gateway.model.keys import (
+    AUTO_INCREMENT,
+    HIGHEST,
+    LOWEST,
+    AutoIncrement,
+    Key,
+    KeyColumn,
+    Position,
+    encode_column,
+)
+from gateway.model.ranges import KeyRange
+from gateway.model.rows import Row
+from gateway.model.tables import Table
+from gateway.model.values import Kind, Value
+
+KEY_TYPES = frozenset({Kind.INT64, Kind.TEXT, Kind.BYTES})
+
+
+def decode(data: bytes) -> WireRow:
+    """The row of a request. Raises ServiceError."""
+    try:
+        return decode_row(data)
+    except PlainBufferError as error:
+        raise invalid(f"Invalid PlainBuffer: {error}.") from None
+
+
+def key_of(table: Table, cells: Sequence[WireCell], may_draw: bool = False) -> Key:
+    """The key of a row to be read or written, of cells that have passed `check_values`. `may_draw`: an auto-increment column
+    may be left to the server.
+
+    Raises ServiceError.
+    """
+    columns = table.key_schema.columns
+    _check_columns(columns, cells, may_draw)
+    values = tuple(_stored(column, cell.value) for column, cell in zip(columns, cells, strict=True))
+    if AUTO_INCREMENT in values:
+        known = values[: values.index(AUTO_INCREMENT)]
+        return Key(values, table.key_schema.position(known))  # type: ignore[arg-type]
+    return Key(values, table.key_schema.position(values))  # type: ignore[arg-type]
+
+
+def _stored(column: KeyColumn, value: Datum | None) -> Datum:
+    """A value that has passed the checks, as its column stores it."""
+    if not isinstance(value, Value):
+        assert value is not None
+        return value
+    stored = key_value_stored(column, value)
+    if stored is None:
+        raise ServiceError("OTSInvalidPK", f"Validate PK value fail. Column: {column.name} holds numbers.")
+    return stored
+
+
+def check_values(cells: Sequence[WireCell], may_draw: bool) -> None:
+    """Raises ServiceError for what is wrong with a key whatever its table."""
+    _check_count(cells)
+    for cell in cells:
+        check_value(cell, may_draw)
+
+
+def _check_count(cells: Sequence[WireCell]) -> None:
+    """An index's key may have more columns than a table's; what it lacks or has too many is seen against its own."""
+    if not 1 <= len(cells) <= limits.KEY_COLUMNS_MAX:
+        raise invalid(f"The number of primary key columns must be in range: [1, {limits.KEY_COLUMNS_MAX}].")
+
+
+def check_value(cell: WireCell, may_draw: bool) -> None:
+    """Raises ServiceError for what is wrong with a key value whatever the table."""
+    value = cell.value
+    if isinstance(value, Bound):
+        raise invalid(f"VT_{value.name} is an invalid type for the primary key.")
+    if isinstance(value, AutoIncrement):
+        if not may_draw:
+            raise invalid("VT_AUTO_INCREMENT is an invalid type for the primary key.")
+        return
+    if value is None or cell.operation is not None or cell.stamp_ms is not None:
+        raise invalid(f"Invalid primary key column: '{cell.name}'.")
+    if value.kind not in KEY_TYPES:
+        raise invalid(f"{TYPE_NAMES[value.kind]} is an invalid type for the primary key.")
+    check_key_value(cell.name, value)
+
+
+def _check_columns(columns: Sequence[KeyColumn], cells: Sequence[WireCell], may_draw: bool) -> None:
+    """Number, names and types against the schema."""
+    if len(cells) != len(columns):
+        raise ServiceError(
+            "OTSInvalidPK", f"Validate PK size fail. Input: {len(cells)}, Meta: {len(columns)}."
+        )
+    for column, cell in zip(columns, cells, strict=True):
+        if cell.name != column.name:
+            raise ServiceError(
+                "OTSInvalidPK", f"Validate PK name fail. Input: {cell.name}, Meta: {column.name}."
+            )
+        value = cell.value
+        if isinstance(value, Value):
+            wanted = key_kind_shown(column)
+            if value.kind is not wanted:
+                raise ServiceError(
+                    "OTSInvalidPK",
+                    f"Validate PK type fail. Input: VT_{TYPE_NAMES[value.kind]}, Meta: VT_{TYPE_NAMES[wanted]}.",
+                )
+        elif isinstance(value, AutoIncrement) and not column.auto_increment:
+            raise ServiceError(
+                "OTSInvalidPK", f"Validate PK type fail. Column: {column.name} is no auto increment."
+            )
+
+
+def partition_of(table: Table, cells: Sequence[WireCell]) -> bytes:
+    """The partition that a key of one column names, for a local transaction. Raises ServiceError."""
+    if len(cells) != 1:
+        raise invalid("StartLocalTransaction support only one primary key.")
+    check_value(cells[0], may_draw=False)
+    columns = table.key_schema.columns[:1]
+    _check_columns(columns, cells, may_draw=False)
+    value = _stored(columns[0], cells[0].value)
+    assert isinstance(value, Value)
+    return encode_column(value)
+
+
+def bound_of(target: Target, data: bytes) -> tuple[Position, tuple[Datum, ...]]:
+    """A bound of a range, where columns may be INF_MIN or INF_MAX: its position, and its values to be compared.
+
+    In an index the rows' positions end in the table's own key, columns that the index names too included; what follows a
+    virtual bound does not matter.
+    """
+    cells = decode(data).key
+    if target.index is None:
+        _check_count(cells)
+    for cell in cells:
+        if not isinstance(cell.value, Bound):
+            check_value(cell, may_draw=False)
+    _check_columns(target.key, cells, may_draw=False)
+    values = {
+        column.name: _stored(column, cell.value) for column, cell in zip(target.key, cells, strict=True)
+    }
+    return _position(target, values), tuple(values.values())
+
+
+def index_get(target: Target, cells: Sequence[WireCell]) -> Read:
+    """The command that reads the one row of an index with a key. Raises ServiceError."""
+    for cell in cells:
+        check_value(cell, may_draw=False)
+    _check_columns(target.key, cells, may_draw=False)
+    values = {
+        column.name: _stored(column, cell.value) for column, cell in zip(target.key, cells, strict=True)
+    }
+    position = _position(target, values)
+    only = KeyRange(position, position.after)
+    return Read(target.table, only, PageLimits(scanned=1), index=target.index, whole_rows=True)
+
+
+def _position(target: Target, values: dict[str, Datum]) -> Position:
+    table_schema = target.table.key_schema
+    schema = table_schema if target.index is None else target.index.key_schema
+    names = schema.names if target.index is None else schema.names + table_schema.names
+    split = len(schema.partition)
+    parts: tuple[list[bytes], list[bytes]] = ([], [])
+    for number, name in enumerate(names):
+        part = parts[number >= split]
+        value = values[name]
+        if not isinstance(value, Value):
+            part.append(LOWEST if value is Bound.INF_MIN else HIGHEST)
+            break
+        part.append(encode_column(value))
+    return Position(b"".join(parts[0]), b"".join(parts[1]))
+
+
+def key_cells(target: Target, row: Row) -> list[WireCell]:
+    """The key of a row as it travels."""
+    latest = row.latest
+    return [WireCell(name, key_value_shown(latest[name])) for name in target.key_names]

@@ -1,0 +1,163 @@
+"""Errors as Table Store spells them: one status for each code, one code and text for each error of the gateway.
+
+    ServiceError            what a client gets: code and message; the status follows from the code
+    invalid(message)        OTSParameterInvalid, by far the most frequent
+
+Codes matter more than texts: the SDKs repeat a request up to 20 times on those listed in RETRIED, so a code of that list
+may only be given where a retry can help. Source: protocols/table-store.md section 1.4 and 4.10.
+"""
+
+from __future__ import annotations
+
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.model import errors as facts
+from gateway.model.errors import GatewayError
+from gateway.model.predicates import Not, RowExists
+
+STATUS = {
+    "OTSAuthFailed": 403,
+    "OTSNoPermissionAccess": 403,
+    "OTSParameterInvalid": 400,
+    "OTSInvalidPK": 400,
+    "OTSOutOfRowSizeLimit": 400,
+    "OTSOutOfColumnCountLimit": 400,
+    "OTSDataOutOfRange": 400,
+    "OTSUnsupportOperation": 400,
+    "OTSMethodNotAllowed": 405,
+    "OTSRequestTimeout": 408,
+    "OTSRequestBodyTooLarge": 413,
+    "OTSObjectNotExist": 404,
+    "OTSObjectAlreadyExist": 409,
+    "OTSTableNotReady": 404,
+    "OTSConditionCheckFail": 403,
+    "OTSRowOperationConflict": 409,
+    "OTSQuotaExhausted": 403,
+    "OTSNotEnoughCapacityUnit": 403,
+    "OTSSessionNotExist": 404,
+    "OTSTrimmedDataAccess": 404,
+    "OTSServerBusy": 503,
+    "OTSTimeout": 503,
+    "OTSInternalServerError": 500,
+}
+
+RETRIED = frozenset(
+    {"OTSRowOperationConflict", "OTSNotEnoughCapacityUnit", "OTSTableNotReady", "OTSServerBusy"}
+)
+"""Codes after which SDKs send any request again (reads: the 5xx too)."""
+
+
+class ServiceError(Exception):
+    """An answer that is an error. `code` is one of STATUS."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+
+    @property
+    def status(self) -> int:
+        return STATUS[self.code]
+
+    def as_message(self) -> messages.Error:
+        """The protobuf that travels, as body or inside a batch's answer."""
+        return messages.Error(code=self.code, message=self.message)
+
+
+class RowError(ServiceError):
+    """What is wrong with one row in its table: in a batch it is that row's result, whatever its code."""
+
+
+def invalid(message: str) -> ServiceError:
+    """The request breaks a rule of the service; sending it again cannot help."""
+    return ServiceError("OTSParameterInvalid", message)
+
+
+INTERNAL = ServiceError("OTSInternalServerError", "Internal server error.")
+
+CONDITION_FAILED = "Condition check failed."
+CONDITION_TEXTS = {
+    # The service of 2026 tells three cases apart; the SDKs' suites still compare with one text for all.
+    "exist": "Row does not exist which is expected existent",
+    "not-exist": "Row exists which is expected nonexistent",
+}
+
+
+def of(error: GatewayError | ServiceError, style: str = "classic") -> ServiceError:
+    """What a client is told about an error of the gateway. `style` "2026" tells failed conditions apart."""
+    match error:
+        case ServiceError():
+            return error
+        case facts.ConditionFailed():
+            return ServiceError("OTSConditionCheckFail", _condition_text(error, style))
+        case facts.TableBusy(state=state) if state.startswith("index "):
+            # A retry helps, so the code is one that clients repeat.
+            return ServiceError("OTSTableNotReady", "Disallow read index table in building base state")
+        case facts.NotAuthenticated(rule=rule):
+            return ServiceError(*_AUTHENTICATION.get(rule, ("OTSAuthFailed", rule.format(**error.facts))))
+        case facts.LimitExceeded(what=what, limit=limit, actual=actual):
+            return (
+                _LIMITS[what](limit, actual) if what in _LIMITS else invalid(f"{what}: {actual} > {limit}.")
+            )
+        case facts.InvalidInput(rule="other-partition"):
+            return ServiceError("OTSDataOutOfRange", "Data out of scope of transaction.")
+        case facts.InvalidInput(rule=rule):
+            return invalid(
+                _INVALID.get((type(error), rule)) or _INVALID.get((type(error), ""), "Invalid parameter.")
+            )
+        case facts.NotAllowed(rule="host" | "origin"):
+            return ServiceError("OTSNoPermissionAccess", error.facts["text"])
+    for kind, (code, message) in _PLAIN.items():
+        if isinstance(error, kind):
+            return ServiceError(code, message)
+    return INTERNAL
+
+
+def _condition_text(error: facts.ConditionFailed, style: str) -> str:
+    if style == "2026":
+        if isinstance(error.condition, RowExists):
+            return CONDITION_TEXTS["exist"]
+        if isinstance(error.condition, Not) and isinstance(error.condition.part, RowExists):
+            return CONDITION_TEXTS["not-exist"]
+    return CONDITION_FAILED
+
+
+_PLAIN: dict[type[GatewayError], tuple[str, str]] = {
+    facts.TableMissing: ("OTSObjectNotExist", "Requested table does not exist."),
+    facts.IndexMissing: ("OTSObjectNotExist", "Requested index does not exist."),
+    facts.TableExists: ("OTSObjectAlreadyExist", "Requested table already exists."),
+    facts.TableBusy: ("OTSTableNotReady", "The table is not ready."),
+    facts.PartitionHeld: ("OTSRowOperationConflict", "Data is being modified by the other request."),
+    facts.SessionMissing: ("OTSSessionNotExist", "Session not exist or may be timeout."),
+    facts.Throttled: ("OTSNotEnoughCapacityUnit", "Remaining capacity unit is not enough."),
+    facts.Busy: ("OTSServerBusy", "Server is busy."),
+    # Not one that clients repeat on writes: whether the write was kept is not known.
+    facts.Unknowable: ("OTSTimeout", "Operation timeout."),
+    facts.PositionExpired: (
+        "OTSTrimmedDataAccess",
+        "Requested stream data is already trimmed or does not exist.",
+    ),
+    facts.NotAllowed: ("OTSNoPermissionAccess", "You have no permission to access the requested resource."),
+}
+
+_AUTHENTICATION = {
+    "unknown-key": ("OTSAuthFailed", "The AccessKeyID does not exist."),
+    "instance": ("OTSAuthFailed", "The instance is not found."),
+    "signature": ("OTSAuthFailed", "Signature mismatch."),
+    "token": ("OTSAuthFailed", "The security token is invalid."),
+    "digest": (
+        "OTSAuthFailed",
+        "Mismatch between MD5 value of request body and x-ots-contentmd5 in header.",
+    ),
+}
+
+_INVALID: dict[tuple[type[GatewayError], str], str] = {
+    (facts.InvalidInput, "auto-increment"): "Auto increment primary key is not supported in transaction.",
+    (facts.BadOperand, ""): "The type of the column does not support increment.",
+    (facts.NumberOutOfRange, ""): "The result of increment is out of range.",
+}
+
+_LIMITS = {
+    "transaction-bytes": lambda limit, actual: invalid(
+        f"The total data size of transaction exceeds the limit, limit size: {limit}, data size: {actual}."
+    ),
+}

@@ -1,0 +1,88 @@
+"""Bytes -> protobuf messages, whole or not at all: all required fields there, every string a string."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TypeVar
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import DecodeError, Message
+
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.errors import invalid
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+_STRING, _MESSAGE = FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_MESSAGE
+
+
+def parse(kind: type[MessageT], data: bytes, what: str) -> MessageT:
+    """The message in `data`. Raises ServiceError, in which it is called `what`."""
+    message = kind()
+    try:
+        message.ParseFromString(data)
+    except DecodeError:
+        raise invalid(f"Failed to parse {what}.") from None
+    _shorten(message)
+    if not message.IsInitialized():
+        missing = ", ".join(message.FindInitializationErrors())[:_TOLD_CHARACTERS]  # type: ignore[attr-defined]
+        raise invalid(f"Failed to parse {what}, missing required fields: {missing}.")
+    if not _has_only_text(message):
+        raise invalid(f"Failed to parse {what}, a string is not UTF-8.")
+    return message
+
+
+# Of a text that may be long.
+_TOLD_CHARACTERS = 4096
+
+
+def _shorten(message: Message) -> None:
+    """Drop from the lists of a batch what is more than one beyond what it may have, so that a long one costs no more than it
+    takes to say that it is too long."""
+    if isinstance(message, messages.BatchWriteRowRequest):
+        del message.tables[limits.BATCH_WRITE_ROWS_MAX + 1 :]
+        for written in message.tables:
+            del written.rows[limits.BATCH_WRITE_ROWS_MAX + 1 :]
+    elif isinstance(message, messages.BulkImportRequest):
+        del message.rows[limits.BATCH_WRITE_ROWS_MAX + 1 :]
+    elif isinstance(message, messages.BatchGetRowRequest):
+        for read in message.tables:
+            del read.primary_key[limits.BATCH_GET_ROWS_MAX + 1 :]
+
+
+def _has_only_text(message: Message) -> bool:
+    """Whether every string is one. The runtime lets bytes that are not UTF-8 pass, and gives them out as `bytes`."""
+    for name, is_text, is_repeated in _text_fields(message.DESCRIPTOR):
+        if is_text:
+            value = getattr(message, name)
+            if isinstance(value, bytes) or (is_repeated and any(isinstance(each, bytes) for each in value)):
+                return False
+        elif is_repeated:
+            if not all(_has_only_text(part) for part in getattr(message, name)):
+                return False
+        elif message.HasField(name) and not _has_only_text(getattr(message, name)):
+            return False
+    return True
+
+
+@cache
+def _text_fields(descriptor: Descriptor) -> tuple[tuple[str, bool, bool], ...]:
+    """The fields of a message that are strings or may have strings in them: (name, is a string, is repeated). A batch has
+    hundreds of messages with few of these."""
+    return tuple(
+        (field.name, field.type == _STRING, _is_repeated(field))
+        for field in descriptor.fields
+        if field.type == _STRING or (field.type == _MESSAGE and _may_have_text(field.message_type))
+    )
+
+
+def _may_have_text(descriptor: Descriptor | None) -> bool:
+    """Whether there is a string in a message or in what it holds. (No message of the protocol holds itself.)"""
+    return descriptor is not None and bool(_text_fields(descriptor))
+
+
+def _is_repeated(field: FieldDescriptor) -> bool:
+    """Releases 5 and 6 of protobuf have a label for that, 7 only the property that came with 6."""
+    known: bool | None = getattr(field, "is_repeated", None)
+    return field.label == FieldDescriptor.LABEL_REPEATED if known is None else known  # type: ignore[attr-defined]

@@ -1,0 +1,85 @@
+"""HTTP replies: the five headers, compression, and the signature over them.
+
+Knows nothing of what the body means. Source: protocols/table-store.md section 1.3.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import zlib
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from adapters.tablestore.wire import auth, limits
+from adapters.tablestore.wire.auth import Caller
+from adapters.tablestore.wire.errors import ServiceError, invalid
+from gateway.http import Reply, Request
+
+_CONTENT_TYPE = "protocol buffer"
+_DEFLATE = "deflate"
+
+
+def inflated(request: Request) -> bytes:
+    """The body as the client serialized it. Raises ServiceError for compressed data that is not."""
+    kind = request.header("x-ots-request-compress-type")
+    if not kind:
+        return request.body
+    if kind.strip().lower() != _DEFLATE:
+        raise invalid(f"Unsupported compress type: {kind}.")
+    stream = zlib.decompressobj()
+    try:
+        body = stream.decompress(request.body, limits.BODY_MAX_BYTES + 1)
+    except zlib.error:
+        raise invalid("The request body is not deflate compressed.") from None
+    if len(body) > limits.BODY_MAX_BYTES:
+        raise ServiceError("OTSRequestBodyTooLarge", "The size of POST data is too large.")
+    declared = request.header("x-ots-request-compress-size").strip()
+    if not stream.eof or (declared and declared != str(len(body))):
+        raise invalid("The size of the request body does not match x-ots-request-compress-size.")
+    return body
+
+
+def reply(
+    request: Request, operation: str, caller: Caller | None, answer: bytes | ServiceError, now_ms: int
+) -> Reply:
+    """The answer to a request. Without a caller there is no key to sign with, and the reply goes unsigned."""
+    status = 200
+    if isinstance(answer, ServiceError):
+        status = answer.status
+        body = answer.as_message().SerializeToString()
+    else:
+        body = answer
+    headers = []
+    wanted = request.header("x-ots-response-compress-type").strip().lower()
+    if wanted == _DEFLATE and status == 200 and body:
+        headers.append(("x-ots-response-compress-type", _DEFLATE))
+        headers.append(("x-ots-response-compress-size", str(len(body))))
+        body = zlib.compress(body, 1)
+    digest = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+    headers += [
+        ("x-ots-contentmd5", digest),
+        ("x-ots-contenttype", _CONTENT_TYPE),
+        ("x-ots-date", date_text(now_ms)),
+        ("x-ots-requestid", request_id(request)),
+    ]
+    if caller is not None:
+        headers.append(("Authorization", auth.reply_signature(caller, operation, headers)))
+    return Reply(status, headers, body)
+
+
+def request_id(request: Request) -> str:
+    """The request's id as clients see it: 36 characters, as the service gives them, made from the gateway's own."""
+    text = hashlib.md5(request.id.encode(), usedforsecurity=False).hexdigest()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def date_text(now_ms: int) -> str:
+    """A moment with six fractional digits, as the service writes it."""
+    seconds, rest = divmod(now_ms, 1000)
+    return f"{_second_text(seconds)}.{rest:03d}000Z"
+
+
+@lru_cache(maxsize=4)
+def _second_text(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
