@@ -21,7 +21,7 @@ test: .venv/.complete ## all tests, on SQLite and on a PostgreSQL that they star
 	$(BIN)/pytest $(ARGS)
 
 test-wsgi: .venv/.complete ## the dialects' tests through a WSGI server that is not ours
-	TABLEGATE_TEST_ENTRY=wsgi $(BIN)/pytest tests/adapters tests/seeds tests/test_across_dialects.py tests/test_dynamodb_and_azure.py $(ARGS)
+	TABLEGATE_TEST_ENTRY=wsgi $(BIN)/pytest tests/adapters tests/source_documents tests/test_across_dialects.py tests/test_dynamodb_and_azure.py $(ARGS)
 
 soak: .venv/.complete ## the races and crashes at full length
 	TABLEGATE_SOAK_SECONDS=$${TABLEGATE_SOAK_SECONDS:-60} $(BIN)/pytest -m soak $(ARGS)

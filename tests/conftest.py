@@ -23,8 +23,8 @@ import pytest
 from gateway.store.databases import Database
 from gateway.store.migrating import migrate
 from gateway.store.opening import open_database
-from tests.databases import PostgresServer, start_postgres
-from tests.running import Running, start
+from tests.support.databases import PostgresServer, start_postgres
+from tests.support.running import Running, start
 
 # Tests are about meaning and races, not about this machine's disk (tests that pull the plug say so themselves).
 _MEMORY = Path("/dev/shm")

@@ -27,10 +27,10 @@ from click.testing import CliRunner
 from adapters.tablestore.wire.plainbuffer import decode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.__main__ import main
-from tests.across import Across
-from tests.concurrency import all_at_once
-from tests.live_dynamodb import pages, refused
-from tests.running import ENTRIES, start
+from tests.support.across import Across
+from tests.support.concurrency import all_at_once
+from tests.support.live_dynamodb import pages, refused
+from tests.support.running import ENTRIES, start
 
 
 @pytest.fixture(scope="module", params=ENTRIES)

@@ -26,8 +26,8 @@ from gateway.model.tables import Projection
 from gateway.model.values import Kind
 from gateway.settings import load
 from gateway.store.databases import Session
-from tests.raw_client import RawClient
-from tests.running import Process
+from tests.support.raw_client import RawClient
+from tests.support.running import Process
 
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -32,7 +32,7 @@ from gateway.settings import load
 from gateway.store.migrating import migrate
 from gateway.store.store import Store
 from tests.entry_requests import NOW_MS, Case, azure, dynamodb, tablestore
-from tests.running import Running, plain_app, start_app, start_plain
+from tests.support.running import Running, plain_app, start_app, start_plain
 
 DIALECTS = {"dynamodb": dynamodb, "tablestore": tablestore, "azuretable": azure}
 LIMIT_BYTES = 1 << 20

@@ -24,7 +24,7 @@ from gateway.settings import BadSetting, load
 from gateway.store.migrating import migrate
 from gateway.store.store import Store
 from tests.entry_requests import NOW_MS, azure, dynamodb, tablestore
-from tests.running import Running, call_plainly, plain_app, start_app
+from tests.support.running import Running, call_plainly, plain_app, start_app
 
 # Of each dialect a write, and what its refusal says.
 WRITES = {

@@ -25,11 +25,11 @@ import pytest
 import requests
 from sqlalchemy import make_url
 
-from tests import loads
 from tests.conftest import Serve
-from tests.loads import LoadProcess, number, text
-from tests.raw_client import Lost, RawClient, Refused
-from tests.running import Process
+from tests.support import loads
+from tests.support.loads import LoadProcess, number, text
+from tests.support.raw_client import Lost, RawClient, Refused
+from tests.support.running import Process
 
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

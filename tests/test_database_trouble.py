@@ -27,9 +27,9 @@ from gateway.settings import load
 from gateway.store.migrating import migrate
 from gateway.store.postgresql import _postgresql_error
 from gateway.store.sqlite import SQLite
-from tests.databases import PostgresServer
-from tests.raw_client import RawClient, Refused
-from tests.running import Process, start
+from tests.support.databases import PostgresServer
+from tests.support.raw_client import RawClient, Refused
+from tests.support.running import Process, start
 
 
 def until(holds: Callable[[], bool], seconds: float = 60) -> None:

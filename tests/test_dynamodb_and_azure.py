@@ -19,9 +19,9 @@ from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.live_azure import LiveAzure
-from tests.live_dynamodb import Live
-from tests.running import Running
+from tests.support.live_azure import LiveAzure
+from tests.support.live_dynamodb import Live
+from tests.support.running import Running
 
 GUID = uuid.UUID("c9da6455-213d-42c9-9a79-3e9149a57833")
 MOMENT = datetime.datetime(2024, 2, 29, 12, 34, 56, 789000, tzinfo=datetime.UTC)

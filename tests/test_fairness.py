@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import OWN_URL
-from tests.databases import PostgresServer
-from tests.raw_client import RawClient
-from tests.running import Process
+from tests.support.databases import PostgresServer
+from tests.support.raw_client import RawClient
+from tests.support.running import Process
 
 # Small ones, so that one page has them all.
 ITEMS = 6_000

@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from tests.raw_client import SIGNED_IN_FORM, RawClient, Refused
-from tests.running import Process
+from tests.support.raw_client import SIGNED_IN_FORM, RawClient, Refused
+from tests.support.running import Process
 
 MIB = 1 << 20
 MOST_GROWTH_BYTES = 300 * MIB

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import loads
 from tests.conftest import OWN_URL
-from tests.databases import PostgresServer
-from tests.loads import LoadProcess, run_loads, text
-from tests.raw_client import RawClient
-from tests.running import Process
+from tests.support import loads
+from tests.support.databases import PostgresServer
+from tests.support.loads import LoadProcess, run_loads, text
+from tests.support.raw_client import RawClient
+from tests.support.running import Process
 
 pytestmark = pytest.mark.soak
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.running import ROOT, Running
+from tests.support.running import ROOT, Running
 
 EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 SAYS = {"boto3": "Feeling Good", "azure": "1933", "tablestore": "Feeling Good"}

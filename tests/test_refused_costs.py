@@ -23,8 +23,8 @@ from tests.adapters.dynamodb.conftest import Service as DynamoDB
 from tests.adapters.tablestore.client import Clock as TableStoreClock
 from tests.adapters.tablestore.client import Service as TableStore
 from tests.adapters.tablestore.client import opened
-from tests.raw_client import RawClient
-from tests.running import Process
+from tests.support.raw_client import RawClient
+from tests.support.running import Process
 
 SIZE_BYTES = 400_000
 MOST_ECHOED = 100_000

@@ -23,8 +23,8 @@ from gateway.app import connect, open_store
 from gateway.model.commands import FindTable, Reshard
 from gateway.settings import load
 from tests.adapters.tablestore.client import Refused
-from tests.live_tablestore import LiveTableStore
-from tests.running import Process
+from tests.support.live_tablestore import LiveTableStore
+from tests.support.running import Process
 
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "3"))
 WRITERS = 8

@@ -23,8 +23,8 @@ from gateway.__main__ import main
 from gateway.app import connect, open_store
 from gateway.server.certificates import make_self_signed
 from gateway.settings import load
-from tests.raw_client import RawClient
-from tests.running import ROOT, Process, free_port
+from tests.support.raw_client import RawClient
+from tests.support.running import ROOT, Process, free_port
 
 
 def tablegate(folder: Path, *arguments: str, code: int = 0, typed: str = "") -> str:

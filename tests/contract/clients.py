@@ -16,7 +16,7 @@ from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.data.tables import UpdateMode
 from botocore.exceptions import ClientError
 
-from tests.across import Across
+from tests.support.across import Across
 
 Key = tuple[str, str]
 Values = dict[str, Any]

@@ -11,10 +11,10 @@ from functools import partial
 
 import pytest
 
-from tests.across import Across
-from tests.concurrency import all_at_once
 from tests.contract.clients import CLIENTS, Delete, GroupWrite, Insert, Put, Refused, TableClient
-from tests.running import start
+from tests.support.across import Across
+from tests.support.concurrency import all_at_once
+from tests.support.running import start
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.http import Request
 from tests.entry_requests import Case, Send
-from tests.live_dynamodb import Index, Live, definitions, key_schema
+from tests.support.live_dynamodb import Index, Live, definitions, key_schema
 
 _LIVE = Live("")
 KEYS = ("p:S", "s:N")

@@ -29,9 +29,9 @@ from gateway.http import Reply, Request
 from gateway.security.credentials import ANY_PLACE, Credential, Scheme
 from gateway.settings import load
 from tests.adapters.tablestore.client import rows_of, signed
-from tests.live_dynamodb import ONCE, Index, Live
-from tests.live_tablestore import LiveTableStore, WallClock
-from tests.running import Running, start
+from tests.support.live_dynamodb import ONCE, Index, Live
+from tests.support.live_tablestore import LiveTableStore, WallClock
+from tests.support.running import Running, start
 
 REGION = "eu-central-1"
 SETTINGS = {"auth": "strict", "namespaces": "separate", "secret_key": "what seals the tenants' secrets"}

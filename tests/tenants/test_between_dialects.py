@@ -11,8 +11,8 @@ from gateway.store.opening import open_database
 from tests.adapters.azuretable.client import ACCOUNT
 from tests.adapters.tablestore.client import plain
 from tests.conftest import Serve
-from tests.live_azure import LiveAzure
-from tests.live_dynamodb import REGION, Live
+from tests.support.live_azure import LiveAzure
+from tests.support.live_dynamodb import REGION, Live
 from tests.tenants.conftest import MUSIC, Instance, Tenants
 
 STREAM = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
@@ -40,7 +40,7 @@ def test_the_namesake_in_another_dialect_sees_nothing(tenants: Tenants) -> None:
 
 def test_every_table_is_found_again_after_the_migration(serve: Serve, database_url: str) -> None:
     """Tables as the release before revision 0002 left them: an Azure account and a Table Store instance of one name were one
-    namespace. (tests/store/test_migrations.py has the cases one by one.)"""
+    namespace. (tests/gateway/store/test_migrations.py has the cases one by one.)"""
     server = serve(database_url, namespaces="separate")
     dynamodb, azure = Live(server.url), LiveAzure(server.url)
     tablestore = Instance(server.url, "tablegate", ACCOUNT, "tablegate")

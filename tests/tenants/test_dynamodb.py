@@ -10,7 +10,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.live_dynamodb import ONCE
+from tests.support.live_dynamodb import ONCE
 from tests.tenants.conftest import (
     ABSENT,
     MUSIC,

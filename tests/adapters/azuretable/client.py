@@ -21,7 +21,7 @@ from adapters.azuretable import blueprint
 from gateway.engine.engine import drive
 from gateway.http import House, Reply, Request
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Credential, Scheme
-from tests.running import ENTRY, call_plainly, plain_app
+from tests.support.running import ENTRY, call_plainly, plain_app
 
 ACCOUNT = DEV_AZURE_ACCOUNT
 DEV_KEY = next(item for item in DEV_CREDENTIALS if item.scheme is Scheme.AZURE).secrets[0]

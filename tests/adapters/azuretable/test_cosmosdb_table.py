@@ -33,7 +33,7 @@ from azure.cosmosdb.table.common.retry import no_retry
 from azure.cosmosdb.table.models import AzureBatchOperationError
 
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
-from tests.running import Running
+from tests.support.running import Running
 
 ROW = {"PartitionKey": "p", "RowKey": "r"}
 

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.http import Reply
 from tests.adapters.azuretable.client import Clock, Service, code_of
-from tests.running import beyond_wsgi
+from tests.support.running import beyond_wsgi
 
 PATH = "/people(PartitionKey='p',RowKey='r')"
 PEOPLE_ANY = {"If-Match": "*"}

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
-from tests.node import cache_folder
-from tests.running import Running
+from tests.support.node import cache_folder
+from tests.support.running import Running
 
 SOURCES = Path(__file__).parent / "go"
 GO = shutil.which("go")

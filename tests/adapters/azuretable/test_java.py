@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
-from tests.node import cache_folder
-from tests.running import Running
+from tests.support.node import cache_folder
+from tests.support.running import Running
 
 SOURCES = Path(__file__).parent / "java"
 IS_HERE = all(shutil.which(program) for program in ("java", "javac", "mvn"))

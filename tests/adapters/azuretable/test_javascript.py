@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Scheme
-from tests.node import node_with
-from tests.running import Running
+from tests.support.node import node_with
+from tests.support.running import Running
 
 CASES = Path(__file__).parent / "javascript" / "cases.mjs"
 SDK = "@azure/data-tables@13.3.2"

@@ -21,8 +21,8 @@ import pytest
 
 from tests.adapters.azuretable.batch_requests import insert_part, upsert_part
 from tests.adapters.azuretable.client import ACCOUNT, KEY, sign
-from tests.concurrency import all_at_once
-from tests.running import Process, Running, start
+from tests.support.concurrency import all_at_once
+from tests.support.running import Process, Running, start
 
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
 # Times are looked at in the long form only: a busy machine may say anything of three batches.

@@ -21,7 +21,7 @@ from gateway.security.credentials import Credential, Credentials, Scheme
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
 from gateway.store.store import Store
-from tests.running import ENTRY, call_plainly, plain_app
+from tests.support.running import ENTRY, call_plainly, plain_app
 
 JSON_1_0 = "application/x-amz-json-1.0"
 STORED = Credential(Scheme.AWS, "AKIDEXAMPLE", ("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",))

@@ -20,8 +20,8 @@ from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.live_dynamodb import REGION, Live
-from tests.running import start
+from tests.support.live_dynamodb import REGION, Live
+from tests.support.running import start
 
 moto = pytest.importorskip("moto")
 

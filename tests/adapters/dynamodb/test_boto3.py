@@ -21,8 +21,8 @@ from botocore.exceptions import ClientError, WaiterError
 from gateway.app import connect, open_store
 from gateway.security.credentials import Credential, Scheme
 from gateway.settings import load
-from tests.live_dynamodb import REGION, Index, Live
-from tests.running import start
+from tests.support.live_dynamodb import REGION, Index, Live
+from tests.support.running import start
 
 DEFAULTS = Config(max_pool_connections=16)
 SEALING_KEY = "a key that seals what is stored in this test"

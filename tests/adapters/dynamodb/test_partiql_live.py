@@ -11,8 +11,8 @@ from boto3.dynamodb.types import TypeSerializer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.live_dynamodb import Index, Live, reasons, refused
-from tests.running import start
+from tests.support.live_dynamodb import Index, Live, reasons, refused
+from tests.support.running import start
 
 SCALARS = (
     st.text(max_size=8).map(lambda text: {"S": text})

@@ -23,7 +23,7 @@ from gateway.engine.engine import drive
 from gateway.http import Request
 from gateway.model.errors import Busy, LimitExceeded
 from tests.adapters.dynamodb.conftest import JSON_1_0, Service, signed
-from tests.running import beyond_wsgi
+from tests.support.running import beyond_wsgi
 
 ECHO = "DynamoDB_20120810.ListTables"
 HEADERS = {"content_type": JSON_1_0, "x_amz_target": ECHO, **signed()}

@@ -28,7 +28,7 @@ from gateway.security.credentials import Credentials
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
 from gateway.store.store import Store
-from tests.running import ENTRY, call_plainly, plain_app
+from tests.support.running import ENTRY, call_plainly, plain_app
 
 INSTANCE = "inst"
 

@@ -18,7 +18,7 @@ from gateway.model import errors as facts
 from gateway.model.errors import GatewayError
 from gateway.model.predicates import Not, RowExists
 from tests.adapters.tablestore.client import Clock, Refused, Service, no_throughput, opened, row, signed
-from tests.running import ENTRY
+from tests.support.running import ENTRY
 
 
 def told(service: Service) -> Refused:

@@ -1,0 +1,68 @@
+"""Pages whose rows are cut many at once hold what the same pages hold where they are cut one by one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from gateway.engine import filling
+from gateway.engine.engine import Engine
+from gateway.model.commands import PageLimits
+from gateway.model.ranges import EVERYTHING
+from gateway.model.rows import Contents, Row
+from gateway.model.values import text
+from tests.gateway.engine.conftest import Client, make_table
+
+
+def cut(row: Row) -> Row:
+    """The key and the first half of a text: what a page weighs is not what rows do."""
+    values = {**row.latest, "filler": text(str(row.latest["filler"].data)[::2])}
+    return Row(row.position, Contents.of_values(values), row.modified_at)
+
+
+def cut_many(rows: Sequence[Row]) -> list[Row]:
+    return [cut(row) for row in rows]
+
+
+@pytest.fixture
+def client(engine: Engine) -> Client:
+    made = Client(engine, make_table(engine))
+    for name in "abc":
+        made.write(*(made.put(name, s, filler=text("x" * (s * 37 % 301))) for s in range(50)))
+    return made
+
+
+def outline(client: Client, limits: PageLimits, reverse: bool, many: bool) -> object:
+    page = client.page(
+        EVERYTHING, limits=limits, reverse=reverse, cut=cut, cut_many=cut_many if many else None
+    )
+    ends = [None if row is None else (row.position, row.body) for row in (page.last, page.next)]
+    return [(row.position, row.body) for row in page.rows], page.scanned, page.scanned_bytes, ends
+
+
+def test_pages_are_those_of_rows_cut_one_by_one(client: Client) -> None:
+    chance = random.Random(7)
+    for _ in range(150):
+        limits = PageLimits(
+            scanned=chance.choice([None, 1, 2, 64, 149, 150, 151]),
+            returned=chance.choice([None, None, 1, 63, 64, 65, 150]),
+            size_bytes=chance.choice([None, 1, 500, 3_000, 7_000, 1_000_000]),
+            seconds=chance.choice([None, 60.0]),
+            peek=chance.random() < 0.5,
+            filled_bytes=chance.choice([None, None, 3_000]),
+            returned_bytes=chance.choice([None, None, 3_000]),
+        )
+        reverse = chance.random() < 0.5
+        assert outline(client, limits, reverse, True) == outline(client, limits, reverse, False), limits
+
+
+def test_a_page_that_takes_long_ends_after_rows_cut_together(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = iter(range(1000))
+    monkeypatch.setattr(filling.time, "monotonic", lambda: next(seconds))
+    page = client.page(EVERYTHING, limits=PageLimits(seconds=1.5, peek=True), cut=cut, cut_many=cut_many)
+    assert 0 < len(page.rows) < 150
+    assert page.next is not None and page.scanned == len(page.rows)

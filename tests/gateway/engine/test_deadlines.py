@@ -1,0 +1,73 @@
+"""A page that has taken its time ends, however its rows come: one by one, many together, or screened by SQL.
+
+The clock here goes on by so many seconds whenever a page looks at it.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gateway.engine import filling
+from gateway.model.commands import PageLimits
+from gateway.model.predicates import ALWAYS, Attribute, Compare, Comparison, Literal, Predicate
+from gateway.model.ranges import EVERYTHING, KeyRange
+from gateway.model.values import text
+from tests.gateway.engine.conftest import Client
+
+ROWS = 1_500
+LIMITS = PageLimits(seconds=5.0, peek=True)
+
+
+def color(comparison: Comparison, value: str) -> Predicate:
+    return Compare(Attribute(("color",)), comparison, Literal(text(value)))
+
+
+WAYS: dict[str, Predicate] = {
+    "many together": ALWAYS,
+    "screened, none passes": color(Comparison.EQ, "blue"),
+    "one by one, none passes": color(Comparison.NE, "red"),
+}
+
+
+@pytest.fixture
+def clock_of_pages(monkeypatch: pytest.MonkeyPatch) -> Any:
+    state = SimpleNamespace(now=1000.0, step=0.0)
+
+    def monotonic() -> float:
+        state.now += state.step
+        return state.now
+
+    monkeypatch.setattr(filling, "time", SimpleNamespace(monotonic=monotonic))
+    return state
+
+
+@pytest.fixture
+def full(things: Client) -> Client:
+    things.write(*(things.put("p", number, color=text("red")) for number in range(ROWS)))
+    return things
+
+
+def test_a_page_that_has_taken_its_time_ends(full: Client, clock_of_pages: Any) -> None:
+    """The second look finds it late: then something, and not everything, has been looked at."""
+    clock_of_pages.step = 2.6
+    for way, condition in WAYS.items():
+        page = full.page(filter=condition, limits=LIMITS)
+        assert page.next is not None, way
+        assert 0 < page.scanned < ROWS, way
+        rest = full.page(KeyRange(page.next.position, EVERYTHING.upper), filter=condition)
+        assert rest.scanned == ROWS - page.scanned, way
+
+
+def test_one_that_has_time_goes_to_the_end_and_one_that_has_none_has_a_row(
+    full: Client, clock_of_pages: Any
+) -> None:
+    """Or a query would never come to its end."""
+    for way, condition in WAYS.items():
+        clock_of_pages.step = 0.0001
+        page = full.page(filter=condition, limits=LIMITS)
+        assert (page.next, page.scanned) == (None, ROWS), way
+        clock_of_pages.step = 60.0
+        assert full.page(filter=condition, limits=LIMITS).scanned == 1, way

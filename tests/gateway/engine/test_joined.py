@@ -1,0 +1,158 @@
+"""Pages whose first rows come as joined bodies hold what the same pages hold row by row."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from gateway.engine import filling, reading
+from gateway.engine.engine import Engine
+from gateway.model.commands import Joins, Page, PageLimits
+from gateway.model.keys import Position
+from gateway.model.predicates import Predicate
+from gateway.model.ranges import EVERYTHING, KeyRange, within
+from gateway.model.values import Kind, Value, text
+from gateway.store.screens import screen_of
+from tests.gateway.engine.conftest import Client, make_table
+from tests.gateway.engine.test_reading import partition
+from tests.gateway.engine.test_skimming import is_equal
+
+COMMAS = Joins(",")
+LINES = Joins("\n", native=False, moments=True)
+
+
+@pytest.fixture
+def client(engine: Engine) -> Client:
+    """Partitions: a (150 native rows of different sizes), b (with one of foreign kinds), c (empty), d (umlauts and quotes)."""
+    made = Client(engine, make_table(engine))
+    made.write(*(made.put("a", s, filler=text("x" * (s * 37 % 301))) for s in range(150)))
+    made.write(*(made.put("b", s, n=Value(Kind.INT64, s) if s == 20 else text("t")) for s in range(40)))
+    made.write(*(made.put("d", s, n=text('\u00e4","\\ \U0001f600')) for s in range(5)))
+    return made
+
+
+def bodies(page: Page) -> bytes:
+    head = [joined.bodies for joined in page.joined]
+    return b",".join(head + [row.body for row in page.rows])
+
+
+def outline(page: Page) -> object:
+    last = None if page.last is None else page.last.position
+    number = len(page.rows) + sum(joined.number for joined in page.joined)
+    return bodies(page), number, page.scanned, page.scanned_bytes, last
+
+
+def some_range(chance: random.Random, name: str) -> KeyRange:
+    whole = within(partition(name))
+    match chance.randrange(4):
+        case 0:
+            return whole
+        case 1:
+            return EVERYTHING
+        case 2:
+            return whole.after(Position(partition(name), chance.choice([b"\xc1", b"\xc1\x05", b"\xff"])))
+        case _:
+            return whole.before(Position(partition(name), chance.choice([b"\xc1", b"\xc1\x05", b"\xff"])))
+
+
+def test_pages_are_those_of_a_walk_row_by_row(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(7)
+    joining = 0
+    for _ in range(200):
+        limits = PageLimits(
+            scanned=chance.choice([None, 1, 2, 5, 64, 149, 150, 151]),
+            filled_bytes=chance.choice([None, 1, 500, 3_000, 12_000, 1_000_000]),
+            peek=chance.random() < 0.1,
+        )
+        bounds, reverse = some_range(chance, chance.choice("abcd")), chance.random() < 0.5
+        with monkeypatch.context() as patched:
+            patched.setattr(filling, "_FIRST_JOINED", chance.choice([2, 16, 64]))
+            page = client.page(bounds, limits=limits, reverse=reverse, joins=COMMAS)
+        walked = client.page(bounds, limits=limits, reverse=reverse)
+        assert not walked.joined
+        joining += bool(page.joined)
+        assert outline(page) == outline(walked), (limits, bounds, reverse)
+    assert joining > 30
+
+
+def test_a_page_may_begin_joined_and_go_on_row_by_row(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filling, "_FIRST_JOINED", 8)
+    monkeypatch.setattr(filling, "_MOST_JOINED", 8)
+    page = client.page(within(partition("b")), joins=COMMAS)
+    assert [joined.number for joined in page.joined] == [8, 8]
+    assert len(page.rows) == 24
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_long_keys_are_put_in_order_row_by_row(engine: Engine, reverse: bool) -> None:
+    """Of keys that share their first kilobyte and more the columns have no order (positions.py)."""
+    client = Client(engine, make_table(engine))
+    name = "k" * 1_300
+    client.write(*(client.put(name, s) for s in range(5)))
+    page = client.page(within(partition(name)), reverse=reverse, joins=COMMAS)
+    assert not page.joined
+    assert outline(page) == outline(client.page(within(partition(name)), reverse=reverse))
+
+
+def lines(page: Page) -> object:
+    """What a reader of lines and moments makes of a page."""
+    found = [
+        (line, moment)
+        for joined in page.joined
+        for line, moment in zip(joined.bodies.split(b"\n"), joined.modified_at, strict=True)
+    ]
+    assert [len(joined.modified_at) for joined in page.joined] == [joined.number for joined in page.joined]
+    found += [(row.body, row.modified_at) for row in page.rows]
+    last, following = (None if row is None else row.position for row in (page.last, page.next))
+    return found, page.scanned, page.scanned_bytes, last, following
+
+
+def test_pages_of_lines_are_those_of_a_walk_row_by_row(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of every kind, limited by what is returned, with a look at the row behind the page."""
+    chance = random.Random(11)
+    joining = 0
+    for _ in range(200):
+        limits = PageLimits(
+            returned=chance.choice([None, 1, 2, 8, 40, 64, 149, 150, 151, 1000]),
+            returned_bytes=chance.choice([None, 1, 500, 3_000, 12_000, 1_000_000]),
+            filled_bytes=chance.choice([None, None, 4_000]),
+            peek=chance.random() < 0.8,
+        )
+        bounds, reverse = some_range(chance, chance.choice("abcd")), chance.random() < 0.5
+        with monkeypatch.context() as patched:
+            patched.setattr(filling, "_FIRST_OF_NUMBER", chance.choice([2, 16, 256]))
+            patched.setattr(filling, "_MOST_JOINED", chance.choice([8, 1024]))
+            page = client.page(bounds, limits=limits, reverse=reverse, joins=LINES)
+        joining += bool(page.joined)
+        assert lines(page) == lines(client.page(bounds, limits=limits, reverse=reverse)), (
+            limits,
+            bounds,
+            reverse,
+        )
+    assert joining > 40
+
+
+def test_rows_of_foreign_kinds_are_joined_for_who_takes_them(client: Client) -> None:
+    page = client.page(within(partition("b")), joins=LINES)
+    assert [joined.number for joined in page.joined] == [40]
+    assert not page.rows
+
+
+def test_a_page_that_cannot_be_joined_is_screened(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A filter is judged in SQL whether or not its reader would have taken pages in one piece."""
+    screened: list[Predicate] = []
+
+    def recorded(predicate: Predicate) -> object:
+        screened.append(predicate)
+        return screen_of(predicate)
+
+    monkeypatch.setattr(reading, "screen_of", recorded)
+    is_twenty = is_equal("n", Value(Kind.INT64, 20))
+    page = client.page(within(partition("b")), filter=is_twenty, joins=LINES)
+    assert [row.latest["s"].data for row in page.rows] == [20]
+    assert screened == [is_twenty]

@@ -1,0 +1,123 @@
+"""Auto-increment key columns: numbers that grow and are never given twice, whoever draws them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from gateway.engine.engine import Engine
+from gateway.model.commands import CreateTable, DropTable, Get, WriteGroup
+from gateway.model.keys import AUTO_INCREMENT, Key, KeyColumn, KeySchema
+from gateway.model.rows import Cell, Contents
+from gateway.model.tables import Rules, Table
+from gateway.model.updates import PutCell
+from gateway.model.values import Kind, Value, text
+from gateway.model.writes import Edit, Replace, Write
+from gateway.store.databases import Database
+from gateway.store.opening import open_database
+from gateway.store.store import Store
+from tests.gateway.engine.conftest import Clock, do_chores
+
+SCHEMA = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("id", Kind.INT64, auto_increment=True),))
+
+
+def make(engine: Engine) -> Table:
+    [table] = engine.run([CreateTable("test", "", "t", SCHEMA, (), Rules(stamped=True))])
+    assert isinstance(table, Table)
+    return table
+
+
+def key(p: str) -> Key:
+    """A key whose number is still to be drawn."""
+    return Key((text(p), AUTO_INCREMENT), SCHEMA.position([text(p)]))  # type: ignore[arg-type]
+
+
+def put(table: Table, p: str) -> WriteGroup:
+    contents = Contents.of_cells({"p": text(p)}, {"a": (Cell(text("x"), 5),)})
+    return WriteGroup((Write(table, key(p), Replace(contents)),))
+
+
+def drawn(answer: object) -> int:
+    [outcome] = answer  # type: ignore[misc]
+    number: int = outcome.new.latest["id"].data
+    return number
+
+
+def test_a_put_and_an_edit_draw(engine: Engine) -> None:
+    table = make(engine)
+    edit = WriteGroup((Write(table, key("a"), Edit((PutCell("a", text("y")),))),))
+    first, second = (drawn(answer) for answer in engine.run([put(table, "a"), edit]))
+    assert second == first + 1
+    for number, value in ((first, "x"), (second, "y")):
+        values = [text("a"), Value(Kind.INT64, number)]
+        [row] = engine.run([Get(table, SCHEMA.position(values))])
+        assert list(row.latest) == ["p", "id", "a"]
+        assert row.latest == {"p": values[0], "id": values[1], "a": text(value)}
+
+
+def test_stamps_stay(engine: Engine) -> None:
+    table = make(engine)
+    [[outcome]] = engine.run([put(table, "a")])
+    assert outcome.new.cells["a"] == (Cell(text("x"), 5),)
+
+
+def test_numbers_begin_at_the_time_and_grow_though_the_clock_goes_back(engine: Engine, clock: Clock) -> None:
+    table = make(engine)
+    [answer] = engine.run([put(table, "a")])
+    before = drawn(answer)
+    assert abs(before - clock.ns // 1_000) < 1_000_000
+    clock.advance(-3_600)
+    [answer] = engine.run([put(table, "a")])
+    assert drawn(answer) == before + 1
+
+
+def test_partitions_count_for_themselves(engine: Engine) -> None:
+    table = make(engine)
+    numbers = [drawn(answer) for answer in engine.run([put(table, p) for p in "aabba"])]
+    assert [number - numbers[0] for number in numbers[:2]] == [0, 1]
+    assert numbers[4] == numbers[0] + 2
+    assert numbers[3] == numbers[2] + 1
+
+
+def test_counters_go_with_their_table(engine: Engine) -> None:
+    table = make(engine)
+    engine.run([put(table, "a")])
+    engine.run([DropTable(table)])
+    do_chores(engine)
+    with engine._store.read() as session:
+        assert session.query("SELECT count(*) FROM counters WHERE name LIKE 'drawn/%'")[0][0] == 0
+
+
+@pytest.fixture
+def engines(database: Database) -> Iterator[list[Engine]]:
+    made = [Engine(Store(database))]
+    if database.shared:
+        url = database.engine.url.render_as_string(hide_password=False)
+        made.append(Engine(Store(open_database(url))))
+    yield made
+    for engine in made:
+        engine.close()
+
+
+def test_no_number_is_drawn_twice_by_many(engines: list[Engine]) -> None:
+    table = make(engines[0])
+    numbers: list[list[int]] = [[] for _ in range(4)]
+
+    def draw(at: int) -> None:
+        engine = engines[at % len(engines)]
+        for _ in range(15):
+            # In opposite orders, so that writers who locked as they came would wait for each other.
+            names = "ab" if at % 2 else "ba"
+            answers = engine.run([put(table, p) for p in names])
+            numbers[at].append(drawn(answers[names.index("a")]))
+
+    threads = [threading.Thread(target=draw, args=(at,)) for at in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    everything = [number for mine in numbers for number in mine]
+    assert len(set(everything)) == 60
+    assert all(mine == sorted(mine) for mine in numbers)

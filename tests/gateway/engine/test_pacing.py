@@ -1,0 +1,365 @@
+"""Background work: batches of a bounded time, one work's after the other's, with progress that outlives the process."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import Any
+
+import pytest
+
+from gateway import chores
+from gateway.engine import pacing
+from gateway.engine.engine import Engine, EngineOptions
+from gateway.engine.pacing import BATCH_S, FEWEST_ROWS, MOST_ROWS, BatchSize, Chore, Rota, rest_after
+from gateway.model.commands import AlterTable, DropTable
+from gateway.model.tables import ExpiryRule, Rules, Table
+from gateway.model.values import decimal, text
+from gateway.store import progress
+from gateway.store.databases import Database, LockHeld, Session
+from gateway.store.progress import BACKFILL, PURGE, REFILL, Progress
+from gateway.store.store import Store
+from tests.gateway.engine.conftest import Client, Clock, by_color, do_chores, make_table
+
+ROWS = 300
+
+
+# The rule
+
+
+@pytest.mark.parametrize("share", [0.01, 0.25, 0.5, 1.0])
+def test_work_and_rest_are_in_the_proportion_that_is_set(share: float) -> None:
+    for took in (0.0001, 0.01, 3.0):
+        assert took / (took + rest_after(took, share)) == pytest.approx(share)
+
+
+def test_batches_grow_while_they_are_quick_and_shrink_when_they_are_not() -> None:
+    size = BatchSize()
+    assert size.rows == FEWEST_ROWS
+    for _ in range(20):
+        size.took(size.rows, BATCH_S / 2 - 0.001)
+    assert size.rows == MOST_ROWS
+    size.took(size.rows, BATCH_S)
+    assert size.rows == MOST_ROWS
+    size.took(size.rows, BATCH_S * 4)
+    assert size.rows == MOST_ROWS // 4
+    for _ in range(20):
+        size.took(size.rows, 1.0)
+    assert size.rows == FEWEST_ROWS
+
+
+def test_a_batch_that_was_not_full_says_nothing_of_how_large_the_next_may_be() -> None:
+    size = BatchSize()
+    size.took(FEWEST_ROWS - 1, 0.0)
+    assert size.rows == FEWEST_ROWS
+
+
+def test_works_take_turns() -> None:
+    left = {"a": 2, "b": 3, "c": 0}
+
+    def work(name: str, limit: int) -> int | None:
+        if not left[name]:
+            return None
+        left[name] -= 1
+        return 1
+
+    rota = Rota({name: lambda limit, name=name: work(name, limit) for name in left}, (), dict)  # type: ignore[misc]
+    assert [rota.next_batch() for _ in range(6)] == [Chore(name, 1) for name in "ababb"] + [None]
+
+
+def test_who_waits_for_a_lock_rests_like_everybody() -> None:
+    def work(limit: int) -> int | None:
+        raise LockHeld("taken")
+
+    assert Rota({"a": work}, (), dict).next_batch() == Chore("a", 0)
+
+
+class Ended(Exception):
+    pass
+
+
+def test_the_thread_rests_after_each_batch_for_as_long_as_the_share_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a clock of its own: every batch takes a second, a quarter of the time is worked, and news of credentials are not
+    late for it."""
+    now, batches, looks = [100.0], [], []
+
+    class Working:
+        rows_left: dict[str, int] = {}  # noqa: RUF012
+        idle_s = 0.25
+
+        def chore(self) -> Chore:
+            batches.append(now[0])
+            now[0] += 1.0
+            return Chore(PURGE, 1)
+
+    class Watched:
+        def changes(self) -> None:
+            looks.append(now[0])
+
+    class Waiting(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout is not None
+            now[0] += timeout
+            return now[0] > 150
+
+    monkeypatch.setattr(chores, "monotonic", lambda: now[0])
+    monkeypatch.setattr(chores.threading, "Event", Waiting)
+    made: Any = chores.Chores(Working(), Watched(), None, 0.25)  # type: ignore[arg-type]
+    made.run()
+    assert batches == [100 + 4.0 * number for number in range(13)]
+    assert max(after - before for before, after in itertools.pairwise(looks)) <= 3.0
+
+
+# What is done and left
+
+
+@pytest.fixture
+def full(engine: Engine, small_batches: None) -> Client:
+    things = Client(engine, make_table(engine))
+    things.write(*(things.put(f"p{n}", color=text("red"), ttl=decimal(1)) for n in range(ROWS)))
+    return things
+
+
+def listed(engine: Engine) -> list[Progress]:
+    with engine._store.read() as session:
+        return progress.listed(session)
+
+
+def work_a_little(engine: Engine, work: str) -> int:
+    """Some batches of a work, but not all; how many rows they went over."""
+    rows = 0
+    while rows < 2 * FEWEST_ROWS:
+        chore = engine.chore()
+        assert chore is not None
+        rows += chore.rows if chore.work == work else 0
+    assert rows < ROWS
+    return rows
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pacing, "MOST_ROWS", FEWEST_ROWS)
+
+
+def reopened(engine: Engine, clock: Clock) -> Engine:
+    """As another process would find it: what is not in the database is gone."""
+    made = Engine(Store(engine._store.database), EngineOptions(sweep_period_s=0), clock)
+    made.register_view("test", lambda value, is_partition: value)
+    return made
+
+
+def test_an_index_that_is_filled_tells_rows_done_and_left_and_goes_on_after_a_crash(
+    engine: Engine, clock: Clock, full: Client
+) -> None:
+    [table] = engine.run([AlterTable("test", full.table, add_indexes=(by_color(),))])
+    [index] = table.indexes
+    assert listed(engine) == [Progress(BACKFILL, index.id, 0, ROWS)]
+    done = work_a_little(engine, BACKFILL)
+    assert listed(engine) == [Progress(BACKFILL, index.id, done, ROWS - done)]
+    other = reopened(engine, clock)
+    rows = sum(chore.rows for chore in iter(other.chore, None) if chore.work == BACKFILL)
+    assert rows == ROWS - done
+    assert listed(other) == []
+    with other._store.read() as session:
+        assert session.query("SELECT count(*) FROM entries") == [(ROWS,)]
+        assert session.query("SELECT count(*) FROM progress") == [(0,)]
+
+
+def test_a_dropped_table_tells_rows_deleted_and_left_and_goes_on_after_a_crash(
+    engine: Engine, clock: Clock, full: Client
+) -> None:
+    engine.run([DropTable(full.table)])
+    assert listed(engine) == [Progress(PURGE, full.table.id, 0, ROWS)]
+    done = work_a_little(engine, PURGE)
+    assert listed(engine) == [Progress(PURGE, full.table.id, done, ROWS - done)]
+    other = reopened(engine, clock)
+    assert sum(chore.rows for chore in iter(other.chore, None) if chore.work == PURGE) == ROWS - done
+    with other._store.read() as session:
+        for name in ("rows", "purges", "progress"):
+            assert session.query(f"SELECT count(*) FROM {name}") == [(0,)]
+
+
+def test_new_expiry_times_tell_rows_done_and_left_and_go_on_after_a_crash(
+    engine: Engine, clock: Clock, full: Client
+) -> None:
+    rules = Rules(expiry=ExpiryRule(attribute="ttl"))
+    engine.run([AlterTable("test", full.table, rules=rules)])
+    assert listed(engine) == [Progress(REFILL, full.table.id, 0, ROWS)]
+    done = work_a_little(engine, REFILL)
+    assert listed(engine) == [Progress(REFILL, full.table.id, done, ROWS - done)]
+    other = reopened(engine, clock)
+    assert sum(chore.rows for chore in iter(other.chore, None) if chore.work == REFILL) == ROWS - done
+    assert listed(other) == []
+
+
+def test_what_waits_under_a_table_that_is_dropped_is_forgotten(engine: Engine, full: Client) -> None:
+    [table] = engine.run([AlterTable("test", full.table, add_indexes=(by_color(),))])
+    [table] = engine.run([AlterTable("test", table, rules=Rules(expiry=ExpiryRule(attribute="ttl")))])
+    assert {piece.work for piece in listed(engine)} == {BACKFILL, REFILL}
+    engine.run([DropTable(table)])
+    assert {piece.work for piece in listed(engine)} == {PURGE}
+    do_chores(engine)
+    assert listed(engine) == []
+
+
+def test_the_engine_tells_what_is_left_while_it_works_and_nothing_when_it_is_done(
+    engine: Engine, full: Client
+) -> None:
+    engine.run([DropTable(full.table)])
+    left = []
+    while (chore := engine.chore()) is not None:
+        if chore.work == PURGE:
+            left.append(engine.rows_left[PURGE])
+    assert left[0] == ROWS - FEWEST_ROWS
+    assert left == sorted(left, reverse=True)
+    assert engine.rows_left == {}
+
+
+def test_what_begins_while_something_else_is_worked_on_is_counted_at_once(
+    engine: Engine, full: Client
+) -> None:
+    engine.run([AlterTable("test", full.table, add_indexes=(by_color(),))])
+    work_a_little(engine, BACKFILL)
+    second = make_table(engine, "second")
+    Client(engine, second).write(*(Client(engine, second).put(f"p{n}") for n in range(2 * FEWEST_ROWS)))
+    engine.run([DropTable(second)])
+    while (chore := engine.chore()) is not None and chore.work != PURGE:
+        pass
+    assert engine.rows_left[PURGE] == FEWEST_ROWS
+    assert 0 < engine.rows_left[BACKFILL] < ROWS
+
+
+def test_counting_what_is_left_is_bounded(engine: Engine, full: Client) -> None:
+    """By rows, over all pieces of work together, and by pieces."""
+    second = Client(engine, make_table(engine, "second"))
+    second.write(*(second.put(f"p{n}") for n in range(5)))
+    engine.run([DropTable(full.table), DropTable(second.table)])
+    with engine._store.read() as session:
+        assert [piece.left for piece in progress.listed(session, 10)] == [10, 0]
+        assert [piece.left for piece in progress.listed(session, ROWS + 3)] == [ROWS, 3]
+        assert [piece.left for piece in progress.listed(session, pieces=1)] == [ROWS]
+
+
+def test_counting_does_not_read_rows(database: Database) -> None:
+    """The narrow index is enough: rows have bodies of up to 400 KB."""
+    if not database.shared:
+        with database.read() as session:
+            for statement in progress._COUNT.values():
+                [plan] = [
+                    row[3]
+                    for row in session.query(f"EXPLAIN QUERY PLAN {statement}", (1, 10))
+                    if "USING" in row[3]
+                ]
+                assert "COVERING INDEX" in plan and "_by_slot" in plan, plan
+
+
+# Bounded batches
+
+
+def test_a_batch_has_few_large_rows(engine: Engine) -> None:
+    """4 MB at most, and one row at least, of what is purged or walked over."""
+    things = Client(engine, make_table(engine))
+    big = text("x" * 1_500_000)
+    things.write(*(things.put(f"p{n}", color=text("red"), big=big) for n in range(6)))
+    [table] = engine.run([AlterTable("test", things.table, add_indexes=(by_color(),))])
+    assert batches_of(engine, BACKFILL) == [2, 2, 2, 0]
+    engine.run([DropTable(table)])
+    assert batches_of(engine, PURGE) == [2, 2, 2, 6]  # the entries are small
+
+
+def batches_of(engine: Engine, work: str) -> list[int]:
+    return [chore.rows for chore in iter(engine.chore, None) if chore.work == work]
+
+
+class Counting:
+    """What sessions are asked for: statements, and rows of their results."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: type[Session]) -> None:
+        self.statements = self.rows = 0
+        query = kind.query
+
+        def counted(session: Session, statement: str, parameters: Any = ()) -> list[Any]:
+            found = query(session, statement, parameters)
+            self.statements += 1
+            self.rows += len(found)
+            return found
+
+        monkeypatch.setattr(kind, "query", counted)
+
+    def of(self, engine: Engine) -> tuple[int, int]:
+        """Of all background work until there is none."""
+        self.statements = self.rows = 0
+        do_chores(engine)
+        return self.statements, self.rows
+
+
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch, database: Database) -> Counting:
+    with database.read() as session:
+        kind = type(session)
+    return Counting(monkeypatch, kind)
+
+
+def test_background_work_of_a_start_does_not_depend_on_how_many_tables_there_are(
+    engine: Engine, clock: Clock, counting: Counting
+) -> None:
+    few = counting.of(reopened(engine, clock))
+    for number in range(200):
+        make_table(engine, f"t{number}", indexes=(by_color(),))
+    assert counting.of(reopened(engine, clock)) == few
+
+
+_SMALL = ("purges", "refills", "progress", "holds", "indexes_to_fill")
+
+
+def test_looking_for_work_is_a_search_of_a_small_index(engine: Engine) -> None:
+    """And not a scan of all tables, several times a second."""
+    if engine._store.shared:
+        return  # PostgreSQL chooses by statistics
+    seen: list[str] = []
+    with engine._store.read() as session:
+        connection = session._connection
+    connection.set_trace_callback(seen.append)
+    while engine.chore():
+        pass
+    connection.set_trace_callback(None)
+    with engine._store.read() as session:
+        plans = [
+            row[3]
+            for statement in seen
+            if statement.lstrip().startswith("SELECT")
+            for row in session.query(f"EXPLAIN QUERY PLAN {statement}")
+        ]
+    assert plans
+    scans = [plan for plan in plans if plan.startswith("SCAN")]
+    assert all(any(small in plan for small in _SMALL) for plan in scans), scans
+
+
+def test_many_tables_are_listed_with_two_statements(engine: Engine, counting: Counting) -> None:
+    made = [make_table(engine, f"t{number:03}", indexes=(by_color(),)) for number in range(120)]
+    with engine._store.read() as session:
+        counting.statements = 0
+        found = engine._store.catalog.page(session, "", "", None)
+    assert counting.statements == 2
+    assert [(table.name, [index.id for index in table.indexes]) for table in found] == [
+        (table.name, [index.id for index in table.indexes]) for table in made
+    ]
+
+
+def test_the_cache_of_descriptors_lets_go_of_what_was_asked_for_least_recently(engine: Engine) -> None:
+    from gateway.store.catalog import Cache
+
+    tables: list[Table] = [make_table(engine, f"t{number}") for number in range(4)]
+    cache = Cache(3)
+    for table in tables[:3]:
+        cache.keep(table)
+    assert cache.get("", "t0") is tables[0]
+    assert cache.get_azure("", tables[1].azure_name) is tables[1]
+    cache.keep(tables[3])
+    assert [cache.get("", table.name) for table in tables] == [tables[0], tables[1], None, tables[3]]
+    assert cache.get_azure("", tables[2].azure_name) is None
+    cache.forget(tables[0].id)
+    assert cache.get("", "t0") is None
+    assert len(cache._by_id) == len(cache._by_azure_name) == len(cache._tables) == 2

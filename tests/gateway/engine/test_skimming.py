@@ -1,0 +1,200 @@
+"""Filtered pages: what is read of them from SQL, and that they are the pages one gets by looking at every row."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from gateway.engine import reading
+from gateway.engine.engine import Engine
+from gateway.model.commands import Page, PageLimits, Read
+from gateway.model.keys import Position
+from gateway.model.predicates import And, Attribute, Compare, Comparison, Exists, Literal, Not, Predicate
+from gateway.model.ranges import EVERYTHING, KeyRange, within
+from gateway.model.tables import Projection
+from gateway.model.values import Value, decimal, text
+from gateway.store import skims
+from gateway.store.databases import Session
+from gateway.store.postgresql import PostgresSession
+from gateway.store.scans import ROW_WIDTH, Columns
+from tests.gateway.engine.conftest import Client, by_color, make_table
+from tests.gateway.engine.test_reading import partition, sorts
+
+
+def is_equal(name: str, value: Value) -> Compare:
+    return Compare(Attribute((name,)), Comparison.EQ, Literal(value))
+
+
+def filled(engine: Engine, projection: Projection = Projection.ALL) -> Client:
+    """Partitions a, b, c of 200, 40 and 3 rows of different sizes; every 7th has a tag, every 3rd another."""
+    client = Client(engine, make_table(engine, indexes=(by_color(projection),)))
+    for name, count in (("a", 200), ("b", 40), ("c", 3)):
+        client.write(
+            *(
+                client.put(
+                    name,
+                    s,
+                    color=text("blue" if s % 2 else "red"),
+                    tag=text("seventh" if s % 7 == 0 else "third" if s % 3 == 0 else "none"),
+                    filler=text("x" * (s * 37 % 101)),
+                    **({"rare": decimal(s)} if s in (30, 170) else {}),
+                )
+                for s in range(count)
+            )
+        )
+    return client
+
+
+FILTERS: list[Predicate] = [
+    is_equal("tag", text("seventh")),
+    is_equal("tag", text("third")),
+    is_equal("tag", text("nobody")),
+    Exists(("rare",)),
+    Exists(("tag",)),  # of every row: skimming gives up
+    And((is_equal("tag", text("third")), Not(is_equal("color", text("red"))))),
+]
+
+
+def random_limits(chance: random.Random) -> PageLimits:
+    some = [None, 1, 2, 5, 30, 100, 1_000]
+    sizes = [None, 1, 500, 3_000, 12_000, 1_000_000]
+    return PageLimits(
+        scanned=chance.choice(some),
+        returned=chance.choice(some),
+        size_bytes=chance.choice(sizes),
+        filled_bytes=chance.choice(sizes),
+        returned_bytes=chance.choice(sizes),
+        seconds=chance.choice([None, None, 0.0, 60.0]),
+        peek=chance.random() < 0.5,
+    )
+
+
+def random_range(chance: random.Random) -> KeyRange:
+    name = partition(chance.choice("abcd"))
+    match chance.randrange(3):
+        case 0:
+            return EVERYTHING
+        case 1:
+            return within(name)
+        case _:
+            return EVERYTHING.after(Position(name, b"")).before(Position(partition("c"), b"\xff"))
+
+
+def outline(page: Page, weighs: bool = True) -> object:
+    """All of a page that can be compared; what was looked at is weighed only where a limit is on it."""
+    last, following = (None if row is None else row.position for row in (page.last, page.next))
+    size = page.scanned_bytes if weighs else None
+    return [(row.position, row.body) for row in page.rows], page.scanned, size, last, following
+
+
+@pytest.mark.parametrize("projection", [None, Projection.ALL, Projection.KEYS])
+def test_pages_are_those_of_a_walk_row_by_row(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, projection: Projection | None
+) -> None:
+    client = filled(engine, projection or Projection.ALL)
+    index = None if projection is None else client.table.indexes[0]
+    chance = random.Random(5)
+    for _ in range(150):
+        limits = random_limits(chance)
+        options = {
+            "limits": limits,
+            "filter": chance.choice(FILTERS),
+            "reverse": chance.random() < 0.5,
+            "index": index,
+        }
+        bounds = EVERYTHING if index is not None else random_range(chance)
+        with monkeypatch.context() as patched:
+            patched.setattr(skims, "_FIRST_STRETCH", chance.choice([2, 16, 256]))
+            skimmed = client.page(bounds, **options)
+            patched.setattr(reading, "screen_of", lambda predicate: None)
+            walked = client.page(bounds, **options)
+        assert outline(skimmed, limits.weighs) == outline(walked, limits.weighs), (bounds, options)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_ties_of_long_keys_are_put_in_order(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, reverse: bool
+) -> None:
+    """Of keys that share their first kilobyte and more (positions.py)."""
+    client = Client(engine, make_table(engine))
+    names = ["a", "k" * 1_300 + "b", "k" * 1_300 + "a", "k" * 1_240, "k" * 1_300 + "c", "z"]
+    client.write(*(client.put(name, s, tag=decimal((s + len(name)) % 3)) for name in names for s in range(4)))
+    for stretch in (1, 2, 3, 5, 256):
+        monkeypatch.setattr(skims, "_FIRST_STRETCH", stretch)
+        for rest in range(4):
+            tagged = client.page(filter=is_equal("tag", decimal(rest)), reverse=reverse)
+            every = [row for row in client.rows(reverse=reverse) if row.latest["tag"] == decimal(rest)]
+            assert [row.position for row in tagged.rows] == [row.position for row in every]
+            assert tagged.scanned == 24
+
+
+def test_rows_that_are_kept_back_never_leave_the_database(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = filled(engine)
+    fetched: list[object] = []
+
+    def counted(query: Callable[..., list[Columns]]) -> Callable[..., list[Columns]]:
+        def counting(session: Session, *arguments: object) -> list[Columns]:
+            found = query(session, *arguments)
+            fetched.extend(columns for columns in found if len(columns) >= ROW_WIDTH)
+            return found
+
+        return counting
+
+    for kind in (Session, PostgresSession):
+        monkeypatch.setattr(kind, "query", counted(vars(kind)["query"]))
+    page = client.page(filter=Exists(("rare",)))
+    assert (sorts(page.rows), page.scanned) == ([30, 170, 30], 243)
+    # And one row at the end of each stretch.
+    assert len(fetched) <= 3 + 2
+
+
+def test_readers_of_one_snapshot_measure_a_range_once(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = filled(engine)
+    measured: list[str] = []
+
+    def counted(query: Callable[..., list[Columns]]) -> Callable[..., list[Columns]]:
+        def counting(session: Session, statement: str, *arguments: object) -> list[Columns]:
+            if "COUNT(*)" in statement:
+                measured.append(statement)
+            return query(session, statement, *arguments)
+
+        return counting
+
+    for kind in (Session, PostgresSession):
+        monkeypatch.setattr(kind, "query", counted(vars(kind)["query"]))
+    bounds = within(partition("a"))
+    commands = [Read(client.table, bounds, PageLimits(), filter=part) for part in FILTERS[:3]]
+    pages = engine.run(commands)
+    assert len(measured) == 1
+    assert [outline(page) for page in pages] == [
+        outline(client.page(bounds, filter=part)) for part in FILTERS[:3]
+    ]
+    assert len(measured) == 4
+
+
+def test_pages_read_in_one_snapshot_are_those_read_alone(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = filled(engine)
+    chance = random.Random(11)
+    monkeypatch.setattr(skims, "_FIRST_STRETCH", 16)
+    ranges = [EVERYTHING, within(partition("a")), within(partition("b"))]
+    for _ in range(20):
+        commands = [
+            Read(
+                client.table,
+                chance.choice(ranges),
+                random_limits(chance),
+                filter=chance.choice(FILTERS),
+                reverse=chance.random() < 0.5,
+            )
+            for _ in range(8)
+        ]
+        together = [outline(page) for page in engine.run(commands)]
+        assert together == [outline(page) for command in commands for page in engine.run([command])]

@@ -1,0 +1,271 @@
+"""Puts of which nobody asks anything, and inserts, leave what the same writes leave that are decided one by one."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from gateway.engine import writing
+from gateway.engine.engine import Engine
+from gateway.engine.writing import Batch
+from gateway.model.commands import DropTable, WriteGroup
+from gateway.model.errors import ConditionFailed, GroupRefused, StaleTable
+from gateway.model.predicates import ALWAYS, And, Exists, Not, Predicate, RowExists
+from gateway.model.rows import Contents, Row
+from gateway.model.tables import ExpiryRule, Rules
+from gateway.model.values import Kind, Value, decimal, text
+from gateway.model.writes import Write
+from gateway.store.databases import Database
+from gateway.store.opening import open_database
+from gateway.store.store import Store
+from tests.gateway.engine.conftest import Client, Clock, make_table
+from tests.support.concurrency import all_at_once
+
+
+def blind(write: Write) -> Write:
+    return write._replace(wants_old=False)
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by one whenever a list of writes is decided by old rows."""
+    found: list[int] = []
+    decide: Callable[..., None] = Batch._decide
+
+    def noted(self: Batch, *arguments: object) -> None:
+        found.append(1)
+        decide(self, *arguments)
+
+    monkeypatch.setattr(Batch, "_decide", noted)
+    return found
+
+
+def stored(client: Client) -> list[tuple[object, ...]]:
+    return [(row.position, row.body, row.size_bytes, row.expires_at_ms) for row in client.rows()]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_both_ways_leave_the_same_rows(engine: Engine, looks: list[int], seed: int) -> None:
+    rules = Rules(expiry=ExpiryRule(attribute="t")) if seed % 2 else Rules()
+    decided = Client(engine, make_table(engine, "decided", rules=rules))
+    unseen = Client(engine, make_table(engine, "unseen", rules=rules))
+    choice = random.Random(seed)
+    for _ in range(8):
+        puts = [
+            (choice.choice(["a", "b" * 2_000]), choice.randrange(5), choice.randrange(99))
+            for _ in range(choice.randrange(1, 12))
+        ]
+        outcomes = decided.write(
+            *(decided.put(p, s, n=decimal(n), t=decimal(1_700_000_000 + n)) for p, s, n in puts)
+        )
+        looks.clear()
+        answers = unseen.write(
+            *(blind(unseen.put(p, s, n=decimal(n), t=decimal(1_700_000_000 + n))) for p, s, n in puts)
+        )
+        assert not looks
+        assert [(one.new and one.new.body) for one in answers] == [
+            (one.new and one.new.body) for one in outcomes
+        ]
+        assert stored(unseen) == stored(decided)
+
+
+def test_the_revision_grows_even_when_the_clock_stands(
+    engine: Engine, clock: Clock, looks: list[int]
+) -> None:
+    things = Client(engine, make_table(engine))
+    things.write(things.put("a"), things.put("b"))
+    before = [row.modified_at for row in things.rows()]
+    clock.ns -= 10**9
+    looks.clear()
+    things.write(blind(things.put("a", n=decimal(1))), blind(things.put("b")))
+    things.write(blind(things.put("a", n=decimal(2))))
+    assert not looks
+    assert [row.modified_at for row in things.rows()] == [before[0] + 2, before[1] + 1]
+
+
+def test_a_row_with_kinds_of_its_own_is_looked_at(engine: Engine, looks: list[int]) -> None:
+    seen: list[Row | None] = []
+
+    def rule(old: Row | None, new: Contents) -> Contents:
+        seen.append(old)
+        return new
+
+    things = Client(engine, make_table(engine))
+    things.write(things.put("a", n=Value(Kind.INT64, 1)))
+    looks.clear()
+    things.write(*(things.put(p, n=decimal(2))._replace(wants_old=False, rule=rule) for p in ("a", "b")))
+    assert looks
+    assert any(old is not None and not old.is_native for old in seen)
+    assert [row.latest["n"] for row in things.rows()] == [decimal(2), decimal(2)]
+
+
+def test_nothing_is_put_into_a_table_that_is_gone(engine: Engine, database: Database, clock: Clock) -> None:
+    things = Client(engine, make_table(engine))
+    other = Client(engine, make_table(engine, "other"))
+    [_] = engine.run([DropTable(things.table)])
+    answers = engine.run([WriteGroup((blind(client.put("a")),)) for client in (things, other)])
+    assert [type(answer) for answer in answers] == [StaleTable, StaleTable]
+    assert other.rows() == []
+    with database.read() as session:
+        assert session.query("SELECT count(*) FROM rows") == [(0,)]
+
+
+def test_blind_puts_of_two_servers_neither_deadlock_nor_lose_a_revision(database: Database) -> None:
+    engines = [Engine(Store(database))]
+    if database.shared:
+        url = database.engine.url.render_as_string(hide_password=False)
+        engines.append(Engine(Store(open_database(url))))
+    table = make_table(engines[0])
+    lists, keys = 40, [f"p{number}" for number in range(6)]
+    together = threading.Barrier(4)
+
+    def put(writer: int) -> None:
+        choice = random.Random(writer)
+        client = Client(engines[writer % len(engines)], table)
+        together.wait()
+        for _ in range(lists):
+            client.write(*(blind(client.put(p, writer=text(str(writer)))) for p in choice.sample(keys, 4)))
+
+    client = Client(engines[0], table)
+    client.write(*(client.put(p) for p in keys))
+    before = {row.position: row.modified_at for row in client.rows()}
+    all_at_once([lambda writer=writer: put(writer) for writer in range(4)])  # type: ignore[misc]
+    after = client.rows()
+    assert len(after) == len(keys)
+    assert all(row.modified_at > before[row.position] and "writer" in row.latest for row in after)
+    for engine in engines[1:]:
+        engine.close()
+
+
+# Inserts
+
+
+def insert(client: Client, p: str, **values: Value) -> Write:
+    return client.put(p, **values)._replace(condition=Not(RowExists()))
+
+
+def test_inserts_need_no_look(engine: Engine, looks: list[int]) -> None:
+    things = Client(engine, make_table(engine))
+    outcomes = things.write(*(insert(things, p, n=decimal(1)) for p in ("b", "a", "c")))
+    assert not looks
+    assert [(one.old, one.new and one.new.latest["p"]) for one in outcomes] == [
+        (None, text("b")),
+        (None, text("a")),
+        (None, text("c")),
+    ]
+    assert [row.latest["p"] for row in things.rows()] == [text("a"), text("b"), text("c")]
+
+
+@pytest.mark.parametrize(
+    "condition", [Not(RowExists()), Not(Exists(("p",))), And((Not(Exists(("p",))), ALWAYS))]
+)
+def test_an_insert_that_meets_a_row_fails_alone(
+    engine: Engine, looks: list[int], condition: Predicate
+) -> None:
+    things = Client(engine, make_table(engine))
+    things.write(things.put("b", n=decimal(1)))
+    looks.clear()
+    groups = [
+        WriteGroup((things.put(p, n=decimal(2))._replace(condition=condition),)) for p in ("a", "b", "c")
+    ]
+    first, second, third = engine.run(groups)
+    assert looks
+    assert isinstance(second, ConditionFailed)
+    assert second.row.latest["n"] == decimal(1)
+    assert first[0].old is None and third[0].old is None
+    assert [row.latest["n"] for row in things.rows()] == [decimal(2), decimal(1), decimal(2)]
+
+
+def test_a_group_of_inserts_is_whole_or_not_at_all(engine: Engine) -> None:
+    things = Client(engine, make_table(engine))
+    things.write(things.put("b"))
+    [answer] = engine.run([WriteGroup(tuple(insert(things, p) for p in ("a", "b", "c")))])
+    assert isinstance(answer, GroupRefused)
+    assert [row.latest["p"] for row in things.rows()] == [text("b")]
+
+
+def test_two_inserts_of_one_row_have_one_winner(engine: Engine) -> None:
+    things = Client(engine, make_table(engine))
+    first, second = engine.run([WriteGroup((insert(things, "a", n=decimal(n)),)) for n in (1, 2)])
+    assert first[0].new.latest["n"] == decimal(1)
+    assert isinstance(second, ConditionFailed)
+
+
+def test_after_an_insert_that_failed_others_are_looked_at_for_a_while(
+    engine: Engine, looks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr(writing, "monotonic", lambda: now[0])
+    things = Client(engine, make_table(engine))
+    things.write(insert(things, "a"))
+    assert not looks
+    engine.run([WriteGroup((insert(things, "a"),))])
+    looks.clear()
+    things.write(insert(things, "b"))
+    assert looks
+    looks.clear()
+    now[0] += 10
+    things.write(insert(things, "c"))
+    assert not looks
+
+
+# Puts that somebody asks something of, tried as inserts
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_puts_tried_as_inserts_leave_the_same(
+    engine: Engine, looks: list[int], monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """The dialect's rule keeps what an old row had, as Table Store's and Azure's do."""
+
+    def rule(old: Row | None, new: Contents) -> Contents:
+        return new if old is None else Contents.of_values({**new.latest, "was": old.latest["n"]})
+
+    monkeypatch.setattr(writing, "_LOOKS_FIRST_S", 0.0)
+    decided = Client(engine, make_table(engine, "decided"))
+    tried = Client(engine, make_table(engine, "tried"))
+    choice = random.Random(seed)
+    for _ in range(12):
+        puts = [(choice.choice("ab"), choice.randrange(30), choice.randrange(99)) for _ in range(3)]
+        answers = []
+        for client in (decided, tried):
+            writes = [client.put(p, s, n=decimal(n))._replace(rule=rule) for p, s, n in puts]
+            with monkeypatch.context() as patched:
+                if client is decided:
+                    patched.setattr(writing.unseen, "inserts", lambda *_: None)
+                answers.append(
+                    [
+                        (one.old and one.old.body, one.new and one.new.body)
+                        for [one] in engine.run([WriteGroup((write,)) for write in writes])
+                    ]
+                )
+        assert answers[0] == answers[1]
+        assert stored(tried) == stored(decided)
+    looks.clear()
+    tried.write(tried.put("c", 1, n=decimal(1)), tried.put("c", 2, n=Value(Kind.INT64, 1)))
+    assert not looks
+
+
+def test_tables_of_which_more_changes_than_rows_are_not_tried(engine: Engine, looks: list[int]) -> None:
+    rules = Rules(expiry=ExpiryRule(age_ms=1_000_000_000))
+    things = Client(engine, make_table(engine, rules=rules))
+    things.write(things.put("a"))
+    assert looks
+
+
+def test_a_table_in_which_puts_replace_rows_keeps_no_other_from_trying(
+    engine: Engine, looks: list[int]
+) -> None:
+    things, other = (Client(engine, make_table(engine, name)) for name in ("things", "other"))
+    things.write(things.put("a"))
+    assert not looks
+    things.write(things.put("a"))
+    assert looks
+    looks.clear()
+    other.write(other.put("a"))
+    assert not looks
+    things.write(things.put("b"))
+    assert looks

@@ -1,0 +1,177 @@
+"""The write path: conditions, groups, tokens, and lists of groups that meet on the same rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.engine.engine import Engine
+from gateway.model.commands import AlterTable, DropTable, Get, Replayed, Token, WriteGroup
+from gateway.model.errors import ConditionFailed, GroupRefused, StaleTable, TokenReused
+from gateway.model.predicates import Attribute, Compare, Comparison, Literal, Not, RevisionIs, RowExists
+from gateway.model.tables import Rules
+from gateway.model.updates import Current, Plus, SetTo
+from gateway.model.updates import Literal as Constant
+from gateway.model.values import decimal, text
+from gateway.model.writes import Keep, Write
+from tests.gateway.engine.conftest import Client, make_table
+
+
+def test_a_put_replaces_the_whole_row(things: Client) -> None:
+    things.write(things.put("a", x=text("1"), y=text("2")))
+    [outcome] = things.write(things.put("a", x=text("3")))
+    assert outcome.old is not None and outcome.old.latest["y"] == text("2")
+    [row] = things.rows()
+    assert row.latest == {"p": text("a"), "s": decimal(0), "x": text("3")}
+
+
+def test_a_remove_of_nothing_succeeds(things: Client) -> None:
+    [outcome] = things.write(things.remove("a"))
+    assert (outcome.old, outcome.new) == (None, None)
+    assert things.rows() == []
+
+
+def test_a_condition_is_judged_on_the_row_as_it_was(things: Client) -> None:
+    absent = Not(RowExists())
+    things.write(things.put("a", condition=absent))
+    with pytest.raises(ConditionFailed) as failure:
+        things.write(things.put("a", condition=absent, x=text("new")))
+    assert failure.value.row is not None
+    assert "x" not in things.rows()[0].latest
+
+
+def test_writes_of_one_list_see_each_other_in_order(things: Client) -> None:
+    increment = SetTo(("n",), Plus(Current(("n",)), Constant(decimal(1))))
+    things.write(things.put("a", n=decimal(0)), *(things.edit("a", 0, increment) for _ in range(5)))
+    assert things.rows()[0].latest["n"] == decimal(5)
+
+
+def test_one_failing_group_of_a_list_fails_alone(things: Client) -> None:
+    answers = things.engine.run(
+        [
+            WriteGroup((things.put("a"),)),
+            WriteGroup((things.put("b", condition=RowExists()),)),
+            WriteGroup((things.put("c"),)),
+        ]
+    )
+    assert isinstance(answers[1], ConditionFailed)
+    assert [row.latest["p"].data for row in things.rows()] == ["a", "c"]
+
+
+def test_a_group_happens_all_or_not_at_all(things: Client) -> None:
+    things.write(things.put("a", 1))
+    [answer] = things.engine.run(
+        [WriteGroup((things.remove("a", 1), things.put("a", 2), things.put("a", 3, condition=RowExists())))]
+    )
+    assert isinstance(answer, GroupRefused)
+    assert [type(reason) for reason in answer.reasons] == [type(None), type(None), ConditionFailed]
+    assert [row.latest["s"] for row in things.rows()] == [decimal(1)]
+
+
+def test_keep_checks_and_changes_nothing(things: Client) -> None:
+    things.write(things.put("a"))
+    [before] = things.rows()
+    things.write(Write(things.table, things.key("a"), Keep(), RowExists()))
+    assert things.rows()[0].modified_at == before.modified_at
+    with pytest.raises(ConditionFailed):
+        things.write(Write(things.table, things.key("b"), Keep(), RowExists()))
+    assert len(things.rows()) == 1
+
+
+def test_modified_at_grows_with_every_write_even_in_one_list(things: Client) -> None:
+    outcomes = things.write(*(things.put("a") for _ in range(4)))
+    stamps = [outcome.new.modified_at for outcome in outcomes if outcome.new]
+    assert stamps == sorted(set(stamps))
+    assert len(stamps) == 4
+
+
+def test_a_revision_matches_only_itself(things: Client) -> None:
+    [outcome] = things.write(things.put("a"))
+    assert outcome.new is not None
+    things.write(things.put("a", condition=RevisionIs(outcome.new.modified_at)))
+    with pytest.raises(ConditionFailed):
+        things.write(things.put("a", condition=RevisionIs(outcome.new.modified_at)))
+
+
+def token(name: str, digest: bytes = b"request") -> Token:
+    return Token("test", name, digest, 600_000)
+
+
+def test_a_token_is_answered_once_and_replayed_after(things: Client) -> None:
+    group = WriteGroup((things.put("a", x=text("v")), things.put("b")), token("t"))
+    [first] = things.engine.run([group])
+    [again] = things.engine.run([group])
+    assert len(first) == 2
+    assert isinstance(again, Replayed)
+    assert again.sizes == ((None, first[0].new.size_bytes), (None, first[1].new.size_bytes))
+
+
+def test_a_token_may_be_any_text(things: Client) -> None:
+    for number, name in enumerate(("t", "t\0", "t\\0", "\0", "\\", "\\\\", "é")):
+        group = WriteGroup((things.put(str(number)),), token(name))
+        [first] = things.engine.run([group])
+        [again] = things.engine.run([group])
+        assert (type(first), type(again)) == (list, Replayed), name
+
+
+def test_equal_tokens_of_one_list_agree(things: Client) -> None:
+    increment = SetTo(("n",), Plus(Current(("n",)), Constant(decimal(1))))
+    things.write(things.put("a", n=decimal(0)))
+    group = WriteGroup((things.edit("a", 0, increment),), token("t"))
+    answers = things.engine.run([group, group])
+    assert [type(answer) for answer in answers] == [list, Replayed]
+    assert things.rows()[0].latest["n"] == decimal(1)
+
+
+def test_a_token_of_another_request_is_refused(things: Client) -> None:
+    things.engine.run([WriteGroup((things.put("a"),), token("t"))])
+    [answer] = things.engine.run([WriteGroup((things.put("b"),), token("t", b"another"))])
+    assert isinstance(answer, TokenReused)
+    assert len(things.rows()) == 1
+
+
+def test_a_token_of_a_refused_group_can_be_used_again(things: Client) -> None:
+    refused = WriteGroup((things.put("a", condition=RowExists()),), token("t"))
+    assert isinstance(things.engine.run([refused])[0], ConditionFailed)
+    things.write(things.put("a"))
+    assert isinstance(things.engine.run([refused])[0], list)
+
+
+def test_a_token_is_forgotten_after_its_time(things: Client, clock) -> None:
+    group = WriteGroup((things.put("a"),), token("t"))
+    things.engine.run([group])
+    clock.advance(601)
+    assert isinstance(things.engine.run([group])[0], list)
+
+
+def test_an_outdated_descriptor_is_parsed_again(things: Client) -> None:
+    old = things.table
+    [altered] = things.engine.run([AlterTable("test", old, rules=Rules(max_versions=2))])
+    assert altered.version > old.version
+    [answer] = things.engine.run([WriteGroup((things.put("a"),))])
+    assert isinstance(answer, StaleTable)
+
+
+def test_nothing_of_a_list_is_written_if_one_table_is_outdated(engine: Engine, things: Client) -> None:
+    """Groups of one request may be in one list; the request is begun again, and must find nothing of itself done."""
+    other = Client(engine, make_table(engine, "other"))
+    engine.run([AlterTable("test", other.table, rules=Rules(max_versions=2))])
+    answers = engine.run([WriteGroup((things.put("a"),)), WriteGroup((other.put("a"),))])
+    assert [type(answer) for answer in answers] == [StaleTable, StaleTable]
+    assert things.rows() == []
+
+
+def test_nothing_is_acknowledged_into_a_dropped_table(engine: Engine, things: Client) -> None:
+    engine.run([DropTable(things.table)])
+    anew = make_table(engine)
+    [answer] = engine.run([WriteGroup((things.put("a"),))])
+    assert isinstance(answer, StaleTable)
+    assert anew.id != things.table.id
+    assert engine.run([Get(anew, things.key("a").position)]) == [None]
+
+
+def test_a_condition_reads_values(things: Client) -> None:
+    things.write(things.put("a", n=decimal(7)))
+    is_seven = Compare(Attribute(("n",)), Comparison.EQ, Literal(decimal("7.0")))
+    things.write(things.put("a", condition=is_seven))
+    with pytest.raises(ConditionFailed):
+        things.write(things.put("a", condition=is_seven))

@@ -1,0 +1,264 @@
+"""A toy dialect over an engine without a database, to see the server alone.
+
+The dialect is steered by the request's path: `/echo` answers method, target and body through the tick; `/say` the body, in
+the words of the fake engine; `/many` asks the engine as often as the body says; others misbehave on purpose. What begins
+with `/flask` goes through Flask.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import flask
+import orjson
+import pytest
+
+from gateway.app import Mounted, mount
+from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
+from gateway.model.commands import Exchange, PageLimits, Read, ReadAll, WriteGroup
+from gateway.model.errors import Busy, Contended, GatewayError, LimitExceeded, StaleTable
+from gateway.model.keys import Position
+from gateway.model.ranges import KeyRange
+from gateway.security.credentials import Credentials
+from gateway.settings import load
+from tests.support.running import Running, start_app
+
+
+class FakeEngine:
+    """Answers a write of bytes with these bytes. Lists of commands are noted as such; `gate` can hold it up. A page takes it
+    so many `slices`, each `slice_seconds`; `read` notes them."""
+
+    def __init__(self) -> None:
+        self.lists: list[list[Any]] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.entered = threading.Semaphore(0)
+        self.stale = 0
+        self.contended = 0
+        self.slices, self.slice_seconds = 1, 0.0
+        self.read: list[tuple[bytes, int]] = []
+
+    def run(self, commands: list[Any], hurried: bool = False) -> list[Any]:
+        said = [_said(command) for command in commands]
+        self.lists.append(said)
+        self.entered.release()
+        self.gate.wait(10)
+        if b"poison" in said:
+            raise RuntimeError("the engine choked")
+        return [self._outcome(each) for each in said]
+
+    def run_in_slices(self, commands: list[Any], outcomes: dict[int, Any], slot: int) -> Iterator[None]:
+        said = [_said(command) for command in commands]
+        self.lists.append(said)
+        for at, each in enumerate(said):
+            for number in range(self.slices):
+                time.sleep(self.slice_seconds)
+                self.read.append((each, number))
+                yield
+            if each == b"poison":
+                raise RuntimeError("the engine choked")
+            outcomes[at] = self._outcome(each)
+            yield
+
+    def _outcome(self, said: bytes) -> Any:
+        if said == b"stale" and self.stale:
+            self.stale -= 1
+            return StaleTable()
+        if said == b"contended" and self.contended:
+            self.contended -= 1
+            return Contended("a lock")
+        return Busy("refused") if said == b"busy" else said
+
+    def ping(self) -> None:
+        pass
+
+    def table_names(self) -> frozenset[str]:
+        return frozenset()
+
+
+def _said(command: Any) -> Any:
+    if isinstance(command, Read):
+        return command.table
+    return command.writes[0] if isinstance(command, WriteGroup) else command.gets[0]
+
+
+def write(said: bytes) -> WriteGroup:
+    return WriteGroup((said,))  # type: ignore[arg-type]
+
+
+def read(said: bytes) -> ReadAll:
+    return ReadAll((said,))  # type: ignore[arg-type]
+
+
+def page(said: bytes) -> Read:
+    return Read(said, KeyRange(Position(b"", b""), Position(b"", b"")), PageLimits())  # type: ignore[arg-type]
+
+
+def handle(request: Request) -> Exchange:
+    """The toy's one handler."""
+    match request.path:
+        case "/echo":
+            yield [write(request.body)]
+            body = orjson.dumps(
+                [request.method, request.target, request.body.decode("latin-1"), request.client]
+            )
+            return Reply(200, (("Content-Type", "application/json"), ("x-id", request.id)), body)
+        case "/say":
+            [outcome] = yield [write(request.body)]
+            if isinstance(outcome, GatewayError):
+                return Reply(503, (), b"toy: busy")
+            return Reply(200, (), outcome)
+        case "/read":
+            [outcome] = yield [read(request.body)]
+            return Reply(200, (), outcome)
+        case "/page":
+            [outcome] = yield [page(request.body)]
+            return Reply(200, (), outcome)
+        case "/both":
+            outcomes = yield [read(b"read"), write(b"written")]
+            return Reply(200, (), b" ".join(outcomes))
+        case "/each":
+            outcomes = yield [write(word) for word in request.body.split()]
+            return Reply(200, (), b" ".join(outcomes))
+        case "/many":
+            for round_number in range(int(request.body)):
+                yield [write(b"round %d" % round_number)]
+            return Reply(200, (), b"done")
+        case "/at-once":
+            return Reply(200, (), b"no engine")
+        case "/big":
+            yield [write(b"")]
+            return Reply(200, (), b"x" * int(request.body))
+        case "/empty":
+            yield [write(b"")]
+            return Reply(204, (), b"this is not sent")
+        case "/breakout":
+            yield [write(b"")]
+            return Reply(200, (("x-bad", "a\r\nx-injected: b"),), b"")
+        case "/raise-first":
+            raise RuntimeError("before the engine")
+        case "/raise-later":
+            yield [write(b"")]
+            raise RuntimeError("after the engine")
+        case _:
+            return Reply(404, (), b"")
+
+
+def refuse(request: Request, error: Exception) -> Reply:
+    match error:
+        case LimitExceeded():
+            return Reply(413, (), b"toy: too large")
+        case _:
+            return Reply(500, (), b"toy: " + str(error).encode())
+
+
+def toy_dialect() -> Dialect:
+    blueprint = flask.Blueprint("toy", __name__)
+
+    @blueprint.route("/flask/<path:rest>", methods=["GET", "HEAD", "POST"])
+    def through_flask(rest: str) -> flask.Response:
+        request = current_request()
+        if rest == "raise":
+            raise RuntimeError("in Flask")
+        body = orjson.dumps([request.method, request.target, request.body.decode("latin-1"), request.headers])
+        return flask_response(Reply(200, (("Content-Type", "application/json"),), body))
+
+    def enter(request: Request) -> Handler | None:
+        return None if request.path.startswith("/flask") else handle
+
+    return Dialect("toy", blueprint, enter, operation=lambda request: request.path, refuse=refuse)
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+ToyServer = Callable[..., Running]
+
+
+@pytest.fixture
+def toy(engine: FakeEngine) -> Iterator[ToyServer]:
+    """Start a server of the toy dialect: `toy(lane="thread", max_body_bytes=...)`."""
+    running: list[Running] = []
+
+    def begin(lane: str = "inline", **settings: Any) -> Running:
+        made = load({"memory": True, "port": 0, **settings}, {})
+        house = House(engine, Credentials(made), made, lambda: 0)  # type: ignore[arg-type]
+        running.append(start_app(mount(Mounted(house, (toy_dialect(),))), lane))
+        return running[-1]
+
+    yield begin
+    engine.gate.set()
+    for each in running:
+        each.stop()
+
+
+class Wire:
+    """A client that sends bytes as they are and reads replies apart."""
+
+    def __init__(self, running: Running) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", running.port), timeout=10)
+        self._file = self._socket.makefile("rb")
+
+    def send(self, *lines: str, body: bytes = b"") -> Wire:
+        """A request from its head's lines; a Host header and the empty line are added."""
+        head = [lines[0], "Host: toy", *lines[1:], "", ""]
+        return self.raw("\r\n".join(head).encode("latin-1") + body)
+
+    def post(self, target: str, body: bytes = b"") -> Wire:
+        return self.send(f"POST {target} HTTP/1.1", f"Content-Length: {len(body)}", body=body)
+
+    def raw(self, data: bytes) -> Wire:
+        self._socket.sendall(data)
+        return self
+
+    def reply(self, has_body: bool = True) -> tuple[int, dict[str, str], bytes]:
+        """The next reply: status, headers by lower-case name, body."""
+        status = int(self._file.readline().split()[1])
+        headers = {}
+        while line := self._file.readline().strip():
+            name, _, value = line.decode().partition(":")
+            headers[name.lower()] = value.strip()
+        body = self._file.read(int(headers.get("content-length", 0))) if has_body else b""
+        return status, headers, body
+
+    def is_closed(self) -> bool:
+        """Waits for the server to close; True when it has."""
+        try:
+            return self._file.read(1) == b""
+        except ConnectionResetError:
+            return True
+
+    def is_cut_off(self) -> bool:
+        """Goes on sending empty lines without reading anything; True when the server has had enough."""
+        try:
+            while True:
+                self.raw(b"\r\n" * 1000)
+        except ConnectionError:
+            return True
+
+    def shut_down_writing(self) -> None:
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+
+@pytest.fixture
+def wire() -> Iterator[Callable[[Running], Wire]]:
+    """Connect to a server: `wire(server)`."""
+    made: list[Wire] = []
+
+    def connect(running: Running) -> Wire:
+        made.append(Wire(running))
+        return made[-1]
+
+    yield connect
+    for each in made:
+        each.close()

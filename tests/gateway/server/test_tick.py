@@ -1,0 +1,256 @@
+"""What goes to the engine together, and who is hurt when something goes wrong."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from tests.gateway.server.conftest import FakeEngine, Wire
+from tests.support.running import Running
+
+LANES = ["inline", "thread", "split"]
+
+
+@pytest.fixture(params=LANES)
+def lane(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_requests_that_come_while_the_database_works_go_together(toy, wire, engine: FakeEngine) -> None:
+    server = toy("thread")
+    engine.gate.clear()
+    first = wire(server).post("/say", b"first")
+    assert engine.entered.acquire(timeout=10)
+    others = [wire(server).post("/say", b"%d" % number) for number in range(5)]
+    # Each of these has been read once a later request of the same loop is answered.
+    assert wire(server).post("/at-once").reply()[2] == b"no engine"
+    engine.gate.set()
+    assert [connection.reply()[2] for connection in (first, *others)] == [
+        b"first",
+        b"0",
+        b"1",
+        b"2",
+        b"3",
+        b"4",
+    ]
+    assert engine.lists[0] == [b"first"]
+    assert sorted(engine.lists[1]) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_a_tick_is_bounded_in_requests_and_bytes(toy, wire, engine: FakeEngine) -> None:
+    server = toy("thread", tick_requests=3, tick_bytes=100)
+    engine.gate.clear()
+    first = wire(server).post("/say", b"first")
+    assert engine.entered.acquire(timeout=10)
+    bodies = [b"1", b"2", b"3", b"4" * 90, b"5" * 20, b"6" * 200, b"7"]
+    others = []
+    for body in bodies:
+        others.append(wire(server).post("/say", body))
+        assert wire(server).post("/at-once").reply()[0] == 200
+    engine.gate.set()
+    assert [connection.reply()[2] for connection in (first, *others)] == [b"first", *bodies]
+    assert engine.lists[1:] == [bodies[:3], bodies[3:4], bodies[4:5], bodies[5:6], bodies[6:]]
+
+
+def test_reads_writes_and_what_is_both_are_lists_of_their_own(toy, wire, engine: FakeEngine) -> None:
+    server = toy("thread")
+    engine.gate.clear()
+    first = wire(server).post("/say", b"first")
+    assert engine.entered.acquire(timeout=10)
+    others = []
+    for target, body in (
+        ("/say", b"1"),
+        ("/read", b"2"),
+        ("/both", b""),
+        ("/say", b"3"),
+        ("/read", b"4"),
+        ("/both", b""),
+    ):
+        others.append(wire(server).post(target, body))
+        assert wire(server).post("/at-once").reply()[0] == 200
+    engine.gate.set()
+    answers = [connection.reply()[2] for connection in (first, *others)]
+    assert answers == [b"first", b"1", b"2", b"read written", b"3", b"4", b"read written"]
+    assert engine.lists == [
+        [b"first"],
+        [b"1", b"3"],
+        [b"2", b"4"],
+        [b"read", b"written"],
+        [b"read", b"written"],
+    ]
+
+
+def held_up(toy, wire, engine: FakeEngine, *requests: tuple[str, bytes]) -> tuple[Running, list[Wire]]:
+    """A server, and the connections of a first write and these requests, which all came while it was under way."""
+    server = toy("thread")
+    engine.gate.clear()
+    connections = [wire(server).post("/say", b"first")]
+    assert engine.entered.acquire(timeout=10)
+    for target, body in requests:
+        connections.append(wire(server).post(target, body))
+        assert wire(server).post("/at-once").reply()[0] == 200
+    engine.gate.set()
+    return server, connections
+
+
+def test_point_reads_go_between_the_slices_of_a_page(toy, wire, engine: FakeEngine) -> None:
+    engine.slices, engine.slice_seconds = 20, 0.02
+    server, [first, page, point] = held_up(toy, wire, engine, ("/page", b"page"), ("/read", b"point"))
+    assert [connection.reply()[2] for connection in (first, point)] == [b"first", b"point"]
+    assert wire(server).post("/read", b"late").reply()[2] == b"late"
+    assert wire(server).post("/say", b"written").reply()[2] == b"written"
+    assert len(engine.read) < 20
+    assert page.reply()[2] == b"page"
+    assert engine.lists == [[b"first"], [b"point"], [b"page"], [b"late"], [b"written"]]
+
+
+def test_pages_that_came_together_are_read_in_one_snapshot(toy, wire, engine: FakeEngine) -> None:
+    pages = [b"0", b"1", b"2"]
+    _, connections = held_up(toy, wire, engine, *(("/page", page) for page in pages))
+    assert [connection.reply()[2] for connection in connections] == [b"first", *pages]
+    assert engine.lists == [[b"first"], pages]
+
+
+def test_pages_that_come_later_do_not_wait_for_long_ones(toy, wire, lane: str, engine: FakeEngine) -> None:
+    server = toy(lane)
+    engine.slices, engine.slice_seconds = 50, 0.01
+    long = wire(server).post("/page", b"long")
+    while not engine.read:
+        time.sleep(0.001)
+    engine.slices = 2
+    assert wire(server).post("/page", b"short").reply()[2] == b"short"
+    assert (b"long", 49) not in engine.read
+    assert long.reply()[2] == b"long"
+
+
+def test_so_many_snapshots_and_no_more_are_open_for_pages(toy, wire, engine: FakeEngine) -> None:
+    server = toy("inline")
+    engine.slices, engine.slice_seconds = 20, 0.01
+    connections = []
+    for number in range(4):
+        connections.append(wire(server).post("/page", b"%d" % number))
+        while len(engine.lists) <= number:
+            time.sleep(0.001)
+    for number in range(4, 8):
+        connections.append(wire(server).post("/page", b"%d" % number))
+        assert wire(server).post("/at-once").reply()[0] == 200
+    assert len(engine.lists) == 4
+    assert [connection.reply()[2] for connection in connections] == [b"%d" % number for number in range(8)]
+    assert engine.lists[4:] == [[b"4", b"5", b"6", b"7"]]
+
+
+def test_a_page_over_which_the_engine_breaks_is_refused(toy, wire, lane: str, engine: FakeEngine) -> None:
+    server = toy(lane)
+    assert wire(server).post("/page", b"poison").reply()[::2] == (500, b"toy: the engine choked")
+    assert wire(server).post("/page", b"well").reply()[2] == b"well"
+
+
+def test_a_stale_table_begins_a_page_anew(toy, wire, lane: str, engine: FakeEngine) -> None:
+    engine.stale = 3
+    assert wire(toy(lane)).post("/page", b"stale").reply()[2] == b"stale"
+    assert len(engine.lists) == 4
+
+
+def test_with_split_lanes_reads_do_not_wait_for_writes(toy, wire, engine: FakeEngine) -> None:
+    server = toy("split")
+    engine.gate.clear()
+    waiting = wire(server).post("/say", b"waits")
+    assert engine.entered.acquire(timeout=10)
+    closed, engine.gate = engine.gate, threading.Event()
+    engine.gate.set()
+    assert wire(server).post("/read", b"at once").reply()[2] == b"at once"
+    closed.set()
+    assert waiting.reply()[2] == b"waits"
+
+
+def test_one_request_of_a_connection_at_a_time(toy, wire, engine: FakeEngine) -> None:
+    connection = wire(toy("thread"))
+    connection.post("/say", b"1").post("/say", b"2").post("/say", b"3")
+    assert [connection.reply()[2] for _ in range(3)] == [b"1", b"2", b"3"]
+    assert engine.lists == [[b"1"], [b"2"], [b"3"]]
+
+
+def test_an_exchange_may_ask_the_engine_again_and_again(toy, wire, lane: str, engine: FakeEngine) -> None:
+    assert wire(toy(lane)).post("/many", b"4").reply()[2] == b"done"
+    assert engine.lists == [[b"round %d" % number] for number in range(4)]
+
+
+def test_a_stale_table_begins_the_exchange_anew(toy, wire, lane: str, engine: FakeEngine) -> None:
+    engine.stale = 3
+    assert wire(toy(lane)).post("/say", b"stale").reply()[2] == b"stale"
+    assert len(engine.lists) == 4
+
+
+def test_tables_that_never_stop_changing_end_in_busy(toy, wire, lane: str, engine: FakeEngine) -> None:
+    engine.stale = 1000
+    assert wire(toy(lane)).post("/say", b"stale").reply()[::2] == (500, b"toy: tables keep changing")
+    assert len(engine.lists) == 8
+
+
+def test_a_gateway_error_is_an_outcome(toy, wire, lane: str) -> None:
+    assert wire(toy(lane)).post("/say", b"busy").reply()[::2] == (503, b"toy: busy")
+
+
+def test_what_is_contended_waits_aside_and_is_run_again_alone(
+    toy, wire, lane: str, engine: FakeEngine
+) -> None:
+    engine.contended = 3
+    server = toy(lane)
+    waiting = wire(server).post("/each", b"a contended b")
+    assert wire(server).post("/say", b"others go on").reply()[2] == b"others go on"
+    assert waiting.reply()[2] == b"a contended b"
+    assert [said for said in engine.lists if b"others go on" not in said] in (
+        [[b"a", b"contended", b"b"], [b"contended"], [b"contended"], [b"contended"]],
+        [[b"contended"], [b"contended"], [b"contended"]],
+    )
+
+
+def test_what_stays_contended_ends_in_busy(
+    toy, wire, lane: str, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.server.tick.PATIENCE_S", 0.1)
+    engine.contended = 1000
+    server = toy(lane)
+    assert wire(server).post("/say", b"contended").reply()[::2] == (503, b"toy: busy")
+    assert len(engine.lists) > 2
+    engine.contended = 0
+    assert wire(server).post("/say", b"contended").reply()[2] == b"contended"
+
+
+@pytest.mark.parametrize(
+    ("target", "words"), [("/raise-first", b"before the engine"), ("/raise-later", b"after the engine")]
+)
+def test_an_exchange_that_raises_is_answered_by_its_dialect(
+    toy, wire, lane: str, target: str, words: bytes
+) -> None:
+    connection = wire(toy(lane))
+    assert connection.post(target).reply()[::2] == (500, b"toy: " + words)
+    assert connection.post("/say", b"still here").reply()[2] == b"still here"
+
+
+def test_a_list_at_which_the_engine_chokes_fails_only_the_one_at_fault(toy, wire, engine: FakeEngine) -> None:
+    server = toy("thread")
+    engine.gate.clear()
+    first = wire(server).post("/say", b"first")
+    assert engine.entered.acquire(timeout=10)
+    others = [wire(server).post("/say", body) for body in (b"good", b"poison", b"fine")]
+    assert wire(server).post("/at-once").reply()[0] == 200
+    engine.gate.set()
+    assert first.reply()[2] == b"first"
+    assert [connection.reply()[::2] for connection in others] == [
+        (200, b"good"),
+        (500, b"toy: the engine choked"),
+        (200, b"fine"),
+    ]
+
+
+def test_the_loop_answers_others_while_the_database_works(toy, wire, engine: FakeEngine) -> None:
+    server = toy("thread")
+    engine.gate.clear()
+    waiting = wire(server).post("/say", b"waits")
+    assert engine.entered.acquire(timeout=10)
+    assert wire(server).send("GET /healthz HTTP/1.1").reply()[0] == 200
+    engine.gate.set()
+    assert waiting.reply()[0] == 200

@@ -1,0 +1,225 @@
+"""Live servers for tests: in a thread of this process (quick), or as a process of their own (to be killed).
+
+The gateway has two entries: its own server, and any WSGI server, here werkzeug's. Tests take the first, unless they ask for
+the other or TABLEGATE_TEST_ENTRY is `wsgi` (`make test-wsgi`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import flask
+import pytest
+from werkzeug.serving import WSGIRequestHandler, make_server
+from werkzeug.test import run_wsgi_app
+
+from gateway.app import Mounted, connect, create_app, mount, mounted, open_store
+from gateway.chores import Chores
+from gateway.http import WSGI_REQUEST, House, Reply, Request
+from gateway.server import server
+from gateway.server.serving import lane_of
+from gateway.server.wsgi import environ_of
+from gateway.settings import Settings, load
+
+ROOT = Path(__file__).parents[2]
+ENTRIES = ("server", "wsgi")
+ENTRY = os.environ.get("TABLEGATE_TEST_ENTRY", "server")
+beyond_wsgi = pytest.mark.skipif(
+    ENTRY == "wsgi", reason="WSGI joins repeated headers and drops the body of a HEAD"
+)
+
+
+@dataclass
+class Running:
+    """A server in a thread of this process."""
+
+    url: str
+    port: int
+    app: flask.Flask
+    settings: Settings
+    _thread: threading.Thread
+    _tell: Callable[[], object]
+
+    def tell_to_stop(self) -> None:
+        """What SIGTERM does."""
+        if self._thread.is_alive():
+            self._tell()
+
+    def stop(self) -> None:
+        """Stop it and wait until it has."""
+        self.tell_to_stop()
+        self._thread.join()
+
+
+def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
+    """A server on a database that has been migrated, with its chores. `entry`: one of ENTRIES."""
+    made = load({"database": database_url, "port": 0, **settings}, {})
+    opened = open_store(made, connect(made))
+    app = create_app(made, opened)
+    chores = Chores(opened.engine, opened.vault, mounted(app).house.credentials, made.background_share)
+
+    def finish() -> None:
+        chores.stop()
+        opened.close()
+
+    running = start_app(app, lane_of(made), finish) if entry == "server" else start_plain(app, finish)
+    chores.start()
+    return running
+
+
+def start_app(app: flask.Flask, lane: str = "inline", finish: Any = lambda: None) -> Running:
+    """A server of an application that is there already. `finish` is called after it has stopped."""
+    settings = mounted(app).house.settings
+    listening = server.bind(settings.host, settings.port)
+    port = listening.getsockname()[1]
+    ready = threading.Event()
+    state: dict[str, Any] = {}
+
+    async def main() -> bool:
+        state["told"], state["loop"] = asyncio.Event(), asyncio.get_running_loop()
+        return await server.serve(app, server.Place([listening], lane), ready.set, state["told"])
+
+    def work() -> None:
+        try:
+            server.run_in_loop(main())
+        finally:
+            ready.set()
+            finish()
+
+    thread = threading.Thread(target=work, name="server")
+    thread.start()
+    ready.wait()
+
+    def tell() -> None:
+        state["loop"].call_soon_threadsafe(state["told"].set)
+
+    return Running(f"http://127.0.0.1:{port}", port, app, settings, thread, tell)
+
+
+def start_plain(app: flask.Flask, finish: Any = lambda: None) -> Running:
+    """The application under werkzeug's WSGI server, which knows nothing of the gateway."""
+    settings = mounted(app).house.settings
+    plain = make_server(settings.host, settings.port, app, threaded=True, request_handler=_Quiet)
+
+    def work() -> None:
+        try:
+            plain.serve_forever(poll_interval=0.01)
+        finally:
+            plain.server_close()
+            finish()
+
+    thread = threading.Thread(target=work, name="plain server")
+    thread.start()
+    return Running(f"http://127.0.0.1:{plain.port}", plain.port, app, settings, thread, plain.shutdown)
+
+
+class _Quiet(WSGIRequestHandler):
+    """Says nothing of requests; takes bodies in chunks, which is HTTP/1.1."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log(self, *_: Any) -> None:
+        pass
+
+
+def plain_app(house: House, *dialects: str) -> flask.Flask:
+    """The application of these dialects on an engine that a test has made."""
+    modules = [importlib.import_module(f"adapters.{name}.blueprint") for name in dialects]
+    return mount(Mounted(house, tuple(module.create(house) for module in modules)))
+
+
+def call_plainly(app: flask.Flask, request: Request) -> Reply:
+    """The application's reply to a request as it comes from a WSGI server that knows nothing of the gateway."""
+    environ = environ_of(request)
+    del environ[WSGI_REQUEST]
+    body, status, headers = run_wsgi_app(app, environ, buffered=True)
+    # The length is a server's to add (gateway.http.Reply).
+    kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
+    return Reply(int(status[:3]), kept, b"".join(body))
+
+
+class Process:
+    """`tablegate serve` as a process of its own, in a folder; flags as on the command line."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *flags: str,
+        environment: dict[str, str] | None = None,
+        command: tuple[str, ...] = (sys.executable, "-m", "gateway"),
+    ) -> None:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("TABLEGATE_")}
+        self._process = subprocess.Popen(
+            [*command, "serve", "--port", "0", *flags],
+            cwd=folder,
+            env={**clean, "PYTHONPATH": str(ROOT), **(environment or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        self.url = self._process.stdout.readline().strip()
+        """The first line that it printed; "" if it did not get that far."""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def workers(self) -> list[int]:
+        """The processes that it keeps, if it was told to keep several."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        return [int(pid) for pid in children.read_text().split()]
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def wait_until_ready(self) -> str:
+        """What it printed until it was answering requests."""
+        assert self._process.stdout is not None
+        lines = []
+        for line in self._process.stdout:
+            lines.append(line)
+            if line.startswith("health:"):
+                return "".join(lines)
+        raise AssertionError(f"the server did not start: {self.end()}")
+
+    def wait_for_error(self, *words: str) -> None:
+        """Read standard error until these have been seen, one after the other."""
+        assert self._process.stderr is not None
+        for word in words:
+            while word not in self._process.stderr.readline():
+                assert self._process.poll() is None
+
+    def terminate(self) -> tuple[int, str]:
+        """SIGTERM; the exit code and what it wrote on standard error."""
+        self._process.send_signal(signal.SIGTERM)
+        return self.end()
+
+    def kill(self) -> None:
+        """SIGKILL: as a crash."""
+        self._process.kill()
+        self.end()
+
+    def end(self) -> tuple[int, str]:
+        """Wait for it to end by itself."""
+        _, errors = self._process.communicate(timeout=30)
+        return self._process.returncode, errors
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
