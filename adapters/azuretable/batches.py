@@ -11,7 +11,7 @@ from collections.abc import Callable
 from adapters.azuretable.calls import Answer, Call, find_table, options_of, service_id
 from adapters.azuretable.entities import entities
 from adapters.azuretable.entities.entities import Prepared
-from adapters.azuretable.entities.payloads import Level, content_type
+from adapters.azuretable.entities.entity_renderer import Level, content_type
 from adapters.azuretable.queries import queries
 from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
 from adapters.azuretable.wire import addresses, limits, multipart

@@ -23,8 +23,8 @@ from adapters.azuretable.auth.auth import Account
 from adapters.azuretable.auth.bearer import Issuer
 from adapters.azuretable.auth.shared_access import Grant
 from adapters.azuretable.calls import Answer, Call, find_table, options_of, service_id
-from adapters.azuretable.entities import entities, payloads
-from adapters.azuretable.entities.payloads import Level
+from adapters.azuretable.entities import entities, entity_renderer
+from adapters.azuretable.entities.entity_renderer import Level
 from adapters.azuretable.queries import queries
 from adapters.azuretable.tables import service, tables
 from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
@@ -256,7 +256,7 @@ class Door:
         if _speaks_xml(request) or "xml" in request.header("accept").lower():
             headers.append(("Content-Type", "application/xml"))
             return Answer(error.status, headers, as_xml(error, service_id(request.id), time))
-        headers.append(("Content-Type", payloads.content_type(Level.MINIMAL)))
+        headers.append(("Content-Type", entity_renderer.content_type(Level.MINIMAL)))
         return Answer(error.status, headers, as_json(error, service_id(request.id), time))
 
     def _cors_headers(self, request: Request) -> Exchange:

@@ -18,7 +18,7 @@ import orjson
 
 from adapters.dynamodb.capacity.throughput import Throttle
 from adapters.dynamodb.tables.properties import DIALECT
-from adapters.dynamodb.validation import shapes
+from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.wire import auth, http, limits
 from adapters.dynamodb.wire.calls import Call, Operation
@@ -167,8 +167,8 @@ class Front:
         if not text:
             raise serialization()
         if len(text) > limits.LARGE_REQUEST_BYTES:
-            shapes.shorten(name, body, self._style)
-        checked = shapes.check(name, body, self._style)
+            operation_schemas.shorten(name, body, self._style)
+        checked = operation_schemas.check(name, body, self._style)
         call = Call(name, checked, caller, house, request.header("host"))
         exchange = row.handler(call)
         answer = yield from exchange if self._throttle is None else self._throttle.hold(call, exchange)

@@ -26,7 +26,7 @@ from gateway.model.commands import (
 from gateway.model.errors import IndexMissing, StaleTable, TableBusy, TableExists, TableMissing
 from gateway.model.keys import KeySchema
 from gateway.model.tables import Index, Rules, State, Table, azure_name_for
-from gateway.store import changes, entries, refills, rows
+from gateway.store import changes, entries, expiry_backfills, rows
 from gateway.store.databases import Session
 from gateway.store.store import Store
 
@@ -196,7 +196,7 @@ class Definer:
             )
             table = self._with_stream(session, altered_from, table, now_ms)
             if command.rules is not None and command.rules.expiry not in (None, altered_from.expiry):
-                refills.begin(session, table.id)
+                expiry_backfills.begin(session, table.id)
             self._catalog.update(session, table)
             altered = self._catalog.by_id(session, table.id)
             assert altered is not None

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from gateway.engine import defining, expiring, indexing, pacing, reading, staging, streaming
+from gateway.engine import defining, expiring, indexing, local_transactions, pacing, reading, streaming
 from gateway.engine.defining import Definer
 from gateway.engine.pacing import Chore
 from gateway.engine.reading import Reading
@@ -192,7 +192,7 @@ class Engine:
         """Idempotency tokens and local transactions that are past their time."""
         if time.monotonic() < self._next_forgetting:
             return None
-        ended = staging.sweep(self._store, self._now_ms(), limit)
+        ended = local_transactions.sweep(self._store, self._now_ms(), limit)
         with self._store.write() as session:
             gone = tokens.forget_expired(session, self._now_ms(), limit)
         if not ended and not gone:
@@ -239,18 +239,20 @@ class Engine:
         now_ms = self._now() // 1_000_000
         match command:
             case BeginTransaction():
-                return self._insist(lambda: staging.begin(self._store, command, now_ms))
+                return self._insist(lambda: local_transactions.begin(self._store, command, now_ms))
             case Stage():
-                return self._insist(lambda: staging.stage(self._store, command, self._now() // 100))
+                return self._insist(
+                    lambda: local_transactions.stage(self._store, command, self._now() // 100)
+                )
             case AbortTransaction():
-                return self._insist(lambda: staging.end(self._store, command, now_ms))
+                return self._insist(lambda: local_transactions.end(self._store, command, now_ms))
             case CommitTransaction(transaction):
                 answer = self._insist(lambda: self._commit(transaction, now_ms))
         return answer if isinstance(answer, GatewayError) else None
 
     def _commit(self, transaction: str, now_ms: int) -> Any:
         """Once: what was staged may grow until it is carried out, and is then read again."""
-        [answer] = self._write_once([staging.commit_group(self._store, transaction, now_ms)])
+        [answer] = self._write_once([local_transactions.commit_group(self._store, transaction, now_ms)])
         if isinstance(answer, StaleTable):
             raise Retry("the table changed under a transaction that is being committed")
         return answer

@@ -13,7 +13,7 @@ from gateway.model.predicates import RevisionIs
 from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.model.writes import Remove, Write
-from gateway.store import refills, rows
+from gateway.store import expiry_backfills, rows
 from gateway.store.store import Store
 
 EXPIRY_ACTOR = "expiry"
@@ -57,7 +57,7 @@ def refill(store: Store, limit: int) -> int | None:
     Touches neither `modified_at` nor streams.
     """
     with store.read() as session:
-        waiting = refills.first(session)
+        waiting = expiry_backfills.first(session)
     if waiting is None:
         return None
     with store.write() as session:
@@ -65,7 +65,7 @@ def refill(store: Store, limit: int) -> int | None:
         table = store.catalog.lock(session, table_id)
         batch = None if table is None else walking.next_batch(session, table, mark, limit)
         if table is None or batch is None:
-            refills.finish(session, table_id)
+            expiry_backfills.finish(session, table_id)
             return 0
         changed = []
         for row in batch.rows:
@@ -74,5 +74,5 @@ def refill(store: Store, limit: int) -> int | None:
                 row.expires_at_ms = expires_at_ms
                 changed.append((table_id, row))
         rows.set_expiry(session, changed)
-        refills.save_progress(session, table_id, batch.mark, batch.length)
+        expiry_backfills.save_progress(session, table_id, batch.mark, batch.length)
     return batch.length

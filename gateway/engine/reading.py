@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import TypeGuard, cast
 
-from gateway.engine.filling import Filling
+from gateway.engine.page_builder import Filling
 from gateway.model.commands import Get, Joins, Page, Read, ReadAll
 from gateway.model.errors import (
     GatewayError,
@@ -23,11 +23,11 @@ from gateway.model.predicates import ALWAYS
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
 from gateway.model.tables import State, Table
-from gateway.store import joined, rows, staged
+from gateway.store import concatenated, local_transactions, rows
 from gateway.store.databases import Session
+from gateway.store.prefiltered_scans import Measured, Skim
+from gateway.store.prefilters import condition_of, screen_of
 from gateway.store.scans import Chunk, Source, Walk, entries_source, overlaid, rows_source
-from gateway.store.screens import condition_of, screen_of
-from gateway.store.skims import Measured, Skim
 from gateway.store.store import Store
 
 Reading = Get | ReadAll | Read
@@ -131,12 +131,12 @@ def _staged_page(session: Session, command: Read, now_ms: int, measured: Measure
 
 def _written(session: Session, command: Get | Read, now_ms: int) -> dict[Position, Row | None] | GatewayError:
     """What the local transaction of a command has written to its table."""
-    hold = staged.find(session, command.transaction, now_ms)
+    hold = local_transactions.find(session, command.transaction, now_ms)
     if hold is None:
         return SessionMissing()
     if hold.table_id != command.table.id:
         return {}
-    return {write.position: write.new for write in staged.writes_of(session, hold.id)}
+    return {write.position: write.new for write in local_transactions.writes_of(session, hold.id)}
 
 
 def _look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[Outcome]:
@@ -278,7 +278,7 @@ def _join(session: Session, command: Read, joins: Joins, filling: Filling) -> Ke
         wanted = filling.joinable()
         if wanted <= 0:
             break
-        found = joined.stretch(session, command.table.id, rest, wanted, joins, command.reverse)
+        found = concatenated.stretch(session, command.table.id, rest, wanted, joins, command.reverse)
         if found is None or not filling.take_joined(found):
             break
         if found.number < wanted:

@@ -13,7 +13,7 @@ from time import monotonic
 
 import orjson
 
-from gateway.engine import indexing, numbering, streaming, unseen
+from gateway.engine import blind_writes, indexing, numbering, streaming
 from gateway.engine.streaming import Record
 from gateway.model.commands import Outcome, Replayed, WriteGroup
 from gateway.model.errors import (
@@ -29,7 +29,7 @@ from gateway.model.errors import (
 from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.model.writes import Write, apply
-from gateway.store import entries, rows, staged, tokens
+from gateway.store import entries, local_transactions, rows, tokens
 from gateway.store.databases import Retry, Session
 from gateway.store.rows import RowKey
 from gateway.store.store import Store
@@ -82,7 +82,7 @@ class Batch:
 
     def _run(self) -> None:
         tables = {write.table.id: write.table for group in self._groups for write in group.writes}
-        puts = unseen.puts(self._groups, tables.values(), self._now)
+        puts = blind_writes.puts(self._groups, tables.values(), self._now)
         if puts is None and self._insert(tables):
             return
         with self._store.write(self._hurried) as session:
@@ -115,7 +115,7 @@ class Batch:
             monotonic() < looks_first_until.get(table_id, 0.0) for table_id in tables
         ):
             return False
-        inserts = unseen.inserts(self._groups, tables.values(), self._now)
+        inserts = blind_writes.inserts(self._groups, tables.values(), self._now)
         if inserts is None:
             return False
         by_key = sorted(self._rows_of(inserts), key=lambda pair: (pair[0], pair[1].position))
@@ -162,7 +162,7 @@ class Batch:
         for at in live:
             answers[at] = self._judge(session, self._groups[at], writes[at], view, remembered)
             if self._groups[at].transaction and isinstance(answers[at], list):
-                staged.remove(session, self._groups[at].transaction)
+                local_transactions.remove(session, self._groups[at].transaction)
         self._save(session, keys, before, view, tables)
         if self._records:
             streaming.record(session, self._records, self._now_ms)
@@ -173,7 +173,7 @@ class Batch:
         busy = {
             table.id: TableBusy(table.name, state.value)
             for table in tables.values()
-            if (state := table.state_at(self._now_ms)) in unseen.WITHOUT_ROWS
+            if (state := table.state_at(self._now_ms)) in blind_writes.WITHOUT_ROWS
         }
         if not busy:
             return [None] * len(self._groups)
@@ -187,7 +187,7 @@ class Batch:
     ) -> None:
         """Refuse writes to partitions that a local transaction holds; a commit must be of one that is still open."""
         held = {
-            table.id: staged.live_holds(session, table.id, self._now_ms)
+            table.id: local_transactions.live_holds(session, table.id, self._now_ms)
             for table in tables.values()
             if table.rules.holds
         }
@@ -195,13 +195,13 @@ class Batch:
             return
         for at, group in enumerate(self._groups):
             if group.transaction:
-                hold = staged.find(session, group.transaction, self._now_ms, lock=True)
+                hold = local_transactions.find(session, group.transaction, self._now_ms, lock=True)
                 if hold is None:
                     answers[at] = answers[at] or SessionMissing()
                 elif hold.writes != len(group.writes):
                     raise Retry("more was staged while the transaction was about to be committed")
             for write in group.writes:
-                partition = staged.held_partition(write.key.position.partition)
+                partition = local_transactions.held_partition(write.key.position.partition)
                 if held.get(write.table.id, {}).get(partition, group.transaction) != group.transaction:
                     answers[at] = answers[at] or PartitionHeld()
 

@@ -27,7 +27,7 @@ from gateway.model.tables import (
     Table,
 )
 from gateway.model.values import Kind
-from gateway.store import progress, refills
+from gateway.store import expiry_backfills, progress
 from gateway.store.databases import Session
 
 _TABLE_COLUMNS = "id, namespace, name, azure_name, key_schema, rules, properties, state, busy_until_ms, version, created_at_ms"
@@ -279,7 +279,7 @@ class Catalog:
         for index in table.indexes:
             self.remove_index(session, index.id)
         session.execute("DELETE FROM tables WHERE id = ?", (table.id,))
-        refills.finish(session, table.id)
+        expiry_backfills.finish(session, table.id)
         session.execute("INSERT INTO purges (kind, id) VALUES ('table', ?)", (table.id,))
 
     def filled_up_to(self, session: Session, index_id: int) -> bytes | None:

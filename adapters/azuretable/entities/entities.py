@@ -14,9 +14,9 @@ import orjson
 
 from adapters.azuretable.auth.shared_access import Action
 from adapters.azuretable.calls import Answer, Call, find_table
-from adapters.azuretable.entities import payloads
-from adapters.azuretable.entities.payloads import Shape
-from adapters.azuretable.entities.sent import Sent, parse_entity
+from adapters.azuretable.entities import entity_renderer
+from adapters.azuretable.entities.entity_parser import Sent, parse_entity
+from adapters.azuretable.entities.entity_renderer import Shape
 from adapters.azuretable.values import keys
 from adapters.azuretable.values.values import view
 from adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate
@@ -75,13 +75,16 @@ def get(call: Call, resource: Entity) -> Exchange:
     if row is None:
         raise ServiceError("ResourceNotFound")
     shape = shape_of(table)
-    headers = [("Content-Type", payloads.content_type(shape.level)), ("ETag", payloads.etag(row))]
-    return Answer(200, headers, payloads.dumps(shape.one(row)))
+    headers = [
+        ("Content-Type", entity_renderer.content_type(shape.level)),
+        ("ETag", entity_renderer.etag(row)),
+    ]
+    return Answer(200, headers, entity_renderer.dumps(shape.one(row)))
 
 
 def shape_reader(call: Call) -> Callable[[Table], Shape]:
     """How the caller wants entities shown: reads $format, Accept and $select at once, and wants the table later."""
-    level = payloads.level_of(call.options.get("$format") or call.request.header("accept"))
+    level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
     names = [name for part in call.options.get("$select", "").split(",") if (name := part.strip())]
     if not names or "*" in names:
         return lambda table: Shape(table, call.origin, call.address.account, level)
@@ -135,7 +138,7 @@ def _prepare_update(call: Call, resource: Entity, table: Table, body: bytes) -> 
     if key is None:
         raise ServiceError("ResourceNotFound")
     call.grant.check_key(*call_keys)
-    rule = payloads.rule_of(key_names, are_counted=call.method == "PUT")
+    rule = entity_renderer.rule_of(key_names, are_counted=call.method == "PUT")
     return Prepared(Write(table, key, change, condition, view, rule), call_keys, _answer_update)
 
 
@@ -143,7 +146,7 @@ class _Inserter:
     """Reads inserts of one table that have the same headers."""
 
     def __init__(self, call: Call, table: Table) -> None:
-        level = payloads.level_of(call.options.get("$format") or call.request.header("accept"))
+        level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
         self._grant = call.grant
         self._table = table
         self._schema = table.key_schema
@@ -172,8 +175,8 @@ class _Inserter:
         # There is no old row whose kinds could be kept.
         rule = (
             None
-            if payloads.is_surely_small(contents)
-            else payloads.rule_of(self._key_names, are_counted=True)
+            if entity_renderer.is_surely_small(contents)
+            else entity_renderer.rule_of(self._key_names, are_counted=True)
         )
         write = Write(self._table, key, Replace(contents), _ABSENT, view, rule)
         return Prepared(write, call_keys, partial(self._answer, call_keys))
@@ -182,18 +185,18 @@ class _Inserter:
         row = outcome.new
         assert row is not None
         location = self._root + key_predicate(*call_keys)
-        headers = [("ETag", payloads.etag(row)), ("Location", location), *self._applied]
+        headers = [("ETag", entity_renderer.etag(row)), ("Location", location), *self._applied]
         if self._preference == "return-no-content":
             headers.append(("DataServiceId", location))
             return Answer(204, headers)
-        headers.append(("Content-Type", payloads.content_type(self._shape.level)))
-        return Answer(201, headers, payloads.dumps(self._shape.one(row)))
+        headers.append(("Content-Type", entity_renderer.content_type(self._shape.level)))
+        return Answer(201, headers, entity_renderer.dumps(self._shape.one(row)))
 
 
 def _condition(if_match: str) -> Predicate:
     if if_match == "*":
         return _EXISTS
-    revision = payloads.revision_of(if_match)
+    revision = entity_renderer.revision_of(if_match)
     return RevisionIs(_NO_REVISION if revision is None else revision)
 
 
@@ -241,7 +244,7 @@ def _merge(table: Table, attributes: dict[str, Value], may_create: bool) -> Edit
 
 
 def _answer_update(outcome: Outcome) -> Answer:
-    return Answer(204, [("ETag", payloads.etag(outcome.new))] if outcome.new is not None else [])
+    return Answer(204, [("ETag", entity_renderer.etag(outcome.new))] if outcome.new is not None else [])
 
 
 def preference_of(call: Call) -> str | None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from adapters.azuretable.auth.shared_access import Action, SharedAccess
 from adapters.azuretable.calls import Answer, Call, find_table
-from adapters.azuretable.entities import pages, payloads
+from adapters.azuretable.entities import entity_renderer, fast_pages
 from adapters.azuretable.entities.entities import shape_reader
 from adapters.azuretable.queries import filters
 from adapters.azuretable.values.values import view
@@ -52,9 +52,9 @@ def query(call: Call, resource: EntitySet) -> Exchange:
     if top:
         read = _read(call, table, top)
         if shape.is_spliced and top >= _ROWS_TO_JOIN:
-            read = read._replace(joins=pages.JOINS)
+            read = read._replace(joins=fast_pages.JOINS)
         page = yield from one(read)
-    headers = [("Content-Type", payloads.content_type(shape.level))]
+    headers = [("Content-Type", entity_renderer.content_type(shape.level))]
     if page.next is not None:
         partition, sort = page.next.position
         headers.append(("x-ms-continuation-NextPartitionKey", token_of(partition)))

@@ -7,9 +7,9 @@ from typing import Any
 
 from adapters.azuretable.auth.shared_access import Action, Policy
 from adapters.azuretable.calls import Answer, Call, find_table
-from adapters.azuretable.entities import payloads, sent
+from adapters.azuretable.entities import entity_parser, entity_renderer
 from adapters.azuretable.entities.entities import preference_of
-from adapters.azuretable.entities.payloads import Level
+from adapters.azuretable.entities.entity_renderer import Level
 from adapters.azuretable.queries import filters
 from adapters.azuretable.queries.queries import bytes_of, check_options, token_of, top_of
 from adapters.azuretable.tables import documents
@@ -32,7 +32,7 @@ DIALECT = "azuretable"
 def query(call: Call, resource: TableSet) -> Exchange:
     """GET /Tables"""
     call.grant.check(Action.LIST_TABLES)
-    level = payloads.level_of(call.options.get("$format") or call.request.header("accept"))
+    level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
     check_options(call)
     top = top_of(call)
     predicate = filters.read(call.options.get("$filter", ""), keys.OWN_SCHEMA)
@@ -47,13 +47,13 @@ def query(call: Call, resource: TableSet) -> Exchange:
         more = len(tables) > limits.PAGE_MAX_ENTITIES
         found += [table for table in tables if _is_shown(call, table) and holds(predicate, _as_row(table))]
         after = tables[-1].azure_name if tables else after
-    headers = [("Content-Type", payloads.content_type(level))]
+    headers = [("Content-Type", entity_renderer.content_type(level))]
     if len(found) > top > 0:
         found = found[:top]
         headers.append(("x-ms-continuation-NextTableName", token_of(found[-1].azure_name.encode())))
     members = [_member(call, level, table.azure_name) for table in found]
     head = {} if level is Level.NONE else {"odata.metadata": f"{call.origin}/$metadata#Tables"}
-    return Answer(200, headers, payloads.dumps({**head, "value": members}))
+    return Answer(200, headers, entity_renderer.dumps({**head, "value": members}))
 
 
 def _is_shown(call: Call, table: Table) -> bool:
@@ -77,22 +77,24 @@ def _member(call: Call, level: Level, name: str) -> dict[str, Any]:
 
 def _one(call: Call, level: Level, name: str) -> bytes:
     head = {} if level is Level.NONE else {"odata.metadata": f"{call.origin}/$metadata#Tables/@Element"}
-    return payloads.dumps({**head, **_member(call, level, name)})
+    return entity_renderer.dumps({**head, **_member(call, level, name)})
 
 
 def get(call: Call, resource: TableEntry) -> Exchange:
     """GET /Tables('T')"""
     call.grant.check(Action.LIST_TABLES)
-    level = payloads.level_of(call.options.get("$format") or call.request.header("accept"))
+    level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
     table = yield from _existing(call, resource.name)
-    return Answer(200, [("Content-Type", payloads.content_type(level))], _one(call, level, table.azure_name))
+    return Answer(
+        200, [("Content-Type", entity_renderer.content_type(level))], _one(call, level, table.azure_name)
+    )
 
 
 def create(call: Call, resource: TableSet) -> Exchange:
     """POST /Tables"""
     call.grant.check(Action.CREATE_TABLE)
-    level = payloads.level_of(call.options.get("$format") or call.request.header("accept"))
-    name = dict(sent.parse_object(call.request.body)).get("TableName")
+    level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
+    name = dict(entity_parser.parse_object(call.request.body)).get("TableName")
     if name is None:
         raise ServiceError("PropertiesNeedValue")
     if not isinstance(name, str):
@@ -108,7 +110,7 @@ def create(call: Call, resource: TableSet) -> Exchange:
         headers.append(("Preference-Applied", preference))
     if preference == "return-no-content":
         return Answer(204, [*headers, ("DataServiceId", location)])
-    headers.append(("Content-Type", payloads.content_type(level)))
+    headers.append(("Content-Type", entity_renderer.content_type(level)))
     return Answer(201, headers, _one(call, level, name))
 
 

@@ -11,7 +11,6 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import assert_never
 
-from adapters.dynamodb.expressions.expressions import CONDITION, Reader, condition_tree
 from adapters.dynamodb.expressions.grammar import (
     AndNode,
     BetweenNode,
@@ -27,6 +26,7 @@ from adapters.dynamodb.expressions.grammar import (
 )
 from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.expressions.projections import path_text
+from adapters.dynamodb.expressions.static_checks import CONDITION, Reader, condition_tree
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError, type_name, validation
 from adapters.dynamodb.wire.expression_messages import text_of

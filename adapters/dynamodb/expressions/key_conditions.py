@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
 from adapters.dynamodb.expressions.conditions import ConditionReader
-from adapters.dynamodb.expressions.expressions import KEY_CONDITION, condition_tree
 from adapters.dynamodb.expressions.grammar import (
     AndNode,
     BetweenNode,
@@ -28,6 +27,7 @@ from adapters.dynamodb.expressions.grammar import (
     ValueNode,
 )
 from adapters.dynamodb.expressions.placeholders import Placeholders
+from adapters.dynamodb.expressions.static_checks import KEY_CONDITION, condition_tree
 from adapters.dynamodb.wire.errors import validation
 from adapters.dynamodb.wire.expression_messages import text_of
 from adapters.dynamodb.wire.messages import CLASSIC, LATEST

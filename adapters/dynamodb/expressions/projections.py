@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from adapters.dynamodb.expressions.expressions import PROJECTION, Reader, projection_tree
 from adapters.dynamodb.expressions.placeholders import Placeholders
+from adapters.dynamodb.expressions.static_checks import PROJECTION, Reader, projection_tree
 from adapters.dynamodb.wire import messages
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from gateway.model.predicates import Attributes, Path

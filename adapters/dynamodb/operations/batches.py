@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.capacity import charges
-from adapters.dynamodb.expressions.clauses import ReadClauses
+from adapters.dynamodb.capacity import consumed_capacity
+from adapters.dynamodb.expressions.request_clauses import ReadClauses
 from adapters.dynamodb.operations.items import answer_wants_old, delete_write, put_write
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.values.values import item_of
@@ -56,7 +56,11 @@ def batch_get_item(call: Call) -> Exchange:
     refusals = [row for row in rows if _is_passing(row)]
     if refusals and not read:
         raise refusals[0]
-    return {"Responses": responses, "UnprocessedKeys": unprocessed, **charges.batch_read(call, read)}
+    return {
+        "Responses": responses,
+        "UnprocessedKeys": unprocessed,
+        **consumed_capacity.batch_read(call, read),
+    }
 
 
 def batch_write_item(call: Call) -> Exchange:
@@ -87,7 +91,7 @@ def batch_write_item(call: Call) -> Exchange:
             raise answer
     if not done:
         raise next(answer for answer in answers)
-    return {"UnprocessedItems": unprocessed, **charges.batch_write(call, done)}
+    return {"UnprocessedItems": unprocessed, **consumed_capacity.batch_write(call, done)}
 
 
 def _writes(table: Table, members: list[dict[str, Any]], wants_old: bool) -> Iterator[Write]:

@@ -11,10 +11,10 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.capacity import charges
+from adapters.dynamodb.capacity import consumed_capacity
 from adapters.dynamodb.expressions import legacy
-from adapters.dynamodb.expressions.clauses import ReadClauses, WriteClauses
 from adapters.dynamodb.expressions.projections import touched
+from adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
 from adapters.dynamodb.values import composites, keys
 from adapters.dynamodb.values.values import Item, item_of, keep_kinds, render_values, view
 from adapters.dynamodb.wire import limits, messages
@@ -38,7 +38,7 @@ def get_item(call: Call) -> Exchange:
     key = keys.key_of(table, call.input["Key"])
     clauses.check_projection(table)
     row = yield from one(Get(table, key.position))
-    blocks = charges.item_read(call, row)
+    blocks = consumed_capacity.item_read(call, row)
     if row is None:
         return blocks
     item = clauses.cut(table, row)
@@ -166,7 +166,7 @@ def written(call: Call, write: Write) -> Exchange:
     try:
         [outcome] = yield from one(WriteGroup((write,)))
     except ConditionFailed as failure:
-        charges.failed_write(write.table, failure.row)
+        consumed_capacity.failed_write(write.table, failure.row)
         wanted = (
             call.input.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and failure.row is not None
         )
@@ -177,7 +177,7 @@ def written(call: Call, write: Write) -> Exchange:
         if "AttributeUpdates" in call.input:
             raise legacy.update_mismatch() from None
         raise
-    return {**returned(call, write, outcome), **charges.item_write(call, write, outcome)}
+    return {**returned(call, write, outcome), **consumed_capacity.item_write(call, write, outcome)}
 
 
 def returned(call: Call, write: Write, outcome: Outcome) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.capacity import charges
-from adapters.dynamodb.expressions.clauses import ReadClauses
+from adapters.dynamodb.capacity import consumed_capacity
+from adapters.dynamodb.expressions.request_clauses import ReadClauses
 from adapters.dynamodb.operations.start_keys import StartKey
 from adapters.dynamodb.values.composites import shown_key, shown_schema
 from adapters.dynamodb.values.values import render_values, view
@@ -162,7 +162,7 @@ def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:
     rest: dict[str, Any] = {}
     if page.last is not None and not _is_alone(call, read):
         rest["LastEvaluatedKey"] = last_key(read.table, read.index, page.last)
-    rest |= charges.page_read(call, read, page)
+    rest |= consumed_capacity.page_read(call, read, page)
     if call.input.get("Select") == "COUNT":
         return counts | rest
     # Spliced, because the encoder would copy the items as often as its buffer grows.

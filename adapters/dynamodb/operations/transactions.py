@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.capacity import charges
-from adapters.dynamodb.expressions.clauses import ReadClauses, WriteClauses
+from adapters.dynamodb.capacity import consumed_capacity
+from adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
 from adapters.dynamodb.operations.items import check_write, delete_write, put_write, update_write
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.values.composites import render
@@ -61,8 +61,8 @@ def transact_write_items(call: Call) -> Exchange:
     )
     names = [action["TableName"] for _, action in actions]
     if isinstance(outcomes, Replayed):
-        return charges.transaction_replay(call, names, outcomes)
-    return charges.transaction_write(call, list(zip(names, writes, outcomes, strict=True)))
+        return consumed_capacity.transaction_replay(call, names, outcomes)
+    return consumed_capacity.transaction_write(call, list(zip(names, writes, outcomes, strict=True)))
 
 
 def transact_get_items(call: Call) -> Exchange:
@@ -89,7 +89,7 @@ def transact_get_items(call: Call) -> Exchange:
         for get, row, clause in zip(gets, rows, clauses, strict=True)
     ]
     names = [member["TableName"] for member in members]
-    return {"Responses": responses, **charges.transaction_read(call, names, rows)}
+    return {"Responses": responses, **consumed_capacity.transaction_read(call, names, rows)}
 
 
 def _write(name: str, table: Table, action: dict[str, Any], clauses: WriteClauses) -> Write:
@@ -155,7 +155,7 @@ def _cancelled(
     listed: list[ServiceError | None] = []
     for (_, action), write, reason in zip(actions, writes, reasons, strict=True):
         if isinstance(reason, ConditionFailed):
-            charges.failed_write(write.table, reason.row)
+            consumed_capacity.failed_write(write.table, reason.row)
             wanted = action.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and reason.row is not None
             listed.append(condition_failed(render(write.table.key_schema, reason.row) if wanted else None))
         else:

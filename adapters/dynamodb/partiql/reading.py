@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.dynamodb.capacity import charges
+from adapters.dynamodb.capacity import consumed_capacity
 from adapters.dynamodb.capacity.capacity import READ, Charge
 from adapters.dynamodb.expressions.grammar import PathNode
 from adapters.dynamodb.expressions.projections import filter_beyond
@@ -106,13 +106,13 @@ def _pages(
         if page.last is not None and (is_scan or index is not None or table.key_schema.sort):
             following = Place(number, last_key(table, index, page.last))
             break
-    charge.tell(charges.meter)
+    charge.tell(consumed_capacity.meter)
     rest: dict[str, Any] = {}
     if following is not None:
         rest["NextToken"] = _token(call, following)
         if following.key is not None:
             rest["LastEvaluatedKey"] = following.key
-    block = charge.block(charges.mode_of(call))
+    block = charge.block(consumed_capacity.mode_of(call))
     if block is not None:
         rest["ConsumedCapacity"] = block
     items = cut_all(table, statement.paths, rows)

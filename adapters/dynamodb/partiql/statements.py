@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
-from adapters.dynamodb.capacity import charges
+from adapters.dynamodb.capacity import consumed_capacity
 from adapters.dynamodb.operations.items import returned, written
 from adapters.dynamodb.operations.transactions import REASON_RULES, read_together, write_together
 from adapters.dynamodb.partiql import keyed
@@ -214,10 +214,10 @@ def _batch_charges(call: Call, jobs: list[tuple[int, Prepared, Any]], outcomes: 
         if not isinstance(outcome, GatewayError)
     ]
     if done and isinstance(done[0][1], WriteGroup):
-        return charges.batch_write(
+        return consumed_capacity.batch_write(
             call, [(name, command.writes[0], outcome[0]) for name, command, outcome, _ in done]
         )
-    return charges.batch_read(call, [(name, row, consistent) for name, _, row, consistent in done])
+    return consumed_capacity.batch_read(call, [(name, row, consistent) for name, _, row, consistent in done])
 
 
 def _failed(error: ServiceError) -> dict[str, Any]:
@@ -228,7 +228,7 @@ def _told(member: Prepared, error: GatewayError, operation: str) -> ServiceError
     """The error of a write, with the item as it stood where the member asks for it."""
     if not isinstance(error, ConditionFailed):
         return from_gateway(error, operation)
-    charges.failed_write(member.table, error.row)
+    consumed_capacity.failed_write(member.table, error.row)
     wanted = member.given.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and error.row is not None
     return condition_failed(composites.render(member.table.key_schema, error.row) if wanted else None)
 
@@ -294,7 +294,7 @@ def _transact_reads(call: Call, members: list[Prepared | None]) -> Exchange:
         shown = None if row is None else orjson.Fragment(cut(member.table, member.statement.paths, row))
         responses.append({} if shown is None else {"Item": shown})
     names = [member.table.name for member in known]
-    return {"Responses": responses, **charges.transaction_read(call, names, rows)}
+    return {"Responses": responses, **consumed_capacity.transaction_read(call, names, rows)}
 
 
 def _transact_writes(call: Call, members: list[Prepared | None]) -> Exchange:
@@ -306,9 +306,9 @@ def _transact_writes(call: Call, members: list[Prepared | None]) -> Exchange:
     )
     names = [member.table.name for member in known]
     if isinstance(outcomes, Replayed):
-        return {"Responses": [], **charges.transaction_replay(call, names, outcomes)}
+        return {"Responses": [], **consumed_capacity.transaction_replay(call, names, outcomes)}
     done = list(zip(names, writes, outcomes, strict=True))
-    return {"Responses": [], **charges.transaction_write(call, done)}
+    return {"Responses": [], **consumed_capacity.transaction_write(call, done)}
 
 
 def _write_of(member: Prepared) -> Write:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from adapters.tablestore.capacity import charges
+from adapters.tablestore.capacity import consumed_capacity
 from adapters.tablestore.capacity.capacity import of_bulk, request_size
 from adapters.tablestore.rows import foreign_names, selections
-from adapters.tablestore.rows.direct import DirectPut
+from adapters.tablestore.rows.fast_rows import DirectPut
 from adapters.tablestore.rows.rows import (
     Destination,
     RowWrite,
@@ -105,7 +105,7 @@ def _got(target: Target, selection: selections.Selection, outcome: Any) -> messa
     if target.index is not None:
         outcome = outcome.rows[0] if outcome.rows else None
     data, consumed = shown_row(target, selection, outcome)
-    charges.count_read(target, consumed)
+    consumed_capacity.count_read(target, consumed)
     result = messages.RowInBatchGetRowResponse(is_ok=True, consumed=consumed)
     if data:
         result.row = data
@@ -292,7 +292,7 @@ def _write_together(counts: Sequence[int], written: Sequence[RowWrite | ServiceE
         assert isinstance(group, WriteGroup)
         if isinstance(answer, GroupRefused):
             for write, reason in zip(group.writes, answer.reasons, strict=True):
-                charges.count_failed_write(write, reason)
+                consumed_capacity.count_failed_write(write, reason)
         for number in range(len(group.writes)):
             results[start + number] = answer if isinstance(answer, GatewayError) else [answer[number]]
     return results
@@ -303,9 +303,9 @@ def _count(written: RowWrite | ServiceError, result: Any) -> None:
     if isinstance(written, ServiceError):
         return
     if isinstance(result, GatewayError):
-        charges.count_failed_write(written.write, result)
+        consumed_capacity.count_failed_write(written.write, result)
     else:
-        charges.count_write(written.write, written.consumed)
+        consumed_capacity.count_write(written.write, written.consumed)
 
 
 def _wrote(call: Call, written: RowWrite | ServiceError, result: Any) -> messages.RowInBatchWriteRowResponse:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from adapters.tablestore.capacity import capacity, charges
+from adapters.tablestore.capacity import capacity, consumed_capacity
 from adapters.tablestore.rows import matrix, selections
 from adapters.tablestore.rows.filters import parse_filter
 from adapters.tablestore.rows.selections import Selection
@@ -49,7 +49,7 @@ def get_range(call: Call) -> Exchange:
     transaction = engine_id(call.caller.namespace, message.transaction_id)
     page: Page = yield from one(command._replace(transaction=transaction))
     consumed = capacity.of_read(page.scanned_bytes)
-    charges.count_read(target, consumed)
+    consumed_capacity.count_read(target, consumed)
     answer = messages.GetRangeResponse(
         consumed=consumed,
         rows=(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from adapters.tablestore.capacity import capacity, charges
-from adapters.tablestore.rows import direct, selections
-from adapters.tablestore.rows.direct import DirectPut
+from adapters.tablestore.capacity import capacity, consumed_capacity
+from adapters.tablestore.rows import fast_rows, selections
+from adapters.tablestore.rows.fast_rows import DirectPut
 from adapters.tablestore.rows.filters import parse_condition
 from adapters.tablestore.rows.foreign_names import checked
 from adapters.tablestore.rows.transactions import get, write_groups
@@ -50,7 +50,7 @@ def get_row(call: Call) -> Exchange:
     target = yield from find_target(call, message.table_name)
     row = yield from read_row(call, target, wire, message.transaction_id)
     row_data, consumed = shown_row(target, selection, row)
-    charges.count_read(target, consumed)
+    consumed_capacity.count_read(target, consumed)
     return messages.GetRowResponse(consumed=consumed, row=row_data)
 
 
@@ -142,9 +142,9 @@ def delete_row(call: Call) -> Exchange:
 def _write(call: Call, written: RowWrite) -> Exchange:
     [answer] = yield from write_groups([WriteGroup((written.write,))], call.message.transaction_id)
     if isinstance(answer, GatewayError):
-        charges.count_failed_write(written.write, answer)
+        consumed_capacity.count_failed_write(written.write, answer)
         raise answer
-    charges.count_write(written.write, written.consumed)
+    consumed_capacity.count_write(written.write, written.consumed)
     return answer[0]
 
 
@@ -154,7 +154,7 @@ def _write(call: Call, written: RowWrite) -> Exchange:
 
 def checked_put(data: bytes, known: Container[str] = ()) -> WireRow | DirectPut:
     """The row of a put. `known`: names that columns may have whatever they are. Raises ServiceError."""
-    return direct.put_of(data) or checked_put_cells(data, known)
+    return fast_rows.put_of(data) or checked_put_cells(data, known)
 
 
 def checked_put_cells(data: bytes, known: Container[str] = ()) -> WireRow:
@@ -218,7 +218,7 @@ def parse_put(call: Call, into: Destination, put: WireRow | DirectPut, message: 
     table = into.table
     if isinstance(put, DirectPut):
         stamp_ms = call.now_ms if table.rules.stamped else None
-        made = direct.key_and_contents(put, table.key_schema, into.defined, stamp_ms)
+        made = fast_rows.key_and_contents(put, table.key_schema, into.defined, stamp_ms)
         if made is not None:
             return _row_write(into, made[0], (put.key_size, put.size), Replace(made[1]), message)
         put = checked_put_cells(put.data)

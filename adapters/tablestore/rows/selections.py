@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.tablestore.rows import direct, shapes
-from adapters.tablestore.rows.direct import EncodedRow
+from adapters.tablestore.rows import fast_pages, fast_rows
+from adapters.tablestore.rows.fast_rows import EncodedRow
 from adapters.tablestore.rows.filters import Pagination, parse_filter
 from adapters.tablestore.values.values import WIRE_KINDS, key_value_shown, view
 from adapters.tablestore.wire import limits
@@ -44,13 +44,13 @@ class Selection:
         encoded already, which `row_bytes` knows."""
         if not self._is_whole or target.index is not None:
             return self.cutter(target)
-        return direct.encoder(target.key_names, lambda row: self.cutter(target)(row))
+        return fast_rows.encoder(target.key_names, lambda row: self.cutter(target)(row))
 
     def encoder_of_many(self, target: Target) -> Callable[[Sequence[Row]], list[Row]] | None:
         """What does to many rows what `encoder` does to each, if it encodes."""
         if not self._is_whole or target.index is not None:
             return None
-        return shapes.encoder_of_many(target.key_names, self.encoder(target))
+        return fast_pages.encoder_of_many(target.key_names, self.encoder(target))
 
     @property
     def _is_whole(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from adapters.azuretable.queries.queries import token_of
-from gateway.engine import filling
+from gateway.engine import page_builder
 from gateway.http import Reply
 from tests.adapters.azuretable.client import Service, query_string
 
@@ -79,14 +79,14 @@ def test_a_token_inside_the_range_goes_on_there_and_one_above_it_ends_it(people:
 def judged(monkeypatch: pytest.MonkeyPatch) -> Any:
     """How long it takes to judge a row, on a clock of its own: `judged.seconds`."""
     state = SimpleNamespace(now=1000.0, seconds=0.0)
-    holds = filling.holds
+    holds = page_builder.holds
 
     def slow(*given: Any) -> bool:
         state.now += state.seconds
         return holds(*given)
 
-    monkeypatch.setattr(filling, "holds", slow)
-    monkeypatch.setattr(filling, "time", SimpleNamespace(monotonic=lambda: state.now))
+    monkeypatch.setattr(page_builder, "holds", slow)
+    monkeypatch.setattr(page_builder, "time", SimpleNamespace(monotonic=lambda: state.now))
     return state
 
 

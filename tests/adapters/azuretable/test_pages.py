@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.azuretable.entities import pages
-from adapters.azuretable.entities.payloads import Level, Shape
+from adapters.azuretable.entities import fast_pages
+from adapters.azuretable.entities.entity_renderer import Level, Shape
 from adapters.azuretable.values import keys
 from gateway.model.commands import Joined, Page
 from gateway.model.keys import Position
@@ -130,7 +130,7 @@ def test_a_page_is_what_its_rows_are(
 ) -> None:
     shape = Shape(TABLE, 'http://host"/account', "account", level, selected)
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(pages, "_ROWS_AT_ONCE", at_once)
+        patches.setattr(fast_pages, "_ROWS_AT_ONCE", at_once)
         assert shape.many(page_of(rows)) == as_before(shape, rows)
         if shape.is_spliced:
             assert shape.many(page_of(rows, joined)) == as_before(shape, rows)
@@ -171,8 +171,8 @@ def test_rows_of_a_known_form_are_not_decoded() -> None:
         by_the_book.append(body)
         return b"{}"
 
-    found = orjson.loads(b"[%s]" % b",".join(pages.entities(page_of(rows), True, general)))
+    found = orjson.loads(b"[%s]" % b",".join(fast_pages.entities(page_of(rows), True, general)))
     assert [entity.get("A") for entity in found] == [None, None, *['"'] * 38]
     assert len(by_the_book) == 2
-    pages.entities(page_of(rows, [40]), True, general)
+    fast_pages.entities(page_of(rows, [40]), True, general)
     assert len(by_the_book) == 2

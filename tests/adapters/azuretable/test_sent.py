@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.azuretable.entities import sent
-from adapters.azuretable.entities.sent import parse_entity, parse_object
+from adapters.azuretable.entities import entity_parser
+from adapters.azuretable.entities.entity_parser import parse_entity, parse_object
 from adapters.azuretable.values import values
 from adapters.azuretable.wire.errors import ServiceError
 from gateway.model.rows import FOREIGN_KINDS, Contents
@@ -61,7 +61,7 @@ def carefully(body: bytes) -> Any:
 
 @given(objects())
 def test_the_fast_reader_agrees_or_leaves_it(body: bytes) -> None:
-    found = sent._plainly(body)
+    found = entity_parser._plainly(body)
     if found is not None:
         expected = carefully(body)
         assert repr(found) == repr(expected)
@@ -76,7 +76,7 @@ def test_members_are_the_values_that_were_read(body: bytes) -> None:
     found = carefully(body)
     expected = {}
     for name, wire in found.items():
-        attribute, _ = sent._attribute(name)
+        attribute, _ = entity_parser._attribute(name)
         if (
             attribute is not None
             and (value := values.read(wire, found.get(name + "@odata.type"))) is not None

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
-from adapters.dynamodb.expressions.expressions import FILTER, refuse_paths_into_keys
 from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.expressions.projections import Projection, parse_projection, project, touched
 from adapters.dynamodb.expressions.reserved_words import RESERVED_WORDS, is_reserved
-from adapters.dynamodb.expressions.update_expressions import (
+from adapters.dynamodb.expressions.static_checks import FILTER, refuse_paths_into_keys
+from adapters.dynamodb.expressions.updates import (
     creates_item,
     operand_paths,
     parse_update,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from botocore.session import Session
 
-from adapters.dynamodb.validation.shapes import OPERATIONS
+from adapters.dynamodb.validation.operation_schemas import OPERATIONS
 from tests.adapters.dynamodb.test_tables import with_index
 
 README = Path(__file__).parents[3] / "README.md"

@@ -13,7 +13,7 @@ import pytest
 from adapters.dynamodb.expressions import legacy
 from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.expressions.projections import parse_projection, project
-from adapters.dynamodb.expressions.update_expressions import creates_item
+from adapters.dynamodb.expressions.updates import creates_item
 from adapters.dynamodb.wire.messages import LATEST
 from gateway.model.errors import BadOperand
 from gateway.model.keys import Position

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.dynamodb.validation import checking, members, refusing, shapes
+from adapters.dynamodb.validation import fast_validator, full_validator, operation_schemas, schema_types
 from adapters.dynamodb.wire.errors import ServiceError, render
 from adapters.dynamodb.wire.messages import CLASSIC, LATEST
 
@@ -41,43 +41,46 @@ TAGGED = st.deferred(
 )
 
 
-def likely(shape: members.Shape) -> st.SearchStrategy[Any]:
+def likely(shape: schema_types.Shape) -> st.SearchStrategy[Any]:
     """Data that is near enough to a shape to get past the first check."""
     match shape:
-        case members.Text():
+        case schema_types.Text():
             good = (
                 st.sampled_from(shape.enum)
                 if shape.enum
                 else st.sampled_from(["abc", "a-table", "", "x" * 300])
             )
             return good | JSON
-        case members.Number():
+        case schema_types.Number():
             return st.integers(-1, 3) | JSON
-        case members.Flag():
+        case schema_types.Flag():
             return st.booleans() | st.sampled_from(["true", "no", "what"]) | JSON
-        case members.AttributeValue():
+        case schema_types.AttributeValue():
             return TAGGED
-        case members.Sequence():
+        case schema_types.Sequence():
             return st.lists(likely(shape.of), max_size=2) | JSON
-        case members.Mapping():
+        case schema_types.Mapping():
             keys = st.sampled_from(["abc", "def", "#a", ":b", ""]) | st.text(max_size=3)
             return st.dictionaries(keys, likely(shape.of), max_size=2) | JSON
-        case members.Structure():
+        case schema_types.Structure():
             optional = {name: likely(member) for name, member in shape.members.items()}
             return st.fixed_dictionaries({}, optional=optional) | JSON
 
 
-BODIES = {operation: likely(shapes._requests(LATEST)[operation].shape) for operation in shapes.OPERATIONS}
+BODIES = {
+    operation: likely(operation_schemas._requests(LATEST)[operation].shape)
+    for operation in operation_schemas.OPERATIONS
+}
 
 
-@pytest.mark.parametrize("operation", sorted(shapes.OPERATIONS))
+@pytest.mark.parametrize("operation", sorted(operation_schemas.OPERATIONS))
 @pytest.mark.parametrize("style", [LATEST, CLASSIC])
 def test_any_body_is_cleaned_or_refused(operation: str, style: str) -> None:
     @settings(max_examples=20, deadline=None)
     @given(BODIES[operation])
     def run(body: Any) -> None:
         try:
-            got = shapes.check(operation, copy.deepcopy(body), style)
+            got = operation_schemas.check(operation, copy.deepcopy(body), style)
         except ServiceError as error:
             json.loads(render(error))
         else:
@@ -86,13 +89,13 @@ def test_any_body_is_cleaned_or_refused(operation: str, style: str) -> None:
     run()
 
 
-@pytest.mark.parametrize("operation", sorted(shapes.OPERATIONS))
+@pytest.mark.parametrize("operation", sorted(operation_schemas.OPERATIONS))
 def test_a_style_is_one_of_texts(operation: str) -> None:
     """What one style lets through, the other lets through unchanged."""
 
     def passed(body: Any, style: str) -> Any:
         try:
-            return shapes.check(operation, copy.deepcopy(body), style)
+            return operation_schemas.check(operation, copy.deepcopy(body), style)
         except ServiceError:
             return None
 
@@ -104,11 +107,11 @@ def test_a_style_is_one_of_texts(operation: str) -> None:
     run()
 
 
-@pytest.mark.parametrize("operation", sorted(shapes.OPERATIONS))
+@pytest.mark.parametrize("operation", sorted(operation_schemas.OPERATIONS))
 def test_the_quick_and_the_slow_engine_agree(operation: str) -> None:
     """What the quick engine lets through, the slow one lets through unchanged."""
-    request = shapes._requests(LATEST)[operation]
-    quick = checking.quick(shapes._strict(request))
+    request = operation_schemas._requests(LATEST)[operation]
+    quick = fast_validator.quick(operation_schemas._strict(request))
 
     @settings(max_examples=20, deadline=None)
     @given(BODIES[operation])
@@ -119,7 +122,7 @@ def test_the_quick_and_the_slow_engine_agree(operation: str) -> None:
         except (ServiceError, TypeError, AttributeError, ValueError):
             good = False
         if good:
-            assert refusing.clean(operation, request, body, LATEST).keys() == changed.keys()
+            assert full_validator.clean(operation, request, body, LATEST).keys() == changed.keys()
 
     run()
 
@@ -129,4 +132,4 @@ def test_deep_nesting_is_refused_in_bounded_depth() -> None:
     for _ in range(5_000):
         value = {"L": [value]}
     with pytest.raises(ServiceError, match="Nesting Levels"):
-        shapes.check("PutItem", {"TableName": "abc", "Item": {"a": value}}, LATEST)
+        operation_schemas.check("PutItem", {"TableName": "abc", "Item": {"a": value}}, LATEST)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adapters.dynamodb.validation.shapes import check
+from adapters.dynamodb.validation.operation_schemas import check
 from adapters.dynamodb.values.values import Item
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.tablestore.capacity import capacity
-from adapters.tablestore.rows import direct, rows, selections
+from adapters.tablestore.rows import fast_rows, rows, selections
 from adapters.tablestore.values.values import WIRE_KINDS
 from adapters.tablestore.wire.calls import Call, Target
 from adapters.tablestore.wire.plainbuffer import Operation, WireCell, WireRow, encode_row, row_bytes
@@ -81,7 +81,7 @@ def test_rows_are_encoded_the_same(key: Any, cells: Any, unversioned: Any, is_st
     assert encoded.size_bytes == general.size_bytes
     kinds = {value.kind for value in made.latest.values()}
     is_simple = kinds <= WIRE_KINDS and (not is_stamped or all(len(each) == 1 for each in cells.values()))
-    assert isinstance(encoded, direct.EncodedRow) is is_simple
+    assert isinstance(encoded, fast_rows.EncodedRow) is is_simple
 
 
 def test_only_whole_rows_are_encoded() -> None:
@@ -92,7 +92,7 @@ def test_only_whole_rows_are_encoded() -> None:
     )
     row = Row(SCHEMA.position(()), contents, 0)
     whole = selections.everything()
-    assert isinstance(whole.encoder(target)(row), direct.EncodedRow)
+    assert isinstance(whole.encoder(target)(row), fast_rows.EncodedRow)
     for asked in (
         dataclasses.replace(whole, columns=frozenset({"a"})),
         dataclasses.replace(whole, start="a"),
@@ -102,7 +102,7 @@ def test_only_whole_rows_are_encoded() -> None:
         dataclasses.replace(whole, predicate=rows.ROW_EXISTS),
         dataclasses.replace(whole, pagination=selections.Pagination(0, 1)),
     ):
-        assert not isinstance(asked.encoder(target)(row), direct.EncodedRow)
+        assert not isinstance(asked.encoder(target)(row), fast_rows.EncodedRow)
 
 
 # PlainBuffer -> rows
@@ -147,7 +147,7 @@ def written(table: Table, data: bytes) -> Any:
 
 def check_equal(table: Table, data: bytes) -> None:
     fast = written(table, data)
-    with mock.patch.object(direct, "put_of", return_value=None):
+    with mock.patch.object(fast_rows, "put_of", return_value=None):
         general = written(table, data)
     if fast[1:2] != general[1:2] and isinstance(fast[1], tuple):
         # Contents that were never decoded show their key among the cells; nothing else may differ.
@@ -161,7 +161,7 @@ def check_equal(table: Table, data: bytes) -> None:
 @given(key_cells, plain_cells, st.booleans())
 def test_plain_puts_come_to_the_same(key: Any, attributes: Any, is_stamped: bool) -> None:
     data = encode_row(WireRow(key, attributes))
-    put = direct.put_of(data)
+    put = fast_rows.put_of(data)
     assert put is not None
     assert put.size == capacity.cells_size(key) + capacity.cells_size(attributes)
     check_equal(STAMPED if is_stamped else UNSTAMPED, data)

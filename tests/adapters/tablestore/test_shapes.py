@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.tablestore.rows import direct, selections, shapes
+from adapters.tablestore.rows import fast_pages, fast_rows, selections
 from adapters.tablestore.wire.calls import Target
 from gateway.model.rows import Cell, Contents, Row
 from gateway.model.values import NULL, Kind, Value
@@ -110,8 +110,8 @@ def is_alike(body: bytes) -> bool:
         return row
 
     rows = [row_of(PLAIN)] * 19 + [row_of(body)]
-    encoded = shapes.encoder_of_many(SCHEMA.names, one)(rows)
-    assert all(isinstance(row, direct.EncodedRow) for row in encoded[:19])
+    encoded = fast_pages.encoder_of_many(SCHEMA.names, one)(rows)
+    assert all(isinstance(row, fast_rows.EncodedRow) for row in encoded[:19])
     assert alone in ([], rows[19:])
     return not alone
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from adapters.dynamodb.validation.members import (
+from adapters.dynamodb.validation.schema_types import (
     ITEM,
     WIDTHS,
     AttributeValue,

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from adapters.dynamodb.expressions.clauses import WriteClauses
+from adapters.dynamodb.expressions.request_clauses import WriteClauses
 from adapters.dynamodb.validation import legacy_rules
 from adapters.dynamodb.values import values
 from adapters.dynamodb.values.scalars import ValueRefused

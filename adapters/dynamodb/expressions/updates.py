@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from adapters.dynamodb.expressions.expressions import UPDATE, Reader, update_tree
 from adapters.dynamodb.expressions.grammar import (
     ArithmeticNode,
     CallNode,
@@ -23,6 +22,7 @@ from adapters.dynamodb.expressions.grammar import (
 )
 from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.expressions.projections import Clashes, path_text
+from adapters.dynamodb.expressions.static_checks import UPDATE, Reader, update_tree
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import type_name, validation
 from adapters.dynamodb.wire.expression_messages import text_of

@@ -39,7 +39,7 @@ from gateway.model.rows import Contents, Row
 from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
 from gateway.store.databases import Database, Session
 from gateway.store.opening import open_database
-from gateway.store.screens import Has, condition_of, screen_of
+from gateway.store.prefilters import Has, condition_of, screen_of
 
 ROWS, PREDICATES = 250, 800
 

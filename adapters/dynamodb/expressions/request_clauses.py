@@ -14,7 +14,6 @@ import orjson
 
 from adapters.dynamodb.expressions import legacy
 from adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
-from adapters.dynamodb.expressions.expressions import FILTER, refuse_paths_into_keys
 from adapters.dynamodb.expressions.key_conditions import (
     ColumnCheck,
     KeyTest,
@@ -25,7 +24,8 @@ from adapters.dynamodb.expressions.key_conditions import (
 )
 from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.expressions.projections import Projection, filter_beyond, parse_projection, project
-from adapters.dynamodb.expressions.update_expressions import (
+from adapters.dynamodb.expressions.static_checks import FILTER, refuse_paths_into_keys
+from adapters.dynamodb.expressions.updates import (
     creates_item,
     given_values,
     operand_paths,

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from adapters.azuretable.entities import pages
+from adapters.azuretable.entities import fast_pages
 from adapters.azuretable.values import keys, names, values
 from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text, view
 from adapters.azuretable.wire import limits
@@ -192,7 +192,7 @@ class Shape:
     def many(self, page: Page) -> bytes:
         """The JSON of a page of entities. Of what came in one piece only where they are spliced."""
         if self.is_spliced:
-            entities = pages.entities(page, self.level is Level.MINIMAL, self._entity)
+            entities = fast_pages.entities(page, self.level is Level.MINIMAL, self._entity)
         else:
             entities = [dumps(self.member(row)) for row in page.rows]
         head = (

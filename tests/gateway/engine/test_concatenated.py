@@ -6,17 +6,17 @@ import random
 
 import pytest
 
-from gateway.engine import filling, reading
+from gateway.engine import page_builder, reading
 from gateway.engine.engine import Engine
 from gateway.model.commands import Joins, Page, PageLimits
 from gateway.model.keys import Position
 from gateway.model.predicates import Predicate
 from gateway.model.ranges import EVERYTHING, KeyRange, within
 from gateway.model.values import Kind, Value, text
-from gateway.store.screens import screen_of
+from gateway.store.prefilters import screen_of
 from tests.gateway.engine.conftest import Client, make_table
+from tests.gateway.engine.test_prefiltered_scans import is_equal
 from tests.gateway.engine.test_reading import partition
-from tests.gateway.engine.test_skimming import is_equal
 
 COMMAS = Joins(",")
 LINES = Joins("\n", native=False, moments=True)
@@ -67,7 +67,7 @@ def test_pages_are_those_of_a_walk_row_by_row(client: Client, monkeypatch: pytes
         )
         bounds, reverse = some_range(chance, chance.choice("abcd")), chance.random() < 0.5
         with monkeypatch.context() as patched:
-            patched.setattr(filling, "_FIRST_JOINED", chance.choice([2, 16, 64]))
+            patched.setattr(page_builder, "_FIRST_JOINED", chance.choice([2, 16, 64]))
             page = client.page(bounds, limits=limits, reverse=reverse, joins=COMMAS)
         walked = client.page(bounds, limits=limits, reverse=reverse)
         assert not walked.joined
@@ -79,8 +79,8 @@ def test_pages_are_those_of_a_walk_row_by_row(client: Client, monkeypatch: pytes
 def test_a_page_may_begin_joined_and_go_on_row_by_row(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filling, "_FIRST_JOINED", 8)
-    monkeypatch.setattr(filling, "_MOST_JOINED", 8)
+    monkeypatch.setattr(page_builder, "_FIRST_JOINED", 8)
+    monkeypatch.setattr(page_builder, "_MOST_JOINED", 8)
     page = client.page(within(partition("b")), joins=COMMAS)
     assert [joined.number for joined in page.joined] == [8, 8]
     assert len(page.rows) == 24
@@ -125,8 +125,8 @@ def test_pages_of_lines_are_those_of_a_walk_row_by_row(
         )
         bounds, reverse = some_range(chance, chance.choice("abcd")), chance.random() < 0.5
         with monkeypatch.context() as patched:
-            patched.setattr(filling, "_FIRST_OF_NUMBER", chance.choice([2, 16, 256]))
-            patched.setattr(filling, "_MOST_JOINED", chance.choice([8, 1024]))
+            patched.setattr(page_builder, "_FIRST_OF_NUMBER", chance.choice([2, 16, 256]))
+            patched.setattr(page_builder, "_MOST_JOINED", chance.choice([8, 1024]))
             page = client.page(bounds, limits=limits, reverse=reverse, joins=LINES)
         joining += bool(page.joined)
         assert lines(page) == lines(client.page(bounds, limits=limits, reverse=reverse)), (

@@ -235,7 +235,7 @@ def test_puts_tried_as_inserts_leave_the_same(
             writes = [client.put(p, s, n=decimal(n))._replace(rule=rule) for p, s, n in puts]
             with monkeypatch.context() as patched:
                 if client is decided:
-                    patched.setattr(writing.unseen, "inserts", lambda *_: None)
+                    patched.setattr(writing.blind_writes, "inserts", lambda *_: None)
                 answers.append(
                     [
                         (one.old and one.old.body, one.new and one.new.body)

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from adapters.dynamodb.validation import refusing, rules, table_rules
-from adapters.dynamodb.validation.checking import Checker, Rule, quick
-from adapters.dynamodb.validation.members import (
+from adapters.dynamodb.validation import full_validator, item_rules, table_rules
+from adapters.dynamodb.validation.fast_validator import Checker, Rule, quick
+from adapters.dynamodb.validation.schema_types import (
     ITEM,
     AttributeValue,
     Flag,
@@ -46,7 +46,7 @@ def check(operation: str, body: Any, style: str) -> dict[str, Any]:
 def shorten(operation: str, body: Any, style: str) -> None:
     """Drop, in place, what is beyond what the operation may have: for large bodies, before `check`."""
     if operation in _requests(style):
-        refusing.shorten(_requests(style)[operation].shape, body)
+        full_validator.shorten(_requests(style)[operation].shape, body)
 
 
 @cache
@@ -661,16 +661,16 @@ def _streams() -> dict[str, Request]:
 
 
 _RULES: dict[str, Rule] = {
-    "PutItem": rules.put_item,
-    "UpdateItem": rules.update_item,
-    "DeleteItem": rules.delete_item,
-    "GetItem": rules.get_item,
-    "Query": rules.query,
-    "Scan": rules.scan,
-    "BatchGetItem": rules.batch_get,
-    "BatchWriteItem": rules.batch_write,
-    "TransactGetItems": rules.transact_get,
-    "TransactWriteItems": rules.transact_write,
+    "PutItem": item_rules.put_item,
+    "UpdateItem": item_rules.update_item,
+    "DeleteItem": item_rules.delete_item,
+    "GetItem": item_rules.get_item,
+    "Query": item_rules.query,
+    "Scan": item_rules.scan,
+    "BatchGetItem": item_rules.batch_get,
+    "BatchWriteItem": item_rules.batch_write,
+    "TransactGetItems": item_rules.transact_get,
+    "TransactWriteItems": item_rules.transact_write,
     "CreateTable": table_rules.create_table,
     "UpdateTable": table_rules.update_table,
     "TagResource": table_rules.tag_resource,

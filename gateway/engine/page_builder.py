@@ -12,9 +12,9 @@ from gateway.model.commands import Joined, Page, Read
 from gateway.model.keys import Position
 from gateway.model.predicates import ALWAYS, holds
 from gateway.model.rows import Row
-from gateway.store import joined
+from gateway.store import concatenated
+from gateway.store.prefiltered_scans import Stretch
 from gateway.store.scans import Chunk, Columns, StoredRow
-from gateway.store.skims import Stretch
 
 # Rows that are asked for joined: at first (where their number is limited, so many are likely to be wanted), and at most.
 _FIRST_JOINED, _FIRST_OF_NUMBER, _MOST_JOINED = 64, 256, 1024
@@ -92,7 +92,7 @@ class Filling:
         sizes = [limit for limit in (limits.filled_bytes, limits.returned_bytes) if limit is not None]
         return min(sizes, default=None)
 
-    def take_joined(self, found: joined.Stretch) -> bool:
+    def take_joined(self, found: concatenated.Stretch) -> bool:
         """Take a stretch, if it does not fill the page."""
         most_bytes = self._most_bytes
         if most_bytes is not None and self._size + found.size >= most_bytes:

@@ -25,9 +25,9 @@ from gateway.model.keys import AUTO_INCREMENT, Position
 from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.model.writes import Recorded, Remove, Replace, Write, apply
-from gateway.store import rows, staged
+from gateway.store import local_transactions, rows
 from gateway.store.databases import Session
-from gateway.store.staged import Hold, Staged
+from gateway.store.local_transactions import Hold, Staged
 from gateway.store.store import Store
 
 View = dict[Position, Row | None]
@@ -44,11 +44,11 @@ def begin(store: Store, command: BeginTransaction, now_ms: int) -> None:
         if table is None or table.version != command.table.version:
             store.catalog.cache.forget(command.table.id)
             raise StaleTable()
-        partition = staged.held_partition(command.partition)
-        if partition in staged.live_holds(session, table.id, now_ms):
+        partition = local_transactions.held_partition(command.partition)
+        if partition in local_transactions.live_holds(session, table.id, now_ms):
             raise PartitionHeld()
         expires_at_ms = now_ms + command.lifetime_ms
-        staged.add(session, Hold(command.transaction, table.id, partition, expires_at_ms, 0, 0))
+        local_transactions.add(session, Hold(command.transaction, table.id, partition, expires_at_ms, 0, 0))
         if not table.rules.holds:
             rules = dataclasses.replace(table.rules, holds=True)
             store.catalog.update(session, dataclasses.replace(table, rules=rules))
@@ -63,7 +63,7 @@ def stage(store: Store, command: Stage, now: int) -> list[list[Outcome] | Gatewa
         stale = store.catalog.check(session, tables.values(), lock=True)
         if stale:
             raise StaleTable()
-        hold = staged.find(session, command.transaction, now_ms, lock=True)
+        hold = local_transactions.find(session, command.transaction, now_ms, lock=True)
         if hold is None:
             raise SessionMissing()
         view = staged_view(session, hold)
@@ -85,7 +85,7 @@ def stage(store: Store, command: Stage, now: int) -> list[list[Outcome] | Gatewa
             view.update((write.position, write.new) for write in writes)
             answers.append(outcomes)
         if kept:
-            staged.stage(session, hold, kept, size)
+            local_transactions.stage(session, hold, kept, size)
         return answers
 
 
@@ -103,7 +103,7 @@ def _fetch(session: Session, hold: Hold, groups: Sequence[WriteGroup], view: Vie
 
 def _refusal(hold: Hold, write: Write) -> GatewayError | None:
     """What keeps a write out of a transaction."""
-    partition = staged.held_partition(write.key.position.partition)
+    partition = local_transactions.held_partition(write.key.position.partition)
     if write.table.id != hold.table_id or partition != hold.partition:
         return InvalidInput("other-partition")
     if AUTO_INCREMENT in write.key.values:  # type: ignore[comparison-overlap]
@@ -147,17 +147,17 @@ def weight(write: Write) -> int:
 
 def staged_view(session: Session, hold: Hold) -> View:
     """The rows that a transaction has written so far (None: deleted)."""
-    return {write.position: write.new for write in staged.writes_of(session, hold.id)}
+    return {write.position: write.new for write in local_transactions.writes_of(session, hold.id)}
 
 
 def commit_group(store: Store, transaction: str, now_ms: int) -> WriteGroup:
     """The group of writes that commits a transaction. Raises SessionMissing."""
     with store.read() as session:
-        hold = staged.find(session, transaction, now_ms)
+        hold = local_transactions.find(session, transaction, now_ms)
         table = None if hold is None else store.catalog.by_id(session, hold.table_id)
         if hold is None or table is None:
             raise SessionMissing()
-        writes = staged.writes_of(session, transaction)
+        writes = local_transactions.writes_of(session, transaction)
     return WriteGroup(tuple(_carried_out(table, write) for write in writes), transaction=transaction)
 
 
@@ -170,18 +170,18 @@ def _carried_out(table: Table, write: Staged) -> Write:
 def end(store: Store, command: AbortTransaction, now_ms: int) -> None:
     """Give a partition back, and forget what was staged. Raises SessionMissing."""
     with store.write() as session:
-        if staged.find(session, command.transaction, now_ms, lock=True) is None:
+        if local_transactions.find(session, command.transaction, now_ms, lock=True) is None:
             raise SessionMissing()
-        staged.remove(session, command.transaction)
+        local_transactions.remove(session, command.transaction)
 
 
 def sweep(store: Store, now_ms: int, limit: int) -> int | None:
     """Forget some transactions that are past their time, `limit` at most. How many; None: there are none."""
     with store.read() as session:
-        gone = staged.expired(session, now_ms, limit)
+        gone = local_transactions.expired(session, now_ms, limit)
     if not gone:
         return None
     with store.write() as session:
         for transaction in gone:
-            staged.remove(session, transaction)
+            local_transactions.remove(session, transaction)
     return len(gone)

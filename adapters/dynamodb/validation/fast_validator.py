@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.dynamodb.validation import refusing
-from adapters.dynamodb.validation.members import (
+from adapters.dynamodb.validation import full_validator
+from adapters.dynamodb.validation.schema_types import (
     ITEM,
     WIDTHS,
     AttributeValue,
@@ -53,7 +53,7 @@ class Checker:
             raise messages.refused(self.operation, "item-size", style) from None
         except (ServiceError, TypeError, AttributeError, ValueError):
             good = False  # the slow engine finds out what is wrong, and in which order to say it
-        data = body if good else refusing.clean(self.operation, self.request, body, style)
+        data = body if good else full_validator.clean(self.operation, self.request, body, style)
         if self.rule is not None:
             self.rule(data, style, good)
         return data

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.tablestore.rows.direct import EncodedRow, stamps_of
+from adapters.tablestore.rows.fast_rows import EncodedRow, stamps_of
 from adapters.tablestore.wire.checksums import crc8
 from adapters.tablestore.wire.plainbuffer import CELL_ENDS, ROW_ENDS, name_bytes
 from gateway.model.rows import TICKS_PER_MS, Row

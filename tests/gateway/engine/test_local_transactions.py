@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.engine import staging
+from gateway.engine import local_transactions
 from gateway.engine.engine import Engine
 from gateway.model.commands import (
     AbortTransaction,
@@ -176,7 +176,7 @@ def test_time_runs_out(held: Client, clock: Clock) -> None:
 def test_transactions_past_their_time_are_forgotten(held: Client, clock: Clock) -> None:
     stage(held, held.put("a", 1))
     clock.advance(61)
-    staging.sweep(held.engine._store, clock.ms, 10)
+    local_transactions.sweep(held.engine._store, clock.ms, 10)
     with held.engine._store.read() as session:
         assert session.query("SELECT count(*) FROM staged")[0][0] == 0
         assert session.query("SELECT count(*) FROM holds")[0][0] == 0

@@ -15,8 +15,8 @@ from time import monotonic
 from gateway.model.ranges import KeyRange
 from gateway.store.databases import Session
 from gateway.store.positions import KEPT_BYTES
+from gateway.store.prefilters import Condition
 from gateway.store.scans import ROW_COLUMNS, Chunk, Columns, Source, columns_between
-from gateway.store.screens import Condition
 
 _FIRST_STRETCH, _LARGEST_STRETCH = 1024, 4096
 # What a stretch may take; large rows are slow to look through.
