@@ -101,7 +101,7 @@ def _is_plain(table: Table, now_ms: int) -> bool:
     return not (
         table.indexes
         or streaming.wants(table)
-        or rules.holds
+        or rules.has_local_transactions
         or (rules.expiry is not None and rules.expiry.attribute is None)
         or any(column.auto_increment for column in table.key_schema.columns)
         or table.state_at(now_ms) in WITHOUT_ROWS

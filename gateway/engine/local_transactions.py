@@ -18,8 +18,8 @@ from gateway.model.errors import (
     InvalidInput,
     LimitExceeded,
     PartitionHeld,
-    SessionMissing,
     StaleTable,
+    TransactionMissing,
 )
 from gateway.model.keys import AUTO_INCREMENT, Position
 from gateway.model.rows import Row
@@ -27,7 +27,7 @@ from gateway.model.tables import Table
 from gateway.model.writes import Recorded, Remove, Replace, Write, apply
 from gateway.store import local_transactions, rows
 from gateway.store.databases import Session
-from gateway.store.local_transactions import Hold, Staged
+from gateway.store.local_transactions import OpenTransaction, StagedWrite
 from gateway.store.store import Store
 
 View = dict[Position, Row | None]
@@ -44,36 +44,38 @@ def begin(store: Store, command: BeginTransaction, now_ms: int) -> None:
         if table is None or table.version != command.table.version:
             store.catalog.cache.forget(command.table.id)
             raise StaleTable()
-        partition = local_transactions.held_partition(command.partition)
-        if partition in local_transactions.live_holds(session, table.id, now_ms):
+        partition = local_transactions.locked_partition(command.partition)
+        if partition in local_transactions.partition_locks(session, table.id, now_ms):
             raise PartitionHeld()
         expires_at_ms = now_ms + command.lifetime_ms
-        local_transactions.add(session, Hold(command.transaction, table.id, partition, expires_at_ms, 0, 0))
-        if not table.rules.holds:
-            rules = dataclasses.replace(table.rules, holds=True)
+        local_transactions.add(
+            session, OpenTransaction(command.transaction, table.id, partition, expires_at_ms, 0, 0)
+        )
+        if not table.rules.has_local_transactions:
+            rules = dataclasses.replace(table.rules, has_local_transactions=True)
             store.catalog.update(session, dataclasses.replace(table, rules=rules))
             store.catalog.cache.forget(table.id)
 
 
 def stage(store: Store, command: Stage, now: int) -> list[list[Outcome] | GatewayError]:
-    """Decide groups of writes and keep them: for each its outcomes or its error. Raises SessionMissing, StaleTable."""
+    """Decide groups of writes and keep them: for each its outcomes or its error. Raises TransactionMissing, StaleTable."""
     now_ms = now // 10_000
     tables = {write.table.id: write.table for group in command.groups for write in group.writes}
     with store.write() as session:
         stale = store.catalog.check(session, tables.values(), lock=True)
         if stale:
             raise StaleTable()
-        hold = local_transactions.find(session, command.transaction, now_ms, lock=True)
-        if hold is None:
-            raise SessionMissing()
-        view = staged_view(session, hold)
-        _fetch(session, hold, command.groups, view)
+        opened = local_transactions.find(session, command.transaction, now_ms, lock=True)
+        if opened is None:
+            raise TransactionMissing()
+        view = staged_view(session, opened)
+        _fetch(session, opened, command.groups, view)
         answers: list[list[Outcome] | GatewayError] = []
-        kept: list[Staged] = []
-        size = hold.size_bytes
+        kept: list[StagedWrite] = []
+        size = opened.size_bytes
         for group in command.groups:
             try:
-                outcomes, writes = _decide(hold, group, view, now)
+                outcomes, writes = _decide(opened, group, view, now)
                 added = sum(weight(write) for write in group.writes)
                 if size + added > command.limit_bytes:
                     raise LimitExceeded("transaction-bytes", command.limit_bytes, size + added)
@@ -85,42 +87,44 @@ def stage(store: Store, command: Stage, now: int) -> list[list[Outcome] | Gatewa
             view.update((write.position, write.new) for write in writes)
             answers.append(outcomes)
         if kept:
-            local_transactions.stage(session, hold, kept, size)
+            local_transactions.stage(session, opened, kept, size)
         return answers
 
 
-def _fetch(session: Session, hold: Hold, groups: Sequence[WriteGroup], view: View) -> None:
+def _fetch(session: Session, opened: OpenTransaction, groups: Sequence[WriteGroup], view: View) -> None:
     """Add to the view the real rows that the groups are about and that have not been staged."""
     wanted = {
         (write.table.id, write.key.position)
         for group in groups
         for write in group.writes
-        if _refusal(hold, write) is None and write.key.position not in view
+        if _refusal(opened, write) is None and write.key.position not in view
     }
     for (_, position), row in rows.fetch_many(session, sorted(wanted)).items():
         view[position] = row
 
 
-def _refusal(hold: Hold, write: Write) -> GatewayError | None:
+def _refusal(opened: OpenTransaction, write: Write) -> GatewayError | None:
     """What keeps a write out of a transaction."""
-    partition = local_transactions.held_partition(write.key.position.partition)
-    if write.table.id != hold.table_id or partition != hold.partition:
+    partition = local_transactions.locked_partition(write.key.position.partition)
+    if write.table.id != opened.table_id or partition != opened.partition:
         return InvalidInput("other-partition")
     if AUTO_INCREMENT in write.key.values:  # type: ignore[comparison-overlap]
         return InvalidInput("auto-increment")
     return None
 
 
-def _decide(hold: Hold, group: WriteGroup, view: View, now: int) -> tuple[list[Outcome], list[Staged]]:
+def _decide(
+    opened: OpenTransaction, group: WriteGroup, view: View, now: int
+) -> tuple[list[Outcome], list[StagedWrite]]:
     """Apply a group to the view, whole or not at all. Raises what keeps it from being applied."""
     seen = dict(view)
     outcomes: list[Outcome] = []
-    writes: list[Staged] = []
+    writes: list[StagedWrite] = []
     reasons: list[GatewayError | None] = []
     for write in group.writes:
         position = write.key.position
         try:
-            refusal = _refusal(hold, write)
+            refusal = _refusal(opened, write)
             if refusal is not None:
                 raise refusal
             old = seen.get(position)
@@ -133,7 +137,9 @@ def _decide(hold: Hold, group: WriteGroup, view: View, now: int) -> tuple[list[O
         outcomes.append(Outcome(old, new))
         kind = kind_of(write)
         if kind is not None:
-            writes.append(Staged(position, new, Recorded(kind, resolved_actions(write, new, now // 10_000))))
+            writes.append(
+                StagedWrite(position, new, Recorded(kind, resolved_actions(write, new, now // 10_000)))
+            )
     failed = [reason for reason in reasons if reason is not None]
     if failed:
         raise failed[0] if len(reasons) == 1 else GroupRefused(reasons)
@@ -145,33 +151,33 @@ def weight(write: Write) -> int:
     return write.change.contents.size_bytes if isinstance(write.change, Replace) else 0
 
 
-def staged_view(session: Session, hold: Hold) -> View:
+def staged_view(session: Session, opened: OpenTransaction) -> View:
     """The rows that a transaction has written so far (None: deleted)."""
-    return {write.position: write.new for write in local_transactions.writes_of(session, hold.id)}
+    return {write.position: write.new for write in local_transactions.writes_of(session, opened.id)}
 
 
 def commit_group(store: Store, transaction: str, now_ms: int) -> WriteGroup:
-    """The group of writes that commits a transaction. Raises SessionMissing."""
+    """The group of writes that commits a transaction. Raises TransactionMissing."""
     with store.read() as session:
-        hold = local_transactions.find(session, transaction, now_ms)
-        table = None if hold is None else store.catalog.by_id(session, hold.table_id)
-        if hold is None or table is None:
-            raise SessionMissing()
+        opened = local_transactions.find(session, transaction, now_ms)
+        table = None if opened is None else store.catalog.by_id(session, opened.table_id)
+        if opened is None or table is None:
+            raise TransactionMissing()
         writes = local_transactions.writes_of(session, transaction)
     return WriteGroup(tuple(_carried_out(table, write) for write in writes), transaction=transaction)
 
 
-def _carried_out(table: Table, write: Staged) -> Write:
+def _carried_out(table: Table, write: StagedWrite) -> Write:
     key = table.key_schema.decode(write.position)
     change = Remove() if write.new is None else Replace(write.new.contents)
     return Write(table, key, change, recorded=write.recorded)
 
 
 def end(store: Store, command: AbortTransaction, now_ms: int) -> None:
-    """Give a partition back, and forget what was staged. Raises SessionMissing."""
+    """Give a partition back, and forget what was staged. Raises TransactionMissing."""
     with store.write() as session:
         if local_transactions.find(session, command.transaction, now_ms, lock=True) is None:
-            raise SessionMissing()
+            raise TransactionMissing()
         local_transactions.remove(session, command.transaction)
 
 

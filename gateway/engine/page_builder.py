@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from gateway.model.commands import Joined, Page, Read
 from gateway.model.keys import Position
-from gateway.model.predicates import ALWAYS, holds
+from gateway.model.predicates import ALWAYS, matches
 from gateway.model.rows import Row
 from gateway.store import concatenated
 from gateway.store.prefiltered_scans import Stretch
@@ -252,7 +252,7 @@ class Filling:
         if self._shown is not None:
             row = projected(row, self._shown)
         command = self._command
-        return row if command.filter is ALWAYS or holds(command.filter, row, command.view) else None
+        return row if command.filter is ALWAYS or matches(command.filter, row, command.view) else None
 
     @property
     def _has_enough(self) -> bool:

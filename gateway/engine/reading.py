@@ -14,9 +14,9 @@ from gateway.model.errors import (
     GatewayError,
     IndexMissing,
     LimitExceeded,
-    SessionMissing,
     StaleTable,
     TableBusy,
+    TransactionMissing,
 )
 from gateway.model.keys import Position
 from gateway.model.predicates import ALWAYS
@@ -131,12 +131,12 @@ def _staged_page(session: Session, command: Read, now_ms: int, measured: Measure
 
 def _written(session: Session, command: Get | Read, now_ms: int) -> dict[Position, Row | None] | GatewayError:
     """What the local transaction of a command has written to its table."""
-    hold = local_transactions.find(session, command.transaction, now_ms)
-    if hold is None:
-        return SessionMissing()
-    if hold.table_id != command.table.id:
+    opened = local_transactions.find(session, command.transaction, now_ms)
+    if opened is None:
+        return TransactionMissing()
+    if opened.table_id != command.table.id:
         return {}
-    return {write.position: write.new for write in local_transactions.writes_of(session, hold.id)}
+    return {write.position: write.new for write in local_transactions.writes_of(session, opened.id)}
 
 
 def _look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[Outcome]:

@@ -21,10 +21,10 @@ from gateway.model.errors import (
     GatewayError,
     GroupRefused,
     PartitionHeld,
-    SessionMissing,
     StaleTable,
     TableBusy,
     TokenReused,
+    TransactionMissing,
 )
 from gateway.model.rows import Row
 from gateway.model.tables import Table
@@ -149,7 +149,7 @@ class Batch:
         remembered = self._take_tokens(session, answers)
         live = [at for at, answer in enumerate(answers) if answer is None]
         writes = numbering.draw(session, {at: self._groups[at] for at in live}, self._now)
-        self._check_holds(session, tables, answers)
+        self._check_partition_locks(session, tables, answers)
         live = [at for at in live if answers[at] is None]
         keys = sorted({(write.table.id, write.key.position) for at in live for write in writes[at]})
         rows.claim(session, keys)
@@ -182,26 +182,26 @@ class Batch:
             for group in self._groups
         ]
 
-    def _check_holds(
+    def _check_partition_locks(
         self, session: Session, tables: Mapping[int, Table], answers: list[Answer | None]
     ) -> None:
         """Refuse writes to partitions that a local transaction holds; a commit must be of one that is still open."""
         held = {
-            table.id: local_transactions.live_holds(session, table.id, self._now_ms)
+            table.id: local_transactions.partition_locks(session, table.id, self._now_ms)
             for table in tables.values()
-            if table.rules.holds
+            if table.rules.has_local_transactions
         }
         if not any(held.values()) and not any(group.transaction for group in self._groups):
             return
         for at, group in enumerate(self._groups):
             if group.transaction:
-                hold = local_transactions.find(session, group.transaction, self._now_ms, lock=True)
-                if hold is None:
-                    answers[at] = answers[at] or SessionMissing()
-                elif hold.writes != len(group.writes):
+                opened = local_transactions.find(session, group.transaction, self._now_ms, lock=True)
+                if opened is None:
+                    answers[at] = answers[at] or TransactionMissing()
+                elif opened.writes != len(group.writes):
                     raise Retry("more was staged while the transaction was about to be committed")
             for write in group.writes:
-                partition = local_transactions.held_partition(write.key.position.partition)
+                partition = local_transactions.locked_partition(write.key.position.partition)
                 if held.get(write.table.id, {}).get(partition, group.transaction) != group.transaction:
                     answers[at] = answers[at] or PartitionHeld()
 

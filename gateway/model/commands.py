@@ -24,7 +24,7 @@ from gateway.model.writes import Write
 
 
 class Get(NamedTuple):
-    """Read one row. Outcome: Row or None. `transaction`: as an open local transaction sees it; SessionMissing."""
+    """Read one row. Outcome: Row or None. `transaction`: as an open local transaction sees it; TransactionMissing."""
 
     table: Table
     position: Position
@@ -80,7 +80,7 @@ class Segment:
     def highest(self) -> int:
         return (self.number + 1) * SPREADS // self.total
 
-    def holds(self, position: Position) -> bool:
+    def contains(self, position: Position) -> bool:
         """Whether a row at this position belongs to the segment."""
         return self.lowest <= spread_of(position.partition) < self.highest
 
@@ -103,7 +103,7 @@ class Read(NamedTuple):
     `cut`, a pure function: what this reader may see of a row (columns, versions), None if nothing. Filter, limits and page
     go by what it leaves; a row of which nothing is left has been looked at, weighs nothing and is not returned.
     `cut_many`: does the same to many rows at once, for readers whose `cut` leaves something of every row; `cut` is there too.
-    `transaction`: as an open local transaction sees the table (not its indexes); SessionMissing.
+    `transaction`: as an open local transaction sees the table (not its indexes); TransactionMissing.
     `joins`: the reader wants no more of a row than `Joins` says, so that many may be given in one piece (Page.joined).
     """
 
@@ -395,7 +395,7 @@ class Stage:
     """Writes inside a local transaction, judged against what it has written so far over what is there.
 
     Outcome: for each group what WriteGroup gives, or its error (InvalidInput `other-partition` and `auto-increment`,
-    LimitExceeded `transaction-bytes` besides); SessionMissing, StaleTable.
+    LimitExceeded `transaction-bytes` besides); TransactionMissing, StaleTable.
     """
 
     transaction: str
@@ -405,14 +405,14 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class CommitTransaction:
-    """Carry out what a local transaction has staged, all of it at once. Outcome: None; SessionMissing."""
+    """Carry out what a local transaction has staged, all of it at once. Outcome: None; TransactionMissing."""
 
     transaction: str
 
 
 @dataclass(frozen=True, slots=True)
 class AbortTransaction:
-    """Forget what a local transaction has staged. Outcome: None; SessionMissing."""
+    """Forget what a local transaction has staged. Outcome: None; TransactionMissing."""
 
     transaction: str
 

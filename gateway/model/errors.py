@@ -12,7 +12,7 @@
     │   └── NumberOutOfRange
     ├── LimitExceeded              what, the limit, and the actual figure
     ├── PartitionHeld              an open local transaction holds the partition
-    ├── SessionMissing             a local transaction that never was, or is over
+    ├── TransactionMissing             a local transaction that never was, or is over
     ├── Throttled                  the provisioned throughput is used up
     ├── Busy                       locks or the database did not yield in time; a retry may help
     │   ├── Contended              internal: not now; whoever can wait without holding up others tries again
@@ -139,7 +139,7 @@ class PartitionHeld(GatewayError):
     """An open local transaction holds this partition."""
 
 
-class SessionMissing(GatewayError):
+class TransactionMissing(GatewayError):
     """A local transaction that never was, was ended, or timed out."""
 
 

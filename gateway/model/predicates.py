@@ -188,23 +188,23 @@ Predicate = (
 ALWAYS = Always()
 
 
-def holds(predicate: Predicate, row: Row | None, view: View | None = None) -> bool:
+def matches(predicate: Predicate, row: Row | None, view: View | None = None) -> bool:
     """Whether a predicate is true of a row (None: there is no row) as a dialect sees it (None: as it is stored)."""
     match predicate:
         case Compare(left, comparison, right):
             return _compares(_values_of(left, row, view), comparison, _values_of(right, row, view))
         case And(parts):
             for part in parts:
-                if not holds(part, row, view):
+                if not matches(part, row, view):
                     return False
             return True
         case Or(parts):
             for part in parts:
-                if holds(part, row, view):
+                if matches(part, row, view):
                     return True
             return False
         case Not(part):
-            return not holds(part, row, view)
+            return not matches(part, row, view)
         case Exists(path):
             return row is not None and _seen_at(row, path, view) is not None
         case StartsWith(operand, prefix):
@@ -226,7 +226,7 @@ def failing_part(predicate: Predicate, row: Row | None, view: View | None = None
     """The first top-level conjunct that is false, or None if the predicate holds."""
     parts = predicate.parts if isinstance(predicate, And) else (predicate,)
     for part in parts:
-        if not holds(part, row, view):
+        if not matches(part, row, view):
             return part
     return None
 

@@ -146,7 +146,7 @@ _EXPIRY_WINDOW_S = 5 * 365 * 86_400
 class Rules:
     """What every write of a table obeys, whatever its dialect.
 
-    `stamped`: cells keep the time of their own write (tables made through Table Store). `holds`: the table takes part in
+    `stamped`: cells keep the time of their own write (tables made through Table Store). `has_local_transactions`: it takes part in
     local transactions, so writers look for holds.
     """
 
@@ -154,7 +154,7 @@ class Rules:
     stream: StreamRule | None = None
     max_versions: int = 1
     stamped: bool = False
-    holds: bool = False
+    has_local_transactions: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ from gateway.store.changes import actions_json, actions_of
 from gateway.store.databases import Session
 from gateway.store.positions import place_of, position_of
 
-_HOLD = "id, table_id, partition, expires_at_ms, size_bytes, writes"
+_OPEN_TRANSACTION = "id, table_id, partition, expires_at_ms, size_bytes, writes"
 _STAGED = "partition, sort, full_key, kind, modified_at, size_bytes, kinds, body, actions"
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class OpenTransaction:
     """An open local transaction. `partition` as `place_of` stores it; `writes`: how many have been staged."""
 
     id: str
@@ -35,7 +35,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedWrite:
     """A write as it was decided when it was staged: the row that it leaves (None: none), and what streams are told."""
 
     position: Position
@@ -43,12 +43,12 @@ class Staged:
     recorded: Recorded
 
 
-def held_partition(partition: bytes) -> bytes:
+def locked_partition(partition: bytes) -> bytes:
     """A partition as holds name it."""
     return place_of(Position(partition, LOWEST)).partition
 
 
-def live_holds(session: Session, table_id: int, now_ms: int) -> dict[bytes, str]:
+def partition_locks(session: Session, table_id: int, now_ms: int) -> dict[bytes, str]:
     """Who holds which partitions of a table: id by partition."""
     found = session.query(
         "SELECT partition, id FROM holds WHERE table_id = ? AND expires_at_ms > ?", (table_id, now_ms)
@@ -56,27 +56,34 @@ def live_holds(session: Session, table_id: int, now_ms: int) -> dict[bytes, str]
     return {bytes(partition): transaction for partition, transaction in found}
 
 
-def find(session: Session, transaction: str, now_ms: int, lock: bool = False) -> Hold | None:
+def find(session: Session, transaction: str, now_ms: int, lock: bool = False) -> OpenTransaction | None:
     """An open transaction; None if it never was, was ended, or is past its time. With `lock`, nobody else can stage, commit
     or abort it until this transaction of the database ends."""
     suffix = " FOR UPDATE" if lock and session.is_postgresql else ""
-    found = session.query(f"SELECT {_HOLD} FROM holds WHERE id = ?{suffix}", (transaction,))
+    found = session.query(f"SELECT {_OPEN_TRANSACTION} FROM holds WHERE id = ?{suffix}", (transaction,))
     if not found:
         return None
-    hold = Hold(*found[0])
-    return hold if hold.expires_at_ms > now_ms else None
+    opened = OpenTransaction(*found[0])
+    return opened if opened.expires_at_ms > now_ms else None
 
 
-def add(session: Session, hold: Hold) -> None:
+def add(session: Session, opened: OpenTransaction) -> None:
     """Open a transaction. What is left of one that held the partition and is past its time goes."""
     old = session.query(
-        "SELECT id FROM holds WHERE table_id = ? AND partition = ?", (hold.table_id, hold.partition)
+        "SELECT id FROM holds WHERE table_id = ? AND partition = ?", (opened.table_id, opened.partition)
     )
     for (transaction,) in old:
         remove(session, transaction)
     session.execute(
-        f"INSERT INTO holds ({_HOLD}) VALUES (?, ?, ?, ?, ?, ?)",
-        (hold.id, hold.table_id, hold.partition, hold.expires_at_ms, hold.size_bytes, hold.writes),
+        f"INSERT INTO holds ({_OPEN_TRANSACTION}) VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            opened.id,
+            opened.table_id,
+            opened.partition,
+            opened.expires_at_ms,
+            opened.size_bytes,
+            opened.writes,
+        ),
     )
 
 
@@ -92,20 +99,20 @@ def expired(session: Session, now_ms: int, limit: int) -> list[str]:
     return [transaction for (transaction,) in found]
 
 
-def stage(session: Session, hold: Hold, writes: Iterable[Staged], size_bytes: int) -> None:
+def stage(session: Session, opened: OpenTransaction, writes: Iterable[StagedWrite], size_bytes: int) -> None:
     """Add writes to a transaction that is locked."""
-    values = [(hold.id, ordinal, *_columns(write)) for ordinal, write in enumerate(writes, hold.writes)]
+    values = [(opened.id, ordinal, *_columns(write)) for ordinal, write in enumerate(writes, opened.writes)]
     session.execute_many(
         f"INSERT INTO staged (transaction_id, ordinal, {_STAGED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         values,
     )
     session.execute(
         "UPDATE holds SET writes = ?, size_bytes = ? WHERE id = ?",
-        (hold.writes + len(values), size_bytes, hold.id),
+        (opened.writes + len(values), size_bytes, opened.id),
     )
 
 
-def writes_of(session: Session, transaction: str) -> list[Staged]:
+def writes_of(session: Session, transaction: str) -> list[StagedWrite]:
     """What has been staged, in order."""
     found = session.query(
         f"SELECT {_STAGED} FROM staged WHERE transaction_id = ? ORDER BY ordinal", (transaction,)
@@ -113,7 +120,7 @@ def writes_of(session: Session, transaction: str) -> list[Staged]:
     return [_staged(*columns) for columns in found]
 
 
-def _columns(write: Staged) -> tuple[Any, ...]:
+def _columns(write: StagedWrite) -> tuple[Any, ...]:
     place = place_of(write.position)
     new, recorded = write.new, write.recorded
     return (
@@ -139,10 +146,10 @@ def _staged(
     kinds: bytes | None,
     body: bytes | None,
     actions: bytes | None,
-) -> Staged:
+) -> StagedWrite:
     position = position_of(partition, sort, full_key)
     new = None
     if modified_at is not None and size is not None:
         new = Row(position, Contents(body, kinds, size), modified_at)
     done: tuple[Action, ...] = actions_of(actions) if actions else ()
-    return Staged(position, new, Recorded(ChangeKind(kind), done))
+    return StagedWrite(position, new, Recorded(ChangeKind(kind), done))

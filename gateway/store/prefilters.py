@@ -1,6 +1,6 @@
 """Screens: what the bytes of a row's body must look like for a predicate to hold, as a condition that SQL can judge.
 
-A screen may let rows through for which the predicate does not hold - `holds` is still asked about each - but it never keeps
+A screen may let rows through for which the predicate does not hold - `matches` is still asked about each - but it never keeps
 one back for which it does. So it may be coarse, and whoever walks rows may leave to the database those it keeps back, which
 are then neither fetched nor decoded.
 

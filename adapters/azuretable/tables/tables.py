@@ -21,7 +21,7 @@ from gateway.engine.engine import one
 from gateway.model.commands import AlterTable, CreateTable, DropTable, Exchange, ListTables
 from gateway.model.errors import TableMissing
 from gateway.model.keys import Position
-from gateway.model.predicates import holds
+from gateway.model.predicates import matches
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import State, Table
 from gateway.model.values import text
@@ -45,7 +45,7 @@ def query(call: Call, resource: TableSet) -> Exchange:
             ListTables(call.namespace, after, limits.PAGE_MAX_ENTITIES + 1, by_azure_name=True)
         )
         more = len(tables) > limits.PAGE_MAX_ENTITIES
-        found += [table for table in tables if _is_shown(call, table) and holds(predicate, _as_row(table))]
+        found += [table for table in tables if _is_shown(call, table) and matches(predicate, _as_row(table))]
         after = tables[-1].azure_name if tables else after
     headers = [("Content-Type", entity_renderer.content_type(level))]
     if len(found) > top > 0:

@@ -102,7 +102,7 @@ class StartKey:
 
     def check_segment(self, segment: Segment) -> None:
         """Raise ServiceError if the start key is another segment's."""
-        if not segment.holds(self.position):
+        if not segment.contains(self.position):
             text = bare("start-key-segment", total=segment.total, segment=segment.number)
             raise validation(bare("start-key", text=text))
 

@@ -402,7 +402,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.NumberOutOfRange: _number_out_of_range,
     model.LimitExceeded: _limit_exceeded,
     model.PartitionHeld: _partition_held,
-    model.SessionMissing: _internal,
+    model.TransactionMissing: _internal,
     model.Throttled: _throttled,
     model.Busy: _unavailable,
     model.Contended: _unavailable,

@@ -18,7 +18,7 @@ from adapters.tablestore.wire.calls import Target
 from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.names import check_column_name
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, row_bytes
-from gateway.model.predicates import ALWAYS, And, Exists, Or, Predicate, holds
+from gateway.model.predicates import ALWAYS, And, Exists, Or, Predicate, matches
 from gateway.model.rows import Cell, Contents, Row, Window
 from gateway.model.values import Kind
 
@@ -119,7 +119,7 @@ class Selection:
 
     def shows(self, target: Target, row: Row) -> bool:
         """Whether a row that has been cut is returned."""
-        return holds(self.wanted(target), row)
+        return matches(self.wanted(target), row)
 
     def page(self, row: Row) -> dict[str, tuple[Cell, ...]]:
         """The cells of a row that has been cut which are on the page of columns asked for."""

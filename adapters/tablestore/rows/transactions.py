@@ -86,7 +86,7 @@ def get(table: Table, position: Position, transaction: str) -> Get:
 
 
 def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange:
-    """The outcome of each group of writes, or its error, inside a transaction if one is named. Raises SessionMissing."""
+    """The outcome of each group of writes, or its error, inside a transaction if one is named. Raises TransactionMissing."""
     if not groups:
         return []
     known_as = engine_id(groups[0].writes[0].table.namespace, transaction)

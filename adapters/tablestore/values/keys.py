@@ -63,7 +63,7 @@ def _stored(column: KeyColumn, value: Datum | None) -> Datum:
         return value
     stored = key_value_stored(column, value)
     if stored is None:
-        raise ServiceError("OTSInvalidPK", f"Validate PK value fail. Column: {column.name} holds numbers.")
+        raise ServiceError("OTSInvalidPK", f"Validate PK value fail. Column: {column.name} matches numbers.")
     return stored
 
 

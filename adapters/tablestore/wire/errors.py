@@ -127,7 +127,7 @@ _PLAIN: dict[type[GatewayError], tuple[str, str]] = {
     facts.TableExists: ("OTSObjectAlreadyExist", "Requested table already exists."),
     facts.TableBusy: ("OTSTableNotReady", "The table is not ready."),
     facts.PartitionHeld: ("OTSRowOperationConflict", "Data is being modified by the other request."),
-    facts.SessionMissing: ("OTSSessionNotExist", "Session not exist or may be timeout."),
+    facts.TransactionMissing: ("OTSSessionNotExist", "Session not exist or may be timeout."),
     facts.Throttled: ("OTSNotEnoughCapacityUnit", "Remaining capacity unit is not enough."),
     facts.Busy: ("OTSServerBusy", "Server is busy."),
     # Not one that clients repeat on writes: whether the write was kept is not known.

@@ -17,7 +17,7 @@ from adapters.azuretable.values.values import view
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.errors import ServiceError
 from gateway.model.keys import KeyColumn, KeySchema
-from gateway.model.predicates import ALWAYS, holds
+from gateway.model.predicates import ALWAYS, matches
 from gateway.model.ranges import narrow
 from gateway.model.rows import Contents, Row
 from gateway.model.values import FALSE, TRUE, Kind, Value, decimal, text
@@ -50,7 +50,7 @@ def row(schema: KeySchema = keys.OWN_SCHEMA, **more: Value) -> Row:
 
 
 def is_true(expression: str, schema: KeySchema = keys.OWN_SCHEMA, **more: Value) -> bool:
-    return holds(filters.read(expression, schema), row(schema, **more), view)
+    return matches(filters.read(expression, schema), row(schema, **more), view)
 
 
 TRUE_OF_IT = [
@@ -284,7 +284,7 @@ def test_any_text_is_a_filter_or_refused(expression: str) -> None:
         predicate = filters.read(expression, keys.OWN_SCHEMA)
     except ServiceError:
         return
-    assert holds(predicate, row(), view) in (True, False)
+    assert matches(predicate, row(), view) in (True, False)
 
 
 _key_comparison = st.builds(

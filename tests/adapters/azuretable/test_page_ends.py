@@ -79,11 +79,11 @@ def test_a_token_inside_the_range_goes_on_there_and_one_above_it_ends_it(people:
 def judged(monkeypatch: pytest.MonkeyPatch) -> Any:
     """How long it takes to judge a row, on a clock of its own: `judged.seconds`."""
     state = SimpleNamespace(now=1000.0, seconds=0.0)
-    holds = page_builder.holds
+    matches = page_builder.matches
 
     def slow(*given: Any) -> bool:
         state.now += state.seconds
-        return holds(*given)
+        return matches(*given)
 
     monkeypatch.setattr(page_builder, "holds", slow)
     monkeypatch.setattr(page_builder, "time", SimpleNamespace(monotonic=lambda: state.now))

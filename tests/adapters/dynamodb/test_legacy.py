@@ -27,7 +27,7 @@ from gateway.model.predicates import (
     Literal,
     Not,
     Or,
-    holds,
+    matches,
 )
 from gateway.model.rows import Contents, Row
 from gateway.model.updates import Add, Remove, SetTo, Situation, Subtract, edit
@@ -56,8 +56,8 @@ def meets(name: str, operator: str, *values: Wire) -> bool:
     condition: Wire = {"ComparisonOperator": operator}
     if values:
         condition["AttributeValueList"] = list(values)
-    as_filter = holds(legacy.filter_condition({name: condition}), ROW)
-    assert holds(legacy.expected_condition({name: condition}), ROW) is as_filter
+    as_filter = matches(legacy.filter_condition({name: condition}), ROW)
+    assert matches(legacy.expected_condition({name: condition}), ROW) is as_filter
     return as_filter
 
 
@@ -146,14 +146,14 @@ def test_operators(name: str, operator: str, values: list[Wire], expected: bool)
     ],
 )
 def test_forms_of_an_expectation(condition: Wire, expected: bool) -> None:
-    assert holds(legacy.expected_condition({"s": condition}), ROW) is expected
+    assert matches(legacy.expected_condition({"s": condition}), ROW) is expected
 
 
 def test_nothing_may_be_expected_of_a_new_item() -> None:
     predicate = legacy.expected_condition({"p": {"Exists": False}})
     assert predicate == Not(Exists(("p",)))
-    assert holds(predicate, None)
-    assert not holds(legacy.expected_condition({"p": {"Value": {"S": "p"}}}), None)
+    assert matches(predicate, None)
+    assert not matches(legacy.expected_condition({"p": {"Value": {"S": "p"}}}), None)
 
 
 # ConditionalOperator

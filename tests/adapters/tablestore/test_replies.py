@@ -110,7 +110,7 @@ def test_every_error_of_the_gateway_has_words() -> None:
         facts.LimitExceeded("transaction-bytes", 1, 2),
         facts.LimitExceeded("else", 1, 2),
         facts.PartitionHeld(),
-        facts.SessionMissing(),
+        facts.TransactionMissing(),
         facts.Throttled("t", "write"),
         facts.Busy("x"),
         facts.DatabaseFailed("x"),

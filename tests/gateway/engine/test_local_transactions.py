@@ -27,7 +27,7 @@ from gateway.model.errors import (
     InvalidInput,
     LimitExceeded,
     PartitionHeld,
-    SessionMissing,
+    TransactionMissing,
 )
 from gateway.model.keys import AUTO_INCREMENT, Key
 from gateway.model.predicates import Not, RowExists
@@ -142,7 +142,7 @@ def test_what_is_over_is_over(held: Client, end: type[CommitTransaction] | type[
         Get(held.table, held.key("a").position, ID),
         Read(held.table, within(held.key("a").position.partition), PageLimits(), transaction=ID),
     ):
-        with pytest.raises(SessionMissing):
+        with pytest.raises(TransactionMissing):
             ask(held.engine, command)
 
 
@@ -166,7 +166,7 @@ def test_time_runs_out(held: Client, clock: Clock) -> None:
     clock.advance(59)
     assert seen(held, "a", 1, ID) == {"n": 10}
     clock.advance(2)
-    with pytest.raises(SessionMissing):
+    with pytest.raises(TransactionMissing):
         ask(held.engine, CommitTransaction(ID))
     held.write(held.put("a", 1, n=decimal(12)))
     begin(held, transaction="another")

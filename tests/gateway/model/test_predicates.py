@@ -26,7 +26,7 @@ from gateway.model.predicates import (
     SizeOf,
     StartsWith,
     failing_part,
-    holds,
+    matches,
     paths_of,
 )
 from gateway.model.rows import Cell, Contents, Row
@@ -38,7 +38,7 @@ def row_of(**attributes: Value) -> Row:
 
 
 def compared(left: Value, comparison: Comparison, right: Value) -> bool:
-    return holds(Compare(Attribute(("a",)), comparison, Literal(right)), row_of(a=left))
+    return matches(Compare(Attribute(("a",)), comparison, Literal(right)), row_of(a=left))
 
 
 VALUES = [
@@ -100,52 +100,52 @@ def test_an_absent_attribute_is_unequal_to_everything_even_to_another_absent_one
     for other in (Literal(decimal(1)), Attribute(("z",)), SizeOf(("a",))):
         for left, right in ((absent, other), (other, absent)):
             for comparison in Comparison:
-                found = holds(Compare(left, comparison, right), row_of(a=decimal(1)))
+                found = matches(Compare(left, comparison, right), row_of(a=decimal(1)))
                 assert found is (comparison is Comparison.NE)
 
 
 def test_paths_lead_into_documents() -> None:
     row = row_of(a=Value(Kind.MAP, {"b": Value(Kind.LIST, (decimal(1), text("two")))}), s=text("x"))
-    assert holds(Compare(Attribute(("a", "b", 1)), Comparison.EQ, Literal(text("two"))), row)
-    assert holds(Exists(("a", "b", 0)), row)
+    assert matches(Compare(Attribute(("a", "b", 1)), Comparison.EQ, Literal(text("two"))), row)
+    assert matches(Exists(("a", "b", 0)), row)
     for path in [("a", "b", 2), ("a", "c"), ("a", 0), ("a", "b", "c"), ("s", "b"), ("s", 0), ("z", "b")]:
-        assert not holds(Exists(path), row)
+        assert not matches(Exists(path), row)
 
 
 def test_boolean_nodes() -> None:
     yes, no = Exists(("a",)), Exists(("z",))
     row = row_of(a=NULL)
-    assert holds(And(()), row)
-    assert holds(And((yes, yes)), row)
-    assert not holds(And((yes, no)), row)
-    assert not holds(Or(()), row)
-    assert holds(Or((no, yes)), row)
-    assert not holds(Or((no, no)), row)
-    assert holds(Not(no), row)
-    assert holds(ALWAYS, None)
+    assert matches(And(()), row)
+    assert matches(And((yes, yes)), row)
+    assert not matches(And((yes, no)), row)
+    assert not matches(Or(()), row)
+    assert matches(Or((no, yes)), row)
+    assert not matches(Or((no, no)), row)
+    assert matches(Not(no), row)
+    assert matches(ALWAYS, None)
 
 
 def test_where_there_is_no_row() -> None:
-    assert not holds(RowExists(), None)
-    assert not holds(Exists(("a",)), None)
-    assert not holds(RevisionIs(70), None)
-    assert holds(Compare(Attribute(("a",)), Comparison.NE, Literal(NULL)), None)
+    assert not matches(RowExists(), None)
+    assert not matches(Exists(("a",)), None)
+    assert not matches(RevisionIs(70), None)
+    assert matches(Compare(Attribute(("a",)), Comparison.NE, Literal(NULL)), None)
 
 
 def test_the_revision_is_exact() -> None:
-    assert holds(RowExists(), row_of())
-    assert holds(RevisionIs(70), row_of())
-    assert not holds(RevisionIs(71), row_of())
+    assert matches(RowExists(), row_of())
+    assert matches(RevisionIs(70), row_of())
+    assert not matches(RevisionIs(71), row_of())
 
 
 def test_begins_with_is_for_texts_and_bytes_of_the_same_kind() -> None:
     row = row_of(s=text("hello"), b=Value(Kind.BYTES, b"hello"), n=decimal(12))
-    assert holds(StartsWith(Attribute(("s",)), Literal(text("hell"))), row)
-    assert holds(StartsWith(Attribute(("b",)), Literal(Value(Kind.BYTES, b"he"))), row)
-    assert holds(StartsWith(Literal(text("hello!")), Attribute(("s",))), row)
-    assert not holds(StartsWith(Attribute(("b",)), Literal(text("he"))), row)
-    assert not holds(StartsWith(Attribute(("n",)), Literal(decimal(1))), row)
-    assert not holds(StartsWith(Attribute(("z",)), Literal(text(""))), row)
+    assert matches(StartsWith(Attribute(("s",)), Literal(text("hell"))), row)
+    assert matches(StartsWith(Attribute(("b",)), Literal(Value(Kind.BYTES, b"he"))), row)
+    assert matches(StartsWith(Literal(text("hello!")), Attribute(("s",))), row)
+    assert not matches(StartsWith(Attribute(("b",)), Literal(text("he"))), row)
+    assert not matches(StartsWith(Attribute(("n",)), Literal(decimal(1))), row)
+    assert not matches(StartsWith(Attribute(("z",)), Literal(text(""))), row)
 
 
 def test_contains_is_substring_member_or_element() -> None:
@@ -154,11 +154,13 @@ def test_contains_is_substring_member_or_element() -> None:
         ns=Value(Kind.DECIMAL_SET, frozenset({Decimal(2), Decimal(4)})),
         li=Value(Kind.LIST, (decimal(2), Value(Kind.DECIMAL_SET, frozenset({Decimal(1)})))),
     )
-    assert holds(Contains(Attribute(("s",)), Literal(text("ell"))), row)
-    assert holds(Contains(Attribute(("ns",)), Literal(decimal("4.0"))), row)
-    assert holds(Contains(Attribute(("li",)), Literal(Value(Kind.DECIMAL_SET, frozenset({Decimal(1)})))), row)
-    assert not holds(Contains(Attribute(("s",)), Literal(decimal(1))), row)
-    assert not holds(Contains(Attribute(("z",)), Literal(decimal(1))), row)
+    assert matches(Contains(Attribute(("s",)), Literal(text("ell"))), row)
+    assert matches(Contains(Attribute(("ns",)), Literal(decimal("4.0"))), row)
+    assert matches(
+        Contains(Attribute(("li",)), Literal(Value(Kind.DECIMAL_SET, frozenset({Decimal(1)})))), row
+    )
+    assert not matches(Contains(Attribute(("s",)), Literal(decimal(1))), row)
+    assert not matches(Contains(Attribute(("z",)), Literal(decimal(1))), row)
 
 
 @pytest.mark.parametrize(
@@ -177,14 +179,14 @@ def test_contains_is_substring_member_or_element() -> None:
 )
 def test_size(value: Value, size: int | None) -> None:
     is_seven = Compare(SizeOf(("a",)), Comparison.EQ, Literal(decimal(7 if size is None else size)))
-    assert holds(is_seven, row_of(a=value)) is (size is not None)
+    assert matches(is_seven, row_of(a=value)) is (size is not None)
 
 
 def test_has_kind() -> None:
     row = row_of(a=Value(Kind.INT64, 3))
-    assert holds(HasKind(Attribute(("a",)), frozenset({Kind.INT32, Kind.INT64})), row)
-    assert not holds(HasKind(Attribute(("a",)), frozenset({Kind.DECIMAL})), row)
-    assert not holds(HasKind(Attribute(("z",)), frozenset(Kind)), row)
+    assert matches(HasKind(Attribute(("a",)), frozenset({Kind.INT32, Kind.INT64})), row)
+    assert not matches(HasKind(Attribute(("a",)), frozenset({Kind.DECIMAL})), row)
+    assert not matches(HasKind(Attribute(("z",)), frozenset(Kind)), row)
 
 
 def as_dynamodb(value: Value) -> Value:
@@ -194,9 +196,9 @@ def as_dynamodb(value: Value) -> Value:
 def test_values_read_are_judged_as_the_dialect_sees_them_and_literals_as_they_are() -> None:
     row = row_of(a=Value(Kind.INT64, 3))
     kind_is_decimal = HasKind(Attribute(("a",)), frozenset({Kind.DECIMAL}))
-    assert holds(kind_is_decimal, row, as_dynamodb)
-    assert not holds(kind_is_decimal, row)
-    assert holds(Compare(Attribute(("a",)), Comparison.EQ, Literal(decimal(3))), row, as_dynamodb)
+    assert matches(kind_is_decimal, row, as_dynamodb)
+    assert not matches(kind_is_decimal, row)
+    assert matches(Compare(Attribute(("a",)), Comparison.EQ, Literal(decimal(3))), row, as_dynamodb)
 
 
 def versioned(*values: Value) -> Row:
@@ -207,18 +209,18 @@ def versioned(*values: Value) -> Row:
 def test_any_version_asks_each_kept_version() -> None:
     row = versioned(decimal(3), decimal(2), text("one"))
     for value, found in [(decimal(3), True), (decimal(2), True), (text("one"), True), (decimal(1), False)]:
-        assert holds(Compare(AnyVersion("a"), Comparison.EQ, Literal(value)), row) is found
-    assert holds(Compare(Attribute(("a",)), Comparison.EQ, Literal(decimal(3))), row)
-    assert not holds(Compare(Attribute(("a",)), Comparison.EQ, Literal(decimal(2))), row)
-    assert holds(HasKind(AnyVersion("a"), frozenset({Kind.TEXT})), row)
+        assert matches(Compare(AnyVersion("a"), Comparison.EQ, Literal(value)), row) is found
+    assert matches(Compare(Attribute(("a",)), Comparison.EQ, Literal(decimal(3))), row)
+    assert not matches(Compare(Attribute(("a",)), Comparison.EQ, Literal(decimal(2))), row)
+    assert matches(HasKind(AnyVersion("a"), frozenset({Kind.TEXT})), row)
 
 
 def test_any_version_of_what_is_absent_or_a_key_column() -> None:
     row = versioned(decimal(3))
-    assert holds(Compare(AnyVersion("z"), Comparison.NE, Literal(decimal(3))), row)
-    assert not holds(Compare(AnyVersion("z"), Comparison.EQ, Literal(decimal(3))), row)
-    assert holds(Compare(AnyVersion("k"), Comparison.EQ, Literal(text("key"))), row)
-    assert holds(Compare(AnyVersion("a"), Comparison.NE, Literal(decimal(3))), None)
+    assert matches(Compare(AnyVersion("z"), Comparison.NE, Literal(decimal(3))), row)
+    assert not matches(Compare(AnyVersion("z"), Comparison.EQ, Literal(decimal(3))), row)
+    assert matches(Compare(AnyVersion("k"), Comparison.EQ, Literal(text("key"))), row)
+    assert matches(Compare(AnyVersion("a"), Comparison.NE, Literal(decimal(3))), None)
 
 
 def test_the_first_false_conjunct_is_named() -> None:

@@ -18,7 +18,7 @@ from gateway.model.predicates import (
     Or,
     Predicate,
     StartsWith,
-    holds,
+    matches,
 )
 from gateway.model.ranges import EVERYTHING, bounds_of, bounds_of_prefix, narrow, prefix, range_of, within
 from gateway.model.rows import Contents, Row
@@ -66,7 +66,7 @@ def test_narrowing_never_loses_a_row_and_never_gains_one(
     row = row_of(schema, {"p": text(p), "q": text(q), "s": text(s)})
     found, residual = narrow(predicate, schema)
     inside = found.lower <= row.position < found.upper
-    assert (inside and holds(residual, row)) == holds(predicate, row)
+    assert (inside and matches(residual, row)) == matches(predicate, row)
 
 
 def compared(name: str, comparison: Comparison, value: Value) -> Compare:
@@ -131,7 +131,9 @@ def test_bounds_of_numbers(low: int, high: int, comparison: Comparison) -> None:
         assert comparison is Comparison.NE
         return
     found = range_of(NUMBERED, [text("a")], bounds)
-    assert (found.lower <= row.position < found.upper) == holds(compared("s", comparison, decimal(high)), row)
+    assert (found.lower <= row.position < found.upper) == matches(
+        compared("s", comparison, decimal(high)), row
+    )
 
 
 def test_bounds_together() -> None:
