@@ -140,16 +140,16 @@ def test_every_hot_operation_is_among_the_requests() -> None:
 # What goes wrong in the gateway
 
 
-def stale(commands: list[Any], hurried: bool = False) -> list[Any]:
+def stale(commands: list[Any], nowait: bool = False) -> list[Any]:
     """Tables that never stop changing."""
     return [StaleTable() for _ in commands]
 
 
-def busy(commands: list[Any], hurried: bool = False) -> list[Any]:
+def busy(commands: list[Any], nowait: bool = False) -> list[Any]:
     return [Busy("the database does not answer") for _ in commands]
 
 
-def broken(commands: list[Any], hurried: bool = False) -> list[Any]:
+def broken(commands: list[Any], nowait: bool = False) -> list[Any]:
     raise RuntimeError("a bug")
 
 

@@ -45,9 +45,7 @@ class Desk:
         self._engine = Engine(Store(database), EngineOptions(), lambda: NOW_MS * 1_000_000)
         self.done: list[Any] = []
         run = self._engine.run
-        self._engine.run = lambda commands, hurried=False: (
-            self.done.extend(commands) or run(commands, hurried)
-        )  # type: ignore[method-assign]
+        self._engine.run = lambda commands, nowait=False: self.done.extend(commands) or run(commands, nowait)  # type: ignore[method-assign]
         house = House(self._engine, Credentials(made), made, lambda: NOW_MS)
         self._app = plain_app(house, *made.dialects)
         self._server: Running = start_app(self._app)

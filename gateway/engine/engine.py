@@ -52,7 +52,7 @@ _ATTEMPTS = 4
 _FIRST_PAUSE_S = 0.002
 _LONG_ATTEMPT_S = 1.0
 # So long `drive` and the tick try again what is Contended.
-PATIENCE_S = 5.0
+LOCK_RETRY_S = 5.0
 # Between two looks at all streams, and at all tokens.
 _TENDING_PERIOD_S = 60.0
 _STREAM_READS = (FindPosition, FindStream, ListShards, ListStreams, ReadChanges)
@@ -104,11 +104,11 @@ class Engine:
         """The same by Azure name, whose case does not matter."""
         return self._store.catalog.cache.get_azure(namespace, azure_name)
 
-    def run(self, commands: list[Command], hurried: bool = False) -> list[Any]:
+    def run(self, commands: list[Command], nowait: bool = False) -> list[Any]:
         """For each command its outcome, or the GatewayError it met. All writes of the list are one transaction, all its
         reads one snapshot, taken after the writes.
 
-        A command that is answered Contended did nothing and may be run again after a pause; then `hurried`, so that it
+        A command that is answered Contended did nothing and may be run again after a pause; then `nowait`, so that it
         waits for locks as little as can be.
         """
         outcomes: list[Any] = [None] * len(commands)
@@ -119,19 +119,21 @@ class Engine:
                 if not isinstance(command, (WriteGroup, Get, Read, ReadAll)):
                     outcomes[at] = self._define(command)
         if writes:
-            for at, answer in zip(writes, self._write([commands[at] for at in writes], hurried), strict=True):  # type: ignore[misc]
+            for at, answer in zip(writes, self._write([commands[at] for at in writes], nowait), strict=True):  # type: ignore[misc]
                 outcomes[at] = answer
         if reads:
             for at, answer in zip(reads, self._read([commands[at] for at in reads]), strict=True):  # type: ignore[misc]
                 outcomes[at] = answer
         return outcomes
 
-    def run_in_slices(self, commands: list[Reading], outcomes: dict[int, Any], slot: int) -> Iterator[None]:
+    def run_in_slices(self, commands: list[Reading], outcomes: dict[int, Any], reader: int) -> Iterator[None]:
         """The same for reads, stopping after each slice of a page, so that the caller may do something else in between, in the
         same thread. Outcomes are there as soon as they are known, under the number of their command, and all at the end.
-        `slot` (from 1): what is run at the same time has different ones."""
+        `reader` (from 1): what is run at the same time has different ones."""
         try:
-            yield from reading.read_in_slices(self._store, commands, self._now() // 1_000_000, outcomes, slot)
+            yield from reading.read_in_slices(
+                self._store, commands, self._now() // 1_000_000, outcomes, reader
+            )
         except Exception as error:
             log.info("pages will be read without a stop: %r", error)
         left = [at for at in range(len(commands)) if at not in outcomes]
@@ -273,16 +275,16 @@ class Engine:
             log.exception("a list of reads failed")
             raise DatabaseFailed(repr(error)) from error
 
-    def _write(self, groups: list[WriteGroup], hurried: bool = False) -> list[Any]:
-        answer = self._insist(lambda: self._write_once(groups, hurried))
+    def _write(self, groups: list[WriteGroup], nowait: bool = False) -> list[Any]:
+        answer = self._insist(lambda: self._write_once(groups, nowait))
         if isinstance(answer, DatabaseFailed) and len(groups) > 1:
             # Only the culprit may fail, so look for it by halves.
             half = len(groups) // 2
-            return self._write(groups[:half], hurried) + self._write(groups[half:], hurried)
+            return self._write(groups[:half], nowait) + self._write(groups[half:], nowait)
         return [answer] * len(groups) if isinstance(answer, GatewayError) else answer
 
-    def _write_once(self, groups: list[WriteGroup], hurried: bool = False) -> list[Any]:
-        batch = Batch(self._store, groups, self._now() // 100, hurried)
+    def _write_once(self, groups: list[WriteGroup], nowait: bool = False) -> list[Any]:
+        batch = Batch(self._store, groups, self._now() // 100, nowait)
         try:
             batch.run()
         except CommitLost as lost:
@@ -370,11 +372,11 @@ def drive(engine: Engine, begin: Callable[[], Exchange]) -> Any:
 def run_patiently(engine: Engine, commands: list[Command]) -> list[Any]:
     """As Engine.run, waiting for what is Contended as the tick would."""
     outcomes = engine.run(commands)
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + LOCK_RETRY_S
     pauses = pauses_between_attempts()
     while (waiting := contended(outcomes)) and time.monotonic() < until:
         time.sleep(next(pauses))
-        again = engine.run([commands[at] for at in waiting], hurried=True)
+        again = engine.run([commands[at] for at in waiting], nowait=True)
         for at, outcome in zip(waiting, again, strict=True):
             outcomes[at] = outcome
     return outcomes

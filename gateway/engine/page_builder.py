@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable
 from itertools import accumulate
 
-from gateway.model.commands import Joined, Page, Read
+from gateway.model.commands import ConcatenatedRows, Page, Read
 from gateway.model.keys import Position
 from gateway.model.predicates import ALWAYS, matches
 from gateway.model.rows import Row
@@ -24,7 +24,7 @@ _SLICE_ROWS = 32
 _SLICE_S = 0.002
 
 
-class Filling:
+class PageBuilder:
     """A page while it fills. `size_at`: where in a row of the result its billed size stands."""
 
     def __init__(self, command: Read, size_at: int, now_ms: int) -> None:
@@ -46,19 +46,19 @@ class Filling:
         self._last: Row | None = None
         self._next: Row | None = None
         self._is_stopped = False
-        self._joined: list[Joined] = []
+        self._concatenated: list[ConcatenatedRows] = []
         self._returned = 0  # of rows, those that were joined included
-        self._last_joined: Position | None = None
+        self._last_concatenated: Position | None = None
 
     def page(self) -> Page:
         """The page as it stands."""
         last = self._last if self._is_stopped else None
-        return Page(self._rows, self._scanned, self._size, last, self._next, self._joined)
+        return Page(self._rows, self._scanned, self._size, last, self._next, self._concatenated)
 
     # Rows whose bodies were joined
 
     @property
-    def takes_joined(self) -> bool:
+    def takes_concatenated(self) -> bool:
         """Whether no limit needs to be asked at each row, other than those on numbers and on what fills a page."""
         limits = self._limits
         return (
@@ -92,14 +92,14 @@ class Filling:
         sizes = [limit for limit in (limits.filled_bytes, limits.returned_bytes) if limit is not None]
         return min(sizes, default=None)
 
-    def take_joined(self, found: concatenated.Stretch) -> bool:
+    def take_concatenated(self, found: concatenated.Stretch) -> bool:
         """Take a stretch, if it does not fill the page."""
         most_bytes = self._most_bytes
         if most_bytes is not None and self._size + found.size >= most_bytes:
             return False
         if found.number:
-            self._joined.append(Joined(found.number, found.bodies, found.modified_at))
-            self._last_joined = found.last
+            self._concatenated.append(ConcatenatedRows(found.number, found.bodies, found.modified_at))
+            self._last_concatenated = found.last
         self._returned += found.number
         self._returned_size += found.size
         self._scanned += found.number
@@ -114,7 +114,7 @@ class Filling:
     @property
     def lacks_last(self) -> Position | None:
         """Where the page's last row is, if it was joined and the page has to say which it is."""
-        return self._last_joined if self._is_stopped and self._last is None else None
+        return self._last_concatenated if self._is_stopped and self._last is None else None
 
     def set_last(self, last: Row) -> None:
         """Say which row is the page's last."""

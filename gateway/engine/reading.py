@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import TypeGuard, cast
 
-from gateway.engine.page_builder import Filling
-from gateway.model.commands import Get, Joins, Page, Read, ReadAll
+from gateway.engine.page_builder import PageBuilder
+from gateway.model.commands import Concatenation, Get, Page, Read, ReadAll
 from gateway.model.errors import (
     GatewayError,
     IndexMissing,
@@ -25,8 +25,8 @@ from gateway.model.rows import Row
 from gateway.model.tables import State, Table
 from gateway.store import concatenated, local_transactions, rows
 from gateway.store.databases import Session
-from gateway.store.prefiltered_scans import Measured, Skim
-from gateway.store.prefilters import condition_of, screen_of
+from gateway.store.prefiltered_scans import Measured, PrefilteredScan
+from gateway.store.prefilters import condition_of, prefilter_of
 from gateway.store.scans import Chunk, Source, Walk, entries_source, overlaid, rows_source
 from gateway.store.store import Store
 
@@ -52,12 +52,12 @@ def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
 
 
 def read_in_slices(
-    store: Store, commands: list[Reading], now_ms: int, outcomes: dict[int, Outcome], slot: int = 0
+    store: Store, commands: list[Reading], now_ms: int, outcomes: dict[int, Outcome], reader: int = 0
 ) -> Iterator[None]:
     """The same, stopping after each slice of a page; pages take turns. Outcomes are there as soon as they are known, under the
-    number of their command. `slot`: of the session that is open until the end."""
+    number of their command. `reader`: of the session that is open until the end."""
     tables = {table.id: table for command in commands for table in _tables_of(command)}
-    with store.read(slot) as session:
+    with store.read(reader) as session:
         stale = store.catalog.check(session, tables.values(), lock=False) if store.shared else set()
         wanted = {
             (get.table.id, get.position)
@@ -217,32 +217,32 @@ def _page(
         source = rows_source(command.table.id)
     else:
         source = entries_source(command.table.id, command.index.id)
-    filling = Filling(command, source.size, now_ms)
+    page_builder = PageBuilder(command, source.size, now_ms)
     rest = command.range
     if not written:
-        if command.joins is not None and filling.takes_joined:
-            rest = _join(session, command, command.joins, filling)
+        if command.concatenation is not None and page_builder.takes_concatenated:
+            rest = _join(session, command, command.concatenation, page_builder)
         else:
-            rest = yield from _skim(session, command, source, filling, measured)
-    chunks = _walk(session, command, source, rest, filling.rows_left)
+            rest = yield from _prefiltered(session, command, source, page_builder, measured)
+    chunks = _walk(session, command, source, rest, page_builder.rows_left)
     if written and command.index is None:
         within = {at: row for at, row in written.items() if command.range.lower <= at < command.range.upper}
         chunks = overlaid(chunks, within, source, command.reverse)
     if command.filter is ALWAYS:
         for some in chunks:
-            if filling.add(some):
+            if page_builder.add(some):
                 break
             yield
     else:
-        yield from filling.add_in_slices(chunks)
-    last = filling.lacks_last
+        yield from page_builder.add_in_slices(chunks)
+    last = page_builder.lacks_last
     if last is not None:
-        filling.set_last(rows.fetch_many(session, [(command.table.id, last)])[command.table.id, last])
-    return filling.page()
+        page_builder.set_last(rows.fetch_many(session, [(command.table.id, last)])[command.table.id, last])
+    return page_builder.page()
 
 
-def _skim(
-    session: Session, command: Read, source: Source, filling: Filling, measured: Measured
+def _prefiltered(
+    session: Session, command: Read, source: Source, page_builder: PageBuilder, measured: Measured
 ) -> Generator[None, None, KeyRange]:
     """Fill a page from what a screen lets through, as far as that can be; what is left to be looked at row by row. The row
     at which a limit stops the page is always among that."""
@@ -250,41 +250,45 @@ def _skim(
         return command.range
     if command.limits.scanned is not None and command.limits.scanned < _FEW_ROWS:
         return command.range
-    screen = screen_of(command.filter)
-    if screen is None:
+    prefilter = prefilter_of(command.filter)
+    if prefilter is None:
         return command.range
-    condition = condition_of(screen, session.is_postgresql)
-    skim = Skim(session, source, command.range, command.reverse, condition, measured, command.limits.weighs)
+    condition = condition_of(prefilter, session.is_postgresql)
+    scan = PrefilteredScan(
+        session, source, command.range, command.reverse, condition, measured, command.limits.weighs
+    )
     is_worth_it = True
-    while is_worth_it and not skim.rest.is_empty:
-        stretch = skim.next(*filling.room())
+    while is_worth_it and not scan.rest.is_empty:
+        stretch = scan.next(*page_builder.room())
         if stretch is None:
             break
         is_worth_it = 2 * len(stretch.passing) <= stretch.count
-        full = yield from filling.take_stretch(stretch, skim.until)
-        skim.take(stretch.last if full is None else full)
-        is_worth_it = is_worth_it and full is None and not skim.is_full
+        full = yield from page_builder.take_stretch(stretch, scan.until)
+        scan.take(stretch.last if full is None else full)
+        is_worth_it = is_worth_it and full is None and not scan.is_full
         yield
-    return skim.rest
+    return scan.rest
 
 
-def _join(session: Session, command: Read, joins: Joins, filling: Filling) -> KeyRange:
+def _join(
+    session: Session, command: Read, concatenation: Concatenation, page_builder: PageBuilder
+) -> KeyRange:
     """Fill a page with bodies that were joined in SQL, as far as that can be; what is left to be looked at row by row. The row
     that fills a page's bytes is always among that."""
     rest = command.range
     if command.index is not None or command.segment is not None:
         return rest
     while not rest.is_empty and rest.lower.partition == rest.upper.partition:
-        wanted = filling.joinable()
+        wanted = page_builder.joinable()
         if wanted <= 0:
             break
-        found = concatenated.stretch(session, command.table.id, rest, wanted, joins, command.reverse)
-        if found is None or not filling.take_joined(found):
+        found = concatenated.stretch(session, command.table.id, rest, wanted, concatenation, command.reverse)
+        if found is None or not page_builder.take_concatenated(found):
             break
         if found.number < wanted:
             return KeyRange(rest.upper, rest.upper)
         rest = rest.before(found.last) if command.reverse else rest.after(found.last)
-        if filling.stop_if_all_are_seen():
+        if page_builder.stop_if_all_are_seen():
             return KeyRange(rest.upper, rest.upper)
     return rest
 

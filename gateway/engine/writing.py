@@ -58,11 +58,11 @@ class _Occupied(Exception):
 class Batch:
     """One attempt to write a list of groups. `answers` stand as soon as the transaction is about to commit."""
 
-    def __init__(self, store: Store, groups: Sequence[WriteGroup], now: int, hurried: bool = False) -> None:
+    def __init__(self, store: Store, groups: Sequence[WriteGroup], now: int, nowait: bool = False) -> None:
         self._store = store
         self._groups = groups
         self._now = now
-        self._hurried = hurried
+        self._nowait = nowait
         self._now_ms = now // 10_000
         self._records: list[Record] = []
         self.answers: list[Answer] = []
@@ -85,7 +85,7 @@ class Batch:
         puts = blind_writes.puts(self._groups, tables.values(), self._now)
         if puts is None and self._insert(tables):
             return
-        with self._store.write(self._hurried) as session:
+        with self._store.write(self._nowait) as session:
             # Asked together and answered together: on PostgreSQL this is one round trip up to the first answer used.
             outdated = self._store.catalog.ask_check(session, tables.values(), lock=True)
             if puts is not None and self._put_blindly(session, puts, outdated):
@@ -120,7 +120,7 @@ class Batch:
             return False
         by_key = sorted(self._rows_of(inserts), key=lambda pair: (pair[0], pair[1].position))
         try:
-            with self._store.write(self._hurried) as session:
+            with self._store.write(self._nowait) as session:
                 outdated = self._store.catalog.ask_check(session, tables.values(), lock=True)
                 inserted = rows.ask_insert_many(session, by_key)
                 stale = outdated()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from gateway.model.changes import Stream
-from gateway.model.keys import SPREADS, KeySchema, Position, spread_of
+from gateway.model.keys import PARTITION_HASHES, KeySchema, Position, partition_hash
 from gateway.model.predicates import ALWAYS, Predicate, View
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
@@ -74,18 +74,18 @@ class Segment:
 
     @property
     def lowest(self) -> int:
-        return self.number * SPREADS // self.total
+        return self.number * PARTITION_HASHES // self.total
 
     @property
     def highest(self) -> int:
-        return (self.number + 1) * SPREADS // self.total
+        return (self.number + 1) * PARTITION_HASHES // self.total
 
     def contains(self, position: Position) -> bool:
         """Whether a row at this position belongs to the segment."""
-        return self.lowest <= spread_of(position.partition) < self.highest
+        return self.lowest <= partition_hash(position.partition) < self.highest
 
 
-class Joins(NamedTuple):
+class Concatenation(NamedTuple):
     """What a reader wants of rows in one piece: the bodies with these characters between them; native ones only, or whichever
     there are; and when each was written."""
 
@@ -104,7 +104,7 @@ class Read(NamedTuple):
     go by what it leaves; a row of which nothing is left has been looked at, weighs nothing and is not returned.
     `cut_many`: does the same to many rows at once, for readers whose `cut` leaves something of every row; `cut` is there too.
     `transaction`: as an open local transaction sees the table (not its indexes); TransactionMissing.
-    `joins`: the reader wants no more of a row than `Joins` says, so that many may be given in one piece (Page.joined).
+    `concatenation`: the reader wants no more of a row than `Concatenation` says, so that many may be given in one piece (Page.joined).
     """
 
     table: Table
@@ -120,10 +120,10 @@ class Read(NamedTuple):
     cut: Callable[[Row], Row | None] | None = None
     cut_many: Callable[[Sequence[Row]], list[Row]] | None = None
     transaction: str = ""
-    joins: Joins | None = None
+    concatenation: Concatenation | None = None
 
 
-class Joined(NamedTuple):
+class ConcatenatedRows(NamedTuple):
     """Rows of a page in one piece: how many, their bodies with what the reader wants between them, and when they were
     written (empty if the reader does not ask)."""
 
@@ -135,7 +135,7 @@ class Joined(NamedTuple):
 class Page(NamedTuple):
     """A page: the rows that passed the filter; how many rows and billed bytes were looked at (of bytes too few may be told
     where no limit weighs them); `last`: the last row looked at, if a limit stopped the page; `next`: the first row not looked
-    at, if the limits said to peek and there is one; `joined`: rows before `rows`, piece by piece, where the command said
+    at, if the limits said to peek and there is one; `concatenated`: rows before `rows`, piece by piece, where the command said
     that it joins."""
 
     rows: list[Row]
@@ -143,7 +143,7 @@ class Page(NamedTuple):
     scanned_bytes: int
     last: Row | None
     next: Row | None
-    joined: Sequence[Joined] = ()
+    concatenated: Sequence[ConcatenatedRows] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,8 @@ _EXPONENT_BIAS = 0x8000
 _PAIRS = {f"{pair:02d}": pair + 1 for pair in range(100)}
 _COMPLEMENT = bytes(255 - byte for byte in range(256))
 
-SPREADS = 1 << 32
-"""How many values `spread_of` can take."""
+PARTITION_HASHES = 1 << 32
+"""How many values `partition_hash` can take."""
 
 KEY_KINDS = frozenset({Kind.TEXT, Kind.BYTES, Kind.DECIMAL, Kind.INT64})
 
@@ -119,10 +119,10 @@ def _decode_number(data: bytes, start: int) -> tuple[Decimal, int]:
 
 def slot_of(partition: bytes) -> int:
     """The fixed hash slot, 0..255, of a partition: the top byte of its spread. Never changed: rows are stored by it."""
-    return spread_of(partition) >> 24
+    return partition_hash(partition) >> 24
 
 
-def spread_of(partition: bytes) -> int:
+def partition_hash(partition: bytes) -> int:
     """A 32-bit hash of the partition, by which parallel scans divide a table."""
     return zlib.crc32(partition)
 

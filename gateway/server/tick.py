@@ -31,7 +31,7 @@ from time import monotonic, perf_counter
 from typing import Any, cast
 
 from gateway import metrics
-from gateway.engine.engine import PATIENCE_S, Engine, contended, pauses_between_attempts
+from gateway.engine.engine import LOCK_RETRY_S, Engine, contended, pauses_between_attempts
 from gateway.engine.reading import Reading
 from gateway.http import Handler, Reply, Request
 from gateway.model.commands import Command, Exchange, Get, Read, ReadAll, WriteGroup
@@ -60,10 +60,10 @@ class TickLimits:
     bytes: int
 
 
-class Visit:
+class PendingRequest:
     """A request on its way through ticks."""
 
-    __slots__ = ("answer", "begin", "commands", "exchange", "patience", "request", "restarts")
+    __slots__ = ("answer", "begin", "commands", "exchange", "lock_retry", "request", "restarts")
 
     def __init__(self, request: Request, begin: Handler, answer: Answer) -> None:
         self.request = request
@@ -72,10 +72,10 @@ class Visit:
         self.exchange: Exchange | None = None
         self.commands: list[Command] = []
         self.restarts = 0
-        self.patience: Patience | None = None
+        self.lock_retry: LockRetry | None = None
 
 
-class Patience:
+class LockRetry:
     """What a visit has of its outcomes while some are Contended: `waiting` says which."""
 
     __slots__ = ("outcomes", "pauses", "until", "waiting")
@@ -83,7 +83,7 @@ class Patience:
     def __init__(self, outcomes: list[Any], waiting: list[int]) -> None:
         self.outcomes = outcomes
         self.waiting = waiting
-        self.until = monotonic() + PATIENCE_S
+        self.until = monotonic() + LOCK_RETRY_S
         self.pauses = pauses_between_attempts()
 
     def merge(self, again: list[Any]) -> None:
@@ -97,7 +97,7 @@ class Patience:
         return not self.waiting or monotonic() >= self.until
 
 
-Answered = tuple[Visit, list[Any] | Exception]
+Answered = tuple[PendingRequest, list[Any] | Exception]
 """A visit and its own outcomes, or what the engine raised for it alone."""
 
 
@@ -108,7 +108,7 @@ class Ticker:
         """`lane`: inline, thread or split. `refuse` words the reply to an exchange that raised."""
         self._loop = asyncio.get_running_loop()
         self._refuse = refuse
-        self._arrived: deque[Visit] = deque()
+        self._arrived: deque[PendingRequest] = deque()
         self._is_turn_due = False
         inline = _Lane(engine, limits, self)
         self._thread = ThreadPoolExecutor(1, "database") if lane != "inline" else None
@@ -119,7 +119,7 @@ class Ticker:
 
     def submit(self, request: Request, begin: Handler, answer: Answer) -> None:
         """Have a request handled. `answer` is called once, in a later turn of the loop."""
-        self._arrived.append(Visit(request, begin, answer))
+        self._arrived.append(PendingRequest(request, begin, answer))
         self.wake()
 
     def wake(self) -> None:
@@ -136,88 +136,88 @@ class Ticker:
     def _turn(self) -> None:
         self._is_turn_due = False
         arrived, self._arrived = self._arrived, deque()
-        for visit in arrived:
-            self._begin(visit)
+        for pending in arrived:
+            self._begin(pending)
         for lane in self._lanes:
             lane.flush()
 
-    def _begin(self, visit: Visit) -> None:
+    def _begin(self, pending: PendingRequest) -> None:
         try:
-            visit.exchange = visit.begin(visit.request)
-            visit.commands = next(visit.exchange)
+            pending.exchange = pending.begin(pending.request)
+            pending.commands = next(pending.exchange)
         except StopIteration as end:
-            visit.answer(end.value)
+            pending.answer(end.value)
         except Exception as error:
-            visit.answer(self._refuse(visit.request, error))
+            pending.answer(self._refuse(pending.request, error))
         else:
-            self._enqueue(visit)
+            self._enqueue(pending)
 
-    def _enqueue(self, visit: Visit) -> None:
-        kinds = {type(command) for command in visit.commands}
+    def _enqueue(self, pending: PendingRequest) -> None:
+        kinds = {type(command) for command in pending.commands}
         if kinds <= _READS:
-            (self._read_lane.pages if Read in kinds else self._read_lane.reads).append(visit)
+            (self._read_lane.pages if Read in kinds else self._read_lane.reads).append(pending)
         elif kinds == _WRITES:
-            self._write_lane.writes.append(visit)
+            self._write_lane.writes.append(pending)
         else:
-            self._write_lane.others.append(visit)
+            self._write_lane.others.append(pending)
 
     def deliver(self, answers: list[Answered]) -> None:
         """Send each visit what the engine had for it."""
-        for visit, outcomes in answers:
+        for pending, outcomes in answers:
             if isinstance(outcomes, Exception):
                 # Its handler may put that into its dialect's words.
-                visit.patience = None
-                self._advance(visit, outcomes)
+                pending.lock_retry = None
+                self._advance(pending, outcomes)
                 continue
             kinds = set(map(type, outcomes))
             if StaleTable in kinds:
-                self._restart(visit)
-            elif visit.patience is not None or Contended in kinds:
-                self._have_patience(visit, outcomes)
+                self._restart(pending)
+            elif pending.lock_retry is not None or Contended in kinds:
+                self._have_patience(pending, outcomes)
             else:
-                self._advance(visit, outcomes)
+                self._advance(pending, outcomes)
 
-    def _have_patience(self, visit: Visit, outcomes: list[Any]) -> None:
-        patience = visit.patience
-        if patience is None:
-            patience = visit.patience = Patience(outcomes, contended(outcomes))
+    def _have_patience(self, pending: PendingRequest, outcomes: list[Any]) -> None:
+        lock_retry = pending.lock_retry
+        if lock_retry is None:
+            lock_retry = pending.lock_retry = LockRetry(outcomes, contended(outcomes))
         else:
-            patience.merge(outcomes)
-        if patience.is_over:
-            visit.patience = None
-            self._advance(visit, patience.outcomes)
+            lock_retry.merge(outcomes)
+        if lock_retry.is_over:
+            pending.lock_retry = None
+            self._advance(pending, lock_retry.outcomes)
         else:
-            self._loop.call_later(next(patience.pauses), self._try_again, visit)
+            self._loop.call_later(next(lock_retry.pauses), self._try_again, pending)
 
-    def _try_again(self, visit: Visit) -> None:
-        self._write_lane.aside.append(visit)
+    def _try_again(self, pending: PendingRequest) -> None:
+        self._write_lane.aside.append(pending)
         self.wake()
 
-    def _advance(self, visit: Visit, outcomes: list[Any] | Exception) -> None:
-        assert visit.exchange is not None
+    def _advance(self, pending: PendingRequest, outcomes: list[Any] | Exception) -> None:
+        assert pending.exchange is not None
         try:
             if isinstance(outcomes, Exception):
-                visit.commands = visit.exchange.throw(outcomes)
+                pending.commands = pending.exchange.throw(outcomes)
             else:
-                visit.commands = visit.exchange.send(outcomes)
+                pending.commands = pending.exchange.send(outcomes)
         except StopIteration as end:
-            visit.answer(end.value)
+            pending.answer(end.value)
         except Exception as error:
-            visit.answer(self._refuse(visit.request, error))
+            pending.answer(self._refuse(pending.request, error))
         else:
-            self._enqueue(visit)
+            self._enqueue(pending)
             self.wake()
 
-    def _restart(self, visit: Visit) -> None:
-        assert visit.exchange is not None
-        visit.exchange.close()
-        visit.restarts += 1
-        visit.patience = None
-        if visit.restarts < _MOST_RESTARTS:
-            self._arrived.append(visit)
+    def _restart(self, pending: PendingRequest) -> None:
+        assert pending.exchange is not None
+        pending.exchange.close()
+        pending.restarts += 1
+        pending.lock_retry = None
+        if pending.restarts < _MOST_RESTARTS:
+            self._arrived.append(pending)
             self.wake()
         else:
-            visit.answer(self._refuse(visit.request, Busy("tables keep changing")))
+            pending.answer(self._refuse(pending.request, Busy("tables keep changing")))
 
 
 Work = Callable[[], list[Answered]]
@@ -226,14 +226,14 @@ Work = Callable[[], list[Answered]]
 class _Pages:
     """Visits whose pages are read in slices, in one snapshot."""
 
-    def __init__(self, engine: Engine, visits: list[Visit], slot: int) -> None:
-        self.slot = slot
+    def __init__(self, engine: Engine, pending_requests: list[PendingRequest], reader: int) -> None:
+        self.reader = reader
         self.is_over = False
-        self._visits = [visit for visit in visits for _ in visit.commands]  # of each command
-        self._missing = {visit: len(visit.commands) for visit in visits}
+        self._visits = [pending for pending in pending_requests for _ in pending.commands]  # of each command
+        self._missing = {pending: len(pending.commands) for pending in pending_requests}
         self._outcomes: dict[int, Any] = {}
-        commands = [command for visit in visits for command in visit.commands]
-        self._slices = engine.run_in_slices(cast(list[Reading], commands), self._outcomes, slot)
+        commands = [command for pending in pending_requests for command in pending.commands]
+        self._slices = engine.run_in_slices(cast(list[Reading], commands), self._outcomes, reader)
 
     def advance(self) -> list[Answered]:
         """Read another slice; the visits that have all that they asked for now."""
@@ -244,15 +244,15 @@ class _Pages:
             self.is_over = True
         except Exception as error:
             self.is_over = True
-            return [(visit, error) for visit in self._missing]
+            return [(pending, error) for pending in self._missing]
         answers: list[Answered] = []
         for at in [*self._outcomes][known:]:
-            visit = self._visits[at]
-            self._missing[visit] -= 1
-            if not self._missing[visit]:
-                del self._missing[visit]
-                first = self._visits.index(visit)
-                answers.append((visit, [self._outcomes[first + n] for n in range(len(visit.commands))]))
+            pending = self._visits[at]
+            self._missing[pending] -= 1
+            if not self._missing[pending]:
+                del self._missing[pending]
+                first = self._visits.index(pending)
+                answers.append((pending, [self._outcomes[first + n] for n in range(len(pending.commands))]))
         return answers
 
 
@@ -262,11 +262,11 @@ class _Lane:
     def __init__(
         self, engine: Engine, limits: TickLimits, ticker: Ticker, thread: ThreadPoolExecutor | None = None
     ) -> None:
-        self.reads: deque[Visit] = deque()
-        self.pages: deque[Visit] = deque()
-        self.writes: deque[Visit] = deque()
-        self.others: deque[Visit] = deque()
-        self.aside: deque[Visit] = deque()
+        self.reads: deque[PendingRequest] = deque()
+        self.pages: deque[PendingRequest] = deque()
+        self.writes: deque[PendingRequest] = deque()
+        self.others: deque[PendingRequest] = deque()
+        self.aside: deque[PendingRequest] = deque()
         self._engine = engine
         self._limits = limits
         self._ticker = ticker
@@ -304,27 +304,27 @@ class _Lane:
         if self._has_pages and (self._is_turn_of_pages or not self._has_others):
             self._is_turn_of_pages = False
             if self.pages and self._slots:
-                visits = self._take_some(self.pages)
-                self._begun.append(_Pages(self._engine, visits, self._slots.pop()))
+                pending_requests = self._take_some(self.pages)
+                self._begun.append(_Pages(self._engine, pending_requests, self._slots.pop()))
             return self._run_pages
         self._is_turn_of_pages = self._has_pages
         return partial(self._run, self._take())
 
-    def _take(self) -> list[list[Visit]]:
+    def _take(self) -> list[list[PendingRequest]]:
         """What goes to the engine in this tick: lists of visits, each to be one call of it."""
         lists = [taken for waiting in (self.writes, self.reads) if (taken := self._take_some(waiting))]
         lists += [[self.others.popleft()] for _ in range(min(len(self.others), _MOST_ALONE))]
         return lists
 
-    def _take_some(self, waiting: deque[Visit]) -> list[Visit]:
-        visits: list[Visit] = []
+    def _take_some(self, waiting: deque[PendingRequest]) -> list[PendingRequest]:
+        pending_requests: list[PendingRequest] = []
         left_bytes = self._limits.bytes
-        while waiting and len(visits) < self._limits.requests:
+        while waiting and len(pending_requests) < self._limits.requests:
             left_bytes -= len(waiting[0].request.body)
-            if left_bytes < 0 and visits:
+            if left_bytes < 0 and pending_requests:
                 break
-            visits.append(waiting.popleft())
-        return visits
+            pending_requests.append(waiting.popleft())
+        return pending_requests
 
     def _run_on_thread(self, work: Work) -> None:
         self._loop.call_soon_threadsafe(self._settle, work())
@@ -341,40 +341,42 @@ class _Lane:
             pages = self._begun.popleft()
             answers += pages.advance()
             if pages.is_over:
-                self._slots.append(pages.slot)
+                self._slots.append(pages.reader)
             else:
                 self._begun.append(pages)
         metrics.ticked(len(answers), perf_counter() - began)
         return answers
 
-    def _run(self, lists: list[list[Visit]]) -> list[Answered]:
-        answers = [answered for visits in lists for answered in self._run_list(visits)]
+    def _run(self, lists: list[list[PendingRequest]]) -> list[Answered]:
+        answers = [answered for pending_requests in lists for answered in self._run_list(pending_requests)]
         until = monotonic() + _ASIDE_S
         while self.aside and monotonic() < until:
             answers.append(self._run_aside(self.aside.popleft()))
         return answers
 
-    def _run_aside(self, visit: Visit) -> Answered:
-        assert visit.patience is not None
+    def _run_aside(self, pending: PendingRequest) -> Answered:
+        assert pending.lock_retry is not None
         try:
-            commands = [visit.commands[at] for at in visit.patience.waiting]
-            return visit, self._engine.run(commands, hurried=True)
+            commands = [pending.commands[at] for at in pending.lock_retry.waiting]
+            return pending, self._engine.run(commands, nowait=True)
         except Exception as error:
-            return visit, error
+            return pending, error
 
-    def _run_list(self, visits: list[Visit]) -> list[Answered]:
+    def _run_list(self, pending_requests: list[PendingRequest]) -> list[Answered]:
         began = perf_counter()
         try:
-            outcomes = self._engine.run([command for visit in visits for command in visit.commands])
+            outcomes = self._engine.run(
+                [command for pending in pending_requests for command in pending.commands]
+            )
         except Exception as error:
-            if len(visits) == 1:
-                return [(visits[0], error)]
-            return [answered for visit in visits for answered in self._run_list([visit])]
-        metrics.ticked(len(visits), perf_counter() - began)
+            if len(pending_requests) == 1:
+                return [(pending_requests[0], error)]
+            return [answered for pending in pending_requests for answered in self._run_list([pending])]
+        metrics.ticked(len(pending_requests), perf_counter() - began)
         answers: list[Answered] = []
         start = 0
-        for visit in visits:
-            end = start + len(visit.commands)
-            answers.append((visit, outcomes[start:end]))
+        for pending in pending_requests:
+            end = start + len(pending.commands)
+            answers.append((pending, outcomes[start:end]))
             start = end
         return answers

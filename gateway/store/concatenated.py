@@ -11,7 +11,7 @@ import sqlite3
 from functools import lru_cache
 from typing import NamedTuple
 
-from gateway.model.commands import Joins
+from gateway.model.commands import Concatenation
 from gateway.model.keys import Position
 from gateway.model.ranges import KeyRange
 from gateway.store.databases import Session
@@ -33,7 +33,7 @@ class Stretch(NamedTuple):
 
 
 def stretch(
-    session: Session, table_id: int, bounds: KeyRange, most: int, joins: Joins, reverse: bool
+    session: Session, table_id: int, bounds: KeyRange, most: int, concatenation: Concatenation, reverse: bool
 ) -> Stretch | None:
     """The first `most` rows of a range within one partition, or all that there are; None: go row by row."""
     partition = bounds.lower.partition
@@ -41,7 +41,7 @@ def stretch(
     lower, upper = bounds.lower.sort, bounds.upper.sort
     if max(len(column), len(lower), len(upper)) >= KEPT_BYTES:
         return None
-    statement = _statement(session.is_postgresql, reverse, joins)
+    statement = _statement(session.is_postgresql, reverse, concatenation)
     [(number, size, foreign, longest, edge, moments, bodies)] = session.query(
         statement, (table_id, column, lower, upper, most)
     )
@@ -49,27 +49,27 @@ def stretch(
         return None
     if not number:
         return Stretch(0, 0, b"", [], bounds.lower)
-    modified_at = [*map(int, moments.split(","))] if joins.moments else []
+    modified_at = [*map(int, moments.split(","))] if concatenation.moments else []
     return Stretch(number, int(size), bodies, modified_at, Position(partition, edge))
 
 
 @lru_cache(maxsize=16)
-def _statement(is_postgresql: bool, reverse: bool, joins: Joins) -> str:
+def _statement(is_postgresql: bool, reverse: bool, concatenation: Concatenation) -> str:
     way = " DESC" if reverse else ""
     edge = "min" if reverse else "max"
     if is_postgresql:
         # bytea has no min and max before PostgreSQL 18.
         edge_of = f"(array_agg(s.sort ORDER BY s.sort{'' if reverse else ' DESC'}))[1]"
-        bodies = f"string_agg(s.body, '{joins.separator}'::bytea ORDER BY s.sort{way})"
+        bodies = f"string_agg(s.body, '{concatenation.separator}'::bytea ORDER BY s.sort{way})"
         moments = f"string_agg(s.modified_at::text, ',' ORDER BY s.sort{way})"
     else:
         edge_of = f"{edge}(s.sort)"
         order = f" ORDER BY s.sort{way}" if _HAS_ORDERED_AGGREGATES else ""
-        bodies = f"CAST(group_concat(s.body, '{joins.separator}'{order}) AS BLOB)"
+        bodies = f"CAST(group_concat(s.body, '{concatenation.separator}'{order}) AS BLOB)"
         moments = f"group_concat(s.modified_at, ','{order})"
-    foreign = "count(s.kinds)" if joins.native else "0"
+    foreign = "count(s.kinds)" if concatenation.native else "0"
     return f"""
 SELECT count(*), sum(s.size_bytes), {foreign}, max(length(s.sort)), {edge_of},
-    {moments if joins.moments else "NULL"}, {bodies}
+    {moments if concatenation.moments else "NULL"}, {bodies}
 FROM (SELECT r.sort, r.size_bytes, r.kinds, r.body, r.modified_at FROM rows r
     WHERE r.table_id = ? AND r.partition = ? AND r.sort >= ? AND r.sort < ? ORDER BY r.sort{way} LIMIT ?) s"""

@@ -94,7 +94,7 @@ class Database:
     `read()` gives a session in a read-only transaction with one snapshot, on a connection that never waits for a writer.
     Those that a thread has open at the same time need different slots: each is a connection that the thread keeps;
     `look()` one for a single statement, which is a snapshot by itself;
-    `write()` one in a write transaction that commits at the end of the block and rolls back on any exception; `hurried`
+    `write()` one in a write transaction that commits at the end of the block and rolls back on any exception; `nowait`
     ones wait a few milliseconds for a lock and no longer.
     `shared`: other processes may write too, so that what was read before may be out of date.
     `refuses_writes`: why, since a write met OutOfSpace and until somebody found that there is room again; else "".
@@ -108,7 +108,7 @@ class Database:
         self._local = threading.local()
 
     @contextmanager
-    def read(self, slot: int = 0) -> Iterator[Session]:
+    def read(self, reader: int = 0) -> Iterator[Session]:
         raise NotImplementedError
         yield
 
@@ -116,7 +116,7 @@ class Database:
         return self.read()
 
     @contextmanager
-    def write(self, hurried: bool = False) -> Iterator[Session]:
+    def write(self, nowait: bool = False) -> Iterator[Session]:
         raise NotImplementedError
         yield
 

@@ -161,8 +161,8 @@ class PostgreSQL(Database):
             pooled.invalidate()
 
     @contextmanager
-    def read(self, slot: int = 0) -> Iterator[Session]:
-        with self._guarded(f"reader {slot}") as pipeline:
+    def read(self, reader: int = 0) -> Iterator[Session]:
+        with self._guarded(f"reader {reader}") as pipeline:
             pipeline.send("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             self._set_locally(pipeline)
             yield PostgresSession(pipeline)
@@ -183,13 +183,13 @@ class PostgreSQL(Database):
             pipeline.settle()
 
     @contextmanager
-    def write(self, hurried: bool = False) -> Iterator[Session]:
+    def write(self, nowait: bool = False) -> Iterator[Session]:
         transaction_id = None
         with self._guarded("writer") as pipeline:
             try:
                 pipeline.send("BEGIN")
                 self._set_locally(pipeline, is_writing=True)
-                if hurried:
+                if nowait:
                     pipeline.send(f"SET LOCAL lock_timeout = {HURRIED_LOCK_TIMEOUT_MS}")
                 session = PostgresSession(pipeline)
                 yield session

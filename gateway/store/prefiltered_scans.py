@@ -38,7 +38,7 @@ Measured = dict[tuple[str, tuple[object, ...]], tuple[int, int]]
 """What has been measured in one snapshot: many who ask at one time ask about the same range."""
 
 
-class Skim:
+class PrefilteredScan:
     """A walk over a key range of one source in one session. `rest`: what of it was not yet taken. `weighs`: whether sizes are
     wanted; if not they are said to be 0, which saves half of the time that measuring takes. `measured`: shared by all walks in
     one snapshot. `is_full`: the last stretch ended before a row that was too heavy, so that there is no other."""
@@ -147,8 +147,8 @@ class Skim:
         return found[0]
 
     def _passing(self, bounds: KeyRange) -> Chunk:
-        screen, wanted = self._condition
-        tail, parameters = self._tail(bounds, f" AND {screen}", wanted)
+        prefilter, wanted = self._condition
+        tail, parameters = self._tail(bounds, f" AND {prefilter}", wanted)
         return self._session.query(f"SELECT {ROW_COLUMNS}{self._source.added} {tail}", parameters)
 
     def _tail(

@@ -87,23 +87,23 @@ class NumberBeyond:
 class AllOf:
     """Whether every part lets a row through."""
 
-    parts: tuple[Screen, ...]
+    parts: tuple[Prefilter, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
     """Whether one part lets a row through."""
 
-    parts: tuple[Screen, ...]
+    parts: tuple[Prefilter, ...]
 
 
-Screen = Has | NumberBeyond | AllOf | AnyOf
+Prefilter = Has | NumberBeyond | AllOf | AnyOf
 
 Condition = tuple[str, list[str | bytes | float]]
 """SQL about a row `r`, and its parameters."""
 
 
-def screen_of(predicate: Predicate) -> Screen | None:
+def prefilter_of(predicate: Predicate) -> Prefilter | None:
     """What can be said of the bodies of the rows for which a predicate holds; None: nothing."""
     try:
         return _screen(predicate)
@@ -111,7 +111,7 @@ def screen_of(predicate: Predicate) -> Screen | None:
         return None
 
 
-def _screen(predicate: Predicate) -> Screen | None:
+def _screen(predicate: Predicate) -> Prefilter | None:
     match predicate:
         case And(parts):
             return _all([_screen(part) for part in parts])
@@ -140,23 +140,23 @@ def _screen(predicate: Predicate) -> Screen | None:
     return None
 
 
-def _all(parts: Sequence[Screen | None]) -> Screen | None:
+def _all(parts: Sequence[Prefilter | None]) -> Prefilter | None:
     """Where a part says nothing, the others do. The most telling come first: rows are mostly kept back by one part."""
     telling = sorted([part for part in parts if part is not None], key=_telling, reverse=True)
     del telling[_MOST_PATTERNS:]
     return telling[0] if len(telling) == 1 else AllOf(tuple(telling)) if telling else None
 
 
-def _any(parts: Sequence[Screen | None]) -> Screen | None:
+def _any(parts: Sequence[Prefilter | None]) -> Prefilter | None:
     telling = tuple(part for part in parts if part is not None)
     if len(telling) < len(parts) or sum(map(_patterns, telling)) > _MOST_PATTERNS:
         return None
     return telling[0] if len(telling) == 1 else AnyOf(telling)
 
 
-def _telling(screen: Screen) -> int:
+def _telling(prefilter: Prefilter) -> int:
     """About how much a screen keeps back: by the length of what it looks for."""
-    match screen:
+    match prefilter:
         case Has(pattern, _):
             return sum(len(piece) for piece in pattern if isinstance(piece, str))
         case NumberBeyond():
@@ -167,14 +167,14 @@ def _telling(screen: Screen) -> int:
             return min(map(_telling, parts), default=0)
 
 
-def _patterns(screen: Screen) -> int:
-    return sum(map(_patterns, screen.parts)) if isinstance(screen, AllOf | AnyOf) else 1
+def _patterns(prefilter: Prefilter) -> int:
+    return sum(map(_patterns, prefilter.parts)) if isinstance(prefilter, AllOf | AnyOf) else 1
 
 
 # What is at a path
 
 
-def _present(operand: Operand) -> Screen | None:
+def _present(operand: Operand) -> Prefilter | None:
     """An operand of which nothing is known but that it is there."""
     match operand:
         case Attribute(path) | SizeOf(path) | Extracted(Attribute(path)):
@@ -182,7 +182,7 @@ def _present(operand: Operand) -> Screen | None:
     return None
 
 
-def _attribute(path: Path) -> Screen:
+def _attribute(path: Path) -> Prefilter:
     return Has((_name(path) + '":',))
 
 
@@ -196,7 +196,7 @@ def _escaped(text: str) -> str:
     return orjson.dumps(text).decode()[1:-1]
 
 
-def _equal(path: Path, value: Value) -> Screen:
+def _equal(path: Path, value: Value) -> Prefilter:
     """What has a value at a path that equals another."""
     kind, data = value
     if not isinstance(path[-1], str):
@@ -221,7 +221,7 @@ def _equal(path: Path, value: Value) -> Screen:
     return _attribute(path)
 
 
-def _number(path: Path, number: Decimal) -> Screen:
+def _number(path: Path, number: Decimal) -> Prefilter:
     """What has a number at a path: whatever its kind, it begins with the same digits; a DOUBLE may have ".0" after them. One
     pattern for all is worth that it may find the number under a later name."""
     if not -_GREATEST_EXPONENT < number.adjusted() < _GREATEST_EXPONENT:
@@ -236,7 +236,7 @@ def _number(path: Path, number: Decimal) -> Screen:
     return usual
 
 
-def _beyond(path: Path, above: bool, value: Value) -> Screen:
+def _beyond(path: Path, above: bool, value: Value) -> Prefilter:
     """What has a number at a path that is above or below another, or equal to it."""
     present, number = _attribute(path), number_of(value)
     if number is None or len(path) > 1 or not _PLAIN_NAME.fullmatch(str(path[0])):
@@ -248,7 +248,7 @@ def _beyond(path: Path, above: bool, value: Value) -> Screen:
     return AllOf((present, NumberBeyond(str(path[0]), above, bound - slack if above else bound + slack)))
 
 
-def _text(path: Path, text: str, end: str) -> Screen:
+def _text(path: Path, text: str, end: str) -> Prefilter:
     """What has a text at a path that begins with another and then goes on with `end`; as TEXT or as the text of another
     kind, which by its first character can be of few."""
     first = text[:1]
@@ -267,7 +267,7 @@ def _text(path: Path, text: str, end: str) -> Screen:
     return ways[0] if len(ways) == 1 else AnyOf(tuple(ways))
 
 
-def _containing(path: Path, member: Value) -> Screen:
+def _containing(path: Path, member: Value) -> Prefilter:
     """What has a member, an element or a part at a path. Inside a document texts and numbers are spelled as outside."""
     head, (kind, data), number = _name(path) + '":', member, number_of(member)
     if kind is Kind.TEXT:
@@ -284,29 +284,33 @@ def _containing(path: Path, member: Value) -> Screen:
 # As SQL
 
 
-def condition_of(screen: Screen, is_postgresql: bool) -> Condition:
+def condition_of(prefilter: Prefilter, is_postgresql: bool) -> Condition:
     """The condition that is true of the rows that a screen lets through, false or NULL of others."""
-    if isinstance(screen, Has):
-        guard = "r.kinds IS NOT NULL AND " if screen.foreign else ""
+    if isinstance(prefilter, Has):
+        guard = "r.kinds IS NOT NULL AND " if prefilter.foreign else ""
         if is_postgresql:
-            return f"({guard}r.body LIKE ?)", [_like(screen.pattern)]
-        return f"({guard}CAST(r.body AS TEXT) GLOB ?)", [_glob(screen.pattern)]
-    if isinstance(screen, NumberBeyond):
-        return ("(1 = 1)", []) if is_postgresql or not _HAS_JSON else _json_condition(screen)
-    parts = [condition_of(part, is_postgresql) for part in screen.parts]
+            return f"({guard}r.body LIKE ?)", [_like(prefilter.pattern)]
+        return f"({guard}CAST(r.body AS TEXT) GLOB ?)", [_glob(prefilter.pattern)]
+    if isinstance(prefilter, NumberBeyond):
+        return ("(1 = 1)", []) if is_postgresql or not _HAS_JSON else _json_condition(prefilter)
+    parts = [condition_of(part, is_postgresql) for part in prefilter.parts]
     if not parts:
         return "(1 = 0)", []  # an empty Or, which nothing satisfies
-    joint = " AND " if isinstance(screen, AllOf) else " OR "
+    joint = " AND " if isinstance(prefilter, AllOf) else " OR "
     parameters = [parameter for _, some in parts for parameter in some]
     return f"({joint.join(sql for sql, _ in parts)})", parameters
 
 
-def _json_condition(screen: NumberBeyond) -> Condition:
+def _json_condition(prefilter: NumberBeyond) -> Condition:
     """A DOUBLE is let through whatever it is: not all of its spellings are numbers to SQLite."""
     at = "json_extract(CAST(r.body AS TEXT), ?)"
-    number = f"CAST(COALESCE({at}, {at}, {at}) AS REAL) {'>=' if screen.above else '<='} ?"
-    paths = [f"$.{screen.name}.{tag}" for tag in ("N", "I32", "I64", "D")]
-    return f"({number} OR (r.kinds IS NOT NULL AND {at} IS NOT NULL))", [*paths[:3], screen.bound, paths[3]]
+    number = f"CAST(COALESCE({at}, {at}, {at}) AS REAL) {'>=' if prefilter.above else '<='} ?"
+    paths = [f"$.{prefilter.name}.{tag}" for tag in ("N", "I32", "I64", "D")]
+    return f"({number} OR (r.kinds IS NOT NULL AND {at} IS NOT NULL))", [
+        *paths[:3],
+        prefilter.bound,
+        paths[3],
+    ]
 
 
 def _glob(pattern: Pattern) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.model.keys import HIGHEST, LOWEST, Position, spread_of
+from gateway.model.keys import HIGHEST, LOWEST, Position, partition_hash
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Contents, Row
 from gateway.store.databases import Session
@@ -281,7 +281,7 @@ class Walk:
             inside = [
                 columns
                 for columns in chunk
-                if lowest <= spread_of(source.position(columns).partition) < highest
+                if lowest <= partition_hash(source.position(columns).partition) < highest
             ]
             if inside:
                 yield inside

@@ -114,11 +114,11 @@ class SQLite(Database):
         return readers
 
     @contextmanager
-    def read(self, slot: int = 0) -> Iterator[Session]:
+    def read(self, reader: int = 0) -> Iterator[Session]:
         readers = self._readers_of_thread()
-        pooled = readers.get(slot)
+        pooled = readers.get(reader)
         if pooled is None:
-            pooled = readers[slot] = self._connected()
+            pooled = readers[reader] = self._connected()
         connection = pooled.driver_connection
         try:
             connection.execute("BEGIN")
@@ -127,20 +127,20 @@ class SQLite(Database):
             finally:
                 connection.execute("ROLLBACK")
         except sqlite3.Error as error:
-            del readers[slot]
+            del readers[reader]
             pooled.invalidate()
             raise _sqlite_error(error) from error
 
     @contextmanager
-    def write(self, hurried: bool = False) -> Iterator[Session]:
+    def write(self, nowait: bool = False) -> Iterator[Session]:
         with self._write_lock:
             if self._writer is None:
                 self._writer = self._connected()
             connection = self._writer.driver_connection
             try:
-                if hurried != self._is_hurried:
-                    self._is_hurried = hurried
-                    patience_ms = HURRIED_LOCK_TIMEOUT_MS if hurried else LOCK_TIMEOUT_MS
+                if nowait != self._is_hurried:
+                    self._is_hurried = nowait
+                    patience_ms = HURRIED_LOCK_TIMEOUT_MS if nowait else LOCK_TIMEOUT_MS
                     connection.execute(f"PRAGMA busy_timeout = {patience_ms}")
                 connection.execute("BEGIN IMMEDIATE")
                 try:

@@ -22,18 +22,18 @@ class Store:
         """Whether other processes may change what this one has cached."""
         return self.database.shared
 
-    def read(self, slot: int = 0) -> AbstractContextManager[Session]:
+    def read(self, reader: int = 0) -> AbstractContextManager[Session]:
         """A read-only snapshot. Those that a thread has open at the same time have different slots."""
-        return self.database.read(slot)
+        return self.database.read(reader)
 
     def look(self) -> AbstractContextManager[Session]:
         """For a single statement that reads."""
         return self.database.look()
 
-    def write(self, hurried: bool = False) -> AbstractContextManager[Session]:
-        """A write transaction: commits at the end of the block, rolls back on any exception. `hurried`: waits for no lock
+    def write(self, nowait: bool = False) -> AbstractContextManager[Session]:
+        """A write transaction: commits at the end of the block, rolls back on any exception. `nowait`: waits for no lock
         longer than a moment."""
-        return self.database.write(hurried)
+        return self.database.write(nowait)
 
     def close(self) -> None:
         """Give back every connection."""

@@ -18,13 +18,13 @@ from functools import lru_cache, partial
 import orjson
 
 from adapters.azuretable.values import names, values
-from gateway.model.commands import Joined, Joins, Page
+from gateway.model.commands import ConcatenatedRows, Concatenation, Page
 
 # A form costs as much as a hundred rows to compile: it must pay.
 _ROWS_MIN, _FORMS_MAX, _MEMBERS_MAX = 16, 4, 64
 _ROWS_TO_LEARN = 2  # by then a page of one form knows it
 _ROWS_AT_ONCE = 64  # what is copied on the way stays in the processor's cache
-JOINS = Joins("\n", native=False, moments=True)
+CONCATENATION = Concatenation("\n", native=False, moments=True)
 """Rows as they are read best: what a body does not say of its row (Read.joins), Azure does not show."""
 
 Convert = Callable[[bytes], bytes]
@@ -38,8 +38,8 @@ def entities(page: Page, annotated: bool, general: Callable[[bytes, int], bytes]
     `annotated`: with minimal metadata, or with none. `general` is how a row's body is shown by the book, and when it was written.
     """
     known = _Known(annotated, general)
-    for joined in page.joined:
-        known.add_joined(joined)
+    for concatenated in page.concatenated:
+        known.add_concatenated(concatenated)
     known.add([row.body for row in page.rows], [row.modified_at for row in page.rows])
     return known.found
 
@@ -55,16 +55,16 @@ class _Known:
         self._is_uniform = True
         self.found: list[bytes] = []
 
-    def add_joined(self, joined: Joined) -> None:
+    def add_concatenated(self, concatenated: ConcatenatedRows) -> None:
         """Add rows that came in one piece, line by line; if they are all of the first form, without a look at each."""
-        if joined.number >= _ROWS_MIN and self._is_uniform:
+        if concatenated.number >= _ROWS_MIN and self._is_uniform:
             if not self._forms:
-                for body in joined.bodies.split(b"\n", _ROWS_TO_LEARN)[:_ROWS_TO_LEARN]:
+                for body in concatenated.bodies.split(b"\n", _ROWS_TO_LEARN)[:_ROWS_TO_LEARN]:
                     self._learn(body)
-            self._is_uniform = self._add_alike(joined.bodies, joined.modified_at)
+            self._is_uniform = self._add_alike(concatenated.bodies, concatenated.modified_at)
             if self._is_uniform:
                 return
-        self.add(joined.bodies.split(b"\n"), joined.modified_at)
+        self.add(concatenated.bodies.split(b"\n"), concatenated.modified_at)
 
     def add(self, bodies: Sequence[bytes], written_at: Sequence[int]) -> None:
         """Add rows, most of which will be of a few forms."""

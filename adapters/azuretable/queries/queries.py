@@ -52,7 +52,7 @@ def query(call: Call, resource: EntitySet) -> Exchange:
     if top:
         read = _read(call, table, top)
         if shape.is_spliced and top >= _ROWS_TO_JOIN:
-            read = read._replace(joins=fast_pages.JOINS)
+            read = read._replace(concatenation=fast_pages.CONCATENATION)
         page = yield from one(read)
     headers = [("Content-Type", entity_renderer.content_type(shape.level))]
     if page.next is not None:

@@ -19,7 +19,7 @@ from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.calls import Call, find_table
 from adapters.dynamodb.wire.errors import index_filling, validation
 from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Joins, Page, PageLimits, Read, Segment
+from gateway.model.commands import Concatenation, Exchange, Page, PageLimits, Read, Segment
 from gateway.model.errors import IndexMissing
 from gateway.model.predicates import ALWAYS, And, Predicate
 from gateway.model.ranges import EVERYTHING
@@ -61,7 +61,7 @@ def query(call: Call) -> Exchange:
         filter=predicate,
         view=view,
         whole_rows=_wants_whole_rows(call, table, index, clauses),
-        joins=Joins(",")
+        concatenation=Concatenation(",")
         if schema is table.key_schema and clauses.projection is None and call.input.get("Select") != "COUNT"
         else None,
     )
@@ -157,7 +157,7 @@ def _limits(call: Call) -> PageLimits:
 
 def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:
     page: Page = yield from one(read)
-    count = len(page.rows) + sum(joined.number for joined in page.joined)
+    count = len(page.rows) + sum(concatenated.number for concatenated in page.concatenated)
     counts = {"Count": count, "ScannedCount": page.scanned}
     rest: dict[str, Any] = {}
     if page.last is not None and not _is_alone(call, read):
@@ -167,8 +167,8 @@ def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:
         return counts | rest
     # Spliced, because the encoder would copy the items as often as its buffer grows.
     items = clauses.cut_all(read.table, page.rows)
-    if page.joined:
-        bodies = b",".join([joined.bodies for joined in page.joined])
+    if page.concatenated:
+        bodies = b",".join([concatenated.bodies for concatenated in page.concatenated])
         items = b"[" + bodies + (b"," + items[1:] if page.rows else b"]")
     end = b"," + orjson.dumps(rest)[1:] if rest else b"}"
     return b"".join((orjson.dumps(counts)[:-1], b',"Items":', items, end))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from adapters.azuretable.entities import fast_pages
 from adapters.azuretable.entities.entity_renderer import Level, Shape
 from adapters.azuretable.values import keys
-from gateway.model.commands import Joined, Page
+from gateway.model.commands import ConcatenatedRows, Page
 from gateway.model.keys import Position
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Rules, State, Table
@@ -107,14 +107,14 @@ def as_before(shape: Shape, rows: list[Row]) -> bytes:
     return orjson.dumps({**head, "value": [shape.member(row) for row in rows]})
 
 
-def page_of(rows: list[Row], joined: Sequence[int] = ()) -> Page:
+def page_of(rows: list[Row], concatenated: Sequence[int] = ()) -> Page:
     """A page of rows, of which so many come in one piece, and so many in the next."""
     pieces = []
-    for number in joined:
+    for number in concatenated:
         some, rows = rows[:number], rows[number:]
         if some:
             lines = b"\n".join(row.body for row in some)
-            pieces.append(Joined(len(some), lines, [row.modified_at for row in some]))
+            pieces.append(ConcatenatedRows(len(some), lines, [row.modified_at for row in some]))
     return Page(rows, 0, 0, None, None, pieces)
 
 
@@ -126,14 +126,14 @@ def page_of(rows: list[Row], joined: Sequence[int] = ()) -> Page:
     st.lists(st.integers(1, 30), max_size=3),
 )
 def test_a_page_is_what_its_rows_are(
-    rows: list[Row], level: Level, selected: frozenset[str] | None, at_once: int, joined: list[int]
+    rows: list[Row], level: Level, selected: frozenset[str] | None, at_once: int, concatenated: list[int]
 ) -> None:
     shape = Shape(TABLE, 'http://host"/account', "account", level, selected)
     with pytest.MonkeyPatch.context() as patches:
         patches.setattr(fast_pages, "_ROWS_AT_ONCE", at_once)
         assert shape.many(page_of(rows)) == as_before(shape, rows)
         if shape.is_spliced:
-            assert shape.many(page_of(rows, joined)) == as_before(shape, rows)
+            assert shape.many(page_of(rows, concatenated)) == as_before(shape, rows)
 
 
 @pytest.mark.parametrize("level", Level)

@@ -8,18 +8,18 @@ import pytest
 
 from gateway.engine import page_builder, reading
 from gateway.engine.engine import Engine
-from gateway.model.commands import Joins, Page, PageLimits
+from gateway.model.commands import Concatenation, Page, PageLimits
 from gateway.model.keys import Position
 from gateway.model.predicates import Predicate
 from gateway.model.ranges import EVERYTHING, KeyRange, within
 from gateway.model.values import Kind, Value, text
-from gateway.store.prefilters import screen_of
+from gateway.store.prefilters import prefilter_of
 from tests.gateway.engine.conftest import Client, make_table
 from tests.gateway.engine.test_prefiltered_scans import is_equal
 from tests.gateway.engine.test_reading import partition
 
-COMMAS = Joins(",")
-LINES = Joins("\n", native=False, moments=True)
+COMMAS = Concatenation(",")
+LINES = Concatenation("\n", native=False, moments=True)
 
 
 @pytest.fixture
@@ -33,13 +33,13 @@ def client(engine: Engine) -> Client:
 
 
 def bodies(page: Page) -> bytes:
-    head = [joined.bodies for joined in page.joined]
+    head = [concatenated.bodies for concatenated in page.concatenated]
     return b",".join(head + [row.body for row in page.rows])
 
 
 def outline(page: Page) -> object:
     last = None if page.last is None else page.last.position
-    number = len(page.rows) + sum(joined.number for joined in page.joined)
+    number = len(page.rows) + sum(concatenated.number for concatenated in page.concatenated)
     return bodies(page), number, page.scanned, page.scanned_bytes, last
 
 
@@ -68,10 +68,10 @@ def test_pages_are_those_of_a_walk_row_by_row(client: Client, monkeypatch: pytes
         bounds, reverse = some_range(chance, chance.choice("abcd")), chance.random() < 0.5
         with monkeypatch.context() as patched:
             patched.setattr(page_builder, "_FIRST_JOINED", chance.choice([2, 16, 64]))
-            page = client.page(bounds, limits=limits, reverse=reverse, joins=COMMAS)
+            page = client.page(bounds, limits=limits, reverse=reverse, concatenation=COMMAS)
         walked = client.page(bounds, limits=limits, reverse=reverse)
-        assert not walked.joined
-        joining += bool(page.joined)
+        assert not walked.concatenated
+        joining += bool(page.concatenated)
         assert outline(page) == outline(walked), (limits, bounds, reverse)
     assert joining > 30
 
@@ -81,8 +81,8 @@ def test_a_page_may_begin_joined_and_go_on_row_by_row(
 ) -> None:
     monkeypatch.setattr(page_builder, "_FIRST_JOINED", 8)
     monkeypatch.setattr(page_builder, "_MOST_JOINED", 8)
-    page = client.page(within(partition("b")), joins=COMMAS)
-    assert [joined.number for joined in page.joined] == [8, 8]
+    page = client.page(within(partition("b")), concatenation=COMMAS)
+    assert [concatenated.number for concatenated in page.concatenated] == [8, 8]
     assert len(page.rows) == 24
 
 
@@ -92,8 +92,8 @@ def test_long_keys_are_put_in_order_row_by_row(engine: Engine, reverse: bool) ->
     client = Client(engine, make_table(engine))
     name = "k" * 1_300
     client.write(*(client.put(name, s) for s in range(5)))
-    page = client.page(within(partition(name)), reverse=reverse, joins=COMMAS)
-    assert not page.joined
+    page = client.page(within(partition(name)), reverse=reverse, concatenation=COMMAS)
+    assert not page.concatenated
     assert outline(page) == outline(client.page(within(partition(name)), reverse=reverse))
 
 
@@ -101,10 +101,12 @@ def lines(page: Page) -> object:
     """What a reader of lines and moments makes of a page."""
     found = [
         (line, moment)
-        for joined in page.joined
-        for line, moment in zip(joined.bodies.split(b"\n"), joined.modified_at, strict=True)
+        for concatenated in page.concatenated
+        for line, moment in zip(concatenated.bodies.split(b"\n"), concatenated.modified_at, strict=True)
     ]
-    assert [len(joined.modified_at) for joined in page.joined] == [joined.number for joined in page.joined]
+    assert [len(concatenated.modified_at) for concatenated in page.concatenated] == [
+        concatenated.number for concatenated in page.concatenated
+    ]
     found += [(row.body, row.modified_at) for row in page.rows]
     last, following = (None if row is None else row.position for row in (page.last, page.next))
     return found, page.scanned, page.scanned_bytes, last, following
@@ -127,8 +129,8 @@ def test_pages_of_lines_are_those_of_a_walk_row_by_row(
         with monkeypatch.context() as patched:
             patched.setattr(page_builder, "_FIRST_OF_NUMBER", chance.choice([2, 16, 256]))
             patched.setattr(page_builder, "_MOST_JOINED", chance.choice([8, 1024]))
-            page = client.page(bounds, limits=limits, reverse=reverse, joins=LINES)
-        joining += bool(page.joined)
+            page = client.page(bounds, limits=limits, reverse=reverse, concatenation=LINES)
+        joining += bool(page.concatenated)
         assert lines(page) == lines(client.page(bounds, limits=limits, reverse=reverse)), (
             limits,
             bounds,
@@ -138,8 +140,8 @@ def test_pages_of_lines_are_those_of_a_walk_row_by_row(
 
 
 def test_rows_of_foreign_kinds_are_joined_for_who_takes_them(client: Client) -> None:
-    page = client.page(within(partition("b")), joins=LINES)
-    assert [joined.number for joined in page.joined] == [40]
+    page = client.page(within(partition("b")), concatenation=LINES)
+    assert [concatenated.number for concatenated in page.concatenated] == [40]
     assert not page.rows
 
 
@@ -149,10 +151,10 @@ def test_a_page_that_cannot_be_joined_is_screened(client: Client, monkeypatch: p
 
     def recorded(predicate: Predicate) -> object:
         screened.append(predicate)
-        return screen_of(predicate)
+        return prefilter_of(predicate)
 
-    monkeypatch.setattr(reading, "screen_of", recorded)
+    monkeypatch.setattr(reading, "prefilter_of", recorded)
     is_twenty = is_equal("n", Value(Kind.INT64, 20))
-    page = client.page(within(partition("b")), filter=is_twenty, joins=LINES)
+    page = client.page(within(partition("b")), filter=is_twenty, concatenation=LINES)
     assert [row.latest["s"].data for row in page.rows] == [20]
     assert screened == [is_twenty]

@@ -120,10 +120,10 @@ def test_locks_that_do_not_yield_leave_the_connection_fit_for_use(database: Data
     with psycopg.connect(url) as holder:
         holder.execute("SELECT 1 FROM rows FOR UPDATE")
         for _ in range(6):
-            [answer] = other.run(increment, hurried=True)
+            [answer] = other.run(increment, nowait=True)
             assert isinstance(answer, Contended)
     for _ in range(6):
-        [answer] = other.run(increment, hurried=True)
+        [answer] = other.run(increment, nowait=True)
         assert isinstance(answer, list), answer
     assert things.rows()[0].latest["n"] == decimal(6)
     other.close()

@@ -108,7 +108,7 @@ def test_pages_are_those_of_a_walk_row_by_row(
         with monkeypatch.context() as patched:
             patched.setattr(prefiltered_scans, "_FIRST_STRETCH", chance.choice([2, 16, 256]))
             skimmed = client.page(bounds, **options)
-            patched.setattr(reading, "screen_of", lambda predicate: None)
+            patched.setattr(reading, "prefilter_of", lambda predicate: None)
             walked = client.page(bounds, **options)
         assert outline(skimmed, limits.weighs) == outline(walked, limits.weighs), (bounds, options)
 

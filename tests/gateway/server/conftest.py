@@ -42,7 +42,7 @@ class FakeEngine:
         self.slices, self.slice_seconds = 1, 0.0
         self.read: list[tuple[bytes, int]] = []
 
-    def run(self, commands: list[Any], hurried: bool = False) -> list[Any]:
+    def run(self, commands: list[Any], nowait: bool = False) -> list[Any]:
         said = [_said(command) for command in commands]
         self.lists.append(said)
         self.entered.release()

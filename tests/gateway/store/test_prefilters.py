@@ -39,7 +39,7 @@ from gateway.model.rows import Contents, Row
 from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
 from gateway.store.databases import Database, Session
 from gateway.store.opening import open_database
-from gateway.store.prefilters import Has, condition_of, screen_of
+from gateway.store.prefilters import Has, condition_of, prefilter_of
 
 ROWS, PREDICATES = 250, 800
 
@@ -263,7 +263,7 @@ def insert(database: Database, rows: list[Row]) -> None:
 
 
 def let_through(session: Session, predicate: Predicate) -> set[bytes] | None:
-    screen = screen_of(predicate)
+    screen = prefilter_of(predicate)
     if screen is None:
         return None
     condition, parameters = condition_of(screen, session.is_postgresql)
@@ -375,7 +375,7 @@ def test_elements_of_lists_are_let_through(opened: Database) -> None:
     ],
 )
 def test_where_absence_or_much_would_do_nothing_is_said(predicate: Predicate) -> None:
-    assert screen_of(predicate) is None
+    assert prefilter_of(predicate) is None
 
 
 def test_a_conjunction_asks_first_what_tells_most() -> None:
@@ -383,10 +383,10 @@ def test_a_conjunction_asks_first_what_tells_most() -> None:
         HasKind(Attribute(("a",)), frozenset(Kind)),
         Compare(Attribute(("a",)), Comparison.EQ, Literal(text("value"))),
     )
-    screen = screen_of(And((there, equal)))
+    screen = prefilter_of(And((there, equal)))
     assert screen is not None and not isinstance(screen, Has)
-    assert screen.parts[0] == screen_of(equal)
+    assert screen.parts[0] == prefilter_of(equal)
 
 
 def test_half_a_surrogate_pair_is_in_no_body() -> None:
-    assert screen_of(Compare(Attribute(("a",)), Comparison.EQ, Literal(text("\ud800")))) is None
+    assert prefilter_of(Compare(Attribute(("a",)), Comparison.EQ, Literal(text("\ud800")))) is None
