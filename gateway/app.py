@@ -19,7 +19,7 @@ import flask
 
 from gateway import logs, metrics
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import Dialect, House, Reply, Request, current_request, flask_response, request_of
+from gateway.http import Dialect, Gateway, Reply, Request, current_request, flask_response, request_of
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
 from gateway.model.tables import Table
 from gateway.security.browsers import Browsers
@@ -51,13 +51,13 @@ class Opened:
 class Mounted:
     """The dialects of an application, in the order in which they are asked."""
 
-    house: House
+    gateway: Gateway
     dialects: tuple[Dialect, ...]
     _browsers: Browsers = field(init=False)
 
     def __post_init__(self) -> None:
         hosts = [dialect.service_hosts for dialect in self.dialects]
-        settings = self.house.settings
+        settings = self.gateway.settings
         object.__setattr__(self, "_browsers", Browsers(settings, settings.auth == "dev", hosts))
 
     def dialect_of(self, request: Request) -> Dialect | None:
@@ -122,8 +122,8 @@ def create_app(settings: Settings, opened: Opened | None = None) -> flask.Flask:
     """The gateway as an ordinary WSGI application, on a database that has been migrated."""
     opened = opened or open_store(settings, connect(settings))
     credentials = Credentials(settings, opened.vault.load())
-    house = House(opened.engine, credentials, settings, lambda: time.time_ns() // 1_000_000)
-    return mount(Mounted(house, tuple(_dialect(name, house) for name in settings.dialects)))
+    gateway = Gateway(opened.engine, credentials, settings, lambda: time.time_ns() // 1_000_000)
+    return mount(Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects)))
 
 
 def mounted(app: flask.Flask) -> Mounted:
@@ -136,12 +136,12 @@ def mount(dialects: Mounted) -> flask.Flask:
     """One WSGI application of several dialects."""
     app = flask.Flask("tablegate", static_folder=None)
     app.extensions["tablegate"] = dialects
-    _add_own_paths(app, dialects.house)
+    _add_own_paths(app, dialects.gateway)
     app.wsgi_app = _Dispatch(app.wsgi_app, dialects)  # type: ignore[method-assign]
     return app
 
 
-def _dialect(name: str, house: House) -> Dialect:
+def _dialect(name: str, gateway: Gateway) -> Dialect:
     """A dialect is a folder of adapters/ with a blueprint.py; nothing here knows more of it."""
     try:
         module = importlib.import_module(f"adapters.{name}.blueprint")
@@ -149,7 +149,7 @@ def _dialect(name: str, house: House) -> Dialect:
         if error.name is None or not f"adapters.{name}.blueprint".startswith(error.name):
             raise
         raise BadSetting(f"dialects: there is no adapter {name}") from None
-    dialect: Dialect = module.create(house)
+    dialect: Dialect = module.create(gateway)
     return dialect
 
 
@@ -184,7 +184,7 @@ class _Dispatch:
 
 def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
     app = flask.Flask(f"tablegate.{dialect.name}", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = dialects.house.settings.max_body_bytes
+    app.config["MAX_CONTENT_LENGTH"] = dialects.gateway.settings.max_body_bytes
     # A dialect's raw paths are its own business: no redirect from `//` to `/`.
     app.url_map.merge_slashes = False
     app.register_blueprint(dialect.blueprint)
@@ -193,7 +193,7 @@ def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
     def too_long(error: Exception) -> flask.Response:
         # Our own server refuses such a body before Flask sees it (connection.py); others leave it to Flask.
         request = request_of(flask.request.environ, b"")
-        limit = dialects.house.settings.max_body_bytes
+        limit = dialects.gateway.settings.max_body_bytes
         size = flask.request.content_length or limit + 1
         return flask_response(dialects.refuse(request, LimitExceeded("body", limit, size)))
 
@@ -207,7 +207,7 @@ def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
     return app
 
 
-def _add_own_paths(app: flask.Flask, house: House) -> None:
+def _add_own_paths(app: flask.Flask, gateway: Gateway) -> None:
     """Health and metrics. /healthz: the process answers; /readyz: the database does too, on a read connection, and has
     room for writes as far as is known."""
 
@@ -218,7 +218,7 @@ def _add_own_paths(app: flask.Flask, house: House) -> None:
     @app.get("/readyz")
     def readyz() -> flask.Response:
         try:
-            house.engine.ping()
+            gateway.engine.ping()
         except OutOfSpace as error:
             return flask_response(_text(503, f"writes are refused: {error}"))
         except Exception as error:
@@ -226,19 +226,19 @@ def _add_own_paths(app: flask.Flask, house: House) -> None:
             return flask_response(_text(503, "the database does not answer"))
         return flask_response(_text(200, "ready"))
 
-    if house.settings.metrics_port is None:
-        _add_metrics(app, house, is_public=house.settings.auth == "strict")
+    if gateway.settings.metrics_port is None:
+        _add_metrics(app, gateway, is_public=gateway.settings.auth == "strict")
 
     @app.errorhandler(404)
     def missing(error: Exception) -> flask.Response:
         return flask_response(_text(404, "there is nothing here"))
 
 
-def metrics_app(house: House) -> flask.Flask:
+def metrics_app(gateway: Gateway) -> flask.Flask:
     """/metrics alone, for a port of its own on a loopback address. Pages in a browser are kept out whatever auth is."""
     app = flask.Flask("tablegate.metrics", static_folder=None)
-    browsers = Browsers(house.settings, is_open=True)
-    _add_metrics(app, house, is_public=False)
+    browsers = Browsers(gateway.settings, is_open=True)
+    _add_metrics(app, gateway, is_public=False)
 
     @app.before_request
     def turn_away() -> flask.Response | None:
@@ -251,9 +251,9 @@ def metrics_app(house: House) -> flask.Flask:
     return app
 
 
-def _add_metrics(app: flask.Flask, house: House, is_public: bool) -> None:
+def _add_metrics(app: flask.Flask, gateway: Gateway, is_public: bool) -> None:
     """The figures, to whoever has the token if there is one. They name tables, so without a token `is_public` has none."""
-    token = house.settings.metrics_token
+    token = gateway.settings.metrics_token
 
     @app.get("/metrics")
     def exposition() -> flask.Response:
@@ -266,13 +266,13 @@ def _add_metrics(app: flask.Flask, house: House, is_public: bool) -> None:
                 )
         elif is_public:
             return flask_response(_text(403, "with auth strict: --metrics-token, or --metrics-port"))
-        body, content_type = metrics.exposition(_table_names(house))
+        body, content_type = metrics.exposition(_table_names(gateway))
         return flask_response(Reply(200, (("Content-Type", content_type),), body))
 
 
-def _table_names(house: House) -> frozenset[str] | None:
+def _table_names(gateway: Gateway) -> frozenset[str] | None:
     try:
-        return house.engine.table_names()
+        return gateway.engine.table_names()
     except Exception as error:
         logs.error("figures of dropped tables are kept", None, reason=repr(error))
         return None

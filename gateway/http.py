@@ -167,7 +167,7 @@ class Dialect:
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class Gateway:
     """What the application gives to every adapter. `now_ms` is the clock: milliseconds since 1970."""
 
     engine: Engine

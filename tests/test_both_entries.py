@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gateway_http import House, Reply, Request
+from gateway_http import Gateway, Reply, Request
 
 from adapters.dynamodb.blueprint import operations
 from adapters.tablestore.operations import OPERATIONS
@@ -48,8 +48,8 @@ class Pair:
     """The same gateway twice, once under each server."""
 
     def __init__(self) -> None:
-        self.houses = [_house(), _house()]
-        ours, others = (plain_app(house, *house.settings.dialects) for house in self.houses)
+        self.houses = [_gateway(), _gateway()]
+        ours, others = (plain_app(gateway, *gateway.settings.dialects) for gateway in self.houses)
         self.dialects = mounted(ours).dialects
         self.servers: list[Running] = [start_app(ours), start_plain(others)]
 
@@ -60,17 +60,17 @@ class Pair:
         return Reply(ours[0], ours[1], ours[2])
 
     def stop(self) -> None:
-        for server, house in zip(self.servers, self.houses, strict=True):
+        for server, gateway in zip(self.servers, self.houses, strict=True):
             server.stop()
-            house.engine.close()
+            gateway.engine.close()
 
 
-def _house() -> House:
+def _gateway() -> Gateway:
     settings = load({"memory": True, "port": 0, "max_body_bytes": LIMIT_BYTES}, {})
     database = connect(settings)
     migrate(database)
     engine = Engine(Store(database), EngineOptions(sweep_period_s=0), lambda: NOW_MS * 1_000_000)
-    return House(engine, Credentials(settings), settings, lambda: NOW_MS)
+    return Gateway(engine, Credentials(settings), settings, lambda: NOW_MS)
 
 
 def _ask(server: Running, request: Request) -> tuple[int, list[tuple[str, str]], bytes]:
@@ -165,8 +165,8 @@ READS = {
 def test_a_fault_is_worded_alike(
     pair: Pair, dialect: str, fault: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for house in pair.houses:
-        monkeypatch.setattr(house.engine, "run", fault)
+    for gateway in pair.houses:
+        monkeypatch.setattr(gateway.engine, "run", fault)
     [case] = [case for case in DIALECTS[dialect].CASES if case.name == READS[dialect]]
     assert pair.send(case).status >= 500
 

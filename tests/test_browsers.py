@@ -18,7 +18,7 @@ from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_acc
 
 from gateway.app import connect
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import House, Reply, Request
+from gateway.http import Gateway, Reply, Request
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from gateway.settings import BadSetting, load
 from gateway.store.migrating import migrate
@@ -46,8 +46,8 @@ class Desk:
         self.done: list[Any] = []
         run = self._engine.run
         self._engine.run = lambda commands, nowait=False: self.done.extend(commands) or run(commands, nowait)  # type: ignore[method-assign]
-        house = House(self._engine, Credentials(made), made, lambda: NOW_MS)
-        self._app = plain_app(house, *made.dialects)
+        gateway = Gateway(self._engine, Credentials(made), made, lambda: NOW_MS)
+        self._app = plain_app(gateway, *made.dialects)
         self._server: Running = start_app(self._app)
 
     def ask(self, entry: str, request: Request, **headers: str) -> Reply:

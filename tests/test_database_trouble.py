@@ -180,7 +180,7 @@ def test_while_writes_are_refused_for_want_of_room_the_gateway_is_not_ready(tmp_
     database.close()
     server = start(url)
     try:
-        used = mounted(server.app).house.engine._store.database
+        used = mounted(server.app).gateway.engine._store.database
         assert isinstance(used, SQLite)
 
         def limit(pages: int) -> None:
@@ -203,7 +203,7 @@ def test_while_writes_are_refused_for_want_of_room_the_gateway_is_not_ready(tmp_
             assert client.call("GetItem", TableName="things", Key={"p": {"S": "a"}}) == {}
             for _ in range(5):
                 with pytest.raises(OutOfSpace):
-                    mounted(server.app).house.engine.retry_writes()
+                    mounted(server.app).gateway.engine.retry_writes()
             assert readiness()[0] == 503
             limit(1 << 30)
             until(lambda: readiness() == (200, "ready\n"))

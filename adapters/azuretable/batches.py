@@ -16,7 +16,7 @@ from adapters.azuretable.queries import queries
 from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
 from adapters.azuretable.wire import addresses, limits, multipart
 from adapters.azuretable.wire.addresses import Batch, Entity, EntitySet, Resource
-from adapters.azuretable.wire.errors import TOO_MANY_CHANGES, ServiceError, as_json, of_gateway_error
+from adapters.azuretable.wire.errors import TOO_MANY_CHANGES, ServiceError, as_json, service_error_of
 from adapters.azuretable.wire.methods import method_of
 from adapters.azuretable.wire.multipart import InnerAnswer, InnerHead, InnerRequest
 from gateway.http import Request
@@ -69,7 +69,7 @@ def _query(call: Call, request: InnerRequest) -> Exchange:
     except ServiceError as error:
         return _refusal(call, error, None)
     except GatewayError as error:
-        return _refusal(call, of_gateway_error(error), None)
+        return _refusal(call, service_error_of(error), None)
     return _inner_answer(answer)
 
 
@@ -82,9 +82,9 @@ def _changes(call: Call, requests: tuple[InnerRequest, ...]) -> Exchange:
     [outcome] = yield [WriteGroup(tuple(each.write for each in prepared))]
     if isinstance(outcome, GroupRefused):
         index, reason = next((at, reason) for at, reason in enumerate(outcome.reasons) if reason is not None)
-        raise _ChangeFailed(index, of_gateway_error(reason))
+        raise _ChangeFailed(index, service_error_of(reason))
     if isinstance(outcome, GatewayError):
-        raise _ChangeFailed(0, of_gateway_error(outcome))
+        raise _ChangeFailed(0, service_error_of(outcome))
     return [
         (_inner_answer(each.answer(result)), request.content_id)
         for each, result, request in zip(prepared, outcome, requests, strict=True)
@@ -117,7 +117,7 @@ def _prepare_all(call: Call, requests: tuple[InnerRequest, ...]) -> Exchange:
                 raise
             raise _ChangeFailed(index, error) from None
         except GatewayError as error:
-            raise _ChangeFailed(index, of_gateway_error(error)) from None
+            raise _ChangeFailed(index, service_error_of(error)) from None
         seen.add(each.keys[1])
         prepared.append(each)
     return prepared
@@ -149,7 +149,7 @@ def _inner_call(call: Call, head: InnerHead) -> tuple[Call, Resource]:
         origin=call.origin,
         namespace=call.namespace,
         grant=call.grant,
-        house=call.house,
+        gateway=call.gateway,
     )
     return inner, address.resource
 
@@ -169,7 +169,7 @@ def _refusal(call: Call, error: ServiceError, index: int | None) -> InnerAnswer:
     """An error as a part. SDKs read the index of the failing change from the front of its message."""
     if index is not None:
         error = ServiceError(error.code, f"{index}:{error.text}")
-    time = timestamp_text(call.house.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
+    time = timestamp_text(call.gateway.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
     headers = [
         ("X-Content-Type-Options", "nosniff"),
         ("DataServiceVersion", "3.0;"),

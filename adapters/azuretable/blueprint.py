@@ -39,10 +39,10 @@ from adapters.azuretable.wire.addresses import (
     TableEntry,
     TableSet,
 )
-from adapters.azuretable.wire.errors import ServiceError, as_json, as_xml, of_gateway_error
+from adapters.azuretable.wire.errors import ServiceError, as_json, as_xml, service_error_of
 from adapters.azuretable.wire.methods import method_of
 from gateway.engine.engine import drive
-from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
+from gateway.http import Dialect, Gateway, Handler, Reply, Request, current_request, flask_response
 from gateway.model.commands import Exchange
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credential, Scheme
@@ -85,14 +85,14 @@ _ODATA_HEADERS = [
 ]
 
 
-def create(house: House) -> Dialect:
+def create(gateway: Gateway) -> Dialect:
     """The dialect, for the application to mount."""
     blueprint = flask.Blueprint("azuretable", __name__)
-    door = Door(house)
+    door = Door(gateway)
 
     def reply(**_: str) -> flask.Response:
         request = current_request()
-        return flask_response(drive(house.engine, lambda: door.handle(request)))
+        return flask_response(drive(gateway.engine, lambda: door.handle(request)))
 
     # One rule for all paths: what is meant is read from the raw target and the Host header (addresses.py).
     for route in ("/", "/<path:resource>"):
@@ -127,13 +127,13 @@ _VERBS = frozenset({"GET", "HEAD", "POST", "PUT", "MERGE", "PATCH", "DELETE", "O
 class Door:
     """Answers requests. Holds what was read once from the settings."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
-        settings = house.settings
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        settings = gateway.settings
         self._issuer: Issuer | None = None
         if settings.jwt_keys_file is not None:
             document = json.loads(settings.jwt_keys_file.read_text())
-            usual = bearer.ONE_ACCOUNT if house.credentials.keeps_apart else bearer.EVERY_ACCOUNT
+            usual = bearer.ONE_ACCOUNT if gateway.credentials.keeps_apart else bearer.EVERY_ACCOUNT
             audience = settings.jwt_audience or usual
             self._issuer = Issuer.of_jwks(document, settings.jwt_issuer or None, audience)
 
@@ -144,7 +144,7 @@ class Door:
         except ServiceError as error:
             answer = self._refusal(request, error)
         except GatewayError as error:
-            answer = self._refusal(request, of_gateway_error(error))
+            answer = self._refusal(request, service_error_of(error))
         headers = self._headers(request, answer)
         if request.header("origin") and request.method != "OPTIONS":
             headers += yield from self._cors_headers(request)
@@ -160,7 +160,7 @@ class Door:
                 refusal = ServiceError("ServerBusy")
             case NotAllowed():
                 is_preflight = request.method == "OPTIONS"
-                refusal = ServiceError("CorsPreflightFailure") if is_preflight else of_gateway_error(error)
+                refusal = ServiceError("CorsPreflightFailure") if is_preflight else service_error_of(error)
             case _:
                 refusal = ServiceError("InternalError")
         answer = self._refusal(request, refusal)
@@ -174,7 +174,7 @@ class Door:
             account = self._account(addresses.account_of(request.path, host))
             return (yield from service.preflight(request, account.namespace, account.name))
         address = addresses.parse(request.path, host)
-        segment_limit = self._house.settings.url_segment_limit
+        segment_limit = self._gateway.settings.url_segment_limit
         if segment_limit and addresses.longest_segment(request.path) > segment_limit:
             raise ServiceError("InvalidUri", "The request URL is invalid.")
         _check_version(request.header("x-ms-version"))
@@ -196,7 +196,7 @@ class Door:
 
     def _authenticated(self, request: Request, address: Address) -> Exchange:
         """The call that a request is, once it is known who makes it."""
-        now = self._house.now_ms() / 1000
+        now = self._gateway.now_ms() / 1000
         options = options_of(request.query)
         account = self._account(address.account)
         grant = auth.verify(request, options, account, self._issuer, now)
@@ -209,7 +209,7 @@ class Door:
             origin=f"{scheme}://{request.header('host')}{address.base}",
             namespace=account.namespace,
             grant=grant,
-            house=self._house,
+            gateway=self._gateway,
         )
         if grant.access is not None and grant.access.policy_id is not None:
             assert grant.access.table is not None  # account tokens name no policy
@@ -219,7 +219,7 @@ class Door:
         return call
 
     def _account(self, name: str) -> Account:
-        credentials = self._house.credentials
+        credentials = self._gateway.credentials
         credential = credentials.find(Scheme.AZURE, name)
         if credential is None:
             raise ServiceError("AuthenticationFailed")
@@ -234,7 +234,7 @@ class Door:
             ("x-ms-request-id", service_id(request.id)),
             ("x-ms-version", version if _is_version(version) else self._version_unsaid(request)),
             ("Server", "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"),
-            ("Date", _http_date(self._house.now_ms() // 1000)),
+            ("Date", _http_date(self._gateway.now_ms() // 1000)),
         ]
         client_id = request.header("x-ms-client-request-id")
         if _is_echoed(client_id):
@@ -248,10 +248,10 @@ class Door:
         found = re.search(r"(?:^|&)sv=(\d{4}-\d\d-\d\d)(?:&|$)", request.query)
         if found and _is_version(found.group(1)):
             return found.group(1)
-        return self._house.settings.azure_default_version
+        return self._gateway.settings.azure_default_version
 
     def _refusal(self, request: Request, error: ServiceError) -> Answer:
-        time = timestamp_text(self._house.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
+        time = timestamp_text(self._gateway.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
         headers = [*error.headers, ("x-ms-error-code", error.code)]
         if _speaks_xml(request) or "xml" in request.header("accept").lower():
             headers.append(("Content-Type", "application/xml"))

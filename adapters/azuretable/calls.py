@@ -15,7 +15,7 @@ from adapters.azuretable.auth.shared_access import Grant
 from adapters.azuretable.wire.addresses import Address, check_table_name
 from adapters.azuretable.wire.errors import ServiceError
 from gateway.engine.engine import one
-from gateway.http import House, Request
+from gateway.http import Gateway, Request
 from gateway.model.commands import Exchange, FindTable
 
 
@@ -32,7 +32,7 @@ class Call:
     origin: str
     namespace: str
     grant: Grant
-    house: House
+    gateway: Gateway
 
 
 @dataclass(slots=True, eq=False)
@@ -75,7 +75,7 @@ def options_of(query: str) -> dict[str, str]:
 
 def find_table(call: Call, name: str) -> Exchange:
     """The descriptor of a table, by the name that Azure knows it by. Raises TableMissing, ServiceError."""
-    table = call.house.engine.cached_azure_table(call.namespace, name)
+    table = call.gateway.engine.cached_azure_table(call.namespace, name)
     if table is None:
         check_table_name(name)
         table = yield from one(FindTable(call.namespace, name, by_azure_name=True))

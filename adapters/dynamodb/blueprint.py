@@ -22,12 +22,12 @@ from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.wire import auth, http, limits
 from adapters.dynamodb.wire.calls import Call, Operation
-from adapters.dynamodb.wire.errors import ServiceError, from_gateway, internal, render, serialization
+from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
 from gateway.engine.engine import drive
 from gateway.http import (
     Dialect,
+    Gateway,
     Handler,
-    House,
     Reply,
     Request,
     current_request,
@@ -77,10 +77,10 @@ def operations() -> dict[str, Operation]:
     return found
 
 
-def create(house: House) -> Dialect:
+def create(gateway: Gateway) -> Dialect:
     """The dialect for an application: its blueprint and its hot entry."""
-    house.engine.register_view(DIALECT, keys.index_view)
-    front = Front(house)
+    gateway.engine.register_view(DIALECT, keys.index_view)
+    front = Front(gateway)
     blueprint = flask.Blueprint("dynamodb", __name__)
 
     @blueprint.route("/", methods=_METHODS, provide_automatic_options=False)
@@ -99,11 +99,11 @@ def create(house: House) -> Dialect:
 class Front:
     """What stands between HTTP and the handlers."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
         self._operations = operations()
-        self._style = house.settings.message_style
-        self._throttle = Throttle(house.now_ms) if house.settings.throughput == "enforce" else None
+        self._style = gateway.settings.message_style
+        self._throttle = Throttle(gateway.now_ms) if gateway.settings.throughput == "enforce" else None
 
     # Which requests are this dialect's
 
@@ -136,7 +136,7 @@ class Front:
     def serve(self, request: Request) -> Reply:
         """Handle a request from beginning to end."""
         try:
-            return drive(self._house.engine, lambda: self.handle(request))
+            return drive(self._gateway.engine, lambda: self.handle(request))
         except GatewayError as error:
             return self._failure(request, error)
 
@@ -161,15 +161,15 @@ class Front:
         row = self._operations.get(target)
         if row is None:
             raise ServiceError("UnknownOperationException", None)
-        house = self._house
-        caller = auth.verify(request, house.credentials, house.now_ms(), self._style)
+        gateway = self._gateway
+        caller = auth.verify(request, gateway.credentials, gateway.now_ms(), self._style)
         name = target.partition(".")[2]
         if not text:
             raise serialization()
         if len(text) > limits.LARGE_REQUEST_BYTES:
             operation_schemas.shorten(name, body, self._style)
         checked = operation_schemas.check(name, body, self._style)
-        call = Call(name, checked, caller, house, request.header("host"))
+        call = Call(name, checked, caller, gateway, request.header("host"))
         exchange = row.handler(call)
         answer = yield from exchange if self._throttle is None else self._throttle.hold(call, exchange)
         if isinstance(answer, dict):
@@ -178,7 +178,7 @@ class Front:
 
     def _failure(self, request: Request, error: Exception) -> Reply:
         """The reply to a request that failed. What nobody foresaw is logged under the id that the client gets too."""
-        told = from_gateway(error, self.operation(request), self._style)
+        told = service_error_of(error, self.operation(request), self._style)
         if told.status >= 500:
             unforeseen = not isinstance(error, (ServiceError, GatewayError))
             facts = {"dialect": DIALECT, "operation": self.operation(request), "request_id": request.id}
@@ -190,7 +190,7 @@ class Front:
         """What the server itself has to say, in this dialect's words."""
         if isinstance(error, LimitExceeded):
             return http.too_large(request)
-        told = from_gateway(error, "") if isinstance(error, GatewayError) else internal()
+        told = service_error_of(error, "") if isinstance(error, GatewayError) else internal()
         return http.reply(request, told.status, render(told))
 
 

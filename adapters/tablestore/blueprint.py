@@ -21,7 +21,7 @@ from adapters.tablestore.wire.calls import Call, check_names
 from adapters.tablestore.wire.errors import INTERNAL, ServiceError, invalid, of
 from adapters.tablestore.wire.parsing import parse
 from gateway.engine.engine import drive
-from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
+from gateway.http import Dialect, Gateway, Handler, Reply, Request, current_request, flask_response
 from gateway.model.commands import Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
 
@@ -36,15 +36,15 @@ _SERVICE_HOSTS = re.compile(
 _METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
 
 
-def create(house: House) -> Dialect:
+def create(gateway: Gateway) -> Dialect:
     """The dialect, ready to be mounted."""
-    house.engine.register_view(DIALECT, index_view)
-    handler = partial(handle, house)
+    gateway.engine.register_view(DIALECT, index_view)
+    handler = partial(handle, gateway)
     blueprint = flask.Blueprint(DIALECT, __name__)
 
     def reply(**_: str) -> flask.Response:
         request = current_request()
-        return flask_response(drive(house.engine, lambda: handler(request)))
+        return flask_response(drive(gateway.engine, lambda: handler(request)))
 
     # One rule for all paths: what is meant is read from the raw target.
     for route in ("/", "/<path:operation>"):
@@ -54,7 +54,7 @@ def create(house: House) -> Dialect:
         return handler if claims(request) else None
 
     return Dialect(
-        DIALECT, blueprint, enter, claims, metric_name, partial(refuse, house), _HINT, _SERVICE_HOSTS
+        DIALECT, blueprint, enter, claims, metric_name, partial(refuse, gateway), _HINT, _SERVICE_HOSTS
     )
 
 
@@ -69,18 +69,18 @@ def metric_name(request: Request) -> str:
     return name if name in OPERATIONS else "unknown"
 
 
-def refuse(house: House, request: Request, error: Exception) -> Reply:
+def refuse(gateway: Gateway, request: Request, error: Exception) -> Reply:
     """What the server itself has to say, in this dialect's words. The caller is not proven, so nothing is signed."""
     if isinstance(error, LimitExceeded):
         told = ServiceError("OTSRequestBodyTooLarge", "The size of POST data is too large.")
     else:
         told = of(error) if isinstance(error, GatewayError) else INTERNAL
-    return replies.reply(request, _operation_name(request.path), None, told, house.now_ms())
+    return replies.reply(request, _operation_name(request.path), None, told, gateway.now_ms())
 
 
-def handle(house: House, request: Request) -> Exchange:
+def handle(gateway: Gateway, request: Request) -> Exchange:
     """Begin to answer a request. Returns a Reply, whatever happens."""
-    now_ms = house.now_ms()
+    now_ms = gateway.now_ms()
     operation = request.path.lstrip("/")
     caller: Caller | None = None
     answer: bytes | ServiceError
@@ -88,23 +88,23 @@ def handle(house: House, request: Request) -> Exchange:
         if request.method != "POST":
             raise ServiceError("OTSMethodNotAllowed", "Only POST method for requests is supported.")
         operation = _operation_name(request.path)
-        caller = auth.verify(request, operation, house.credentials, now_ms)
+        caller = auth.verify(request, operation, gateway.credentials, now_ms)
         known = OPERATIONS.get(operation)
         if known is None:
             raise invalid(f"Unsupported operation: {operation}.")
         message = parse(known.request, replies.inflated(request), "the ProtoBuf message")
-        call = Call(operation, message, caller, house, now_ms)
+        call = Call(operation, message, caller, gateway, now_ms)
         yield from check_names(call)
         made: Message = yield from known.handle(call)
         answer = made.SerializeToString()
     except ServiceError as error:
         answer = error
     except GatewayError as error:
-        answer = of(error, house.settings.tablestore_message_style)
+        answer = of(error, gateway.settings.tablestore_message_style)
     except Exception:
         log.exception("request %s (%s) failed", request.id, replies.request_id(request))
         answer = INTERNAL
-    return replies.reply(request, operation, caller, answer, house.now_ms())
+    return replies.reply(request, operation, caller, answer, gateway.now_ms())
 
 
 def _operation_name(path: str) -> str:

@@ -43,7 +43,7 @@ class Server:
 
     def __init__(self, app: flask.Flask, lane: str) -> None:
         self._mounted: Mounted = mounted(app)
-        self.settings: Settings = self._mounted.house.settings
+        self.settings: Settings = self._mounted.gateway.settings
         self.is_stopping = False
         self.buffered_bytes = 0
         self._app = app
@@ -52,7 +52,7 @@ class Server:
         self._heads: dict[str, dict[Connection, None]] = {}  # by client address, oldest first
         self._threads = ThreadPoolExecutor(_WSGI_THREADS, "wsgi")
         limits = TickLimits(self.settings.tick_requests, self.settings.tick_bytes)
-        self._ticker = Ticker(self._mounted.house.engine, limits, lane, self.refuse)
+        self._ticker = Ticker(self._mounted.gateway.engine, limits, lane, self.refuse)
         self._listeners: list[asyncio.Server] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_gone = asyncio.Event()

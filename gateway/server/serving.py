@@ -74,7 +74,7 @@ def _work(
     share = (
         settings.background_share if workers.is_first() else 0.0
     )  # of the server, not of each of its processes
-    chores = Chores(opened.engine, opened.vault, dialects.house.credentials, share)
+    chores = Chores(opened.engine, opened.vault, dialects.gateway.credentials, share)
 
     def ready() -> None:
         chores.start()
@@ -207,7 +207,7 @@ def _serve_metrics(dialects: Mounted, figures: socket.socket) -> None:
     figures.setblocking(True)
     host, port = figures.getsockname()[:2]
     made = make_server(
-        host, port, metrics_app(dialects.house), threaded=True, request_handler=Quiet, fd=figures.fileno()
+        host, port, metrics_app(dialects.gateway), threaded=True, request_handler=Quiet, fd=figures.fileno()
     )
     threading.Thread(target=made.serve_forever, name="metrics", daemon=True).start()
 

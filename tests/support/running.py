@@ -26,7 +26,7 @@ from werkzeug.test import run_wsgi_app
 
 from gateway.app import Mounted, connect, create_app, mount, mounted, open_store
 from gateway.chores import Chores
-from gateway.http import WSGI_REQUEST, House, Reply, Request
+from gateway.http import WSGI_REQUEST, Gateway, Reply, Request
 from gateway.server import server
 from gateway.server.serving import lane_of
 from gateway.server.wsgi import environ_of
@@ -67,7 +67,7 @@ def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
     made = load({"database": database_url, "port": 0, **settings}, {})
     opened = open_store(made, connect(made))
     app = create_app(made, opened)
-    chores = Chores(opened.engine, opened.vault, mounted(app).house.credentials, made.background_share)
+    chores = Chores(opened.engine, opened.vault, mounted(app).gateway.credentials, made.background_share)
 
     def finish() -> None:
         chores.stop()
@@ -80,7 +80,7 @@ def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
 
 def start_app(app: flask.Flask, lane: str = "inline", finish: Any = lambda: None) -> Running:
     """A server of an application that is there already. `finish` is called after it has stopped."""
-    settings = mounted(app).house.settings
+    settings = mounted(app).gateway.settings
     listening = server.bind(settings.host, settings.port)
     port = listening.getsockname()[1]
     ready = threading.Event()
@@ -109,7 +109,7 @@ def start_app(app: flask.Flask, lane: str = "inline", finish: Any = lambda: None
 
 def start_plain(app: flask.Flask, finish: Any = lambda: None) -> Running:
     """The application under werkzeug's WSGI server, which knows nothing of the gateway."""
-    settings = mounted(app).house.settings
+    settings = mounted(app).gateway.settings
     plain = make_server(settings.host, settings.port, app, threaded=True, request_handler=_Quiet)
 
     def work() -> None:
@@ -133,10 +133,10 @@ class _Quiet(WSGIRequestHandler):
         pass
 
 
-def plain_app(house: House, *dialects: str) -> flask.Flask:
+def plain_app(gateway: Gateway, *dialects: str) -> flask.Flask:
     """The application of these dialects on an engine that a test has made."""
     modules = [importlib.import_module(f"adapters.{name}.blueprint") for name in dialects]
-    return mount(Mounted(house, tuple(module.create(house) for module in modules)))
+    return mount(Mounted(gateway, tuple(module.create(gateway) for module in modules)))
 
 
 def call_plainly(app: flask.Flask, request: Request) -> Reply:

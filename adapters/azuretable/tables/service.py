@@ -41,7 +41,7 @@ def get_statistics(call: Call, resource: Service) -> Exchange:
     if not call.address.secondary:
         raise ServiceError("InvalidQueryParameterValue")
     yield from ()
-    synchronised_at = formatdate(call.house.now_ms() // 1000, usegmt=True)
+    synchronised_at = formatdate(call.gateway.now_ms() // 1000, usegmt=True)
     return Answer(200, [_XML], documents.statistics_xml(synchronised_at))
 
 

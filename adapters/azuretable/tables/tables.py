@@ -57,7 +57,7 @@ def query(call: Call, resource: TableSet) -> Exchange:
 
 
 def _is_shown(call: Call, table: Table) -> bool:
-    return table.state_at(call.house.now_ms()) is not State.DELETING
+    return table.state_at(call.gateway.now_ms()) is not State.DELETING
 
 
 def _as_row(table: Table) -> Row:
@@ -118,7 +118,7 @@ def delete(call: Call, resource: TableEntry) -> Exchange:
     """DELETE /Tables('T')"""
     call.grant.check(Action.DELETE_TABLE)
     table = yield from _existing(call, resource.name)
-    delay_ms = int(call.house.settings.table_deletion_delay * 1000)
+    delay_ms = int(call.gateway.settings.table_deletion_delay * 1000)
     yield from one(DropTable(table, delay_ms))
     return Answer(204)
 

@@ -159,7 +159,7 @@ class ServiceError(Exception):
         super().__init__(f"{code}: {self.text}")
 
 
-def of_gateway_error(error: GatewayError) -> ServiceError:
+def service_error_of(error: GatewayError) -> ServiceError:
     """The refusal that a fact of the engine becomes."""
     match error:
         case ConditionFailed(

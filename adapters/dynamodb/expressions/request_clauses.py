@@ -83,10 +83,10 @@ class ReadClauses:
     def __init__(self, call: Call, given: Input) -> None:
         self._key_tests: tuple[KeyTest, ...] | None = None
         if _READ_CLAUSES.isdisjoint(given):
-            self._style = call.house.settings.message_style
+            self._style = call.gateway.settings.message_style
             self._filter, self._filter_name, self.projection = ALWAYS, "", None
             return
-        placeholders = _placeholders(given, call.house.settings.message_style, call.operation)
+        placeholders = _placeholders(given, call.gateway.settings.message_style, call.operation)
         self._style = placeholders.style
         text = given.get("KeyConditionExpression")
         key_tree = None if text is None else parse_key_condition(text, placeholders)
@@ -170,7 +170,7 @@ class WriteClauses:
     _condition: Predicate
 
     def __init__(self, call: Call, given: Input) -> None:
-        self._read(given, call.house.settings.message_style, call.operation)
+        self._read(given, call.gateway.settings.message_style, call.operation)
 
     @classmethod
     def check(cls, given: Input, style: str, operation: str) -> None:

@@ -111,7 +111,7 @@ def _index(call: Call, table: Table) -> Index | None:
         raise IndexMissing(table.name, name)
     if not index.local and call.input.get("ConsistentRead"):
         raise validation(messages.bare("global-consistent"))
-    now_ms = call.house.now_ms()
+    now_ms = call.gateway.now_ms()
     if not index.local and not index.is_active(now_ms) and table.state_at(now_ms) is State.ACTIVE:
         raise index_filling(name)
     return index
@@ -119,7 +119,7 @@ def _index(call: Call, table: Table) -> Index | None:
 
 def _start_key(call: Call, table: Table, index: Index | None) -> StartKey | None:
     wire = call.input.get("ExclusiveStartKey")
-    return None if wire is None else StartKey(wire, table, index, call.house.settings.message_style)
+    return None if wire is None else StartKey(wire, table, index, call.gateway.settings.message_style)
 
 
 def _segment(call: Call) -> Segment | None:

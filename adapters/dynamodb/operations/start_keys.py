@@ -13,7 +13,7 @@ from typing import Any
 from adapters.dynamodb.values.composites import shown_schema, stored_key
 from adapters.dynamodb.values.keys import key_value
 from adapters.dynamodb.values.values import as_kind, value_of
-from adapters.dynamodb.wire.errors import ServiceError, from_gateway, validation
+from adapters.dynamodb.wire.errors import ServiceError, service_error_of, validation
 from adapters.dynamodb.wire.messages import bare
 from gateway.model.commands import Segment
 from gateway.model.errors import BadKey, KeyTooLong
@@ -107,7 +107,7 @@ class StartKey:
             raise validation(bare("start-key", text=text))
 
     def _told(self, error: BadKey | KeyTooLong) -> ServiceError:
-        told = from_gateway(error, "", self._style)
+        told = service_error_of(error, "", self._style)
         return validation(bare("start-key", text=told.message))
 
 

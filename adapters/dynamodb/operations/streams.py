@@ -127,14 +127,14 @@ def get_shard_iterator(call: Call) -> Exchange:
         if kind == "AT_TIMESTAMP":
             at = AtTime(int(given.get("Timestamp", 0) * 1000))
         sequence = yield from one(FindPosition(stream, number, at))
-    shard_iterator = _Iterator(given["StreamArn"], number, sequence, call.house.now_ms())
+    shard_iterator = _Iterator(given["StreamArn"], number, sequence, call.gateway.now_ms())
     return {"ShardIterator": shard_iterator.text()}
 
 
 def get_records(call: Call) -> Exchange:
     """GetRecords: at most 1,000 records or 1 MB; no NextShardIterator once a closed shard has been read to its end."""
     place = _Iterator.of(call.input["ShardIterator"])
-    now_ms = call.house.now_ms()
+    now_ms = call.gateway.now_ms()
     if now_ms - place.issued_at_ms > limits.STREAM_ITERATOR_LIFETIME_MS:
         text = "Iterator expired. The iterator was created at time {} while now is {}"
         raise ServiceError("ExpiredIteratorException", text.format(place.issued_at_ms, now_ms))

@@ -19,7 +19,13 @@ from adapters.dynamodb.values.composites import render
 from adapters.dynamodb.values.values import item_of
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Call, find_table
-from adapters.dynamodb.wire.errors import ServiceError, cancelled, condition_failed, from_gateway, validation
+from adapters.dynamodb.wire.errors import (
+    ServiceError,
+    cancelled,
+    condition_failed,
+    service_error_of,
+    validation,
+)
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Get, ReadAll, Replayed, Token, WriteGroup
 from gateway.model.errors import BadKey, ConditionFailed, GatewayError, GroupRefused, TokenReused
@@ -53,7 +59,7 @@ def transact_write_items(call: Call) -> Exchange:
         except BadKey as error:
             if error.rule not in REASON_RULES:
                 raise
-            reasons.append(from_gateway(error, call.operation))
+            reasons.append(service_error_of(error, call.operation))
     if any(reasons):
         raise cancelled(_only_first_invalid(reasons))
     outcomes = yield from write_together(
@@ -80,7 +86,7 @@ def transact_get_items(call: Call) -> Exchange:
         except BadKey as error:
             if error.rule not in REASON_RULES:
                 raise
-            reasons.append(from_gateway(error, call.operation))
+            reasons.append(service_error_of(error, call.operation))
     if any(reasons):
         raise cancelled(_only_first_invalid(reasons))
     rows = yield from read_together(gets)
@@ -145,7 +151,7 @@ def _token_of(call: Call, member: str) -> Token | None:
 
 def _is_reason(error: GatewayError) -> bool:
     """Whether what a single action met is about the action, and not about the request as a whole."""
-    service_error = from_gateway(error, "TransactWriteItems")
+    service_error = service_error_of(error, "TransactWriteItems")
     return isinstance(error, ConditionFailed) or service_error.code == "ValidationException"
 
 
@@ -159,7 +165,7 @@ def _cancelled(
             wanted = action.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and reason.row is not None
             listed.append(condition_failed(render(write.table.key_schema, reason.row) if wanted else None))
         else:
-            listed.append(None if reason is None else from_gateway(reason, "UpdateItem"))
+            listed.append(None if reason is None else service_error_of(reason, "UpdateItem"))
     return cancelled(_only_first_invalid(listed))
 
 

@@ -158,7 +158,7 @@ def _index(call: Call, table: Table, statement: Select) -> Index | None:
         raise validation("The table does not have the specified index")
     if not index.local and call.input.get("ConsistentRead"):
         raise validation("Strongly consistent read is not supported on Global Secondary Indexes")
-    now_ms = call.house.now_ms()
+    now_ms = call.gateway.now_ms()
     if not index.local and not index.is_active(now_ms) and table.state_at(now_ms) is State.ACTIVE:
         raise index_filling(index.name)
     return index
@@ -222,7 +222,7 @@ def _invalid_token() -> Exception:
 
 def _position(base: Read, key: Mapping[str, Any], call: Call) -> Any:
     try:
-        start = StartKey(key, base.table, base.index, call.house.settings.message_style)
+        start = StartKey(key, base.table, base.index, call.gateway.settings.message_style)
         start.check_count(is_query=True)
         start.check_index()
         start.check_table()

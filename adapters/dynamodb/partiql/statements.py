@@ -28,7 +28,7 @@ from adapters.dynamodb.wire.errors import (
     ServiceError,
     cancelled,
     condition_failed,
-    from_gateway,
+    service_error_of,
     short_code,
     validation,
 )
@@ -83,7 +83,7 @@ def _with_arguments(parsed: Parsed, given: Input, style: str) -> tuple[Statement
 
 def execute_statement(call: Call) -> Exchange:
     """ExecuteStatement."""
-    statement, arguments = _read(call.input, call.house.settings.message_style)
+    statement, arguments = _read(call.input, call.gateway.settings.message_style)
     if isinstance(statement, Exists):
         raise validation(_EXISTS_ELSEWHERE)
     if isinstance(statement, Select):
@@ -115,7 +115,7 @@ def _as_item_call(call: Call, statement: Insert | Update | Delete, given: Input 
 
 def batch_execute_statement(call: Call) -> Exchange:
     """BatchExecuteStatement: each member by itself; one that fails has an error in its place."""
-    style = call.house.settings.message_style
+    style = call.gateway.settings.message_style
     members = call.input["Statements"]
     answers: list[dict[str, Any]] = [{} for _ in members]
     parsed: dict[int, Parsed] = {}
@@ -137,14 +137,14 @@ def batch_execute_statement(call: Call) -> Exchange:
             statement, arguments = _with_arguments(found, members[place], style)
             table = yield from find_table(call, statement.source[0])
         except (ServiceError, TableMissing) as error:
-            answers[place] = _failed(from_gateway(error, call.operation))
+            answers[place] = _failed(service_error_of(error, call.operation))
             continue
         member = Prepared(members[place], statement, arguments, table)
         answers[place] = {"TableName": statement.source[0]}
         try:
             jobs.append((place, member, _batch_command(member)))
         except GatewayError as error:
-            answers[place] |= _failed(from_gateway(error, call.operation, style))
+            answers[place] |= _failed(service_error_of(error, call.operation, style))
     places = [
         (member.table.id, command.position if isinstance(command, Get) else command.writes[0].key.position)
         for _, member, command in jobs
@@ -196,7 +196,7 @@ def _batch_answer(call: Call, member: Prepared, command: Any, outcome: Any) -> d
     statement = member.statement
     if isinstance(statement, Select):
         if isinstance(outcome, GatewayError):
-            return _failed(from_gateway(outcome, call.operation))
+            return _failed(service_error_of(outcome, call.operation))
         return (
             {} if outcome is None else {"Item": orjson.Fragment(cut(member.table, statement.paths, outcome))}
         )
@@ -227,7 +227,7 @@ def _failed(error: ServiceError) -> dict[str, Any]:
 def _told(member: Prepared, error: GatewayError, operation: str) -> ServiceError:
     """The error of a write, with the item as it stood where the member asks for it."""
     if not isinstance(error, ConditionFailed):
-        return from_gateway(error, operation)
+        return service_error_of(error, operation)
     consumed_capacity.failed_write(member.table, error.row)
     wanted = member.given.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" and error.row is not None
     return condition_failed(composites.render(member.table.key_schema, error.row) if wanted else None)
@@ -238,7 +238,7 @@ def _told(member: Prepared, error: GatewayError, operation: str) -> ServiceError
 
 def execute_transaction(call: Call) -> Exchange:
     """ExecuteTransaction: all statements or none. A token seen before is answered without effect."""
-    style = call.house.settings.message_style
+    style = call.gateway.settings.message_style
     members: list[Prepared | None] = []
     parsed: list[Parsed] = []
     read: list[tuple[Statement, Arguments]] = []
@@ -352,8 +352,8 @@ def _reason(place: int, error: GatewayError) -> ServiceError:
     if isinstance(error, KeyRefused):
         return validation(_SCHEMA)
     if isinstance(error, BadKey) and error.rule in REASON_RULES:
-        return from_gateway(error, "ExecuteTransaction")
-    told = from_gateway(error, "ExecuteTransaction")
+        return service_error_of(error, "ExecuteTransaction")
+    told = service_error_of(error, "ExecuteTransaction")
     raise _in_member(place, told) if told.code == "ValidationException" else told
 
 

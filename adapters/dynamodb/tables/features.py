@@ -23,7 +23,7 @@ def describe_continuous_backups(call: Call) -> Exchange:
     on, and are ENABLED on every table of the service seconds after it became ACTIVE (paritysuite and ack-api-quirks,
     August to October 2026)."""
     table = yield from find_table(call)
-    now_ms = call.house.now_ms()
+    now_ms = call.gateway.now_ms()
     is_new = now_ms < table.created_at_ms + limits.CONTINUOUS_BACKUPS_DELAY_MS
     is_off = is_new or table.state_at(now_ms) is State.CREATING
     return {
@@ -107,7 +107,7 @@ def describe_replica_auto_scaling(call: Call) -> Exchange:
 def get_resource_policy(call: Call) -> Exchange:
     """GetResourcePolicy: no table has one."""
     arn = call.input["ResourceArn"]
-    name = table_of_arn(arn, call.house.settings.message_style)
+    name = table_of_arn(arn, call.gateway.settings.message_style)
     check_place(call, arn)
     try:
         yield from one(FindTable(call.caller.namespace, name))

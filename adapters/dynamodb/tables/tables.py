@@ -56,7 +56,7 @@ def find_table(call: Call) -> Exchange:
 
 def create_table(call: Call) -> Exchange:
     """CreateTable. A name that is taken is ResourceInUseException, whatever the state of the table that has it."""
-    given, now_ms = call.input, call.house.now_ms()
+    given, now_ms = call.input, call.gateway.now_ms()
     _refuse_not_offered(given)
     command = CreateTable(
         DIALECT,
@@ -120,7 +120,7 @@ def describe_table(call: Call) -> Exchange:
     """DescribeTable. Counts are exact for small tables, and a little old for large ones."""
     table = yield from find_table(call)
     statistics = yield from one(CountRows(table))
-    shown = describe(table, statistics, call.caller, call.house.now_ms())
+    shown = describe(table, statistics, call.caller, call.gateway.now_ms())
     return {"Table": _in_style(call, shown)}
 
 
@@ -141,7 +141,7 @@ def list_tables(call: Call) -> Exchange:
 
 def update_table(call: Call) -> Exchange:
     """UpdateTable. The answer shows what was before, with the states of what is being changed."""
-    given, now_ms = call.input, call.house.now_ms()
+    given, now_ms = call.input, call.gateway.now_ms()
     _refuse_not_offered(given)
     table = yield from find_table(call)
     properties = billing.of_table(table, given, now_ms)
@@ -205,7 +205,7 @@ def _show_index_changes(
 
 def delete_table(call: Call) -> Exchange:
     """DeleteTable. Its answer leaves out keys, indexes and the time of creation (rule 40)."""
-    now_ms = call.house.now_ms()
+    now_ms = call.gateway.now_ms()
     table = yield from find_table(call)
     if TableProperties.of(table).deletion_protection:
         raise validation(
@@ -305,7 +305,7 @@ def _while(state: State, table: Table, now_ms: int) -> Table:
 
 def _in_style(call: Call, shown: dict[str, Any]) -> dict[str, Any]:
     """In the classic style, without the members that the service added since (dynalite compares whole bodies)."""
-    if call.house.settings.message_style != CLASSIC:
+    if call.gateway.settings.message_style != CLASSIC:
         return shown
     if not shown.get("DeletionProtectionEnabled"):
         shown.pop("DeletionProtectionEnabled", None)

@@ -79,7 +79,7 @@ def new_tags(given: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 def _table(call: Call) -> Exchange:
     """The table that ResourceArn names."""
-    arn, style = call.input["ResourceArn"], call.house.settings.message_style
+    arn, style = call.input["ResourceArn"], call.gateway.settings.message_style
     name = table_of_arn(arn, style)
     check_place(call, arn)
     try:

@@ -32,7 +32,7 @@ def update_time_to_live(call: Call) -> Exchange:
     if enabled == (known is not None):
         raise validation(f"TimeToLive is already {'enabled' if enabled else 'disabled'}")
     expiry = ExpiryRule(attribute=attribute) if enabled else None
-    properties = replace(TableProperties.of(table), time_to_live_at_ms=call.house.now_ms())
+    properties = replace(TableProperties.of(table), time_to_live_at_ms=call.gateway.now_ms())
     rules = replace(table.rules, expiry=expiry)
     yield from one(AlterTable(DIALECT, table, rules, properties.document(), instant=True))
     return {"TimeToLiveSpecification": {"Enabled": enabled, "AttributeName": attribute}}
@@ -41,7 +41,7 @@ def update_time_to_live(call: Call) -> Exchange:
 def describe_time_to_live(call: Call) -> Exchange:
     """DescribeTimeToLive. A table that once had it looks like one that never did."""
     table = yield from find_table(call)
-    state = table.state_at(call.house.now_ms())
+    state = table.state_at(call.gateway.now_ms())
     if state in (State.CREATING, State.DELETING):
         name = state.value.upper()
         text = f"Cannot describe time to live while table is in {name} state: Current table state is {name}"
@@ -61,9 +61,9 @@ def _refuse_soon_again(call: Call, table: Table) -> None:
     """The service wants an hour between two changes. Here that goes with the other delays of its control plane: without
     `control_plane_delay` nobody has to wait."""
     changed_at_ms = TableProperties.of(table).time_to_live_at_ms
-    if changed_at_ms is None or not call.house.settings.control_plane_delay:
+    if changed_at_ms is None or not call.gateway.settings.control_plane_delay:
         return
-    if call.house.now_ms() < changed_at_ms + limits.TIME_TO_LIVE_CHANGE_MS:
+    if call.gateway.now_ms() < changed_at_ms + limits.TIME_TO_LIVE_CHANGE_MS:
         raise validation("Time to live has been modified multiple times within a fixed interval")
 
 

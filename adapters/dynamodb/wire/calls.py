@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from adapters.dynamodb.wire.errors import foreign_resource
 from gateway.engine.engine import one
-from gateway.http import House
+from gateway.http import Gateway
 from gateway.model.commands import Exchange, FindTable
 from gateway.security.credentials import Scheme
 
@@ -37,7 +37,7 @@ class Call(NamedTuple):
     operation: str
     input: dict[str, Any]
     caller: Caller
-    house: House
+    gateway: Gateway
     host: str = ""
 
 
@@ -52,7 +52,7 @@ def find_table(call: Call, name: str) -> Exchange:
     """The descriptor of a table of the caller's, by its name or ARN. Raises TableMissing, ServiceError."""
     if name.startswith("arn:"):
         name = own_name(call, name)
-    table = call.house.engine.cached_table(call.caller.namespace, name)
+    table = call.gateway.engine.cached_table(call.caller.namespace, name)
     if table is None:
         table = yield from one(FindTable(call.caller.namespace, name))
     return table
@@ -70,5 +70,5 @@ def check_place(call: Call, arn: str) -> None:
     """Refuse an ARN of an account or region whose tables are not the caller's. Raises ServiceError."""
     # A statement may name any text, so that there need not be six parts.
     _, _, _, region, account, *_ = [*arn.split(":", 5), "", "", ""]
-    if call.house.credentials.namespace(Scheme.AWS, account, region) != call.caller.namespace:
+    if call.gateway.credentials.namespace(Scheme.AWS, account, region) != call.caller.namespace:
         raise foreign_resource(call.operation, call.caller.access_id, call.caller.account, arn)

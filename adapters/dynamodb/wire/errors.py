@@ -236,7 +236,7 @@ def _condition_failed(error: model.ConditionFailed, operation: str) -> ServiceEr
 
 def _group_refused(error: model.GroupRefused, operation: str) -> ServiceError:
     return cancelled(
-        [None if reason is None else from_gateway(reason, operation) for reason in error.reasons]
+        [None if reason is None else service_error_of(reason, operation) for reason in error.reasons]
     )
 
 
@@ -418,7 +418,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
 }
 
 
-def from_gateway(error: Exception, operation: str, style: str = LATEST) -> ServiceError:
+def service_error_of(error: Exception, operation: str, style: str = LATEST) -> ServiceError:
     """The service's error for a gateway error met while handling `operation` (its wire name, such as PutItem).
 
     A ServiceError is handed through; anything unknown is an internal server error.

@@ -314,7 +314,7 @@ def _wrote(call: Call, written: RowWrite | ServiceError, result: Any) -> message
     if isinstance(written, ServiceError):
         result = written
     if isinstance(result, GatewayError | ServiceError):
-        told = of(result, call.house.settings.tablestore_message_style)
+        told = of(result, call.gateway.settings.tablestore_message_style)
         return messages.RowInBatchWriteRowResponse(is_ok=False, error=told.as_message())
     assert isinstance(written, RowWrite)
     outcome: Outcome = result[0]

@@ -209,7 +209,7 @@ class Destination:
     def of(cls, call: Call, table: Table) -> Destination:
         names = table.key_schema.names
         defined = {name: DEFINED_KINDS[kind] for name, kind in defined_types(table).items()}
-        refuses_absent = call.house.settings.tablestore_expect_not_exist == "2017"
+        refuses_absent = call.gateway.settings.tablestore_expect_not_exist == "2017"
         return cls(table, names, defined, bool(table.indexes), refuses_absent, partial(_restored, names))
 
 

@@ -71,7 +71,7 @@ def create_table(call: Call) -> Exchange:
 
 def _check_quota(call: Call, tables: Sequence[Table]) -> None:
     """Raises ServiceError when the instance has all the tables of Table Store's that it may have."""
-    quota = call.house.settings.tablestore_tables
+    quota = call.gateway.settings.tablestore_tables
     if quota and sum(DIALECT in table.properties for table in tables) >= quota:
         raise ServiceError("OTSQuotaExhausted", f"Number of tables exceeds the quota:{quota}.")
 

@@ -17,7 +17,7 @@ from adapters.tablestore.wire.auth import Caller
 from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.names import check_table_name, is_name
 from gateway.engine.engine import one
-from gateway.http import House
+from gateway.http import Gateway
 from gateway.model.commands import Exchange, FindTable, ListTables
 from gateway.model.errors import TableMissing
 from gateway.model.keys import KeyColumn
@@ -31,7 +31,7 @@ class Call:
     operation: str
     message: Any
     caller: Caller
-    house: House
+    gateway: Gateway
     now_ms: int
 
 
@@ -64,7 +64,7 @@ _INDEXES_KEPT = 1024
 
 def find_target(call: Call, name: str) -> Exchange:
     """What a table name of the caller's means: a table, or else an index. Raises TableMissing, ServiceError."""
-    engine, namespace = call.house.engine, call.caller.namespace
+    engine, namespace = call.gateway.engine, call.caller.namespace
     table = engine.cached_table(namespace, name)
     if table is not None:
         return Target.of_table(table)

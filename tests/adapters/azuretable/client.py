@@ -19,7 +19,7 @@ import flask
 
 from adapters.azuretable import blueprint
 from gateway.engine.engine import drive
-from gateway.http import House, Reply, Request
+from gateway.http import Gateway, Reply, Request
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Credential, Scheme
 from tests.support.running import ENTRY, call_plainly, plain_app
 
@@ -77,7 +77,7 @@ def sign(
 class Service:
     """A client of the dev account, and the parts of the service that tests look into."""
 
-    house: House
+    gateway: Gateway
     clock: Clock
 
     def request(
@@ -109,12 +109,12 @@ class Service:
         """The reply to a request as it is."""
         if ENTRY == "wsgi":
             return call_plainly(self._app, request)
-        door = blueprint.Door(self.house)
-        return drive(self.house.engine, lambda: door.handle(request))
+        door = blueprint.Door(self.gateway)
+        return drive(self.gateway.engine, lambda: door.handle(request))
 
     @cached_property
     def _app(self) -> flask.Flask:
-        return plain_app(self.house, "azuretable")
+        return plain_app(self.gateway, "azuretable")
 
     @property
     def now(self) -> str:
@@ -122,7 +122,7 @@ class Service:
 
     def with_settings(self, **changed: Any) -> Service:
         """The same service with other settings."""
-        return Service(replace(self.house, settings=replace(self.house.settings, **changed)), self.clock)
+        return Service(replace(self.gateway, settings=replace(self.gateway.settings, **changed)), self.clock)
 
     # What tests say often
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.engine.engine import Engine
-from gateway.http import House
+from gateway.http import Gateway
 from gateway.security.credentials import Credentials
 from gateway.settings import Settings
 from gateway.store.opening import open_database
@@ -28,6 +28,6 @@ def service(clock: Clock, sqlite_template: Path, tmp_path: Path) -> Iterator[Ser
     shutil.copy(sqlite_template, path)
     engine = Engine(Store(open_database(f"sqlite:///{path}", "normal")), now=clock)
     settings = Settings()
-    house = House(engine, Credentials(settings, [OTHER]), settings, lambda: clock.ns // 1_000_000)
-    yield Service(house, clock)
+    gateway = Gateway(engine, Credentials(settings, [OTHER]), settings, lambda: clock.ns // 1_000_000)
+    yield Service(gateway, clock)
     engine.close()

@@ -462,9 +462,11 @@ def test_where_tenants_are_kept_apart_a_bearer_token_is_for_one_account(
     with_issuer: Service, settings: dict[str, str], good: str, bad: str
 ) -> None:
     """ "Authorize with Microsoft Entra ID": the audience is all storage accounts, or one by its own address."""
-    house = with_issuer.with_settings(**settings).house
-    known = Credentials(house.settings, [next(item for item in DEV_CREDENTIALS if item.access_id == ACCOUNT)])
-    strict = Service(replace(house, credentials=known), with_issuer.clock)
+    gateway = with_issuer.with_settings(**settings).gateway
+    known = Credentials(
+        gateway.settings, [next(item for item in DEV_CREDENTIALS if item.access_id == ACCOUNT)]
+    )
+    strict = Service(replace(gateway, credentials=known), with_issuer.clock)
     assert ask(strict, token(aud=good)).status == 200
     assert code_of(ask(strict, token(aud=bad)))[1] == "InvalidAuthenticationInfo"
 

@@ -42,7 +42,7 @@ class Foreign:
     def __init__(
         self, service: Service, schema: KeySchema, name: str = "things", rules: Rules = _NO_RULES
     ) -> None:
-        self._engine = service.house.engine
+        self._engine = service.gateway.engine
         [table] = self._engine.run([CreateTable("dynamodb", SHARED_NAMESPACE, name, schema, rules=rules)])
         assert isinstance(table, Table), table
         self.table: Table = table
@@ -299,7 +299,7 @@ def test_what_azure_writes_others_find_in_azures_kinds(service: Service) -> None
     service.insert(
         "people", "p", "r", n=1, big="5", text="x", **{"big@odata.type": "Edm.Int64", "my_x002D_attr": True}
     )
-    engine = service.house.engine
+    engine = service.gateway.engine
     [table] = engine.run([FindTable(SHARED_NAMESPACE, "people")])
     assert table.key_schema == OWN
     [row] = engine.run([Get(table, OWN.position([text("p"), text("r")]))])
@@ -347,7 +347,7 @@ def test_cells_with_stamps_of_their_own(service: Service) -> None:
         },
     )
     write = Write(stamped.table, stamped.table.key_schema.key(key_values), Replace(contents))
-    service.house.engine.run([WriteGroup((write,))])
+    service.gateway.engine.run([WriteGroup((write,))])
     entity = get_only(service)
     assert (entity["kept"], entity["changed"]) == ("1", "old")
     assert service.send("MERGE", path_of(entity), {"changed": "new"}).status == 204

@@ -16,7 +16,7 @@ from botocore.credentials import Credentials as BotoCredentials
 from adapters.dynamodb.blueprint import Front
 from gateway.app import connect, mounted
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import House, Reply, Request
+from gateway.http import Gateway, Reply, Request
 from gateway.security.credentials import Credential, Credentials, Scheme
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
@@ -42,7 +42,7 @@ class Service:
     """The dialect of one application, and the few things that tests say to it often."""
 
     front: Front
-    house: House
+    gateway: Gateway
     clock: Clock
     app: flask.Flask | None = None
     """What requests go through, if not straight to the front."""
@@ -142,13 +142,13 @@ def serving(settings: Settings, clock: Clock, *stored: Credential) -> Iterator[S
     migrate(database)
     options = EngineOptions(control_plane_delay_ms=round(settings.control_plane_delay * 1000))
     engine = Engine(Store(database), options, lambda: clock.ms * 1_000_000)
-    house = House(engine, Credentials(settings, stored), settings, clock)
+    gateway = Gateway(engine, Credentials(settings, stored), settings, clock)
     if ENTRY == "wsgi":
-        app = plain_app(house, "dynamodb")
+        app = plain_app(gateway, "dynamodb")
         [dialect] = mounted(app).dialects
-        yield Service(dialect.enter.__self__, house, clock, app)  # type: ignore[attr-defined]
+        yield Service(dialect.enter.__self__, gateway, clock, app)  # type: ignore[attr-defined]
     else:
-        yield Service(Front(house), house, clock)
+        yield Service(Front(gateway), gateway, clock)
     engine.close()
 
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from adapters.dynamodb.wire import errors
-from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, from_gateway, render
+from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, render, service_error_of
 from gateway.model import errors as model
 from gateway.model.keys import KeyColumn
 from gateway.model.values import Kind, Value
@@ -79,9 +79,9 @@ def test_cancelled_lists_positional_reasons_with_short_codes() -> None:
 
 def test_the_control_plane_names_a_missing_table_and_the_data_plane_does_not() -> None:
     missing = model.TableMissing("gone")
-    assert from_gateway(missing, "GetItem").message == "Requested resource not found"
+    assert service_error_of(missing, "GetItem").message == "Requested resource not found"
     assert (
-        from_gateway(missing, "DescribeTable").message
+        service_error_of(missing, "DescribeTable").message
         == "Requested resource not found: Table: gone not found"
     )
 
@@ -96,7 +96,7 @@ def test_every_gateway_error_has_a_row_in_the_table() -> None:
 
 def test_a_refused_group_is_a_cancelled_transaction() -> None:
     refused = model.GroupRefused([None, model.ConditionFailed(None, None)])
-    error = from_gateway(refused, "TransactWriteItems")
+    error = service_error_of(refused, "TransactWriteItems")
     assert error.code == "TransactionCanceledException"
     assert [reason["Code"] for reason in error.extra["CancellationReasons"]] == [
         "None",
@@ -105,7 +105,7 @@ def test_a_refused_group_is_a_cancelled_transaction() -> None:
 
 
 def test_throttling_names_the_resource() -> None:
-    error = from_gateway(model.Throttled("arn:aws:dynamodb:r:1:table/t", "write"), "PutItem")
+    error = service_error_of(model.Throttled("arn:aws:dynamodb:r:1:table/t", "write"), "PutItem")
     assert error.extra["ThrottlingReasons"] == [
         {"reason": "TableWriteProvisionedThroughputExceeded", "resource": "arn:aws:dynamodb:r:1:table/t"}
     ]
@@ -116,11 +116,13 @@ def test_bad_keys_of_items_are_told_by_column_but_not_by_a_batch() -> None:
     wrong = model.BadKey("kind", column=column, actual=Value(Kind.DECIMAL, Decimal(1)))
     missing = model.BadKey("missing", column=column)
     head = "One or more parameter values were invalid: "
-    assert from_gateway(wrong, "PutItem").message == head + "Type mismatch for key pk expected: S actual: N"
-    assert from_gateway(missing, "PutItem").message == head + "Missing the key pk in the item"
+    assert (
+        service_error_of(wrong, "PutItem").message == head + "Type mismatch for key pk expected: S actual: N"
+    )
+    assert service_error_of(missing, "PutItem").message == head + "Missing the key pk in the item"
     for error in (wrong, missing, model.BadKey("schema")):
         assert (
-            from_gateway(error, "BatchWriteItem").message
+            service_error_of(error, "BatchWriteItem").message
             == "The provided key element does not match the schema"
         )
 
@@ -134,4 +136,4 @@ def test_bad_keys_of_items_are_told_by_column_but_not_by_a_batch() -> None:
     ],
 )
 def test_arithmetic_out_of_range(rule: str, text: str) -> None:
-    assert from_gateway(model.NumberOutOfRange(rule), "UpdateItem").message == text
+    assert service_error_of(model.NumberOutOfRange(rule), "UpdateItem").message == text

@@ -888,7 +888,7 @@ def foreign(service: Service) -> Service:
     """`foreign`, as Table Store makes it: key pk (STRING), at (INTEGER), and three items."""
     schema = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("at", Kind.INT64),))
     command = CreateTable("tablestore", "shared", "foreign", schema, properties={"tablestore": {}})
-    service.house.engine.run([command])
+    service.gateway.engine.run([command])
     return service
 
 

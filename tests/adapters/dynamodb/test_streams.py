@@ -56,8 +56,8 @@ def test_a_child_shard_starts_at_a_greater_number_than_its_parent_ended_with(ser
         for name in ("Fred", "Barney", "Wilma"):
             item = {"pk": {"S": name}, "n": {"N": str(count)}}
             service.call("PutItem", {"TableName": "orders", "Item": item})
-        [table] = service.house.engine.run([FindTable("shared", "orders")])
-        service.house.engine.run([Reshard(table, count)])
+        [table] = service.gateway.engine.run([FindTable("shared", "orders")])
+        service.gateway.engine.run([Reshard(table, count)])
     shards = service.call("DescribeStream", {"StreamArn": arn}, prefix=STREAMS)["StreamDescription"]["Shards"]
     ranges = {shard["ShardId"]: shard["SequenceNumberRange"] for shard in shards}
     numbers: dict[str, list[int]] = {}

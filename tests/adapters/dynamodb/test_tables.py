@@ -419,7 +419,7 @@ def test_a_protected_table_cannot_be_deleted(service):
 
 def made(service, dialect: str, schema: KeySchema, indexes: tuple[NewIndex, ...] = ()):
     command = CreateTable(dialect, "shared", "foreign", schema, indexes, properties={dialect: {"x": 1}})
-    [table] = service.house.engine.run([command])
+    [table] = service.gateway.engine.run([command])
     return table
 
 
@@ -464,5 +464,5 @@ def test_a_foreign_table_can_be_changed_and_keeps_what_is_the_others(service):
     made(service, "azuretable", KeySchema((KeyColumn("PartitionKey", text),), (KeyColumn("RowKey", text),)))
     service.update("foreign", DeletionProtectionEnabled=True)
     assert service.described("foreign")["DeletionProtectionEnabled"] is True
-    table = service.house.engine.cached_table("shared", "foreign")
+    table = service.gateway.engine.cached_table("shared", "foreign")
     assert table.properties["azuretable"] == {"x": 1}

@@ -29,7 +29,7 @@ def test_it_is_off_until_it_is_switched_on_and_off_again(service):
     spec = {"Enabled": True, "AttributeName": "expires"}
     assert switch(service, True) == {"TimeToLiveSpecification": spec}
     assert described(service) == {"TimeToLiveStatus": "ENABLED", "AttributeName": "expires"}
-    assert service.house.engine.cached_table("shared", "orders").rules.expiry == ExpiryRule("expires")
+    assert service.gateway.engine.cached_table("shared", "orders").rules.expiry == ExpiryRule("expires")
     switch(service, False)
     assert described(service) == {"TimeToLiveStatus": "DISABLED"}
 

@@ -38,7 +38,7 @@ def index_of(description, name: str = "by-g"):
 
 
 def indexes_are_filled(service) -> None:
-    while service.house.engine.chore():
+    while service.gateway.engine.chore():
         pass
 
 
@@ -117,7 +117,7 @@ def test_units_do_not_go_with_on_demand(service):
 
 def test_a_table_made_on_demand_is_so_since_it_was_made(service, monkeypatch):
     """However much later that is than it was asked for (test/alternator, test_describe_table_billing)."""
-    monkeypatch.setattr(service.house.engine, "_now", lambda: (service.clock.ms + 3) * 1_000_000)
+    monkeypatch.setattr(service.gateway.engine, "_now", lambda: (service.clock.ms + 3) * 1_000_000)
     service.table()
     described = service.described()
     since = described["BillingModeSummary"]["LastUpdateToPayPerRequestDateTime"]

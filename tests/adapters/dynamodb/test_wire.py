@@ -379,7 +379,7 @@ def test_a_preflight_is_allowed_what_it_asks_for(service):
 @pytest.fixture
 def through_flask(service: Service) -> Iterator[flask.testing.FlaskClient]:
     app = flask.Flask("test", static_folder=None)
-    app.register_blueprint(blueprint.create(service.house).blueprint)
+    app.register_blueprint(blueprint.create(service.gateway).blueprint)
     with app.test_client() as client:
         yield client
 
@@ -412,7 +412,7 @@ def test_only_hot_operations_enter_in_front_of_flask(service):
     answering(service, {})
     handler = service.front.enter(request)
     assert handler is not None
-    assert drive(service.house.engine, lambda: handler(request)).status == 400  # not signed
+    assert drive(service.gateway.engine, lambda: handler(request)).status == 400  # not signed
     assert service.front.enter(replace(request, method="GET")) is None
     assert service.front.enter(replace(request, target="/x")) is None
     assert service.front.enter(replace(request, headers=())) is None

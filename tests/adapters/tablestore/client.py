@@ -22,7 +22,7 @@ from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from adapters.tablestore.wire.replies import date_text
 from gateway.app import connect
 from gateway.engine.engine import Engine, EngineOptions, drive
-from gateway.http import House, Reply, Request
+from gateway.http import Gateway, Reply, Request
 from gateway.model.values import Kind, Value
 from gateway.security.credentials import Credentials
 from gateway.settings import Settings
@@ -78,7 +78,7 @@ def signed(
 class Service:
     """The dialect of one application, and the few things that tests say to it often."""
 
-    house: House
+    gateway: Gateway
     clock: Clock
     last: Reply = field(default_factory=lambda: Reply(0, ()))
 
@@ -87,12 +87,12 @@ class Service:
         if ENTRY == "wsgi":
             self.last = call_plainly(self._app, request)
         else:
-            self.last = drive(self.house.engine, partial(blueprint.handle, self.house, request))
+            self.last = drive(self.gateway.engine, partial(blueprint.handle, self.gateway, request))
         return self.last
 
     @cached_property
     def _app(self) -> flask.Flask:
-        return plain_app(self.house, "tablestore")
+        return plain_app(self.gateway, "tablestore")
 
     def post(self, operation: str, body: bytes, **headers: str) -> Reply:
         """The reply to a signed request with any body."""
@@ -235,5 +235,5 @@ def opened(clock: Clock) -> Iterator[Service]:
     migrate(database)
     engine = Engine(Store(database), EngineOptions(), lambda: clock.ms * 1_000_000)
     engine.register_view("tablestore", index_view)
-    yield Service(House(engine, Credentials(settings), settings, clock), clock)
+    yield Service(Gateway(engine, Credentials(settings), settings, clock), clock)
     engine.close()

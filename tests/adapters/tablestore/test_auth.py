@@ -135,8 +135,8 @@ def test_where_tenants_are_kept_apart_a_key_without_an_instance_is_good_for_none
 
 def test_a_temporary_key_needs_its_token(service: Service) -> None:
     known = credentials(session_token="tok", access_id="tablegate", secrets=("tablegate",))
-    house = dataclasses.replace(service.house, credentials=known)
-    temporary = Service(house, service.clock)
+    gateway = dataclasses.replace(service.gateway, credentials=known)
+    temporary = Service(gateway, service.clock)
     assert temporary.post("ListTable", b"", x_ots_ststoken="tok").status == 200
     assert temporary.post("ListTable", b"", x_ots_ststoken="other").status == 403
     assert temporary.post("ListTable", b"").status == 403

@@ -325,9 +325,9 @@ def test_rows_that_are_searched_leave_others_a_turn(table: Service) -> None:
     )
     data = body.SerializeToString()
     headers = signed("BatchGetRow", data, table.clock.ms)
-    exchange = blueprint.handle(table.house, Request("POST", "/BatchGetRow", headers, data))
+    exchange = blueprint.handle(table.gateway, Request("POST", "/BatchGetRow", headers, data))
     rounds, commands = 0, next_commands(exchange, None)
     while isinstance(commands, list):
         rounds += 1
-        commands = next_commands(exchange, table.house.engine.run(commands))
+        commands = next_commands(exchange, table.gateway.engine.run(commands))
     assert rounds > 5

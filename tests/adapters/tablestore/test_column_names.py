@@ -72,13 +72,13 @@ def put_by_another_dialect(service: Service, table: Table, *names: str) -> None:
     """A row with key 1 and such attributes, as DynamoDB and Azure may write it."""
     values = {"pk": Value(Kind.INT64, 1), **{name: text("theirs") for name in names}}
     write = Write(table, table.key_schema.key(values), Replace(Contents.of_values(values)))
-    [outcome] = service.house.engine.run([WriteGroup((write,))])
+    [outcome] = service.gateway.engine.run([WriteGroup((write,))])
     assert not isinstance(outcome, Exception)
 
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_name_that_the_row_has_can_be_put_back(table: Service, name: str) -> None:
-    [found] = table.house.engine.run([FindTable("shared", "t")])
+    [found] = table.gateway.engine.run([FindTable("shared", "t")])
     put_by_another_dialect(table, found, name, "a-b")
     before = plain(table.get({"pk": 1}))
     assert before == {"pk": 1, name: "theirs", "a-b": "theirs"}
@@ -103,7 +103,7 @@ def test_a_name_that_the_row_has_can_be_put_back(table: Service, name: str) -> N
 
 
 def test_a_row_that_has_one_such_name_does_not_take_another(table: Service) -> None:
-    [found] = table.house.engine.run([FindTable("shared", "t")])
+    [found] = table.gateway.engine.run([FindTable("shared", "t")])
     put_by_another_dialect(table, found, "#h")
     with pytest.raises(Refused) as told:
         table.put({"pk": 1}, {"#h": 1, "#i": 1})
@@ -114,7 +114,7 @@ def test_a_row_that_has_one_such_name_does_not_take_another(table: Service) -> N
 def test_a_table_that_another_dialect_made_takes_its_names_again(service: Service, name: str) -> None:
     """A row that was deleted can be put back as it was read."""
     schema = KeySchema((KeyColumn("pk", Kind.INT64),), ())
-    service.house.engine.run(
+    service.gateway.engine.run(
         [CreateTable("dynamodb", "shared", "theirs", schema, (), Rules(), {"dynamodb": {}})]
     )
     service.put({"pk": 1}, {name: "x", "a-b": 1}, "theirs")

@@ -145,11 +145,11 @@ def test_a_date_has_six_fractional_digits() -> None:
 
 def test_what_the_server_itself_refuses(service: Service) -> None:
     request = Request("POST", "/GetRow", (("x-ots-date", "x"),), b"")
-    reply = blueprint.refuse(service.house, request, facts.LimitExceeded("body", 1, 2))
+    reply = blueprint.refuse(service.gateway, request, facts.LimitExceeded("body", 1, 2))
     assert (reply.status, messages.Error.FromString(reply.body).code) == (413, "OTSRequestBodyTooLarge")
-    reply = blueprint.refuse(service.house, request, facts.Busy("x"))
+    reply = blueprint.refuse(service.gateway, request, facts.Busy("x"))
     assert (reply.status, messages.Error.FromString(reply.body).code) == (503, "OTSServerBusy")
-    reply = blueprint.refuse(service.house, request, ValueError("x"))
+    reply = blueprint.refuse(service.gateway, request, ValueError("x"))
     assert (reply.status, messages.Error.FromString(reply.body).code) == (500, "OTSInternalServerError")
 
 

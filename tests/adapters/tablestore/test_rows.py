@@ -151,8 +151,8 @@ def test_update_and_delete_expecting_no_row_always_fail_as_in_2017_if_that_is_se
     table: Service, exists: bool
 ) -> None:
     """The document "Data operations" of 2017 (seeds/table-store-data-operations.txt)."""
-    settings = dataclasses.replace(table.house.settings, tablestore_expect_not_exist="2017")
-    then = Service(dataclasses.replace(table.house, settings=settings), table.clock)
+    settings = dataclasses.replace(table.gateway.settings, tablestore_expect_not_exist="2017")
+    then = Service(dataclasses.replace(table.gateway, settings=settings), table.clock)
     if exists:
         then.put({"pk": 1}, {"a": 1}, expect=EXPECT_NOT_EXIST)
     assert refused_by_condition(lambda: then.update({"pk": 1}, {"a": 2}, expect=EXPECT_NOT_EXIST))
@@ -666,8 +666,8 @@ def test_malformed_cells(table: Service) -> None:
 
 
 def test_failed_conditions_are_told_apart_if_that_is_set(table: Service) -> None:
-    options = dataclasses.replace(table.house.settings, tablestore_message_style="2026")
-    modern = Service(dataclasses.replace(table.house, settings=options), table.clock)
+    options = dataclasses.replace(table.gateway.settings, tablestore_message_style="2026")
+    modern = Service(dataclasses.replace(table.gateway, settings=options), table.clock)
     with pytest.raises(Refused) as told:
         modern.put({"pk": 1}, {"a": 1}, expect=EXPECT_EXIST)
     assert told.value.message == "Row does not exist which is expected existent"

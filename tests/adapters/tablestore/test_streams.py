@@ -212,7 +212,7 @@ def test_columns_of_the_row_before(service: Service) -> None:
 
 def test_writes_of_other_dialects(service: Service) -> None:
     service.create(stream_spec=spec())
-    [table] = service.house.engine.run([FindTable("shared", "t")])
+    [table] = service.gateway.engine.run([FindTable("shared", "t")])
     schema = table.key_schema
     values = {
         "pk": Value(Kind.INT64, 1),
@@ -224,7 +224,7 @@ def test_writes_of_other_dialects(service: Service) -> None:
     edit = Write(
         table, schema.key(values), Edit((SetTo(("m",), Constant(decimal("1.5"))), Remove(("gone",))))
     )
-    service.house.engine.run([WriteGroup((put,)), WriteGroup((edit,))])
+    service.gateway.engine.run([WriteGroup((put,)), WriteGroup((edit,))])
     (_, first), (_, second) = records(service)
     assert [(each.name, each.value) for each in first.cells] == [("gone", datum("x")), ("n", datum(5))]
     assert [(each.name, each.value, each.operation) for each in second.cells] == [
@@ -274,7 +274,7 @@ def test_what_has_been_trimmed_is_told(table: Service) -> None:
     table.put({"pk": 1}, {"a": 1})
     place = iterator(table)
     table.clock.advance(25 * 3600)
-    streaming.tend(table.house.engine._store, streaming.Tending(table.clock.ms, 0, 100), 0)
+    streaming.tend(table.gateway.engine._store, streaming.Tending(table.clock.ms, 0, 100), 0)
     with pytest.raises(Refused) as told:
         read(table, place)
     assert (told.value.status, told.value.code) == (404, "OTSTrimmedDataAccess")
@@ -336,8 +336,8 @@ def test_limits_are_positive(table: Service, limit: int) -> None:
 
 
 def reshard(service: Service, count: int) -> None:
-    [table] = service.house.engine.run([FindTable("shared", "t")])
-    service.house.engine.run([Reshard(table, count)])
+    [table] = service.gateway.engine.run([FindTable("shared", "t")])
+    service.gateway.engine.run([Reshard(table, count)])
 
 
 def test_shards_split_and_merge_and_parents_are_read_first(table: Service) -> None:

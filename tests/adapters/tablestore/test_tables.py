@@ -367,7 +367,7 @@ def test_split_sizes_that_cannot_be(service: Service, members: dict[str, int], m
 
 def test_a_table_of_another_dialect_is_shown(service: Service) -> None:
     schema = KeySchema((KeyColumn("user-id", Kind.TEXT),), (KeyColumn("at", Kind.DECIMAL),))
-    service.house.engine.run([CreateTable("dynamodb", "shared", "my.table-1", schema)])
+    service.gateway.engine.run([CreateTable("dynamodb", "shared", "my.table-1", schema)])
     told = describe(service, "my.table-1")
     assert [(each.name, each.type) for each in told.table_meta.primary_key] == [
         ("user-id", STRING),
@@ -392,10 +392,10 @@ def test_a_table_of_another_dialect_is_shown(service: Service) -> None:
 
 def test_number_of_tables(service: Service) -> None:
     """Those that Table Store made; 0 in the setting: any number."""
-    service.house.engine.run(
+    service.gateway.engine.run(
         [CreateTable("dynamodb", "shared", "other", KeySchema((KeyColumn("p", Kind.TEXT),)))]
     )
-    quota = service.house.settings.tablestore_tables
+    quota = service.gateway.settings.tablestore_tables
     for number in range(quota):
         make(service, [column("pk")], f"t{number}")
     with pytest.raises(Refused) as told:
@@ -403,6 +403,6 @@ def test_number_of_tables(service: Service) -> None:
     assert (told.value.status, told.value.code) == (403, "OTSQuotaExhausted")
     assert told.value.message == f"Number of tables exceeds the quota:{quota}."
     free = dataclasses.replace(
-        service.house, settings=dataclasses.replace(service.house.settings, tablestore_tables=0)
+        service.gateway, settings=dataclasses.replace(service.gateway.settings, tablestore_tables=0)
     )
     make(Service(free, service.clock), [column("pk")], "more")

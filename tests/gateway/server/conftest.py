@@ -18,7 +18,7 @@ import orjson
 import pytest
 
 from gateway.app import Mounted, mount
-from gateway.http import Dialect, Handler, House, Reply, Request, current_request, flask_response
+from gateway.http import Dialect, Gateway, Handler, Reply, Request, current_request, flask_response
 from gateway.model.commands import Exchange, PageLimits, Read, ReadAll, WriteGroup
 from gateway.model.errors import Busy, Contended, GatewayError, LimitExceeded, StaleTable
 from gateway.model.keys import Position
@@ -188,8 +188,8 @@ def toy(engine: FakeEngine) -> Iterator[ToyServer]:
 
     def begin(lane: str = "inline", **settings: Any) -> Running:
         made = load({"memory": True, "port": 0, **settings}, {})
-        house = House(engine, Credentials(made), made, lambda: 0)  # type: ignore[arg-type]
-        running.append(start_app(mount(Mounted(house, (toy_dialect(),))), lane))
+        gateway = Gateway(engine, Credentials(made), made, lambda: 0)  # type: ignore[arg-type]
+        running.append(start_app(mount(Mounted(gateway, (toy_dialect(),))), lane))
         return running[-1]
 
     yield begin
