@@ -25,8 +25,8 @@ from gateway.model.errors import Busy, OutOfSpace
 from gateway.security.credentials import Credentials
 from gateway.settings import load
 from gateway.store.migrating import migrate
-from gateway.store.postgresql import _postgresql_error
-from gateway.store.sqlite import SQLite
+from gateway.store.postgresql.database import _postgresql_error
+from gateway.store.sqlite.database import SQLite
 from tests.support.databases import PostgresServer
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import Process, start

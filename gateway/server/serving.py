@@ -160,7 +160,7 @@ def _sole_owner(settings: Settings) -> Iterator[None]:
     if path is None:
         yield
         return
-    from gateway.store.sqlite import prepare_file
+    from gateway.store.sqlite.database import prepare_file
 
     prepare_file(path)
     mode = path.stat().st_mode & 0o777

@@ -10,9 +10,9 @@ def open_database(
 ) -> Database:
     """The database at a SQLAlchemy URL (`sqlite:///...` or `postgresql+psycopg://...`)."""
     if url.startswith("sqlite"):
-        from gateway.store.sqlite import SQLite
+        from gateway.store.sqlite.database import SQLite
 
         return SQLite(url, synchronous)
-    from gateway.store.postgresql import PostgreSQL
+    from gateway.store.postgresql.database import PostgreSQL
 
     return PostgreSQL(url, pooled, schema)

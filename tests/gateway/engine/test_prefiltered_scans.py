@@ -17,7 +17,7 @@ from gateway.model.tables import Projection
 from gateway.model.values import Value, decimal, text
 from gateway.store import prefiltered_scans
 from gateway.store.databases import Session
-from gateway.store.postgresql import PostgresSession
+from gateway.store.postgresql.database import PostgresSession
 from gateway.store.scans import ROW_WIDTH, Columns
 from tests.gateway.engine.conftest import Client, by_color, make_table
 from tests.gateway.engine.test_reading import partition, sorts

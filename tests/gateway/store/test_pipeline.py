@@ -13,8 +13,8 @@ from sqlalchemy import make_url
 from gateway.model.errors import DatabaseFailed
 from gateway.store.databases import Database
 from gateway.store.opening import open_database
-from gateway.store.pipeline import Pipeline
-from gateway.store.postgresql import PostgreSQL
+from gateway.store.postgresql.database import PostgreSQL
+from gateway.store.postgresql.pipeline import Pipeline
 from tests.support.databases import PostgresServer
 
 

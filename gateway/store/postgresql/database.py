@@ -23,7 +23,7 @@ from gateway.store.databases import (
     Session,
     Unusable,
 )
-from gateway.store.pipeline import Pipeline
+from gateway.store.postgresql.pipeline import Pipeline
 
 log = logging.getLogger(__name__)
 

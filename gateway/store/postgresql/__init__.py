@@ -1,0 +1,1 @@
+"""PostgreSQL: its sessions, their pipelines, and its SQL."""

@@ -1,0 +1,1 @@
+"""SQLite: its sessions and its SQL."""
