@@ -253,7 +253,7 @@ def _prefiltered(
     prefilter = prefilter_of(command.filter)
     if prefilter is None:
         return command.range
-    condition = condition_of(prefilter, session.is_postgresql)
+    condition = condition_of(prefilter, session.statements)
     scan = PrefilteredScan(
         session, source, command.range, command.reverse, condition, measured, command.limits.weighs
     )

@@ -34,8 +34,7 @@ def next_batch(session: Session, table: Table, mark: bytes | None, limit: int) -
     keys = sorted((table.id, position) for position in positions)
     rows.claim(session, keys)
     present = rows.fetch_many(session, keys)
-    if session.is_postgresql:
-        rows.remove_many(session, [key for key in keys if key not in present])
+    rows.remove_many(session, (), claims=[key for key in keys if key not in present])
     return Stretch(list(present.values()), _pack(positions[-1]), len(positions))
 
 

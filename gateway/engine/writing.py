@@ -275,19 +275,18 @@ class Batch:
     ) -> None:
         saved: list[tuple[int, Row]] = []
         removed: list[RowKey] = []
+        unused: list[RowKey] = []
         changed: dict[int, list[tuple[Row | None, Row | None]]] = {}
         for key in keys:
             old, new = before.get(key), after.get(key)
             if new is None:
-                # Without an old row there may be a claim to give back (PostgreSQL).
-                if old is not None or session.is_postgresql:
-                    removed.append(key)
+                (unused if old is None else removed).append(key)
             elif new is not old:
                 saved.append((key[0], new))
             if new is not old and tables[key[0]].indexes:
                 changed.setdefault(key[0], []).append((old, new))
         rows.save_many(session, saved)
-        rows.remove_many(session, removed)
+        rows.remove_many(session, removed, claims=unused)
         for table_id, pairs in changed.items():
             gone, added = indexing.differences(tables[table_id], pairs)
             entries.remove_many(session, gone)

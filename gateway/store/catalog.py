@@ -32,22 +32,15 @@ from gateway.store.databases import Session
 
 _TABLE_COLUMNS = "id, namespace, name, azure_name, key_schema, rules, properties, state, busy_until_ms, version, created_at_ms"
 
-# With the transaction's id, which a statement of its own would have to ask for otherwise.
-_LOCK_AND_CHECK = """
-SELECT id, version, pg_current_xact_id()::text FROM tables WHERE id = ANY(?::bigint[]) ORDER BY id FOR SHARE"""
 
-
-_INDEXES = (
-    "SELECT table_id, id, name, definition, properties, filled, busy_until_ms FROM indexes WHERE table_id"
-)
+_INDEXES = "SELECT table_id, id, name, definition, properties, filled, busy_until_ms FROM indexes"
 _TABLES_TOGETHER = 500
 
 
 def _indexes_of(session: Session, table_ids: list[int]) -> tuple[str, Sequence[Any]]:
     """A statement, and its parameters, that gives the indexes of some tables."""
-    if session.is_postgresql:
-        return f"{_INDEXES} = ANY(?::bigint[]) ORDER BY id", (table_ids,)
-    return f"{_INDEXES} IN ({', '.join('?' * len(table_ids))}) ORDER BY id", table_ids
+    condition, parameters = session.statements.one_of("table_id", table_ids)
+    return f"{_INDEXES} WHERE {condition} ORDER BY id", parameters
 
 
 class Cache:
@@ -160,14 +153,7 @@ class Catalog:
     def ask_check(self, session: Session, tables: Iterable[Table], lock: bool) -> Callable[[], set[int]]:
         """The same, to be had by calling what this returns (Session.ask)."""
         expected = {table.id: table.version for table in tables}
-        ids = sorted(expected)
-        if not session.is_postgresql:
-            marks = ", ".join("?" * len(ids))
-            answer = session.ask(f"SELECT id, version FROM tables WHERE id IN ({marks})", ids)
-        elif lock:
-            answer = session.ask(_LOCK_AND_CHECK, (ids,))
-        else:
-            answer = session.ask("SELECT id, version FROM tables WHERE id = ANY(?::bigint[])", (ids,))
+        answer = session.statements.ask_versions(session, sorted(expected), lock)
 
         def outdated() -> set[int]:
             found = answer()
@@ -195,8 +181,7 @@ class Catalog:
 
     def lock(self, session: Session, table_id: int) -> Table | None:
         """The table as it is now, locked against everybody else until the transaction ends."""
-        if session.is_postgresql:
-            session.query("SELECT id FROM tables WHERE id = ? FOR UPDATE", (table_id,))
+        session.query(f"SELECT id FROM tables WHERE id = ?{session.statements.for_update}", (table_id,))
         return self.by_id(session, table_id)
 
     def azure_name_taken(self, session: Session, namespace: str) -> Callable[[str], bool]:

@@ -7,18 +7,14 @@ by row.
 
 from __future__ import annotations
 
-import sqlite3
 from functools import lru_cache
 from typing import NamedTuple
 
 from gateway.model.commands import Concatenation
 from gateway.model.keys import Position
 from gateway.model.ranges import KeyRange
-from gateway.store.databases import Session
+from gateway.store.databases import Session, Statements
 from gateway.store.positions import KEPT_BYTES, place_of
-
-# Before this release SQLite's aggregates have no order of their own; they take rows as the ordered query below hands them on.
-_HAS_ORDERED_AGGREGATES = sqlite3.sqlite_version_info >= (3, 44)
 
 
 class Stretch(NamedTuple):
@@ -41,7 +37,7 @@ def stretch(
     lower, upper = bounds.lower.sort, bounds.upper.sort
     if max(len(column), len(lower), len(upper)) >= KEPT_BYTES:
         return None
-    statement = _statement(session.is_postgresql, reverse, concatenation)
+    statement = _statement(session.statements, reverse, concatenation)
     [(number, size, foreign, longest, edge, moments, bodies)] = session.query(
         statement, (table_id, column, lower, upper, most)
     )
@@ -54,22 +50,12 @@ def stretch(
 
 
 @lru_cache(maxsize=16)
-def _statement(is_postgresql: bool, reverse: bool, concatenation: Concatenation) -> str:
-    way = " DESC" if reverse else ""
-    edge = "min" if reverse else "max"
-    if is_postgresql:
-        # bytea has no min and max before PostgreSQL 18.
-        edge_of = f"(array_agg(s.sort ORDER BY s.sort{'' if reverse else ' DESC'}))[1]"
-        bodies = f"string_agg(s.body, '{concatenation.separator}'::bytea ORDER BY s.sort{way})"
-        moments = f"string_agg(s.modified_at::text, ',' ORDER BY s.sort{way})"
-    else:
-        edge_of = f"{edge}(s.sort)"
-        order = f" ORDER BY s.sort{way}" if _HAS_ORDERED_AGGREGATES else ""
-        bodies = f"CAST(group_concat(s.body, '{concatenation.separator}'{order}) AS BLOB)"
-        moments = f"group_concat(s.modified_at, ','{order})"
+def _statement(statements: Statements, reverse: bool, concatenation: Concatenation) -> str:
+    edge, moments, bodies = statements.concatenation(concatenation, reverse)
     foreign = "count(s.kinds)" if concatenation.native else "0"
     return f"""
-SELECT count(*), sum(s.size_bytes), {foreign}, max(length(s.sort)), {edge_of},
+SELECT count(*), sum(s.size_bytes), {foreign}, max(length(s.sort)), {edge},
     {moments if concatenation.moments else "NULL"}, {bodies}
 FROM (SELECT r.sort, r.size_bytes, r.kinds, r.body, r.modified_at FROM rows r
-    WHERE r.table_id = ? AND r.partition = ? AND r.sort >= ? AND r.sort < ? ORDER BY r.sort{way} LIMIT ?) s"""
+    WHERE r.table_id = ? AND r.partition = ? AND r.sort >= ? AND r.sort < ?
+    ORDER BY r.sort{" DESC" if reverse else ""} LIMIT ?) s"""

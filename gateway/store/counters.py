@@ -9,7 +9,7 @@ from gateway.store.databases import Session
 
 def advance(session: Session, name: str, step: int, floor: int = 0) -> int:
     """Advance a counter by `step`, from `floor` at least. The number that it stands at then."""
-    greatest = "GREATEST" if session.is_postgresql else "max"
+    greatest = session.statements.greatest
     [(value,)] = session.query(
         "INSERT INTO counters (name, value) VALUES (?, ?)"
         f" ON CONFLICT (name) DO UPDATE SET value = {greatest}(counters.value, ?) + ? RETURNING value",

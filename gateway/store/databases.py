@@ -1,28 +1,48 @@
-"""What a database is to the store: sessions, transactions, and what may go wrong with one.
+"""What a database is to the store: sessions, transactions, the SQL that it does not share, and what may go wrong with it.
 
-What differs between the two is in sqlite.py and postgresql.py, and only there: connections, how a transaction begins and
-ends, which errors mean what. opening.py gives the one that a URL names, so that a gateway on SQLite never loads a driver it
-does not need.
+What differs between databases is in a folder for each (sqlite/, postgresql/) and nowhere else: connections, how a transaction
+begins and ends, which errors mean what, and the SQL that locks, claims, moves sets of rows or reads inside bodies
+(`Statements`). opening.py gives the database that a URL names, so that a gateway on SQLite never loads a driver it does not
+need. docs/adding-a-database.md says what a third one takes.
 
-Statements are written once, with `?` for parameters. SQLAlchemy keeps the pool, the schema and the migrations; the data
-path runs on raw DBAPI connections held per thread, because opening a SQLAlchemy transaction for every operation costs 4 to
-10 times the driver (ARCHITECTURE section 5).
+All other statements are written once, with `?` for parameters. SQLAlchemy keeps the pool, the schema and the migrations; the
+data path runs on raw DBAPI connections held per thread, because opening a SQLAlchemy transaction for every operation costs 4
+to 10 times the driver (docs/architecture.md section 5).
 """
 
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from enum import Enum
 from typing import Any
 
 import sqlalchemy
 
+from gateway.model.commands import Concatenation
+
 Row = tuple[Any, ...]
+Key = tuple[int, bytes, bytes, int]
+"""Where a row or an entry is stored: (table id or index id, partition, sort, slot)."""
+
+
+class Wild(Enum):
+    """What stands for other characters in a pattern."""
+
+    RUN = "any number of characters"
+    STOP = "a quote or a decimal point (where patterns cannot say that, one character)"
+
+
+BodyPattern = tuple[str | Wild, ...]
+"""What may stand in the bytes of a body: texts, with wildcards between."""
+Condition = tuple[str, list[str | bytes | float]]
+"""SQL about a row `r`, and its parameters."""
 
 # How long a transaction waits for a lock before it says LockHeld; and how long one that must not wait.
 LOCK_TIMEOUT_MS = 500
-HURRIED_LOCK_TIMEOUT_MS = 10
+NOWAIT_LOCK_TIMEOUT_MS = 10
 
 
 class Unusable(Exception):
@@ -51,7 +71,7 @@ class Session:
     `transaction_id`: to ask PostgreSQL with what became of the transaction, if a statement has told it on the way.
     """
 
-    is_postgresql = False
+    statements: Statements
     transaction_id: str | None = None
 
     def __init__(self, connection: Any) -> None:
@@ -88,11 +108,91 @@ class Session:
         return count
 
 
+class Statements(ABC):
+    """The SQL that a database does not share with others. Holds no state: one object serves all sessions.
+
+    Rows and entries are tuples of columns in the order of rows.COLUMNS and entries.COLUMNS. Lists of them, and of keys, are
+    sorted by key, so that two writers lock in one order. What is asked is answered by calling what the method returns
+    (Session.ask).
+    """
+
+    for_update: str
+    """What ends a SELECT whose rows are to be locked until the transaction ends."""
+    greatest: str
+    """The function that gives the greater of two numbers."""
+
+    @abstractmethod
+    def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Sequence[Any]]:
+        """A condition, and its parameters: the column has one of these numbers."""
+
+    @abstractmethod
+    def ask_versions(self, session: Session, table_ids: Sequence[int], lock: bool) -> Callable[[], list[Row]]:
+        """(id, version) of those tables that there are, and perhaps the transaction's id. With `lock` none of them can change
+        until the transaction ends, while others may lock them likewise."""
+
+    @abstractmethod
+    def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
+        """Lock these keys until the transaction ends, whether or not they have rows. May leave a placeholder without a body
+        where there is none: remove_rows takes it away, or a row is saved over it."""
+
+    @abstractmethod
+    def ask_rows(self, session: Session, keys: Sequence[Key]) -> Callable[[], list[tuple[int, Row]]]:
+        """(number of the key in the list, scans.ROW_COLUMNS) of the rows that are there."""
+
+    @abstractmethod
+    def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
+        """(number of the key in the list, scans.ROW_COLUMNS and the version of the table) of those keys whose table is there,
+        in one statement. The columns are NULL where there is no row."""
+
+    @abstractmethod
+    def save_rows(self, session: Session, rows: Sequence[Row]) -> None:
+        """Store rows over what is there, on keys that have been claimed."""
+
+    @abstractmethod
+    def ask_put_rows(self, session: Session, rows: Sequence[Row]) -> Callable[[], int]:
+        """Store rows on keys that have not been claimed, but for those over rows with kinds of their own; how many. One whose
+        `modified_at` is not later than that of the row there gets the next number."""
+
+    @abstractmethod
+    def ask_insert_rows(self, session: Session, rows: Sequence[Row]) -> Callable[[], int]:
+        """Store rows where there are none; how many."""
+
+    @abstractmethod
+    def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
+        """Delete rows, and the placeholders of claims that came to nothing."""
+
+    @abstractmethod
+    def add_entries(self, session: Session, entries: Sequence[Row]) -> None:
+        """Store index entries. One that is there gets the new size."""
+
+    @abstractmethod
+    def remove_entries(self, session: Session, keys: Sequence[Key]) -> None:
+        """Delete index entries."""
+
+    @abstractmethod
+    def claim_token(self, session: Session, scope: str, name: str) -> None:
+        """Lock an idempotency token until the transaction ends, whether or not it is known."""
+
+    @abstractmethod
+    def concatenation(self, concatenation: Concatenation, reverse: bool) -> tuple[str, str, str]:
+        """SQL aggregates over rows `s` in the order of `s.sort`: the last sort key; the moments when they were written, with
+        commas between; the bodies, with the reader's separator between."""
+
+    @abstractmethod
+    def pattern_condition(self, pattern: BodyPattern) -> Condition:
+        """What is true of rows whose body has this pattern in it. May let others through, never keep one back."""
+
+    @abstractmethod
+    def number_condition(self, name: str, above: bool, bound: float) -> Condition:
+        """What is true of rows with an attribute that is a number on this side of a bound, or about there. May let others
+        through, never keep one back."""
+
+
 class Database:
-    """Base of the two databases.
+    """Base of all databases.
 
     `read()` gives a session in a read-only transaction with one snapshot, on a connection that never waits for a writer.
-    Those that a thread has open at the same time need different slots: each is a connection that the thread keeps;
+    Those that a thread has open at the same time have different numbers as `reader`: each is a connection that the thread keeps;
     `look()` one for a single statement, which is a snapshot by itself;
     `write()` one in a write transaction that commits at the end of the block and rolls back on any exception; `nowait`
     ones wait a few milliseconds for a lock and no longer.

@@ -5,25 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gateway.model.tables import Entry
-from gateway.store.databases import Session
+from gateway.store.databases import Key, Session
 from gateway.store.positions import place_of
 
-_ADD = """
-INSERT INTO entries (index_id, partition, sort, slot, size_bytes, row_partition, row_sort, row_slot, full_key)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (index_id, partition, sort, slot) DO UPDATE SET size_bytes = excluded.size_bytes"""
+COLUMNS = "index_id, partition, sort, slot, size_bytes, row_partition, row_sort, row_slot, full_key"
 
-_ADD_MANY = """
-INSERT INTO entries (index_id, partition, sort, slot, size_bytes, row_partition, row_sort, row_slot, full_key)
-SELECT * FROM unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::int[], ?::bytea[], ?::bytea[], ?::smallint[],
-    ?::bytea[])
-ON CONFLICT (index_id, partition, sort, slot) DO UPDATE SET size_bytes = excluded.size_bytes"""
-
-_REMOVE = "DELETE FROM entries WHERE index_id = ? AND partition = ? AND sort = ? AND slot = ?"
-
-_REMOVE_MANY = """
-DELETE FROM entries e USING unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[]) AS k(index_id, partition, sort, slot)
-WHERE e.index_id = k.index_id AND e.partition = k.partition AND e.sort = k.sort AND e.slot = k.slot"""
+# One entry each: for every database. Sets of entries are in `Statements`.
+RESIZE = " ON CONFLICT (index_id, partition, sort, slot) DO UPDATE SET size_bytes = excluded.size_bytes"
+ADD = f"INSERT INTO entries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?){RESIZE}"
+REMOVE = "DELETE FROM entries WHERE index_id = ? AND partition = ? AND sort = ? AND slot = ?"
 
 
 def add_many(session: Session, entries: Iterable[tuple[int, Entry]]) -> None:
@@ -44,26 +34,15 @@ def add_many(session: Session, entries: Iterable[tuple[int, Entry]]) -> None:
                 place.full_key,
             )
         )
-    if not values:
-        return
-    if session.is_postgresql and len(values) > 1:
-        session.send(_ADD_MANY, [list(column) for column in zip(*sorted(values), strict=True)])
-    else:
-        session.execute_many(_ADD, values)
+    if values:
+        session.statements.add_entries(session, sorted(values))
 
 
 def remove_many(session: Session, entries: Sequence[tuple[int, Entry]]) -> None:
     """Delete entries: (index id, entry)."""
-    keys = []
-    for index_id, entry in entries:
-        place = place_of(entry.position)
-        keys.append((index_id, place.partition, place.sort, place.slot))
-    if not keys:
-        return
-    if session.is_postgresql and len(keys) > 1:
-        session.send(_REMOVE_MANY, [list(column) for column in zip(*sorted(keys), strict=True)])
-    else:
-        session.execute_many(_REMOVE, keys)
+    keys: list[Key] = [(index_id, *place_of(entry.position)[:3]) for index_id, entry in entries]
+    if keys:
+        session.statements.remove_entries(session, sorted(keys))
 
 
 def count(session: Session, index_id: int) -> tuple[int, int]:

@@ -59,7 +59,7 @@ def partition_locks(session: Session, table_id: int, now_ms: int) -> dict[bytes,
 def find(session: Session, transaction: str, now_ms: int, lock: bool = False) -> OpenTransaction | None:
     """An open transaction; None if it never was, was ended, or is past its time. With `lock`, nobody else can stage, commit
     or abort it until this transaction of the database ends."""
-    suffix = " FOR UPDATE" if lock and session.is_postgresql else ""
+    suffix = session.statements.for_update if lock else ""
     found = session.query(f"SELECT {_OPEN_TRANSACTION} FROM holds WHERE id = ?{suffix}", (transaction,))
     if not found:
         return None

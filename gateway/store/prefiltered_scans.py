@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from time import monotonic
 
 from gateway.model.ranges import KeyRange
-from gateway.store.databases import Session
+from gateway.store.databases import Condition, Session
 from gateway.store.positions import KEPT_BYTES
-from gateway.store.prefilters import Condition
 from gateway.store.scans import ROW_COLUMNS, Chunk, Columns, Source, columns_between
 
 _FIRST_STRETCH, _LARGEST_STRETCH = 1024, 4096

@@ -14,11 +14,9 @@ from __future__ import annotations
 import base64
 import math
 import re
-import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import Enum
 
 import orjson
 
@@ -40,6 +38,7 @@ from gateway.model.predicates import (
     StartsWith,
 )
 from gateway.model.values import NUMBERS, Kind, Value, decimal_text, number_of
+from gateway.store.databases import BodyPattern, Condition, Statements, Wild
 
 # Past so many patterns a disjunction costs more than it saves; of a conjunction the first will do.
 _MOST_PATTERNS = 12
@@ -50,17 +49,6 @@ _GREATEST_EXPONENT = 400
 _SLACK = 1e-9
 _SIDES = {Comparison.GT: True, Comparison.GE: True, Comparison.LT: False, Comparison.LE: False}
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*", re.ASCII)
-_HAS_JSON = sqlite3.sqlite_version_info >= (3, 38)
-
-
-class Wild(Enum):
-    """What stands for other characters in a pattern."""
-
-    RUN = "any number of characters"
-    STOP = "a quote or a decimal point (where patterns cannot say that, one character)"
-
-
-Pattern = tuple[str | Wild, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +57,7 @@ class Has:
     others cannot have it. Patterns begin inside the attribute's name: its first letter is rarer than a quote, and what is
     rare is found fast."""
 
-    pattern: Pattern
+    pattern: BodyPattern
     foreign: bool = False
 
 
@@ -98,9 +86,6 @@ class AnyOf:
 
 
 Prefilter = Has | NumberBeyond | AllOf | AnyOf
-
-Condition = tuple[str, list[str | bytes | float]]
-"""SQL about a row `r`, and its parameters."""
 
 
 def prefilter_of(predicate: Predicate) -> Prefilter | None:
@@ -284,16 +269,14 @@ def _containing(path: Path, member: Value) -> Prefilter:
 # As SQL
 
 
-def condition_of(prefilter: Prefilter, is_postgresql: bool) -> Condition:
-    """The condition that is true of the rows that a screen lets through, false or NULL of others."""
+def condition_of(prefilter: Prefilter, statements: Statements) -> Condition:
+    """The condition that is true of the rows that a prefilter lets through, false or NULL of others."""
     if isinstance(prefilter, Has):
-        guard = "r.kinds IS NOT NULL AND " if prefilter.foreign else ""
-        if is_postgresql:
-            return f"({guard}r.body LIKE ?)", [_like(prefilter.pattern)]
-        return f"({guard}CAST(r.body AS TEXT) GLOB ?)", [_glob(prefilter.pattern)]
+        condition, parameters = statements.pattern_condition(prefilter.pattern)
+        return f"({'r.kinds IS NOT NULL AND ' if prefilter.foreign else ''}{condition})", parameters
     if isinstance(prefilter, NumberBeyond):
-        return ("(1 = 1)", []) if is_postgresql or not _HAS_JSON else _json_condition(prefilter)
-    parts = [condition_of(part, is_postgresql) for part in prefilter.parts]
+        return statements.number_condition(prefilter.name, prefilter.above, prefilter.bound)
+    parts = [condition_of(part, statements) for part in prefilter.parts]
     if not parts:
         return "(1 = 0)", []  # an empty Or, which nothing satisfies
     joint = " AND " if isinstance(prefilter, AllOf) else " OR "
@@ -301,35 +284,9 @@ def condition_of(prefilter: Prefilter, is_postgresql: bool) -> Condition:
     return f"({joint.join(sql for sql, _ in parts)})", parameters
 
 
-def _json_condition(prefilter: NumberBeyond) -> Condition:
-    """A DOUBLE is let through whatever it is: not all of its spellings are numbers to SQLite."""
-    at = "json_extract(CAST(r.body AS TEXT), ?)"
-    number = f"CAST(COALESCE({at}, {at}, {at}) AS REAL) {'>=' if prefilter.above else '<='} ?"
-    paths = [f"$.{prefilter.name}.{tag}" for tag in ("N", "I32", "I64", "D")]
-    return f"({number} OR (r.kinds IS NOT NULL AND {at} IS NOT NULL))", [
-        *paths[:3],
-        prefilter.bound,
-        paths[3],
-    ]
-
-
-def _glob(pattern: Pattern) -> str:
-    """For SQLite, whose GLOB is four times as fast as its instr, and case-sensitive as its LIKE is not."""
-    return f"*{''.join(_spelled(pattern, _GLOB_WILD, _GLOB_SPECIAL, '[%s]'))}*"
-
-
-def _like(pattern: Pattern) -> bytes:
-    """For PostgreSQL, whose LIKE on bytea goes by bytes."""
-    return f"%{''.join(_spelled(pattern, _LIKE_WILD, _LIKE_SPECIAL, _BACKSLASHED))}%".encode()
-
-
-def _spelled(pattern: Pattern, wild: dict[Wild, str], special: re.Pattern[str], quoted: str) -> Iterator[str]:
+def spelled(
+    pattern: BodyPattern, wild: Mapping[Wild, str], special: re.Pattern[str], quoted: str
+) -> Iterator[str]:
+    """The parts of a pattern in the words of a database: its wildcards, and its special characters quoted."""
     for piece in pattern:
         yield wild[piece] if isinstance(piece, Wild) else special.sub(lambda found: quoted % found[0], piece)
-
-
-_GLOB_WILD = {Wild.RUN: "*", Wild.STOP: '[".]'}
-_GLOB_SPECIAL = re.compile(r"[*?\[]")
-_LIKE_WILD = {Wild.RUN: "%", Wild.STOP: "_"}
-_BACKSLASHED = "\\%s"
-_LIKE_SPECIAL = re.compile(r"[\\%_]")

@@ -18,12 +18,7 @@ def take(session: Session, scope: str, name: str, now_ms: int) -> tuple[bytes, s
     Either way nobody else can use the token until the transaction ends.
     """
     name = _kept(name)
-    if session.is_postgresql:
-        session.execute(
-            "INSERT INTO tokens (scope, name, digest, answer, expires_at_ms) VALUES (?, ?, '', '', 0)"
-            " ON CONFLICT (scope, name) DO UPDATE SET answer = '' WHERE false",
-            (scope, name),
-        )
+    session.statements.claim_token(session, scope, name)
     rows = session.query(
         "SELECT digest, answer, expires_at_ms FROM tokens WHERE scope = ? AND name = ?", (scope, name)
     )

@@ -13,8 +13,8 @@ from sqlalchemy import event
 
 from gateway.model.errors import Busy, DatabaseFailed, GatewayError, OutOfSpace
 from gateway.store.databases import (
-    HURRIED_LOCK_TIMEOUT_MS,
     LOCK_TIMEOUT_MS,
+    NOWAIT_LOCK_TIMEOUT_MS,
     CommitLost,
     Database,
     LockHeld,
@@ -24,6 +24,7 @@ from gateway.store.databases import (
     Unusable,
 )
 from gateway.store.postgresql.pipeline import Pipeline
+from gateway.store.postgresql.statements import PostgreSQLStatements
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class PostgresSession(Session):
     stopped before its Sync is "active" for ever; transaction_timeout is for that.
     """
 
-    is_postgresql = True
+    statements = PostgreSQLStatements()
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
@@ -190,7 +191,7 @@ class PostgreSQL(Database):
                 pipeline.send("BEGIN")
                 self._set_locally(pipeline, is_writing=True)
                 if nowait:
-                    pipeline.send(f"SET LOCAL lock_timeout = {HURRIED_LOCK_TIMEOUT_MS}")
+                    pipeline.send(f"SET LOCAL lock_timeout = {NOWAIT_LOCK_TIMEOUT_MS}")
                 session = PostgresSession(pipeline)
                 yield session
                 if session.transaction_id is None:

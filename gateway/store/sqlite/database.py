@@ -16,13 +16,14 @@ from sqlalchemy import event
 
 from gateway.model.errors import Busy, DatabaseFailed, OutOfSpace
 from gateway.store.databases import (
-    HURRIED_LOCK_TIMEOUT_MS,
     LOCK_TIMEOUT_MS,
+    NOWAIT_LOCK_TIMEOUT_MS,
     Database,
     LockHeld,
     Session,
     Unusable,
 )
+from gateway.store.sqlite.statements import SQLiteStatements
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +61,12 @@ def prepare_file(path: Path) -> None:
         )
 
 
+class SQLiteSession(Session):
+    """A connection inside a transaction."""
+
+    statements = SQLiteStatements()
+
+
 class SQLite(Database):
     """One file in write-ahead mode: one writer at a time, any number of readers, each with its own snapshot."""
 
@@ -87,7 +94,7 @@ class SQLite(Database):
         event.listen(engine, "close", lambda connection, _: self._connections.discard(connection))
         self._writer: Any = None
         self._write_lock = threading.Lock()
-        self._is_hurried = False
+        self._is_nowait = False
 
     def _set_up(self, connection: sqlite3.Connection, _: object) -> None:
         self._connections.add(connection)
@@ -123,7 +130,7 @@ class SQLite(Database):
         try:
             connection.execute("BEGIN")
             try:
-                yield Session(connection)
+                yield SQLiteSession(connection)
             finally:
                 connection.execute("ROLLBACK")
         except sqlite3.Error as error:
@@ -138,13 +145,13 @@ class SQLite(Database):
                 self._writer = self._connected()
             connection = self._writer.driver_connection
             try:
-                if nowait != self._is_hurried:
-                    self._is_hurried = nowait
-                    patience_ms = HURRIED_LOCK_TIMEOUT_MS if nowait else LOCK_TIMEOUT_MS
-                    connection.execute(f"PRAGMA busy_timeout = {patience_ms}")
+                if nowait != self._is_nowait:
+                    self._is_nowait = nowait
+                    timeout_ms = NOWAIT_LOCK_TIMEOUT_MS if nowait else LOCK_TIMEOUT_MS
+                    connection.execute(f"PRAGMA busy_timeout = {timeout_ms}")
                 connection.execute("BEGIN IMMEDIATE")
                 try:
-                    yield Session(connection)
+                    yield SQLiteSession(connection)
                     connection.execute("COMMIT")
                 except BaseException:
                     if connection.in_transaction:

@@ -40,6 +40,7 @@ from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
 from gateway.store.databases import Database, Session
 from gateway.store.opening import open_database
 from gateway.store.prefilters import Has, condition_of, prefilter_of
+from gateway.store.sqlite.statements import SQLiteStatements
 
 ROWS, PREDICATES = 250, 800
 
@@ -263,10 +264,10 @@ def insert(database: Database, rows: list[Row]) -> None:
 
 
 def let_through(session: Session, predicate: Predicate) -> set[bytes] | None:
-    screen = prefilter_of(predicate)
-    if screen is None:
+    prefilter = prefilter_of(predicate)
+    if prefilter is None:
         return None
-    condition, parameters = condition_of(screen, session.is_postgresql)
+    condition, parameters = condition_of(prefilter, session.statements)
     return {sort for (sort,) in session.query(f"SELECT r.sort FROM rows r WHERE {condition}", parameters)}
 
 
@@ -342,7 +343,9 @@ def test_a_range_of_numbers_lets_all_of_it_through(opened: Database) -> None:
                 ]
         above = let_through(session, Compare(Attribute(("Visits",)), Comparison.GT, Literal(decimal(400))))
         assert above is not None
-        assert session.is_postgresql or b"%03d" % numbers.index(decimal(5)) not in above
+        # PostgreSQL reads no numbers out of bodies, so it lets all of them through.
+        reads_numbers = isinstance(session.statements, SQLiteStatements)
+        assert reads_numbers is (b"%03d" % numbers.index(decimal(5)) not in above)
 
 
 def test_elements_of_lists_are_let_through(opened: Database) -> None:

@@ -1,0 +1,169 @@
+"""PostgreSQL's own SQL. Rows are claimed before they are looked at; sets of two or more go over as one array a column, a set
+of one as the plain statement, which is quicker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gateway.model.commands import Concatenation
+from gateway.store import entries, rows
+from gateway.store.databases import BodyPattern, Condition, Key, Row, Session, Statements, Wild
+from gateway.store.prefilters import spelled
+from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH
+
+# With the transaction's id, which a statement of its own would have to ask for otherwise.
+_LOCK_VERSIONS = """
+SELECT id, version, pg_current_xact_id()::text FROM tables WHERE id = ANY(?::bigint[]) ORDER BY id FOR SHARE"""
+
+_KEYS = "unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[])"
+_ROWS = """unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::bigint[], ?::bigint[], ?::int[], ?::bytea[],
+    ?::bytea[], ?::bytea[])"""
+_ENTRIES = """unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::int[], ?::bytea[], ?::bytea[], ?::smallint[],
+    ?::bytea[])"""
+
+# LIMIT 1 keeps the planner from turning the look-ups into a join by scan.
+_GET_MANY = f"""
+SELECT {ROW_COLUMNS}, k.ordinal
+FROM {_KEYS} WITH ORDINALITY AS k(table_id, partition, sort, slot, ordinal)
+CROSS JOIN LATERAL (
+    SELECT * FROM rows s
+    WHERE s.table_id = k.table_id AND s.partition = k.partition AND s.sort = k.sort AND s.slot = k.slot LIMIT 1
+) r WHERE r.body IS NOT NULL"""
+
+_LOOK_UP_MANY = f"""
+SELECT {ROW_COLUMNS}, t.version, k.ordinal
+FROM {_KEYS} WITH ORDINALITY AS k(table_id, partition, sort, slot, ordinal)
+JOIN tables t ON t.id = k.table_id
+LEFT JOIN LATERAL (
+    SELECT * FROM rows s
+    WHERE s.table_id = k.table_id AND s.partition = k.partition AND s.sort = k.sort AND s.slot = k.slot LIMIT 1
+) r ON true"""
+
+# WHERE false: rows that are there are locked and left as they are; what is not there is claimed with an empty row.
+_CLAIM = f"""
+INSERT INTO rows (table_id, partition, sort, slot, modified_at, size_bytes)
+SELECT k.table_id, k.partition, k.sort, k.slot, 0, 0 FROM {_KEYS} AS k(table_id, partition, sort, slot)
+ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET size_bytes = 0 WHERE false"""
+
+_SAVE_MANY = f"""
+UPDATE rows r SET modified_at = k.modified_at, expires_at_ms = k.expires_at_ms, size_bytes = k.size_bytes,
+    kinds = k.kinds, body = k.body, full_key = k.full_key
+FROM {_ROWS} AS k({rows.COLUMNS})
+WHERE r.table_id = k.table_id AND r.partition = k.partition AND r.sort = k.sort AND r.slot = k.slot"""
+
+_PUT = rows.put("greatest")
+_PUT_MANY = f"INSERT INTO rows ({rows.COLUMNS}) SELECT * FROM {_ROWS}" + rows.put_over("greatest")
+_INSERT_MANY = f"INSERT INTO rows ({rows.COLUMNS}) SELECT * FROM {_ROWS} ON CONFLICT DO NOTHING"
+
+_REMOVE_MANY = f"""
+DELETE FROM rows r USING {_KEYS} AS k(table_id, partition, sort, slot)
+WHERE r.table_id = k.table_id AND r.partition = k.partition AND r.sort = k.sort AND r.slot = k.slot"""
+
+_ADD_ENTRIES = f"INSERT INTO entries ({entries.COLUMNS}) SELECT * FROM {_ENTRIES}" + entries.RESIZE
+_REMOVE_ENTRIES = f"""
+DELETE FROM entries e USING {_KEYS} AS k(index_id, partition, sort, slot)
+WHERE e.index_id = k.index_id AND e.partition = k.partition AND e.sort = k.sort AND e.slot = k.slot"""
+
+_CLAIM_TOKEN = """
+INSERT INTO tokens (scope, name, digest, answer, expires_at_ms) VALUES (?, ?, '', '', 0)
+ON CONFLICT (scope, name) DO UPDATE SET answer = '' WHERE false"""
+
+_LIKE_WILD = {Wild.RUN: "%", Wild.STOP: "_"}
+_LIKE_SPECIAL = re.compile(r"[\\%_]")
+
+
+class PostgreSQLStatements(Statements):
+    """See Statements."""
+
+    for_update = " FOR UPDATE"
+    greatest = "GREATEST"
+
+    def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Sequence[Any]]:
+        return f"{column} = ANY(?::bigint[])", (numbers,)
+
+    def ask_versions(self, session: Session, table_ids: Sequence[int], lock: bool) -> Callable[[], list[Row]]:
+        if lock:
+            return session.ask(_LOCK_VERSIONS, (table_ids,))
+        condition, parameters = self.one_of("id", table_ids)
+        return session.ask(f"SELECT id, version FROM tables WHERE {condition}", parameters)
+
+    def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
+        session.send(_CLAIM, _columns(keys))
+
+    def ask_rows(self, session: Session, keys: Sequence[Key]) -> Callable[[], list[tuple[int, Row]]]:
+        if len(keys) == 1:
+            answer = session.ask(rows.GET, keys[0])
+            return lambda: [(0, columns) for columns in answer() if columns[ROW_WIDTH - 1] is not None]
+        answer = session.ask(_GET_MANY, _columns(keys))
+        return lambda: [(columns[ROW_WIDTH] - 1, columns) for columns in answer()]
+
+    def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
+        if len(keys) == 1:
+            table_id, *place = keys[0]
+            return [(0, columns) for columns in session.query(rows.LOOK_UP, (*place, table_id))]
+        found = session.query(_LOOK_UP_MANY, _columns(keys))
+        return [(columns[ROW_WIDTH + 1] - 1, columns) for columns in found]
+
+    def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:
+        if len(rows_to_save) == 1:
+            session.send(rows.SAVE, rows_to_save[0])
+        else:
+            session.send(_SAVE_MANY, _columns(rows_to_save))
+
+    def ask_put_rows(self, session: Session, rows_to_put: Sequence[Row]) -> Callable[[], int]:
+        return _ask_count(session, _PUT, _PUT_MANY, rows_to_put)
+
+    def ask_insert_rows(self, session: Session, rows_to_insert: Sequence[Row]) -> Callable[[], int]:
+        return _ask_count(session, rows.INSERT, _INSERT_MANY, rows_to_insert)
+
+    def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
+        _send(session, rows.REMOVE, _REMOVE_MANY, [*keys, *claims])
+
+    def add_entries(self, session: Session, entries_to_add: Sequence[Row]) -> None:
+        _send(session, entries.ADD, _ADD_ENTRIES, entries_to_add)
+
+    def remove_entries(self, session: Session, keys: Sequence[Key]) -> None:
+        _send(session, entries.REMOVE, _REMOVE_ENTRIES, keys)
+
+    def claim_token(self, session: Session, scope: str, name: str) -> None:
+        session.send(_CLAIM_TOKEN, (scope, name))
+
+    def concatenation(self, concatenation: Concatenation, reverse: bool) -> tuple[str, str, str]:
+        order = f"ORDER BY s.sort{' DESC' if reverse else ''}"
+        return (
+            # bytea has no min and max before PostgreSQL 18.
+            f"(array_agg(s.sort ORDER BY s.sort{'' if reverse else ' DESC'}))[1]",
+            f"string_agg(s.modified_at::text, ',' {order})",
+            f"string_agg(s.body, '{concatenation.separator}'::bytea {order})",
+        )
+
+    def pattern_condition(self, pattern: BodyPattern) -> Condition:
+        """By LIKE, which goes by bytes on bytea."""
+        like = "".join(spelled(pattern, _LIKE_WILD, _LIKE_SPECIAL, "\\%s"))
+        return "r.body LIKE ?", [f"%{like}%".encode()]
+
+    def number_condition(self, name: str, above: bool, bound: float) -> Condition:
+        """Anything: PostgreSQL reads no JSON out of bytes."""
+        return "(1 = 1)", []
+
+
+def _columns(rows_or_keys: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+    """Rows as one array a column."""
+    return [list(column) for column in zip(*rows_or_keys, strict=True)]
+
+
+def _send(session: Session, of_one: str, of_many: str, sets: Sequence[tuple[Any, ...]]) -> None:
+    if len(sets) == 1:
+        session.send(of_one, sets[0])
+    else:
+        session.send(of_many, _columns(sets))
+
+
+def _ask_count(
+    session: Session, of_one: str, of_many: str, sets: Sequence[tuple[Any, ...]]
+) -> Callable[[], int]:
+    if len(sets) == 1:
+        return session.ask_count(of_one, sets[0])
+    return session.ask_count(of_many, _columns(sets))
