@@ -8,30 +8,29 @@ nobody else could write to the partition meanwhile.
 from __future__ import annotations
 
 import dataclasses
+from collections import ChainMap
 from collections.abc import Sequence
+from functools import partial
 
 from gateway.model.changes import kind_of, resolved_actions
 from gateway.model.commands import AbortTransaction, BeginTransaction, Outcome, Stage, WriteGroup
 from gateway.model.errors import (
     GatewayError,
-    GroupRefused,
     InvalidInput,
     LimitExceeded,
     PartitionHeld,
     StaleTable,
     TransactionMissing,
 )
-from gateway.model.keys import AUTO_INCREMENT, Position
+from gateway.model.keys import AUTO_INCREMENT
 from gateway.model.rows import Row
 from gateway.model.tables import Table
-from gateway.model.writes import Recorded, Remove, Replace, Write, apply
+from gateway.model.write_groups import RowKey, apply_group
+from gateway.model.writes import Recorded, Remove, Replace, Write
 from gateway.store import local_transactions, rows
 from gateway.store.databases import Session
 from gateway.store.local_transactions import OpenTransaction, StagedWrite
 from gateway.store.store import Store
-
-View = dict[Position, Row | None]
-"""Rows as a transaction sees them."""
 
 
 def begin(store: Store, command: BeginTransaction, now_ms: int) -> None:
@@ -71,36 +70,39 @@ def stage(store: Store, command: Stage, now: int) -> list[list[Outcome] | Gatewa
         view = staged_view(session, opened)
         _fetch(session, opened, command.groups, view)
         answers: list[list[Outcome] | GatewayError] = []
-        kept: list[StagedWrite] = []
+        kept: list[StagedWrite] = []  # what is staged by this command
         size = opened.size_bytes
         for group in command.groups:
-            try:
-                outcomes, writes = _decide(opened, group, view, now)
-                added = sum(weight(write) for write in group.writes)
-                if size + added > command.limit_bytes:
-                    raise LimitExceeded("transaction-bytes", command.limit_bytes, size + added)
-            except GatewayError as error:
-                answers.append(error)
+            applied = ChainMap[RowKey, Row | None]({}, view)
+            answer = apply_group(group.writes, applied, now, partial(_refusal, opened))
+            added = sum(weight(write) for write in group.writes)
+            if isinstance(answer, list) and size + added > command.limit_bytes:
+                answer = LimitExceeded("transaction-bytes", command.limit_bytes, size + added)
+            answers.append(answer)
+            if isinstance(answer, GatewayError):
                 continue
+            view.update(applied.maps[0])
             size += added
-            kept += writes
-            view.update((write.position, write.new) for write in writes)
-            answers.append(outcomes)
+            for write, outcome in zip(group.writes, answer, strict=True):
+                recorded = _recorded(write, outcome.new, now)
+                if recorded is not None:
+                    kept.append(StagedWrite(write.key.position, outcome.new, recorded))
         if kept:
             local_transactions.stage(session, opened, kept, size)
         return answers
 
 
-def _fetch(session: Session, opened: OpenTransaction, groups: Sequence[WriteGroup], view: View) -> None:
+def _fetch(
+    session: Session, opened: OpenTransaction, groups: Sequence[WriteGroup], view: dict[RowKey, Row | None]
+) -> None:
     """Add to the view the real rows that the groups are about and that have not been staged."""
     wanted = {
         (write.table.id, write.key.position)
         for group in groups
         for write in group.writes
-        if _refusal(opened, write) is None and write.key.position not in view
+        if _refusal(opened, write) is None and (write.table.id, write.key.position) not in view
     }
-    for (_, position), row in rows.fetch_many(session, sorted(wanted)).items():
-        view[position] = row
+    view.update(rows.fetch_many(session, sorted(wanted)))
 
 
 def _refusal(opened: OpenTransaction, write: Write) -> GatewayError | None:
@@ -113,37 +115,10 @@ def _refusal(opened: OpenTransaction, write: Write) -> GatewayError | None:
     return None
 
 
-def _decide(
-    opened: OpenTransaction, group: WriteGroup, view: View, now: int
-) -> tuple[list[Outcome], list[StagedWrite]]:
-    """Apply a group to the view, whole or not at all. Raises what keeps it from being applied."""
-    seen = dict(view)
-    outcomes: list[Outcome] = []
-    writes: list[StagedWrite] = []
-    reasons: list[GatewayError | None] = []
-    for write in group.writes:
-        position = write.key.position
-        try:
-            refusal = _refusal(opened, write)
-            if refusal is not None:
-                raise refusal
-            old = seen.get(position)
-            new = apply(write, old, now)
-        except GatewayError as error:
-            reasons.append(error)
-            continue
-        reasons.append(None)
-        seen[position] = new
-        outcomes.append(Outcome(old, new))
-        kind = kind_of(write)
-        if kind is not None:
-            writes.append(
-                StagedWrite(position, new, Recorded(kind, resolved_actions(write, new, now // 10_000)))
-            )
-    failed = [reason for reason in reasons if reason is not None]
-    if failed:
-        raise failed[0] if len(reasons) == 1 else GroupRefused(reasons)
-    return outcomes, writes
+def _recorded(write: Write, new: Row | None, now: int) -> Recorded | None:
+    """What streams will be told of a write when it is committed; None: nothing."""
+    kind = kind_of(write)
+    return None if kind is None else Recorded(kind, resolved_actions(write, new, now // 10_000))
 
 
 def weight(write: Write) -> int:
@@ -151,9 +126,10 @@ def weight(write: Write) -> int:
     return write.change.contents.size_bytes if isinstance(write.change, Replace) else 0
 
 
-def staged_view(session: Session, opened: OpenTransaction) -> View:
+def staged_view(session: Session, opened: OpenTransaction) -> dict[RowKey, Row | None]:
     """The rows that a transaction has written so far (None: deleted)."""
-    return {write.position: write.new for write in local_transactions.writes_of(session, opened.id)}
+    staged = local_transactions.writes_of(session, opened.id)
+    return {(opened.table_id, write.position): write.new for write in staged}
 
 
 def commit_group(store: Store, transaction: str, now_ms: int) -> WriteGroup:

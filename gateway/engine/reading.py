@@ -23,6 +23,7 @@ from gateway.model.predicates import ALWAYS
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
 from gateway.model.tables import State, Table
+from gateway.model.write_groups import RowKey
 from gateway.store import concatenated, local_transactions, rows
 from gateway.store.databases import Session
 from gateway.store.prefiltered_scans import Measured, PrefilteredScan
@@ -110,7 +111,7 @@ def _transaction(command: Reading) -> str:
     return "" if isinstance(command, ReadAll) else command.transaction
 
 
-def _staged(session: Session, command: Reading, found: dict[rows.RowKey, Row], now_ms: int) -> Outcome:
+def _staged(session: Session, command: Reading, found: dict[RowKey, Row], now_ms: int) -> Outcome:
     """The outcome of a point read through a local transaction."""
     assert isinstance(command, Get)
     written = _written(session, command, now_ms)
@@ -154,7 +155,7 @@ def _look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[O
     return outcomes
 
 
-def _found(command: Get | ReadAll, found: dict[rows.RowKey, Row], now_ms: int) -> Outcome:
+def _found(command: Get | ReadAll, found: dict[RowKey, Row], now_ms: int) -> Outcome:
     if isinstance(command, Get):
         return command.table.visible(found.get((command.table.id, command.position)), now_ms)
     together = [get.table.visible(found.get((get.table.id, get.position)), now_ms) for get in command.gets]

@@ -17,9 +17,7 @@ from gateway.engine import blind_writes, indexing, numbering, streaming
 from gateway.engine.streaming import Record
 from gateway.model.commands import Outcome, Replayed, WriteGroup
 from gateway.model.errors import (
-    DatabaseFailed,
     GatewayError,
-    GroupRefused,
     PartitionHeld,
     StaleTable,
     TableBusy,
@@ -28,10 +26,10 @@ from gateway.model.errors import (
 )
 from gateway.model.rows import Row
 from gateway.model.tables import Table
-from gateway.model.writes import Write, apply
+from gateway.model.write_groups import RowKey, apply_group, defects
+from gateway.model.writes import Write
 from gateway.store import entries, local_transactions, rows, tokens
 from gateway.store.databases import Retry, Session
-from gateway.store.rows import RowKey
 from gateway.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -160,7 +158,7 @@ class Batch:
         before = fetched()
         view: dict[RowKey, Row | None] = dict(before)
         for at in live:
-            answers[at] = self._judge(session, self._groups[at], writes[at], view, remembered)
+            answers[at] = self._apply(session, self._groups[at], writes[at], view, remembered)
             if self._groups[at].transaction and isinstance(answers[at], list):
                 local_transactions.remove(session, self._groups[at].transaction)
         self._save(session, keys, before, view, tables)
@@ -220,7 +218,7 @@ class Batch:
                 answers[at] = _replay(group, remembered)
         return remembered
 
-    def _judge(
+    def _apply(
         self,
         session: Session,
         group: WriteGroup,
@@ -233,27 +231,11 @@ class Batch:
             replay = _replay(group, remembered)
             if replay is not None:
                 return replay
-        drafted: dict[RowKey, Row | None] = {}
-        outcomes: list[Outcome] = []
-        reasons: list[GatewayError | None] = []
-        for write in writes:
-            key = write.table.id, write.key.position
-            old = drafted[key] if key in drafted else view.get(key)
-            try:
-                new = apply(write, old, self._now)
-            except GatewayError as error:
-                reasons.append(error)
-                continue
-            except Exception:
-                log.exception("a write could not be applied")
-                reasons.append(DatabaseFailed("internal error"))
-                continue
-            reasons.append(None)
-            outcomes.append(Outcome(old, new))
-            drafted[key] = new
-        if len(outcomes) < len(writes):
-            return reasons[0] if len(reasons) == 1 and reasons[0] is not None else GroupRefused(reasons)
-        view.update(drafted)
+        outcomes = apply_group(writes, view, self._now)
+        if isinstance(outcomes, GatewayError):
+            for defect in defects(outcomes):
+                log.error("a write could not be applied", exc_info=defect)
+            return outcomes
         for write, outcome in zip(writes, outcomes, strict=True):
             if streaming.wants(write.table):
                 self._records.append(Record(write, outcome.old, outcome.new))

@@ -104,7 +104,8 @@ class Read(NamedTuple):
     go by what it leaves; a row of which nothing is left has been looked at, weighs nothing and is not returned.
     `cut_many`: does the same to many rows at once, for readers whose `cut` leaves something of every row; `cut` is there too.
     `transaction`: as an open local transaction sees the table (not its indexes); TransactionMissing.
-    `concatenation`: the reader wants no more of a row than `Concatenation` says, so that many may be given in one piece (Page.joined).
+    `concatenation`: the reader wants no more of a row than `Concatenation` says, so that many may be given in
+    one piece (Page.concatenated).
     """
 
     table: Table

@@ -146,8 +146,8 @@ _EXPIRY_WINDOW_S = 5 * 365 * 86_400
 class Rules:
     """What every write of a table obeys, whatever its dialect.
 
-    `stamped`: cells keep the time of their own write (tables made through Table Store). `has_local_transactions`: it takes part in
-    local transactions, so writers look for holds.
+    `stamped`: cells keep the time of their own write (tables made through Table Store). `has_local_transactions`:
+    it has had one, so writers look for locked partitions.
     """
 
     expiry: ExpiryRule | None = None

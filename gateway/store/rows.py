@@ -10,12 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from gateway.model.keys import LOWEST, Position
 from gateway.model.rows import Row
+from gateway.model.write_groups import RowKey
 from gateway.store.databases import Key, Session
 from gateway.store.positions import Place, place_of, position_of
 from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH, StoredRow
-
-RowKey = tuple[int, Position]
-"""(table id, position)."""
 
 LOWEST_SLOT = (0, LOWEST, LOWEST)
 

@@ -408,5 +408,5 @@ def render_row(row: Row) -> bytes:
 
 
 def render_rows(rows: Iterable[Row]) -> bytes:
-    """Rows as the JSON of an array of wire items. ConcatenatedRows before the encoder sees it, which would copy each by itself."""
+    """Rows as the JSON of an array of wire items. Joined before the encoder sees it, which would copy each by itself."""
     return b"[" + b",".join([row.body if row.is_native else render_row(row) for row in rows]) + b"]"
