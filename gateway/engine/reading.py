@@ -222,10 +222,11 @@ def _page(
     rest = command.range
     if not written:
         if command.concatenation is not None and page_builder.takes_concatenated:
-            rest = _join(session, command, command.concatenation, page_builder)
+            rest = _concatenated(session, command, command.concatenation, page_builder)
         else:
             rest = yield from _prefiltered(session, command, source, page_builder, measured)
-    chunks = _walk(session, command, source, rest, page_builder.rows_left)
+    expected = page_builder.budget.expected_rows(is_filtered=command.filter is not ALWAYS)
+    chunks = _walk(session, command, source, rest, expected)
     if written and command.index is None:
         within = {at: row for at, row in written.items() if command.range.lower <= at < command.range.upper}
         chunks = overlaid(chunks, within, source, command.reverse)
@@ -245,22 +246,22 @@ def _page(
 def _prefiltered(
     session: Session, command: Read, source: Source, page_builder: PageBuilder, measured: Measured
 ) -> Generator[None, None, KeyRange]:
-    """Fill a page from what a screen lets through, as far as that can be; what is left to be looked at row by row. The row
+    """Fill a page from what a prefilter lets through, as far as that can be; what is left to be looked at row by row. The row
     at which a limit stops the page is always among that."""
     if command.segment is not None or command.cut is not None or command.table.hides_rows:
         return command.range
-    if command.limits.scanned is not None and command.limits.scanned < _FEW_ROWS:
+    if page_builder.budget.scans_fewer_than(_FEW_ROWS):
         return command.range
     prefilter = prefilter_of(command.filter)
     if prefilter is None:
         return command.range
     condition = condition_of(prefilter, session.statements)
     scan = PrefilteredScan(
-        session, source, command.range, command.reverse, condition, measured, command.limits.weighs
+        session, source, command.range, command.reverse, condition, measured, page_builder.budget.weighs
     )
     is_worth_it = True
     while is_worth_it and not scan.rest.is_empty:
-        stretch = scan.next(*page_builder.room())
+        stretch = scan.next(*page_builder.budget.unexamined())
         if stretch is None:
             break
         is_worth_it = 2 * len(stretch.passing) <= stretch.count
@@ -271,19 +272,19 @@ def _prefiltered(
     return scan.rest
 
 
-def _join(
+def _concatenated(
     session: Session, command: Read, concatenation: Concatenation, page_builder: PageBuilder
 ) -> KeyRange:
-    """Fill a page with bodies that were joined in SQL, as far as that can be; what is left to be looked at row by row. The row
-    that fills a page's bytes is always among that."""
+    """Fill a page with bodies that were concatenated in SQL, as far as that can be; what is left to be looked at row by row. The
+    row that fills a page's bytes is always among that."""
     rest = command.range
     if command.index is not None or command.segment is not None:
         return rest
     while not rest.is_empty and rest.lower.partition == rest.upper.partition:
-        wanted = page_builder.joinable()
+        wanted = page_builder.wanted()
         if wanted <= 0:
             break
-        found = concatenated.stretch(session, command.table.id, rest, wanted, concatenation, command.reverse)
+        found = concatenated.fetch(session, command.table.id, rest, wanted, concatenation, command.reverse)
         if found is None or not page_builder.take_concatenated(found):
             break
         if found.number < wanted:
@@ -295,10 +296,9 @@ def _join(
 
 
 def _walk(
-    session: Session, command: Read, source: Source, bounds: KeyRange, rows_left: int | None
+    session: Session, command: Read, source: Source, bounds: KeyRange, expected: int | None
 ) -> Iterator[Chunk]:
-    expected = rows_left if command.filter is ALWAYS else command.limits.scanned
-    walk = Walk(session, source, None if expected is None else max(expected + command.limits.peek, 1))
+    walk = Walk(session, source, expected)
     if command.segment is not None:
         return walk.segment(command.segment.lowest, command.segment.highest, command.after)
     return walk.range(bounds, command.reverse)

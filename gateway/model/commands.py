@@ -59,11 +59,6 @@ class PageLimits(NamedTuple):
     filled_bytes: int | None = None
     returned_bytes: int | None = None
 
-    @property
-    def weighs(self) -> bool:
-        """Whether it matters how large the rows looked at are, besides those returned."""
-        return self.size_bytes is not None or self.filled_bytes is not None
-
 
 @dataclass(frozen=True, slots=True)
 class Segment:

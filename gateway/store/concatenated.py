@@ -1,8 +1,8 @@
-"""Neighbouring rows of one partition with their bodies joined inside SQL, for readers who would only put them one behind the
-other: what a row costs in Python, it does not cost here.
+"""Neighbouring rows of one partition, their bodies concatenated inside SQL: for readers who would only put them one behind
+the other, and need not pay for each row in Python.
 
-Only what is in byte order, and native if that is asked for, can be had so; where a row is not, the reader is told to go row
-by row.
+Only rows that stand in byte order, and are native if that is asked for, can be had so; where one is not, the reader is told
+to go row by row.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from gateway.store.databases import Session, Statements
 from gateway.store.positions import KEPT_BYTES, place_of
 
 
-class Stretch(NamedTuple):
-    """Rows one after the other: how many, their billed bytes, their bodies joined, when each was written if that was asked
-    for, and the position of the last."""
+class ConcatenatedBodies(NamedTuple):
+    """Rows one after the other: how many, their billed bytes, their bodies in one piece, when each was written if
+    that was asked for, and the position of the last."""
 
     number: int
     size: int
@@ -28,9 +28,9 @@ class Stretch(NamedTuple):
     last: Position
 
 
-def stretch(
+def fetch(
     session: Session, table_id: int, bounds: KeyRange, most: int, concatenation: Concatenation, reverse: bool
-) -> Stretch | None:
+) -> ConcatenatedBodies | None:
     """The first `most` rows of a range within one partition, or all that there are; None: go row by row."""
     partition = bounds.lower.partition
     column = place_of(Position(partition, b"")).partition
@@ -44,9 +44,9 @@ def stretch(
     if foreign or (longest or 0) >= KEPT_BYTES:
         return None
     if not number:
-        return Stretch(0, 0, b"", [], bounds.lower)
+        return ConcatenatedBodies(0, 0, b"", [], bounds.lower)
     modified_at = [*map(int, moments.split(","))] if concatenation.moments else []
-    return Stretch(number, int(size), bodies, modified_at, Position(partition, edge))
+    return ConcatenatedBodies(number, int(size), bodies, modified_at, Position(partition, edge))
 
 
 @lru_cache(maxsize=16)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.engine import page_builder
+from gateway.engine import page_budget
 from gateway.engine.engine import Engine
 from gateway.model.commands import PageLimits
 from gateway.model.ranges import EVERYTHING
@@ -62,7 +62,7 @@ def test_a_page_that_takes_long_ends_after_rows_cut_together(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = iter(range(1000))
-    monkeypatch.setattr(page_builder.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(page_budget, "monotonic", lambda: next(seconds))
     page = client.page(EVERYTHING, limits=PageLimits(seconds=1.5, peek=True), cut=cut, cut_many=cut_many)
     assert 0 < len(page.rows) < 150
     assert page.next is not None and page.scanned == len(page.rows)

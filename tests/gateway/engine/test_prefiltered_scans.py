@@ -9,6 +9,7 @@ import pytest
 
 from gateway.engine import reading
 from gateway.engine.engine import Engine
+from gateway.engine.page_budget import PageBudget
 from gateway.model.commands import Page, PageLimits, Read
 from gateway.model.keys import Position
 from gateway.model.predicates import And, Attribute, Compare, Comparison, Exists, Literal, Not, Predicate
@@ -110,7 +111,10 @@ def test_pages_are_those_of_a_walk_row_by_row(
             skimmed = client.page(bounds, **options)
             patched.setattr(reading, "prefilter_of", lambda predicate: None)
             walked = client.page(bounds, **options)
-        assert outline(skimmed, limits.weighs) == outline(walked, limits.weighs), (bounds, options)
+        assert outline(skimmed, PageBudget(limits).weighs) == outline(walked, PageBudget(limits).weighs), (
+            bounds,
+            options,
+        )
 
 
 @pytest.mark.parametrize("reverse", [False, True])
