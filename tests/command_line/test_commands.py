@@ -417,15 +417,35 @@ def test_a_built_wheel_in_an_empty_environment_migrates_serves_and_stops(tmp_pat
     listed = subprocess.run(
         [python, "-c", _LIST_PACKAGES], check=True, capture_output=True, text=True, cwd=folder, env=bare
     ).stdout
-    assert listed.split() == ["adapters", "gateway", "migrations"]
+    assert listed.split() == ["tablegate"]
+    _make_project_with_packages_of_our_names(folder)
     migrated = subprocess.run(
         ["tablegate", "migrate"], check=True, capture_output=True, text=True, cwd=folder, env=bare
     )
     assert "ran 0001" in migrated.stdout
+    ran = subprocess.run(
+        [python, "-m", "project"], check=True, capture_output=True, text=True, cwd=folder, env=bare
+    )
+    assert ran.stdout == "gateway adapters migrations\n"
+    as_module = subprocess.run(
+        [python, "-m", "tablegate", "--version"], check=True, capture_output=True, text=True, cwd=folder, env=bare
+    )
+    assert as_module.stdout.startswith("tablegate")
     server = Process(folder, command=(str(python.parent / "tablegate"),), environment={"PYTHONPATH": ""})
     server.wait_until_ready()
     assert get(f"{server.url}/readyz") == "ready\n"
     assert server.terminate() == (0, "")
+
+
+def _make_project_with_packages_of_our_names(folder: Path) -> None:
+    """A user's project, which has packages of its own under the names of ours, and imports tablegate besides."""
+    names = ("gateway", "adapters", "migrations")
+    for name in names:
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text(f"NAME = {name!r}\n")
+    (folder / "project.py").write_text(
+        f"import tablegate, {', '.join(names)}\nprint(*[each.NAME for each in ({', '.join(names)})])\n"
+    )
 
 
 _LIST_PACKAGES = """
