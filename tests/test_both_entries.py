@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 from gateway_http import Gateway, Reply, Request
 
-from adapters.dynamodb.blueprint import operations
-from adapters.tablestore.operations import OPERATIONS
+from adapters.dynamodb import operation_table
+from adapters.tablestore.operation_table import OPERATIONS
 from gateway import http as gateway_http
 from gateway.app import connect, mounted
 from gateway.engine.engine import Engine, EngineOptions
@@ -48,8 +48,8 @@ class Pair:
     """The same gateway twice, once under each server."""
 
     def __init__(self) -> None:
-        self.houses = [_gateway(), _gateway()]
-        ours, others = (plain_app(gateway, *gateway.settings.dialects) for gateway in self.houses)
+        self.gateways = [_gateway(), _gateway()]
+        ours, others = (plain_app(gateway, *gateway.settings.dialects) for gateway in self.gateways)
         self.dialects = mounted(ours).dialects
         self.servers: list[Running] = [start_app(ours), start_plain(others)]
 
@@ -60,9 +60,9 @@ class Pair:
         return Reply(ours[0], ours[1], ours[2])
 
     def stop(self) -> None:
-        for server, gateway in zip(self.servers, self.houses, strict=True):
+        for server, used in zip(self.servers, self.gateways, strict=True):
             server.stop()
-            gateway.engine.close()
+            used.engine.close()
 
 
 def _gateway() -> Gateway:
@@ -131,9 +131,9 @@ def test_what_is_hot_enters_in_front_of_flask(pair: Pair) -> None:
 
 def test_every_hot_operation_is_among_the_requests() -> None:
     sent = {name: {case.operation for case in known.CASES} for name, known in DIALECTS.items()}
-    assert {target.partition(".")[2] for target, row in operations().items() if row.hot} - STREAMS <= sent[
-        "dynamodb"
-    ]
+    assert {
+        target.partition(".")[2] for target, row in operation_table.OPERATIONS.items() if row.hot
+    } - STREAMS <= sent["dynamodb"]
     assert OPERATIONS.keys() - STREAMS - TRANSACTIONS <= sent["tablestore"]
 
 
@@ -165,8 +165,8 @@ READS = {
 def test_a_fault_is_worded_alike(
     pair: Pair, dialect: str, fault: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for gateway in pair.houses:
-        monkeypatch.setattr(gateway.engine, "run", fault)
+    for used in pair.gateways:
+        monkeypatch.setattr(used.engine, "run", fault)
     [case] = [case for case in DIALECTS[dialect].CASES if case.name == READS[dialect]]
     assert pair.send(case).status >= 500
 

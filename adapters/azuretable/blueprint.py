@@ -9,7 +9,6 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from email.utils import formatdate
@@ -17,27 +16,22 @@ from functools import lru_cache
 
 import flask
 
-from adapters.azuretable import batches, misaddressed
+from adapters.azuretable import misaddressed
 from adapters.azuretable.auth import auth, bearer
 from adapters.azuretable.auth.auth import Account
 from adapters.azuretable.auth.bearer import Issuer
 from adapters.azuretable.auth.shared_access import Grant
 from adapters.azuretable.calls import Answer, Call, find_table, options_of, service_id
-from adapters.azuretable.entities import entities, entity_renderer
+from adapters.azuretable.entities import entity_renderer
 from adapters.azuretable.entities.entity_renderer import Level
-from adapters.azuretable.queries import queries
+from adapters.azuretable.operation_table import OPERATIONS, PLAIN
 from adapters.azuretable.tables import service, tables
 from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
 from adapters.azuretable.wire import addresses, cors, limits
 from adapters.azuretable.wire.addresses import (
     Address,
-    Batch,
-    Entity,
-    EntitySet,
     Nested,
     Service,
-    TableEntry,
-    TableSet,
 )
 from adapters.azuretable.wire.errors import ServiceError, as_json, as_xml, service_error_of
 from adapters.azuretable.wire.methods import method_of
@@ -47,30 +41,6 @@ from gateway.model.commands import Exchange
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credential, Scheme
 
-Operation = Callable[..., Exchange]
-
-_PLAIN = ""
-OPERATIONS: dict[tuple[type, str, str], Operation] = {
-    # (resource, verb, comp)
-    (TableSet, "GET", _PLAIN): tables.query,
-    (TableSet, "POST", _PLAIN): tables.create,
-    (TableEntry, "GET", _PLAIN): tables.get,
-    (TableEntry, "DELETE", _PLAIN): tables.delete,
-    (EntitySet, "GET", "acl"): tables.get_access_policies,
-    (EntitySet, "HEAD", "acl"): tables.get_access_policies,
-    (EntitySet, "PUT", "acl"): tables.set_access_policies,
-    (EntitySet, "GET", _PLAIN): queries.query,
-    (EntitySet, "POST", _PLAIN): entities.insert,
-    (Entity, "GET", _PLAIN): entities.get,
-    (Entity, "PUT", _PLAIN): entities.update,
-    (Entity, "MERGE", _PLAIN): entities.update,
-    (Entity, "PATCH", _PLAIN): entities.update,
-    (Entity, "DELETE", _PLAIN): entities.update,
-    (Batch, "POST", _PLAIN): batches.run,
-    (Service, "GET", "properties"): service.get_properties,
-    (Service, "PUT", "properties"): service.set_properties,
-    (Service, "GET", "stats"): service.get_statistics,
-}
 _HINT = (
     f'TableServiceClient.from_connection_string("AccountName={DEV_AZURE_ACCOUNT};AccountKey={DEV_AZURE_KEY};'
     f'TableEndpoint={{url}}/{DEV_AZURE_ACCOUNT}")'
@@ -181,7 +151,7 @@ class Door:
         if len(request.body) > limits.BODY_MAX_BYTES:
             raise ServiceError("RequestBodyTooLarge")
         call = yield from self._authenticated(request, address)
-        comp = call.options.get("comp", _PLAIN)
+        comp = call.options.get("comp", PLAIN)
         resource = address.resource
         if isinstance(resource, Nested):
             return (yield from misaddressed.run(call, resource))

@@ -7,8 +7,6 @@ route drives it to its end.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import logging
 import re
 from typing import Any
@@ -17,11 +15,12 @@ import flask
 import orjson
 
 from adapters.dynamodb.capacity.throughput import Throttle
+from adapters.dynamodb.operation_table import OPERATIONS
 from adapters.dynamodb.tables.properties import DIALECT
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.wire import auth, http, limits
-from adapters.dynamodb.wire.calls import Call, Operation
+from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
 from gateway.engine.engine import drive
 from gateway.http import (
@@ -39,21 +38,6 @@ from gateway.model.errors import GatewayError, LimitExceeded
 
 log = logging.getLogger("tablegate")
 
-_MODULES = (
-    "tables",
-    "tags",
-    "time_to_live",
-    "account",
-    "features",
-    "items",
-    "queries",
-    "batches",
-    "transactions",
-    "partiql.statements",
-    "streams",
-)
-_TARGET = "DynamoDB_20120810."
-_STREAMS_TARGET = "DynamoDBStreams_20120810."
 _HINT = (
     'boto3.client("dynamodb", endpoint_url="{url}", region_name="us-east-1", '
     'aws_access_key_id="any", aws_secret_access_key="any")'
@@ -63,18 +47,6 @@ _SERVICE_HOSTS = re.compile(
     r"(?:(?:streams\.)?dynamodb(?:-fips)?|streams-dynamodb(?:-fips)?|\d{12}\.ddb)\.[a-z0-9-]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)"
 )
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-
-
-def operations() -> dict[str, Operation]:
-    """Every operation by its target, from the OPERATIONS of the modules that are there."""
-    found: dict[str, Operation] = {}
-    for name in _MODULES:
-        path = f"adapters.dynamodb.{name}"
-        if importlib.util.find_spec(path) is not None:
-            module = importlib.import_module(path)
-            prefix = _STREAMS_TARGET if name == "streams" else _TARGET
-            found |= {prefix + wire_name: Operation(*row) for wire_name, row in module.OPERATIONS.items()}
-    return found
 
 
 def create(gateway: Gateway) -> Dialect:
@@ -101,7 +73,6 @@ class Front:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._operations = operations()
         self._style = gateway.settings.message_style
         self._throttle = Throttle(gateway.now_ms) if gateway.settings.throughput == "enforce" else None
 
@@ -122,13 +93,13 @@ class Front:
     def operation(self, request: Request) -> str:
         """The operation's name, or "" where there is none."""
         target = request.header("x-amz-target")
-        return target.partition(".")[2] if target in self._operations else ""
+        return target.partition(".")[2] if target in OPERATIONS else ""
 
     def enter(self, request: Request) -> Handler | None:
         """The handler of a hot operation, for the server's tick. Everything else goes through Flask."""
         if request.method != "POST" or request.target != "/":
             return None
-        row = self._operations.get(request.header("x-amz-target"))
+        row = OPERATIONS.get(request.header("x-amz-target"))
         return self.handle if row is not None and row.hot else None
 
     # From request to reply
@@ -158,7 +129,7 @@ class Front:
         text = http.body_of(request)
         body = _json(text) if text else None
         target = request.header("x-amz-target")
-        row = self._operations.get(target)
+        row = OPERATIONS.get(target)
         if row is None:
             raise ServiceError("UnknownOperationException", None)
         gateway = self._gateway

@@ -12,7 +12,7 @@ from functools import partial
 import flask
 from google.protobuf.message import Message
 
-from adapters.tablestore.operations import OPERATIONS
+from adapters.tablestore.operation_table import OPERATIONS
 from adapters.tablestore.tables.options import DIALECT
 from adapters.tablestore.values.values import index_view
 from adapters.tablestore.wire import auth, replies

@@ -428,7 +428,12 @@ def test_a_built_wheel_in_an_empty_environment_migrates_serves_and_stops(tmp_pat
     )
     assert ran.stdout == "gateway adapters migrations\n"
     as_module = subprocess.run(
-        [python, "-m", "tablegate", "--version"], check=True, capture_output=True, text=True, cwd=folder, env=bare
+        [python, "-m", "tablegate", "--version"],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=bare,
     )
     assert as_module.stdout.startswith("tablegate")
     server = Process(folder, command=(str(python.parent / "tablegate"),), environment={"PYTHONPATH": ""})

@@ -105,7 +105,3 @@ def _writes(table: Table, members: list[dict[str, Any]], wants_old: bool) -> Ite
 def _is_passing(answer: Any) -> bool:
     """Whether a member was refused for a reason that another try may overcome."""
     return isinstance(answer, (Busy, Throttled))
-
-
-OPERATIONS = {"BatchGetItem": (batch_get_item, True), "BatchWriteItem": (batch_write_item, True)}
-"""Operation -> (handler, whether the server enters it in front of Flask)."""

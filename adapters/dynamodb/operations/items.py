@@ -192,12 +192,3 @@ def returned(call: Call, write: Write, outcome: Outcome) -> dict[str, Any]:
     assert isinstance(write.change, Edit)
     attributes = touched(write.change.actions, row.contents)
     return {"Attributes": render_values(attributes)} if attributes else {}
-
-
-OPERATIONS = {
-    "GetItem": (get_item, True),
-    "PutItem": (put_item, True),
-    "UpdateItem": (update_item, True),
-    "DeleteItem": (delete_item, True),
-}
-"""Operation -> (handler, whether the server enters it in front of Flask)."""

@@ -185,7 +185,3 @@ def last_key(table: Table, index: Index | None, row: Row) -> dict[str, Any]:
     if index is not None:
         found = {**row.contents.some(index.key_schema.names), **found}
     return render_values(found)
-
-
-OPERATIONS = {"Query": (query, True), "Scan": (scan, True)}
-"""Operation -> (handler, whether the server enters it in front of Flask)."""

@@ -321,12 +321,3 @@ def _billed_bytes(attributes: Mapping[str, Value]) -> int:
     """SizeBytes counts the keys and each image that is shown (LocalStack's snapshots of the service, October 2025; the
     sample records of the developer guide)."""
     return sum(len(name.encode()) + size_bytes(value) for name, value in attributes.items())
-
-
-OPERATIONS = {
-    "ListStreams": (list_streams, True),
-    "DescribeStream": (describe_stream, True),
-    "GetShardIterator": (get_shard_iterator, True),
-    "GetRecords": (get_records, True),
-}
-"""Operation -> (handler, whether the server enters it in front of Flask)."""

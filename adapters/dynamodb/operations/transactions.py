@@ -175,10 +175,3 @@ def _only_first_invalid(reasons: list[ServiceError | None]) -> list[ServiceError
         if reason is not None and reason.code == "ValidationException":
             return [reason if place == at else None for place in range(len(reasons))]
     return reasons
-
-
-OPERATIONS = {
-    "TransactWriteItems": (transact_write_items, True),
-    "TransactGetItems": (transact_get_items, True),
-}
-"""Operation -> (handler, whether the server enters it in front of Flask)."""

@@ -366,11 +366,3 @@ def _cancelled(call: Call, members: list[Prepared], errors: Sequence[GatewayErro
         assert not isinstance(member.statement, Select)
         listed.append(refusal_of(member.statement, _told(member, error, call.operation)))
     return cancelled(listed)
-
-
-OPERATIONS = {
-    "ExecuteStatement": (execute_statement, True),
-    "BatchExecuteStatement": (batch_execute_statement, True),
-    "ExecuteTransaction": (execute_transaction, True),
-}
-"""Operation -> (handler, whether the server enters it in front of Flask)."""

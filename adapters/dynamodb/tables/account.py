@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call, Operation
+from adapters.dynamodb.wire.calls import Call
 from gateway.model.commands import Exchange
 
 _ENDPOINT_MINUTES = 1440
@@ -24,10 +24,3 @@ def describe_endpoints(call: Call) -> Exchange:
     """DescribeEndpoints: one, by the name under which the client found this server."""
     yield from ()
     return {"Endpoints": [{"Address": call.host, "CachePeriodInMinutes": _ENDPOINT_MINUTES}]}
-
-
-OPERATIONS = {
-    "DescribeLimits": Operation(describe_limits, hot=False),
-    "DescribeEndpoints": Operation(describe_endpoints, hot=False),
-}
-"""Operation -> (handler, whether the server enters it in front of Flask)."""

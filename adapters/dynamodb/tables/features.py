@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from adapters.dynamodb.tables.tables import find_table
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call, Operation, check_place
+from adapters.dynamodb.wire.calls import Call, check_place
 from adapters.dynamodb.wire.errors import ServiceError
 from adapters.dynamodb.wire.resources import bare_name, table_of_arn
 from gateway.engine.engine import one
@@ -116,20 +116,3 @@ def get_resource_policy(call: Call) -> Exchange:
         raise ServiceError("ResourceNotFoundException", text) from None
     text = f"Resource-based policy not found for the provided ResourceArn: Policy is not found for: {arn}"
     raise ServiceError("PolicyNotFoundException", text)
-
-
-OPERATIONS = {
-    "DescribeContinuousBackups": Operation(describe_continuous_backups, hot=False),
-    "ListBackups": Operation(list_backups, hot=False),
-    "ListExports": Operation(list_exports, hot=False),
-    "ListImports": Operation(list_imports, hot=False),
-    "ListContributorInsights": Operation(list_contributor_insights, hot=False),
-    "ListGlobalTables": Operation(list_global_tables, hot=False),
-    "DescribeBackup": Operation(describe_backup, hot=False),
-    "DescribeGlobalTable": Operation(describe_global_table, hot=False),
-    "DescribeContributorInsights": Operation(describe_contributor_insights, hot=False),
-    "DescribeKinesisStreamingDestination": Operation(describe_kinesis_destination, hot=False),
-    "DescribeTableReplicaAutoScaling": Operation(describe_replica_auto_scaling, hot=False),
-    "GetResourcePolicy": Operation(get_resource_policy, hot=False),
-}
-"""Operation -> (handler, whether the server enters it in front of Flask)."""

@@ -15,7 +15,7 @@ from adapters.dynamodb.tables import billing, indexes, tags
 from adapters.dynamodb.tables.descriptions import describe
 from adapters.dynamodb.tables.properties import DIALECT, TableProperties
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call, Operation, own_name
+from adapters.dynamodb.wire.calls import Call, own_name
 from adapters.dynamodb.wire.errors import validation
 from adapters.dynamodb.wire.messages import CLASSIC
 from adapters.dynamodb.wire.resources import key_arn
@@ -312,13 +312,3 @@ def _in_style(call: Call, shown: dict[str, Any]) -> dict[str, Any]:
     for owner in (shown, *shown.get("GlobalSecondaryIndexes", ())):
         owner.pop("WarmThroughput", None)
     return shown
-
-
-OPERATIONS = {
-    "CreateTable": Operation(create_table, hot=False),
-    "DescribeTable": Operation(describe_table, hot=False),
-    "ListTables": Operation(list_tables, hot=False),
-    "UpdateTable": Operation(update_table, hot=False),
-    "DeleteTable": Operation(delete_table, hot=False),
-}
-"""Operation -> (handler, whether the server enters it in front of Flask)."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from adapters.dynamodb.tables.properties import DIALECT, TableProperties
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call, Operation, check_place
+from adapters.dynamodb.wire.calls import Call, check_place
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.messages import CLASSIC
 from adapters.dynamodb.wire.resources import table_of_arn
@@ -99,11 +99,3 @@ def _save(table: Table, tags: Mapping[str, str]) -> Exchange:
     if dict(properties.tags) != dict(tags):
         changed = replace(properties, tags=dict(tags)).document()
         yield from one(AlterTable(DIALECT, table, properties=changed, instant=True))
-
-
-OPERATIONS = {
-    "TagResource": Operation(tag_resource, hot=False),
-    "UntagResource": Operation(untag_resource, hot=False),
-    "ListTagsOfResource": Operation(list_tags, hot=False),
-}
-"""Operation -> (handler, whether the server enters it in front of Flask)."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from adapters.dynamodb.tables.properties import DIALECT, TableProperties
 from adapters.dynamodb.tables.tables import find_table
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call, Operation
+from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire.errors import validation
 from gateway.engine.engine import one
 from gateway.model.commands import AlterTable, Exchange
@@ -65,10 +65,3 @@ def _refuse_soon_again(call: Call, table: Table) -> None:
         return
     if call.gateway.now_ms() < changed_at_ms + limits.TIME_TO_LIVE_CHANGE_MS:
         raise validation("Time to live has been modified multiple times within a fixed interval")
-
-
-OPERATIONS = {
-    "UpdateTimeToLive": Operation(update_time_to_live, hot=False),
-    "DescribeTimeToLive": Operation(describe_time_to_live, hot=False),
-}
-"""Operation -> (handler, whether the server enters it in front of Flask)."""

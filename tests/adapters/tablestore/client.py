@@ -14,7 +14,7 @@ from typing import Any
 import flask
 
 from adapters.tablestore import blueprint
-from adapters.tablestore.operations import OPERATIONS
+from adapters.tablestore.operation_table import OPERATIONS
 from adapters.tablestore.values.values import index_view
 from adapters.tablestore.wire.auth import string_to_sign
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, decode_row, decode_rows, encode_row

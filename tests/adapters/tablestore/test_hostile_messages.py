@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from adapters.tablestore.operations import OPERATIONS
+from adapters.tablestore.operation_table import OPERATIONS
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Clock, Service, no_throughput
 from tests.adapters.tablestore.hostile_messages import Hostile

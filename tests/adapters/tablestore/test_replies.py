@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adapters.tablestore import blueprint
-from adapters.tablestore.operations import OPERATIONS
+from adapters.tablestore.operation_table import OPERATIONS
 from adapters.tablestore.wire import errors, limits, replies
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.http import Request

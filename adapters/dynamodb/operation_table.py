@@ -1,0 +1,75 @@
+"""The operation table: X-Amz-Target -> the handler that answers it, and whether the server's tick enters it.
+
+An operation that is not here is answered with UnknownOperationException.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from adapters.dynamodb.operations import batches, items, queries, streams, transactions
+from adapters.dynamodb.partiql import statements
+from adapters.dynamodb.tables import account, features, tables, tags, time_to_live
+from adapters.dynamodb.wire.calls import Call, Operation
+from gateway.model.commands import Exchange
+
+_DYNAMODB = "DynamoDB_20120810."
+_STREAMS = "DynamoDBStreams_20120810."
+
+_Handlers = Mapping[str, Callable[[Call], Exchange]]
+
+# Rows and items: so quick that the server's tick handles many at once.
+_DATA: _Handlers = {
+    "GetItem": items.get_item,
+    "PutItem": items.put_item,
+    "UpdateItem": items.update_item,
+    "DeleteItem": items.delete_item,
+    "BatchGetItem": batches.batch_get_item,
+    "BatchWriteItem": batches.batch_write_item,
+    "Query": queries.query,
+    "Scan": queries.scan,
+    "TransactGetItems": transactions.transact_get_items,
+    "TransactWriteItems": transactions.transact_write_items,
+    "ExecuteStatement": statements.execute_statement,
+    "BatchExecuteStatement": statements.batch_execute_statement,
+    "ExecuteTransaction": statements.execute_transaction,
+}
+_STREAM_READS: _Handlers = {
+    "ListStreams": streams.list_streams,
+    "DescribeStream": streams.describe_stream,
+    "GetShardIterator": streams.get_shard_iterator,
+    "GetRecords": streams.get_records,
+}
+# The control plane: through Flask, each on its own.
+_CONTROL: _Handlers = {
+    "CreateTable": tables.create_table,
+    "DescribeTable": tables.describe_table,
+    "ListTables": tables.list_tables,
+    "UpdateTable": tables.update_table,
+    "DeleteTable": tables.delete_table,
+    "TagResource": tags.tag_resource,
+    "UntagResource": tags.untag_resource,
+    "ListTagsOfResource": tags.list_tags,
+    "UpdateTimeToLive": time_to_live.update_time_to_live,
+    "DescribeTimeToLive": time_to_live.describe_time_to_live,
+    "DescribeLimits": account.describe_limits,
+    "DescribeEndpoints": account.describe_endpoints,
+    "DescribeContinuousBackups": features.describe_continuous_backups,
+    "ListBackups": features.list_backups,
+    "ListExports": features.list_exports,
+    "ListImports": features.list_imports,
+    "ListContributorInsights": features.list_contributor_insights,
+    "ListGlobalTables": features.list_global_tables,
+    "DescribeBackup": features.describe_backup,
+    "DescribeGlobalTable": features.describe_global_table,
+    "DescribeContributorInsights": features.describe_contributor_insights,
+    "DescribeKinesisStreamingDestination": features.describe_kinesis_destination,
+    "DescribeTableReplicaAutoScaling": features.describe_replica_auto_scaling,
+    "GetResourcePolicy": features.get_resource_policy,
+}
+
+OPERATIONS: Mapping[str, Operation] = {
+    **{_DYNAMODB + name: Operation(handler, hot=True) for name, handler in _DATA.items()},
+    **{_STREAMS + name: Operation(handler, hot=True) for name, handler in _STREAM_READS.items()},
+    **{_DYNAMODB + name: Operation(handler, hot=False) for name, handler in _CONTROL.items()},
+}
