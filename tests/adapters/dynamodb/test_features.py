@@ -11,7 +11,7 @@ from botocore.session import Session
 from adapters.dynamodb.validation.operation_schemas import OPERATIONS
 from tests.adapters.dynamodb.test_tables import with_index
 
-README = Path(__file__).parents[3] / "README.md"
+DIFFERENCES = Path(__file__).parents[3] / "docs" / "differences.md"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_continuous_backups_are_enabled_soon_after_the_table_is_active(request, 
 def test_the_readme_names_every_operation_that_is_unknown_here():
     model = Session().get_service_model("dynamodb")
     unknown = set(model.operation_names) - OPERATIONS
-    [sentence] = re.findall(r"UnknownOperation\S* to:?([^.]*)\.", README.read_text())
+    [sentence] = re.findall(r"UnknownOperation\S* to:?([^.]*)\.", DIFFERENCES.read_text())
     assert set(re.findall(r"`([A-Za-z]+)`", sentence)) == unknown
 
 
