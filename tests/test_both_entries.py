@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gateway_http import Gateway, Reply, Request
+from gateway.http import Gateway, Reply, Request
 
 from adapters.dynamodb import operation_table
 from adapters.tablestore.operation_table import OPERATIONS

@@ -434,7 +434,7 @@ def test_a_database_that_another_program_has_locked_stops_no_reader(
 @on_postgresql
 def test_keys_of_maximal_length_that_cannot_be_compressed(serve: Serve, database_url: str) -> None:
     """PostgreSQL takes no index tuple over 2,704 bytes; a key of a table may have 3,072, an entry of an index refers to
-    one from another (protocols/dynamodb.md rule 23)."""
+    one from another (docs/protocols/dynamodb.md rule 23)."""
 
     def binary(size: int, last: int) -> dict[str, str]:
         data = random.Random(size).randbytes(size - 1) + bytes([last])

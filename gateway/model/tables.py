@@ -138,7 +138,7 @@ class StreamRule:
         return self.shards[bisect.bisect_right(self.shards, slot, key=lambda shard: shard[1]) - 1][0]
 
 
-# DynamoDB: a time to live more than five years in the past does not count (protocols/dynamodb.md rule 39).
+# DynamoDB: a time to live more than five years in the past does not count (docs/protocols/dynamodb.md rule 39).
 _EXPIRY_WINDOW_S = 5 * 365 * 86_400
 
 

@@ -169,7 +169,7 @@ def add_exactly(left: Decimal, right: Decimal) -> Decimal | None:
 def number_size_bytes(number: Decimal | int) -> int:
     """Billed size of a number: 1 + a byte for every two significant digits on each side of the point, + 1 if negative.
 
-    Source: protocols/dynamodb.md rule 25 (measured by dynoxide and paritysuite).
+    Source: docs/protocols/dynamodb.md rule 25 (measured by dynoxide and paritysuite).
     """
     if not number:
         return 1

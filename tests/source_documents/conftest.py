@@ -1,4 +1,4 @@
-"""Live servers for the tests of the seeds: one for each module and database. Tests keep to tables of their own."""
+"""Live servers for the tests of the source documents: one for each module and database. Tests keep to tables of their own."""
 
 from __future__ import annotations
 

@@ -1,9 +1,17 @@
-"""What the seeds state, and what has been made of each statement. Knows no dialect.
+"""What the source documents state, and what has been made of each statement. Knows no dialect.
 
-coverage.toml is an array of tables `[[statement]]`, sorted by seed and line:
+The documents are others' texts and are not in the repository. Rows name them by these short names (`seed`):
 
-    seed      the seed's file name without .txt
-    line      the line of the seed that states it, or [first, last]
+    azure-table-may-2009            "Windows Azure Table", Microsoft, May 2009
+    dynamodb-data-model             "DynamoDB Data Model", Amazon DynamoDB Developer Guide, API version 2012-08-10, of 2016
+    dynamodb-working-with-items     "Working with Items in DynamoDB", in that guide
+    table-store-data-operations     "Data operations", Alibaba Cloud Table Store documentation, 3 August 2017
+    table-store-stream-overview     "Stream: Overview", in that documentation, 27 March 2018
+
+coverage.toml is an array of tables `[[statement]]`, sorted by document and line:
+
+    seed      the document's short name, which is its file name without .txt
+    line      the line of the document that states it, or [first, last]
     sentences (optional) the numbers of the sentences of that line, from 1; without it, all of them
     gist      the statement in our own words
     and one of
@@ -11,8 +19,8 @@ coverage.toml is an array of tables `[[statement]]`, sorted by seed and line:
     changed             what is so today, and where that is written
     not_server_matter   why no server can show or break it
 
-outline.toml holds, of each seed, how many sentences each of its lines has, so that what is left out shows where the seeds
-themselves are not at hand. `python -m tests.source_documents.coverage FOLDER` writes it anew from FOLDER/*.txt.
+outline.toml holds, of each document, how many sentences each of its lines has, so that what is left out shows where the
+documents themselves are not at hand. `python -m tests.source_documents.coverage FOLDER` writes it anew from FOLDER/*.txt.
 
 Headings, pieces of examples and pointers to other pages count as no sentence. Rows may cover them all the same.
 """
@@ -82,7 +90,7 @@ def _statement(row: dict) -> Statement:
 
 
 def read_outlines() -> dict[str, dict[int, int]]:
-    """Seed -> line -> its number of sentences, for lines that have any."""
+    """Document -> line -> its number of sentences, for lines that have any."""
     read = tomllib.loads(OUTLINE.read_text())
     return {seed: dict(part["sentences"]) for seed, part in read.items()}
 
@@ -103,7 +111,7 @@ def outline(text: str) -> dict[int, int]:
 
 
 def sentences_of(line: str) -> list[str]:
-    """The sentences of a line of a seed: none of a heading or of what only points to another page."""
+    """The sentences of a line of a document: none of a heading or of what only points to another page."""
     line = line.strip()
     parts = _END.split(line) if line else []
     if (
@@ -117,7 +125,7 @@ def sentences_of(line: str) -> list[str]:
 
 
 def write_outline(folder: Path) -> None:
-    """outline.toml of all seeds in a folder."""
+    """outline.toml of all documents in a folder."""
     parts = [
         "# Of each seed: the digest of the file, and [line, number of its sentences]. Written by coverage.py.\n"
     ]
@@ -133,7 +141,7 @@ def write_outline(folder: Path) -> None:
 
 
 def out_of_order(rows: Sequence[Statement]) -> list[str]:
-    """Rows that stand behind one of a later seed or line."""
+    """Rows that stand behind one of a later document or line."""
     pairs = pairwise(rows)
     return [
         f"{row.place} is out of order"
@@ -185,7 +193,7 @@ def _named(body: Sequence[ast.stmt], prefix: str) -> Iterator[str]:
 
 
 def not_covered(rows: Sequence[Statement], outlines: dict[str, dict[int, int]]) -> list[str]:
-    """Sentences of the seeds that have rows at all which no row accounts for, and rows of lines that are not there."""
+    """Sentences of the documents that have rows at all which no row accounts for, and rows of lines that are not there."""
     found = [f"{row.place}: there is no such seed" for row in rows if row.seed not in outlines]
     for seed in sorted({row.seed for row in rows} & outlines.keys()):
         told: dict[int, set[int]] = {}

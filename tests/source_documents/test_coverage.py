@@ -1,4 +1,4 @@
-"""Every sentence of the seeds has a row in coverage.toml, and every row stands for something."""
+"""Every sentence of the source documents has a row in coverage.toml, and every row stands for something."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 from tests.source_documents import coverage
 from tests.source_documents.coverage import OUTLINE, Statement, outline, read_coverage, read_outlines
 
-# Where the seeds themselves are. They are not part of the project; where it is built they lie beside it.
+# Where the source documents themselves are. They are texts of others and no part of the project; where it is built they lie
+# beside it.
 _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "seeds"
 SEEDS = os.environ.get("TABLEGATE_TEST_SEEDS") or (str(_BESIDE) if _BESIDE.is_dir() else "")
 
@@ -45,7 +46,7 @@ def test_a_seed_that_is_done_has_rows(seed):
 
 
 @pytest.mark.skipif(
-    not SEEDS, reason="the seeds are not part of this repository; TABLEGATE_TEST_SEEDS says where"
+    not SEEDS, reason="the source documents are not part of this repository; TABLEGATE_TEST_SEEDS says where"
 )
 def test_the_outline_is_that_of_the_seeds():
     told = tomllib.loads(OUTLINE.read_text())

@@ -1,4 +1,4 @@
-"""What seeds/dynamodb-data-model.txt says of tables, primary keys, indexes, and of where items are.
+"""What "DynamoDB Data Model" (Amazon DynamoDB Developer Guide, 2016) says of tables, primary keys, indexes, and where items are.
 
 Which test stands for which line is in coverage.toml; data types are in the file beside this one.
 """

@@ -1,4 +1,4 @@
-"""What seeds/dynamodb-data-model.txt says of data types: scalars, documents and sets."""
+"""What "DynamoDB Data Model" (Amazon DynamoDB Developer Guide, 2016) says of data types: scalars, documents and sets."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_limit_of_a_key_is_of_utf_8_bytes(table):
 
 @pytest.mark.parametrize("empty", ["", b""], ids=["string", "binary"])
 def test_an_empty_value_is_kept_outside_of_keys(table, empty):
-    """Refused when the seed was written; since May 2020 only key attributes must not be empty."""
+    """Refused when the document was written; since May 2020 only key attributes must not be empty."""
     table.put_item(Item={"Id": "1", "empty": empty, "in": [empty], "of": {"a": empty}})
     assert table.get_item(Key={"Id": "1"})["Item"] == {
         "Id": "1",

@@ -1,4 +1,4 @@
-"""What seeds/dynamodb-working-with-items.txt says of items, and of reading and writing them.
+"""What "Working with Items in DynamoDB" (Amazon DynamoDB Developer Guide, 2016) says of items, of reading and of writing them.
 
 Which test stands for which line is in coverage.toml; batches, counters, conditions and capacity are in files beside this one.
 """

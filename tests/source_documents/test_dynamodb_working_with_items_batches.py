@@ -1,4 +1,4 @@
-"""What seeds/dynamodb-working-with-items.txt says of batches."""
+"""What "Working with Items in DynamoDB" (Amazon DynamoDB Developer Guide, 2016) says of batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What seeds/dynamodb-working-with-items.txt says of atomic counters, conditional writes and what they consume."""
+"""What "Working with Items in DynamoDB" (Amazon DynamoDB Developer Guide, 2016) says of counters, conditions, and their units."""
 
 from __future__ import annotations
 

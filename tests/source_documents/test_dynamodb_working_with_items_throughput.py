@@ -1,6 +1,6 @@
-"""What seeds/dynamodb-working-with-items.txt says of requests beyond the provisioned throughput, which a setting enforces.
+"""What "Working with Items in DynamoDB" (Amazon DynamoDB Developer Guide, 2016) says of requests beyond the throughput.
 
-Units are used up by one large write, whose debt lasts for longer than the test.
+A setting enforces the throughput. Units are used up by one large write, whose debt lasts for longer than the test.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The seed table-store-data-operations: rows, conditions, batches, and all eight GetRange examples."""
+"""What "Data operations" (Table Store documentation, 3 August 2017) says of rows, conditions and batches.
+
+All eight of its GetRange examples are here.
+"""
 
 from __future__ import annotations
 

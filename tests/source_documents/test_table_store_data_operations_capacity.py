@@ -1,7 +1,7 @@
-"""The seed table-store-data-operations: each worked example of capacity units.
+"""Each worked example of capacity units in "Data operations" (Table Store documentation, 3 August 2017).
 
-Where the document of 2017 contradicts its own rule, protocols/table-store.md section 4.9 says which way the service goes;
-the tests say so where they differ.
+Where the document of 2017 contradicts its own rule, docs/protocols/table-store.md section 4.9 says which way the service
+goes; the tests say so where they differ.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The seed table-store-stream-overview: what a stream promises."""
+"""What "Stream: Overview" (Table Store documentation, 27 March 2018) promises of a stream."""
 
 from __future__ import annotations
 

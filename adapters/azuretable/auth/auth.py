@@ -1,7 +1,7 @@
 """Who is asking: Shared Key, Shared Key Lite, shared access signatures and bearer tokens.
 
 Pure: given the request, the account's keys and the time, it says what the caller may do or why it is refused. Signatures
-cover the path as it was sent. Source: "Authorize with Shared Key" (Table service), rules in protocols/azure-table.md 3.
+cover the path as it was sent. Source: "Authorize with Shared Key" (Table service); docs/protocols/azure-table.md section 3.
 """
 
 from __future__ import annotations

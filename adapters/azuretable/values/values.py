@@ -306,7 +306,8 @@ _TAGGED: dict[str, Callable[[Any], tuple[Any, str | None]]] = {
 def size_bytes(value: Value) -> int:
     """Bytes that a value counts towards the 1 MiB of an entity.
 
-    Source: "How to calculate the size of an entity", Windows Azure Storage Team Blog, as in protocols/azure-table.md 6.
+    Source: "How to calculate the size of an entity", Windows Azure Storage Team Blog; docs/protocols/azure-table.md
+    rule 6.7.
     """
     kind, data = value
     match kind:

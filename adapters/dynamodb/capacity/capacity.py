@@ -1,6 +1,6 @@
 """Capacity units: what a request consumes, and how the answer tells it.
 
-Knows the arithmetic of rules 30 to 33 of protocols/dynamodb.md, which follows from billed sizes of rows before and after,
+Knows the arithmetic of docs/protocols/dynamodb.md rules 30 to 33, which follows from billed sizes of rows before and after,
 and the ConsumedCapacity and ItemCollectionMetrics blocks. Knows no engine: it is given outcomes. What is metered and not
 told (a failed condition consumes, too) goes to a callable that the asker passes in.
 """

@@ -1,7 +1,7 @@
 """What a Query may ask of key columns: KeyConditionExpression and the legacy KeyConditions -> a range of keys.
 
 Knows which conditions a key takes, in the service's order of looking (dynalite query.js, recorded), and keys of several
-attributes (protocols/dynamodb.md rule 37). The bytes of keys are the model's.
+attributes (docs/protocols/dynamodb.md rule 37). The bytes of keys are the model's.
 
 In two steps, because the service does the first before it looks for the table: tests by attribute name, then the range
 they make of one key schema.

@@ -46,7 +46,7 @@ from gateway.model.updates import Action
 
 Input = Mapping[str, Any]
 
-_MOST_KEY_PARTS = 8  # attributes of an index key: four of each role (protocols/dynamodb.md rule 37)
+_MOST_KEY_PARTS = 8  # attributes of an index key: four of each role (docs/protocols/dynamodb.md rule 37)
 
 
 # Members that make a clause, or stand beside one and may be wrong without it. Without any there is nothing to parse.

@@ -2,7 +2,7 @@
 
 Knows the order in which the service looks at it, which runs across the other checks of a request: first how many
 attributes there are, then the queried schema's key attributes (each before the condition on the same attribute), then
-those of the table, last where it stands (dynalite query.js and scan.js, recorded; protocols/dynamodb.md rule 28).
+those of the table, last where it stands (dynalite query.js and scan.js, recorded; docs/protocols/dynamodb.md rule 28).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DynamoDB Streams: ListStreams, DescribeStream, GetShardIterator, GetRecords, over the change streams of any table.
 
-A record is cut from a change when it is read (protocols/dynamodb.md rule 38): which images it holds is the stream's view
+A record is cut from a change when it is read (docs/protocols/dynamodb.md rule 38): which images it holds is the stream's view
 type, whether it is an INSERT, a MODIFY or a REMOVE follows from the row before and after, and a write that changed nothing
 has none. A shard that came of a merge has two parents; this API can name only one, the first.
 """

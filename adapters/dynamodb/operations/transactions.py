@@ -1,6 +1,6 @@
 """Transactions: TransactWriteItems and TransactGetItems. One group, or one reading of one moment.
 
-Which mistakes refuse the request and which become a reason of its cancellation: protocols/dynamodb.md rules 34 to 36.
+Which mistakes refuse the request and which become a reason of its cancellation: docs/protocols/dynamodb.md rules 34 to 36.
 """
 
 from __future__ import annotations

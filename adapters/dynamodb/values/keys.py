@@ -1,6 +1,6 @@
 """Keys of requests and items against a table's key schema, and index keys of items.
 
-Knows what may be a key value here (protocols/dynamodb.md rules 23, 24, 36, 37); raises BadKey and KeyTooLong with the rule
+Knows what may be a key value here (docs/protocols/dynamodb.md rules 23, 24, 36, 37); raises BadKey and KeyTooLong with the rule
 that was broken, for which errors.py has the texts. Key values have been checked as attribute values already (values.py).
 """
 

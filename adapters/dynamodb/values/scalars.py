@@ -1,6 +1,6 @@
 """Scalars as DynamoDB spells them: numbers in decimal digits, binaries in base64, booleans; and how a value is refused.
 
-Knows the limits of each (protocols/dynamodb.md rules 9 and 21) and what each is billed. Knows nothing of documents or sets.
+Knows the limits of each (docs/protocols/dynamodb.md rules 9 and 21) and what each is billed. Knows nothing of documents or sets.
 """
 
 from __future__ import annotations

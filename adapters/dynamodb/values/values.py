@@ -1,6 +1,6 @@
 """Wire AttributeValue <-> the gateway's Value, total in both directions, and items as canonical body bytes.
 
-Knows what a DynamoDB value may be (protocols/dynamodb.md rules 21 to 25) and how each of the other dialects' kinds looks
+Knows what a DynamoDB value may be (docs/protocols/dynamodb.md rules 21 to 25) and how each of the other dialects' kinds looks
 to a DynamoDB client. Knows nothing of requests: which text wraps a refused value is the asker's business.
 
 One function, `measure`, does all the checking: it walks a decoded JSON value once, puts it into canonical form in place

@@ -1,7 +1,7 @@
 """What a DynamoDB client is told when something goes wrong: codes, statuses, bodies, and the one table from the
 gateway's errors to the service's.
 
-Knows how an error looks on the wire (protocols/dynamodb.md, rules 3, 4, 19, 35). Texts of request validation are in
+Knows how an error looks on the wire (docs/protocols/dynamodb.md rules 3, 4, 19, 35). Texts of request validation are in
 messages.py; which rule a request breaks is decided in shapes.py, values.py and the parsers.
 """
 
@@ -157,7 +157,7 @@ CONTROL_PLANE = frozenset(
         "UpdateTimeToLive",
     }
 )
-"""Operations that name the table which is not there; the data plane does not (protocols/dynamodb.md rule 20)."""
+"""Operations that name the table which is not there; the data plane does not (docs/protocols/dynamodb.md rule 20)."""
 
 _TABLE_NOT_FOUND_TYPED = frozenset({"DescribeContinuousBackups", "UpdateContinuousBackups"})
 _STATES = {"creating": "created", "updating": "updated", "deleting": "deleted"}
@@ -266,7 +266,7 @@ _CLASSIC_BAD_KEYS = {"key-empty": _INVALID + _EMPTY + "Key: {name}"}  # dynalite
 
 
 def _bad_key(error: model.BadKey, operation: str, style: str = LATEST) -> ServiceError:
-    """`schema` and `key-empty` are about a Key parameter, the rest about items (protocols/dynamodb.md rules 23 and 36).
+    """`schema` and `key-empty` are about a Key parameter, the rest about items (docs/protocols/dynamodb.md rules 23 and 36).
     BatchWriteItem tells its items' keys as if they were Key parameters (paritysuite, captured; dynalite)."""
     if operation == "BatchWriteItem" and error.rule in ("missing", "kind"):
         return validation(_BAD_KEYS["schema"])

@@ -1,6 +1,7 @@
 """The HTTP side of the protocol: content codings, checksums, request ids, CORS, and the few answers that are no JSON.
 
-Knows bytes and headers. Knows no operation, no signature and no table. Rules 1, 2, 6, 7, 8 of protocols/dynamodb.md.
+Knows bytes and headers. Knows no operation, no signature and no table. Source: docs/protocols/dynamodb.md
+rules 1, 2, 6, 7 and 8.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """DynamoDB's numbers, each with its unit. They stand here and nowhere else.
 
-Sources: the developer guide's quotas page, botocore 1.44.5 service-2.json, protocols/dynamodb.md (rules in brackets).
+Sources: the developer guide's quotas page, botocore 1.44.5 service-2.json, docs/protocols/dynamodb.md (rules in brackets).
 """
 
 from __future__ import annotations

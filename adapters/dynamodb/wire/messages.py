@@ -4,7 +4,7 @@
 decade and what dynalite's tests assert. Most texts are the same in both; what differs is which operations stop at the first
 violation, and which put a frame around which rules. A style is an argument of every function here, never a setting of the
 module. Facts: dynalite (captured from the service), paritysuite's captures against the live service up to October 2026,
-protocols/dynamodb.md rules 9 to 26 and 40.
+docs/protocols/dynamodb.md rules 9 to 26 and 40.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Capacity units: what a request is charged. Pure arithmetic on sizes.
 
 The size of a row is the names and values of its key and of the cells in question; stamps do not count. A unit is 4,096
-bytes, begun units count. Where the 2017 document contradicts itself, protocols/table-store.md section 4.9 says which way
+bytes, begun units count. Where the 2017 document contradicts itself, docs/protocols/table-store.md section 4.9 says which way
 the service goes, and tests/source_documents tests it.
 """
 

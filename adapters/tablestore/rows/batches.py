@@ -2,7 +2,7 @@
 
 What is wrong with the request as a whole (its size, its names, a table that is not there) fails it; what is wrong with one
 row (its key's shape, its condition) is that row's result. Results keep the order of the request.
-Source: protocols/table-store.md section 4.5.
+Source: docs/protocols/table-store.md section 4.5.
 """
 
 from __future__ import annotations

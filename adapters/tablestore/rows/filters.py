@@ -2,7 +2,7 @@
 
 One language serves both; only a read's filter may hold a pagination. What the language adds to the core is desugared here:
 "pass if missing" is an Or with a test for the column, a typed comparison goes with the kind of its constant. Parsed filters
-are kept by their bytes, since clients repeat them. Source: protocols/table-store.md section 2.5 and 4.4.
+are kept by their bytes, since clients repeat them. Source: docs/protocols/table-store.md section 2.5 and 4.4.
 """
 
 from __future__ import annotations

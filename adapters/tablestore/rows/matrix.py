@@ -7,7 +7,8 @@
     crc     = over everything before it
 
 Only the newest version of a cell is shown. The options stand before the rows: Java takes whatever lies between data_offset and
-the closing 01 for rows. Source: protocols/table-store.md section 3.6, aliyun-tablestore-java-sdk, SimpleRowMatrixBlockParser.
+the closing 01 for rows. Source: docs/protocols/table-store.md section 3.6; aliyun-tablestore-java-sdk,
+SimpleRowMatrixBlockParser.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """GetRange and BulkExport: pages of a table or an index, in the order of its key, either way.
 
 A page ends at `limit` returned rows, at 5,000 or 4 MB scanned ones, or when it has taken long enough; the next page begins
-at the first row not looked at. Source: protocols/table-store.md section 4.4.
+at the first row not looked at. Source: docs/protocols/table-store.md section 4.4.
 """
 
 from __future__ import annotations

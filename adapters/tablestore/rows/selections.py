@@ -1,6 +1,6 @@
 """What a read request asks to see of each row: columns, versions, a filter; and how that is shown.
 
-`Selection` is made once per request; `cut` and `shows` are asked for each row. Source: protocols/table-store.md section 4.4.
+`Selection` is made once per request; `cut` and `shows` are asked for each row. Source: docs/protocols/table-store.md section 4.4.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An id is a random text; what could not be one is refused before it is looked for. The engine knows a transaction by its
 namespace and its id, so that an id which another tenant has come to know names nothing of his.
-Source: protocols/table-store.md section 4.6.
+Source: docs/protocols/table-store.md section 4.6.
 """
 
 from __future__ import annotations

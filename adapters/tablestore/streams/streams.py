@@ -1,6 +1,6 @@
 """ListStream, DescribeStream, GetShardIterator, GetStreamRecord; and what a change looks like as a record.
 
-An iterator is a text that says where it stands: stream, shard, sequence. Source: protocols/table-store.md section 4.8.
+An iterator is a text that says where it stands: stream, shard, sequence. Source: docs/protocols/table-store.md section 4.8.
 """
 
 from __future__ import annotations

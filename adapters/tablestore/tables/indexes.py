@@ -1,7 +1,7 @@
 """Secondary indexes, which clients read as tables; and search indexes, of which there are none.
 
 An index is made of key columns and defined columns; the key columns of its table that it does not name follow behind, which
-makes its rows unique. Source: protocols/table-store.md section 4.7.
+makes its rows unique. Source: docs/protocols/table-store.md section 4.7.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Keys and bounds of ranges: PlainBuffer cells -> the gateway's keys and positions.
 
 Checked by position, as the service does: how many columns, then each one's name, then its type.
-Source: protocols/table-store.md section 4.10.
+Source: docs/protocols/table-store.md section 4.10.
 """
 
 from __future__ import annotations

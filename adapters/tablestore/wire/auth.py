@@ -4,7 +4,7 @@ Pure: a request, a snapshot of credentials and the time go in; a Caller or NotAu
 nothing of operations and bodies beyond their name and their bytes.
 
 What is signed: "/" + operation, the method, an empty query, and every x-ots-* header but the signatures, sorted.
-Source: protocols/table-store.md section 1.2 and 1.3.
+Source: docs/protocols/table-store.md section 1.2 and 1.3.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 `crc8(data, before=0)` is the checksum of data that follows data with checksum `before`, so a cell's is taken part by part.
 In Python it was the largest item of a range read; fastcrc does it in Rust.
 
-Source: protocols/table-store.md section 3.2; check value of b"123456789" is 0xF4.
+Source: docs/protocols/table-store.md section 3.2; check value of b"123456789" is 0xF4.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     invalid(message)        OTSParameterInvalid, by far the most frequent
 
 Codes matter more than texts: the SDKs repeat a request up to 20 times on those listed in RETRIED, so a code of that list
-may only be given where a retry can help. Source: protocols/table-store.md section 1.4 and 4.10.
+may only be given where a retry can help. Source: docs/protocols/table-store.md section 1.4 and 4.10.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Table Store's numbers, each with its unit. Source: protocols/table-store.md section 4.1, 4.2 and 4.9 unless said."""
+"""Table Store's numbers, each with its unit. Source: docs/protocols/table-store.md section 4.1, 4.2 and 4.9 unless said."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 
 Knows bytes. Knows nothing of tables, nor whether a name or a value is allowed: rows.py asks that. Little-endian; lengths are
 uint32. Bytes that are not PlainBuffer raise PlainBufferError and nothing else. Zero bytes after the last row are Node's
-padding and pass; anything else there does not. Source: protocols/table-store.md section 3.
+padding and pass; anything else there does not. Source: docs/protocols/table-store.md section 3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """HTTP replies: the five headers, compression, and the signature over them.
 
-Knows nothing of what the body means. Source: protocols/table-store.md section 1.3.
+Knows nothing of what the body means. Source: docs/protocols/table-store.md section 1.3.
 """
 
 from __future__ import annotations

@@ -118,7 +118,8 @@ def test_legal_table_names(name: str) -> None:
         ("ab", "OutOfRangeInput"),
         ("a" * 64, "OutOfRangeInput"),
         ("1abc", "InvalidResourceName"),
-        # `_` was allowed in 2009 (seed, section 2); today it is not: "Understanding the Table service data model".
+        # `_` was allowed in 2009 ("Windows Azure Table", section 2); today it is not:
+        # "Understanding the Table service data model".
         ("my_table", "InvalidResourceName"),
         ("a//", "InvalidResourceName"),
         ("tablé", "InvalidResourceName"),

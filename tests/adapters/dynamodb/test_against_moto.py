@@ -393,7 +393,7 @@ def test_taking_away_from_no_item_does_nothing(ours, table, text):
 
 
 def test_a_page_that_its_limit_stopped_says_so_at_the_end_too(ours, table):
-    """Moto looks ahead. Source: protocols/dynamodb.md rule 27."""
+    """Moto looks ahead. Source: docs/protocols/dynamodb.md rule 27."""
     asked = {"TableName": table, "Limit": 1, "KeyConditionExpression": "pk = :p",
              "ExpressionAttributeValues": {":p": KEYS[0]["pk"]}}  # fmt: skip
     key = ours.query(**asked)["LastEvaluatedKey"]

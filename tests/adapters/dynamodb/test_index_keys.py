@@ -1,7 +1,7 @@
 """Key attributes of items, parameters and indexes in writes: what may be written to them, and the words where it may not.
 
 Texts: dynoxide's captures (eu-west-2, 2026) and dynalite putItem.js, updateItem.js, batchWriteItem.js (recorded);
-protocols/dynamodb.md rules 11, 23, 36, 37.
+docs/protocols/dynamodb.md rules 11, 23, 36, 37.
 """
 
 from __future__ import annotations

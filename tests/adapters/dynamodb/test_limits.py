@@ -1,7 +1,7 @@
 """Both sides of each limit of the data plane, through whole requests: what is just allowed is done, one more is refused.
 
 Limits of tables, tags and of single values are in test_tables.py, test_tags.py and test_values.py. Numbers: the developer
-guide's quotas page and protocols/dynamodb.md (rules in brackets).
+guide's quotas page and docs/protocols/dynamodb.md (rules in brackets).
 """
 
 from __future__ import annotations

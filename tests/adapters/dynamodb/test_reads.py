@@ -1,6 +1,6 @@
 """Reads through whole requests: where a page ends, and in which order the clauses of a read are judged.
 
-Sources: dynalite getItem.js, query.js and scan.js (recorded from the service); protocols/dynamodb.md rules 20, 27.
+Sources: dynalite getItem.js, query.js and scan.js (recorded from the service); docs/protocols/dynamodb.md rules 20, 27.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ExclusiveStartKey of Query and Scan: what goes on where it stands, what is refused, and in which order.
 
 Texts and order: dynalite query.js and scan.js (recorded from the service); ScyllaDB's test_query.py for what came later;
-protocols/dynamodb.md rule 28.
+docs/protocols/dynamodb.md rule 28.
 """
 
 from __future__ import annotations

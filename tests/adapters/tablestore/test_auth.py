@@ -1,4 +1,4 @@
-"""Signatures of requests and replies. Vectors: protocols/table-store.md section 1.2 and 1.3."""
+"""Signatures of requests and replies. Vectors: docs/protocols/table-store.md section 1.2 and 1.3."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def by_definition(data: bytes, crc: int = 0) -> int:
 
 
 def test_check_value() -> None:
-    assert crc8(b"123456789") == 0xF4  # protocols/table-store.md section 3.2
+    assert crc8(b"123456789") == 0xF4  # docs/protocols/table-store.md section 3.2
 
 
 @pytest.mark.parametrize("length", [0, 1, 47, 48, 49, 95, 96, 97, 126, 127, 128, 254, 1000, 4095])

@@ -1,4 +1,4 @@
-"""PlainBuffer, byte for byte, and what is no PlainBuffer. Vectors: protocols/table-store.md section 3.3 and 3.4."""
+"""PlainBuffer, byte for byte, and what is no PlainBuffer. Vectors: docs/protocols/table-store.md section 3.3 and 3.4."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_delete_expecting_no_row_where_there_is_none(table: Service) -> None:
 def test_update_and_delete_expecting_no_row_always_fail_as_in_2017_if_that_is_set(
     table: Service, exists: bool
 ) -> None:
-    """The document "Data operations" of 2017 (seeds/table-store-data-operations.txt)."""
+    """The document "Data operations" of 2017 (Table Store, "Data operations", 3 August 2017)."""
     settings = dataclasses.replace(table.gateway.settings, tablestore_expect_not_exist="2017")
     then = Service(dataclasses.replace(table.gateway, settings=settings), table.clock)
     if exists:

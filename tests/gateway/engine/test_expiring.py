@@ -35,7 +35,7 @@ def test_a_row_goes_when_its_second_has_passed(engine: Engine, clock: Clock) -> 
 
 
 def test_only_numbers_of_the_last_five_years_count(engine: Engine, clock: Clock) -> None:
-    """protocols/dynamodb.md rule 39."""
+    """docs/protocols/dynamodb.md rule 39."""
     things = expiring_table(engine)
     years = 365 * 86_400
     things.write(

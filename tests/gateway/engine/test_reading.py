@@ -51,7 +51,7 @@ def test_pages_resume_after_their_last_row(numbered: Client, reverse: bool) -> N
 
 
 def test_a_limit_that_ends_with_the_range_still_says_where(numbered: Client) -> None:
-    """DynamoDB gives LastEvaluatedKey whenever a limit stopped the page (protocols/dynamodb.md rule 27)."""
+    """DynamoDB gives LastEvaluatedKey whenever a limit stopped the page (docs/protocols/dynamodb.md rule 27)."""
     assert numbered.page(within(partition("b")), limits=PageLimits(scanned=20)).last is not None
     assert numbered.page(within(partition("b")), limits=PageLimits(scanned=21)).last is None
 

@@ -102,7 +102,7 @@ def test_nan_and_infinities_are_kept() -> None:
 
 @pytest.mark.parametrize(
     ("number", "size"),
-    # 1 + a byte for every two significant digits on each side of the point + 1 if negative: protocols/dynamodb.md rule 25.
+    # 1 + a byte for every two significant digits on each side of the point + 1 if negative: docs/protocols/dynamodb.md rule 25.
     [
         ("0", 1),
         ("1", 2),
@@ -121,7 +121,7 @@ def test_billed_size_of_numbers(number: str, size: int) -> None:
 
 
 def test_billed_size_of_documents() -> None:
-    """3 for the document and 1 for each element, besides names and contents (protocols/dynamodb.md rule 25)."""
+    """3 for the document and 1 for each element, besides names and contents (docs/protocols/dynamodb.md rule 25)."""
     assert size_bytes(Value(Kind.LIST, (text("ab"), TRUE))) == 3 + (2 + 1) + (1 + 1)
     assert size_bytes(Value(Kind.MAP, {"k": text("ab")})) == 3 + (1 + 2 + 1)
 

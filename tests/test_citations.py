@@ -1,0 +1,54 @@
+"""What code and tests cite from docs/ is there: the file, and in docs/protocols the rule or section."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.running import ROOT
+
+_CITING = sorted(
+    path
+    for folder in ("adapters", "gateway", "migrations", "tests", "benchmarks")
+    for pattern in ("*.py", "*.toml", "*.proto")
+    for path in (ROOT / folder).rglob(pattern)
+    if path != Path(__file__)
+)
+_FILE = re.compile(r"\b(?:docs/)?protocols/[\w-]+\.md|\bdocs/[\w/-]+\.md")
+_NUMBER = r"\d+(?:\.\d+)*"
+_NUMBERS = re.compile(
+    rf"(docs/protocols/[\w-]+\.md),? (?:rules?|section) ({_NUMBER}(?:(?:, | and | to |, and ){_NUMBER})*)"
+)
+_DEFINED = re.compile(rf"^(?:#+ (?:Rule )?|- \*\*)({_NUMBER})(?:[. ]|\*\*)", re.MULTILINE)
+
+
+def text_of(path: Path) -> str:
+    """A file's text with lines joined, so that a citation that goes over two of them is found."""
+    return re.sub(r"\s+#?\s*", " ", path.read_text())
+
+
+@pytest.mark.parametrize("path", _CITING, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_is_cited_is_there(path: Path):
+    text = text_of(path)
+    assert [cited for cited in _FILE.findall(text) if not (ROOT / cited).is_file()] == []
+    for document, numbers in _NUMBERS.findall(text):
+        defined = set(_DEFINED.findall((ROOT / document).read_text()))
+        assert set(re.findall(_NUMBER, numbers)) <= defined, document
+
+
+def test_citations_are_found():
+    """The patterns above know the forms in which rules are cited."""
+    assert _NUMBERS.findall(
+        "docs/protocols/x.md rules 30 to 33, and docs/protocols/y.md section 4.1, 4.2 and 4.9"
+    ) == [
+        ("docs/protocols/x.md", "30 to 33"),
+        ("docs/protocols/y.md", "4.1, 4.2 and 4.9"),
+    ]
+    assert _DEFINED.findall("### Rule 27. Where\n## 4. Meaning\n### 4.1 Data\n- **4.1.1** Keys") == [
+        "27",
+        "4",
+        "4.1",
+        "4.1.1",
+    ]
