@@ -144,7 +144,7 @@ Handler = Callable[[Request], Exchange]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What an adapter's `blueprint.create(house)` gives.
+    """What an adapter's `blueprint.create(gateway)` gives.
 
     `blueprint`: its Flask blueprint, which owns every route. `enter`: the way past Flask for its hot wire operations, a
     handler if the request is one of them, else None. The rest lets several dialects share a port, and speak for themselves

@@ -1,8 +1,8 @@
 """DynamoDB's one endpoint: which handler a request belongs to, and what becomes of it on the way there and back.
 
 The order of checks is the service's (docs/protocols/dynamodb.md rule 5): size, method and content type, JSON, target, signature,
-then shapes.check, then the handler. One path serves both entries: the server's tick drives `Front.handle` itself, Flask's
-route drives it to its end.
+then operation_schemas.check, then the handler. One path serves both entries: the server's tick drives `Front.handle` itself,
+Flask's route drives it to its end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The write path. Everything that changes a row goes through `Batch`, and nothing else in the project saves one.
 
-A list of groups becomes one transaction (ARCHITECTURE section 4): tables, tokens, claims, old rows, the pure `apply` on each
-group in order of arrival, save, commit. What can be told without the old rows (unseen.py) skips the middle of that. Locks are
-taken in one order everywhere: tables, tokens, rows by key, counters.
+A list of groups becomes one transaction (docs/architecture.md section 4): tables, tokens, claims, old rows, the pure `apply` on
+each group in order of arrival, save, commit. What can be told without the old rows (blind_writes.py) skips the middle of that.
+Locks are taken in one order everywhere: tables, tokens, rows by key, counters.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Batch:
                 return
             self._decide(session, tables, outdated)
 
-    # What needs no look at the old rows (unseen.py)
+    # What needs no look at the old rows (blind_writes.py)
 
     def _put_blindly(self, session: Session, puts: list[list[Row]], outdated: Callable[[], set[int]]) -> bool:
         """Save rows over whatever is there, in one statement; of several for one key the last. False if some of what is

@@ -24,7 +24,7 @@ Path = tuple[str | int, ...]
 
 View = Callable[[Value], Value]
 """How a dialect sees a stored value; pure. Numbers are seen as equal numbers or as text, what is not TEXT may be seen as its
-text, and nothing else changes its kind: store/screens.py goes by that."""
+text, and nothing else changes its kind: store/prefilters.py goes by that."""
 
 
 class Node:

@@ -59,7 +59,7 @@ class ChangeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a stream is told of a write that is carried out later than it was made (staging.py)."""
+    """What a stream is told of a write that is carried out later than it was made (engine/local_transactions.py)."""
 
     kind: ChangeKind
     actions: tuple[Action, ...]

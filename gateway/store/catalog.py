@@ -1,7 +1,7 @@
 """The catalogue: tables and indexes as rows of SQL, and the cache of their descriptors.
 
 The cache is per process. Whoever acts on a cached descriptor checks its version inside the transaction (`check`): a table
-that another process changed or dropped is then parsed again (ARCHITECTURE section 4, step 1).
+that another process changed or dropped is then parsed again (docs/architecture.md section 4, step 1).
 """
 
 from __future__ import annotations

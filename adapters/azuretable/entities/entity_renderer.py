@@ -1,7 +1,7 @@
 """Entities as JSON: rows -> members at the metadata level asked for; and what a write may leave behind.
 
 Knows OData's shapes (`odata.*`, `X@odata.type`) and the limits of one entity. Knows nothing of operations or of HTTP beyond
-the Accept header. What clients send is read in sent.py.
+the Accept header. What clients send is read in entity_parser.py.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def rule_of(key_names: tuple[str, ...], are_counted: bool = False) -> RowRule:
     """This dialect's say on rows that its writes leave in tables with these key columns (gateway/model/writes.py).
 
     An attribute that equals what Azure had shown of it keeps its stored kind. Raises LimitExceeded, named by error code.
-    `are_counted`: the contents are what a client sent, whose properties were counted when they were read (sent.py).
+    `are_counted`: the contents are what a client sent, whose properties were counted when they were read
+    (entity_parser.py).
     """
 
     def rule(old: Row | None, contents: Contents) -> Contents:
@@ -186,7 +187,7 @@ class Shape:
 
     @property
     def is_spliced(self) -> bool:
-        """Whether pages.py knows how entities are shown so."""
+        """Whether fast_pages.py knows how entities are shown so."""
         return self.selected is None and self.level is not Level.FULL and keys.is_own(self.table.key_schema)
 
     def many(self, page: Page) -> bytes:

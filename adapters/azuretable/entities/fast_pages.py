@@ -4,7 +4,7 @@ A body is canonical JSON without blanks (gateway/model/bodies.py). Rows of a tab
 `Form`, which is a pattern that finds the values of such a body, and the bytes between which an entity has them. Rows of one
 form are then one search and one join, all of it C. What the JSON text of a value is, it stays.
 
-Kinds that Azure sees as another or not at all, and rows whose form is rare, are for the general path (payloads.py).
+Kinds that Azure sees as another or not at all, and rows whose form is rare, are for the general path (entity_renderer.py).
 tests/adapters/azuretable/test_pages.py holds the two against each other.
 """
 

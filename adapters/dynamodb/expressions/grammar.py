@@ -1,7 +1,7 @@
 """The grammar of DynamoDB's expressions: text -> syntax tree, or the service's words for what is wrong with it.
 
 Knows tokens and rules, and which token a text fails at. Knows nothing of placeholders' meaning, functions or types
-(expressions.py). The rules are those of the DynamoDbGrammar that the DAX clients publish (amazon-dax-client, Apache 2.0):
+(static_checks.py). The rules are those of the DynamoDbGrammar that the DAX clients publish (amazon-dax-client, Apache 2.0):
 one set of tokens for all expressions, so that SET is no attribute name in a condition either.
 
 An LALR parser keeps its own stack and sees each token once: a hostile text costs no recursion and little time.

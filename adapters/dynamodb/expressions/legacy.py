@@ -1,7 +1,7 @@
 """The parameters from before expressions (Expected, AttributeUpdates, KeyConditions, QueryFilter, ScanFilter,
 AttributesToGet, ConditionalOperator), desugared to the trees that expressions become.
 
-That operators have the right arguments, and what goes together, was checked before (rules.py).
+That operators have the right arguments, and what goes together, was checked before (legacy_rules.py, item_rules.py).
 """
 
 from __future__ import annotations

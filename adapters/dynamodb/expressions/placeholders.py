@@ -1,6 +1,6 @@
 """ExpressionAttributeNames and ExpressionAttributeValues of one request: what each stands for, and which were used.
 
-The maps themselves were checked before (rules.py). Which expression uses what is expressions.py's.
+The maps themselves were checked before (item_rules.py). Which expression uses what is request_clauses.py's.
 """
 
 from __future__ import annotations

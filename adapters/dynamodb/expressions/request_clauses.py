@@ -1,6 +1,6 @@
 """The clauses of a request - conditions, filters, projections, updates - from either of their spellings.
 
-A request spells them as expressions or in the legacy form, never both (rules.py sees to it). Both become the same trees
+A request spells them as expressions or in the legacy form, never both (item_rules.py sees to it). Both become the same trees
 (gateway/model). What is wrong without a table is found when the clauses are made; what needs the key schema (key attributes
 must not be updated, nor filtered on) when a handler asks for the tree.
 """

@@ -1,7 +1,7 @@
 """What is common to all of DynamoDB's expressions: what their text alone shows, and what placeholders stand for.
 
 Knows functions' names, reserved words, limits of texts and paths, and in which order the service finds what is wrong.
-Grammar is grammar.py's; what an expression becomes is said in conditions.py, key_conditions.py, update_expressions.py and
+Grammar is grammar.py's; what an expression becomes is said in conditions.py, key_conditions.py, updates.py and
 projections.py.
 
 What can be said of a text alone (syntax, reserved words, functions, number of operators) is said once and the tree kept,

@@ -1,6 +1,6 @@
 """What the constants and parameters of one statement stand for.
 
-They take the place of an expression's placeholders, so that conditions.py and update_expressions.py read statements too;
+They take the place of an expression's placeholders, so that conditions.py and updates.py read statements too;
 what is wrong is told without a frame.
 """
 

@@ -1,8 +1,8 @@
 """The quick engine: is a request beyond reproach? And the door to both engines.
 
-There are two engines for one set of shapes (members.py). Quick closures are compiled once per operation; they only answer
+There are two engines for one set of shapes (schema_types.py). Quick closures are compiled once per operation; they only answer
 yes or no and allocate nothing. Whatever they do not like - an error, a null, an unknown member - goes to the slow engine
-(refusing.py), which finds out what the service would say.
+(full_validator.py), which finds out what the service would say.
 """
 
 from __future__ import annotations

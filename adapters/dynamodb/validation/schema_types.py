@@ -1,6 +1,7 @@
 """Shapes of request members as values: what JSON type a member is, and the constraints on it.
 
-Which members an operation has is data in shapes.py; refusing.py and checking.py judge requests by these shapes.
+Which members an operation has is data in operation_schemas.py; fast_validator.py and full_validator.py judge
+requests by these shapes.
 """
 
 from __future__ import annotations

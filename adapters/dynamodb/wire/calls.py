@@ -29,7 +29,8 @@ class Caller:
 
 
 class Call(NamedTuple):
-    """A call whose request has passed shapes.check: known members only, of the right JSON types, null members dropped.
+    """A call whose request has passed operation_schemas.check: known members only, of the right JSON types, null members
+    dropped.
 
     `host`: what the client called this server.
     """

@@ -2,7 +2,7 @@
 gateway's errors to the service's.
 
 Knows how an error looks on the wire (docs/protocols/dynamodb.md rules 3, 4, 19, 35). Texts of request validation are in
-messages.py; which rule a request breaks is decided in shapes.py, values.py and the parsers.
+messages.py; which rule a request breaks is decided in validation/, values.py and the parsers.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A shape knows how its bodies are spelled, so that one look for a pattern gives all values of a row as bytes, with neither JSON
 nor text between. Rows are then encoded column by column, each step one pass over all of them, and what does not change from
 row to row is encoded, and its checksum reckoned, once. What is spelled otherwise, an escape being enough, matches no shape and
-is direct.py's to encode. Knows nothing of tables.
+is fast_rows.py's to encode. Knows nothing of tables.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 psycopg's cursors cost 50 microseconds a statement, and send arrays as text, which doubles what a body weighs and has the
 server parse it. Here a statement is prepared once on each connection and arrays go over as bytes; results are still read by
-psycopg's own loaders. Knows nothing of transactions, nor of which errors mean what (postgresql.py).
+psycopg's own loaders. Knows nothing of transactions, nor of which errors mean what (database.py).
 """
 
 from __future__ import annotations

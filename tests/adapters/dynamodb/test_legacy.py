@@ -1,7 +1,7 @@
 """The parameters from before expressions mean what they did: Expected, filters, AttributeUpdates, AttributesToGet.
 
 Sources: ScyllaDB's test_expected.py, test_query_filter.py, test_item.py; dynalite's db/index.js. That their arguments are in
-order is rules.py's business.
+order is legacy_rules.py's business.
 """
 
 from __future__ import annotations
