@@ -1,6 +1,7 @@
 """What one dialect wrote, read and changed by another, through their official SDKs on one live server.
 
-Source: docs/architecture.md section 6. DynamoDB and Azure Table here; `view` and key spellings have their own tests beside each adapter.
+Source: docs/architecture.md section 6. DynamoDB and Azure Table here; `view` and key spellings have their own tests beside each
+adapter.
 """
 
 from __future__ import annotations
