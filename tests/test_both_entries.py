@@ -19,13 +19,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gateway.http import Gateway, Reply, Request
 
 from adapters.dynamodb import operation_table
 from adapters.tablestore.operation_table import OPERATIONS
 from gateway import http as gateway_http
 from gateway.app import connect, mounted
 from gateway.engine.engine import Engine, EngineOptions
+from gateway.http import Gateway, Reply, Request
 from gateway.model.errors import Busy, StaleTable
 from gateway.security.credentials import Credentials
 from gateway.settings import load

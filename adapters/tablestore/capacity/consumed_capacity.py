@@ -25,7 +25,7 @@ def count_write(write: Write, units: messages.ConsumedCapacity) -> None:
 def count_failed_write(write: Write, reason: object) -> None:
     """A write that was not: a false condition costs a unit of each kind, of a delete the write unit only, whatever its size.
 
-    Source: seeds/table-store-data-operations.txt, the rules of PutRow, UpdateRow and DeleteRow.
+    Source: Table Store, "Data operations", 3 August 2017, the rules of PutRow, UpdateRow and DeleteRow.
     """
     if isinstance(reason, ConditionFailed):
         read = 0 if isinstance(write.change, Remove) else 1

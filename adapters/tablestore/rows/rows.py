@@ -289,7 +289,7 @@ def _restored(key_names: tuple[str, ...], old: Row | None, contents: Contents) -
 def condition_of(condition: messages.Condition, refuses_absent: bool = False) -> Predicate:
     """Row existence first, then the column condition. `refuses_absent`: to expect no row fails either way.
 
-    Source: seeds/table-store-data-operations.txt ("The operation DeleteRow or UpdateRow will fail if ...").
+    Source: Table Store, "Data operations", 3 August 2017 ("The operation DeleteRow or UpdateRow will fail if ...").
     """
     parts: list[Predicate] = []
     if condition.row_existence == messages.EXPECT_EXIST:
