@@ -130,7 +130,8 @@ def resolve(target: str, outer: Address, host: str) -> tuple[Address, str]:
 
     Its target is an absolute URL, a path from the root, or a path from the account's: azure-cosmosdb-table writes POST /T
     under an endpoint that ends in the account. Whatever it is, it is in the account of the batch; which account that is was
-    proven, and no other. Raises ServiceError, InvalidInput for a URL that is anywhere else.
+    proven, and no other. Raises ServiceError: InvalidInput for a URL that is anywhere else, InvalidResourceName for a path of
+    more parts than a table's.
     """
     scheme, separator, rest = target.partition("://")
     is_absolute = bool(separator) and scheme.lower() in ("http", "https")
@@ -152,7 +153,7 @@ def resolve(target: str, outer: Address, host: str) -> tuple[Address, str]:
     if address.account != outer.account or isinstance(address.resource, Nested):
         raise ServiceError("InvalidInput")
     if isinstance(address.resource, EntitySet | Entity) and "/" in address.resource.table:
-        raise ServiceError("InvalidInput")
+        raise ServiceError("InvalidResourceName")  # azure-data-tables, test_table_client.py test_table_name_errors
     return address, query
 
 
