@@ -11,6 +11,25 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 HOUSE = ("gateway", "adapters", "migrations")
+# From the lowest to the highest: a module imports from its own group and from lower ones. A group is a folder, or a module
+# that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
+GROUPS = {
+    "gateway": (
+        "database_urls", "settings", "logs", "metrics", "model", "http", "store", "security", "engine",
+        "server.flask_bridge", "dialect", "app", "chores", "server", "__main__",
+    ),
+    "adapters.dynamodb": (
+        "wire", "values", "expressions", "validation", "tables", "capacity", "operations", "partiql",
+        "operation_table", "blueprint",
+    ),
+    "adapters.azuretable": (
+        "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
+        "operation_table", "blueprint",
+    ),
+    "adapters.tablestore": (
+        "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "blueprint",
+    ),
+}  # fmt: skip
 # Pure third-party parts, free to all: they do no I/O and know nothing of us.
 PURE = {"orjson", "msgspec", "lark", "google", "re2"}
 
@@ -81,13 +100,14 @@ def test_the_engine_knows_the_store_and_the_model(module: str) -> None:
 @pytest.mark.parametrize("module", of("adapters"))
 def test_an_adapter_knows_the_engine_the_model_and_http(module: str) -> None:
     own = ".".join(module.split(".")[:2])
-    doors = ("engine.engine", "model", "security.credentials", "http", "metrics", "settings")
+    doors = ("engine.engine", "model", "security.credentials", "dialect", "http", "metrics", "settings")
     for imported in IMPORTS[module]:
         if within(imported, "adapters"):
             assert within(imported, own) or imported == "adapters", f"another adapter: {imported}"
         elif within(imported, "gateway"):
             assert any(within(imported, f"gateway.{door}") for door in doors), imported
         assert not within(imported, "sqlalchemy"), imported
+        assert not within(imported, "flask") and not within(imported, "werkzeug"), imported
 
 
 @pytest.mark.parametrize("module", of("gateway"))
@@ -101,6 +121,59 @@ def test_sqlalchemy_stays_in_the_store(module: str) -> None:
         # The command line names its errors, to say them clearly.
         allowed = {"sqlalchemy.exc"} if module == "gateway.__main__" else set()
         assert not [name for name in IMPORTS[module] if within(name, "sqlalchemy") and name not in allowed]
+
+
+GROUPED = [(package, module) for package in GROUPS for module in of(package) if module != package]
+
+
+def height(module: str, package: str) -> int:
+    """The place of a module's group among those of its package; the package itself, which only says its name, is below all."""
+    if module == package:
+        return -1
+    groups = [group for group in GROUPS[package] if within(module, f"{package}.{group}")]
+    assert groups, f"{module} is in no group of {package}"
+    return GROUPS[package].index(max(groups, key=len))
+
+
+@pytest.mark.parametrize(("package", "module"), GROUPED, ids=[module for _, module in GROUPED])
+def test_arrows_between_groups_run_one_way(package: str, module: str) -> None:
+    own = height(module, package)
+    upwards = [
+        imported
+        for imported in IMPORTS[module]
+        if imported in MODULES and within(imported, package) and height(imported, package) > own
+    ]
+    assert not upwards
+
+
+def test_every_adapter_has_its_groups() -> None:
+    assert {f"adapters.{name.split('.')[1]}" for name in of("adapters") if "." in name} == set(GROUPS) - {
+        "gateway"
+    }
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_only_opening_knows_the_databases(module: str) -> None:
+    for package in ("gateway.store.sqlite", "gateway.store.postgresql"):
+        if module != "gateway.store.opening" and not within(module, package):
+            assert not [imported for imported in IMPORTS[module] if within(imported, package)]
+
+
+def test_nobody_asks_which_database_it_is() -> None:
+    """What differs between databases is a method of each (store/databases.py)."""
+    question = "is_" + "postgresql"
+    for folder in (*HOUSE, "tests", "benchmarks", "docs"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".md", ".toml"):
+                assert question not in path.read_text(), path
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_only_the_settings_name_a_module(module: str) -> None:
+    """app.py finds an adapter by the name that the settings give; everything else is imported."""
+    if module != "gateway.app":
+        assert not [name for name in IMPORTS[module] if name == "importlib"]
+        assert "__import__" not in FILES[module].read_text()
 
 
 def test_there_are_no_circles() -> None:
