@@ -138,7 +138,7 @@ def flask_response(reply: Reply) -> flask.Response:
     return response
 
 
-Handler = Callable[[Request], Exchange]
+Handler = Callable[[Request], Exchange[Reply]]
 """Begins to handle a request. Called again with the same request when a table turned out to be stale."""
 
 

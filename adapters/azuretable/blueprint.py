@@ -107,7 +107,7 @@ class Door:
             audience = settings.jwt_audience or usual
             self._issuer = Issuer.of_jwks(document, settings.jwt_issuer or None, audience)
 
-    def handle(self, request: Request) -> Exchange:
+    def handle(self, request: Request) -> Exchange[Reply]:
         """The reply to a request; every refusal is one too."""
         try:
             answer = yield from self._answer(request)
@@ -138,7 +138,7 @@ class Door:
 
     # The way of a request
 
-    def _answer(self, request: Request) -> Exchange:
+    def _answer(self, request: Request) -> Exchange[Answer]:
         host = request.header("host")
         if request.method == "OPTIONS":
             account = self._account(addresses.account_of(request.path, host))
@@ -164,7 +164,7 @@ class Door:
             raise ServiceError("MethodNotAllowed")
         return (yield from operation(call, resource))
 
-    def _authenticated(self, request: Request, address: Address) -> Exchange:
+    def _authenticated(self, request: Request, address: Address) -> Exchange[Call]:
         """The call that a request is, once it is known who makes it."""
         now = self._gateway.now_ms() / 1000
         options = options_of(request.query)
@@ -229,7 +229,7 @@ class Door:
         headers.append(("Content-Type", entity_renderer.content_type(Level.MINIMAL)))
         return Answer(error.status, headers, as_json(error, service_id(request.id), time))
 
-    def _cors_headers(self, request: Request) -> Exchange:
+    def _cors_headers(self, request: Request) -> Exchange[list[tuple[str, str]]]:
         try:
             account = self._account(addresses.account_of(request.path, request.header("host")))
             properties = yield from service.load(account.namespace, account.name)

@@ -6,13 +6,13 @@ is wrong with the URL.
 
 from __future__ import annotations
 
-from adapters.azuretable.calls import Call, find_table
+from adapters.azuretable.calls import Answer, Call, find_table
 from adapters.azuretable.wire.addresses import Batch, Nested, TableEntry, TableSet
 from adapters.azuretable.wire.errors import KEY_COUNT, ServiceError
 from gateway.model.commands import Exchange
 
 
-def run(call: Call, resource: Nested) -> Exchange:
+def run(call: Call, resource: Nested) -> Exchange[Answer]:
     """Always raises ServiceError."""
     if call.options.get("restype") == "service":
         raise ServiceError("InvalidQueryParameterValue")

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from adapters.azuretable import batches
+from adapters.azuretable.calls import Answer
 from adapters.azuretable.entities import entities
 from adapters.azuretable.queries import queries
 from adapters.azuretable.tables import service, tables
 from adapters.azuretable.wire.addresses import Batch, Entity, EntitySet, Service, TableEntry, TableSet
 from gateway.model.commands import Exchange
 
-Operation = Callable[..., Exchange]
+Operation = Callable[..., Exchange[Answer]]
 
 PLAIN = ""
 """A request that names no component."""

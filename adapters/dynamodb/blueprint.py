@@ -111,7 +111,7 @@ class Front:
         except GatewayError as error:
             return self._failure(request, error)
 
-    def handle(self, request: Request) -> Exchange:
+    def handle(self, request: Request) -> Exchange[Reply]:
         """Handle a request as an exchange with the engine: yields commands, returns a Reply, raises nothing."""
         plain = http.plain_answer(request)
         if plain is not None:
@@ -124,7 +124,7 @@ class Front:
             return self._failure(request, error)
         return http.reply(request, 200, answer)
 
-    def _answer(self, request: Request) -> Exchange:
+    def _answer(self, request: Request) -> Exchange[bytes]:
         """The body of the answer. Raises TooLarge, ServiceError, GatewayError."""
         text = http.body_of(request)
         body = _json(text) if text else None

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from adapters.dynamodb.operations import batches, items, queries, streams, transactions
 from adapters.dynamodb.partiql import statements
 from adapters.dynamodb.tables import account, features, tables, tags, time_to_live
-from adapters.dynamodb.wire.calls import Call, Operation
+from adapters.dynamodb.wire.calls import Answer, Call, Operation
 from gateway.model.commands import Exchange
 
 _DYNAMODB = "DynamoDB_20120810."
 _STREAMS = "DynamoDBStreams_20120810."
 
-_Handlers = Mapping[str, Callable[[Call], Exchange]]
+_Handlers = Mapping[str, Callable[[Call], Exchange[Answer]]]
 
 # Rows and items: so quick that the server's tick handles many at once.
 _DATA: _Handlers = {

@@ -10,7 +10,6 @@ import re
 from functools import partial
 
 import flask
-from google.protobuf.message import Message
 
 from adapters.tablestore.operation_table import OPERATIONS
 from adapters.tablestore.tables.options import DIALECT
@@ -78,7 +77,7 @@ def refuse(gateway: Gateway, request: Request, error: Exception) -> Reply:
     return replies.reply(request, _operation_name(request.path), None, told, gateway.now_ms())
 
 
-def handle(gateway: Gateway, request: Request) -> Exchange:
+def handle(gateway: Gateway, request: Request) -> Exchange[Reply]:
     """Begin to answer a request. Returns a Reply, whatever happens."""
     now_ms = gateway.now_ms()
     operation = request.path.lstrip("/")
@@ -95,7 +94,7 @@ def handle(gateway: Gateway, request: Request) -> Exchange:
         message = parse(known.request, replies.inflated(request), "the ProtoBuf message")
         call = Call(operation, message, caller, gateway, now_ms)
         yield from check_names(call)
-        made: Message = yield from known.handle(call)
+        made = yield from known.handle(call)
         answer = made.SerializeToString()
     except ServiceError as error:
         answer = error

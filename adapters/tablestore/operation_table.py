@@ -21,10 +21,12 @@ class Operation:
 
     name: str
     request: type[Message]
-    handle: Callable[[Call], Exchange]
+    handle: Callable[[Call], Exchange[Message]]
 
 
-def _table(*operations: tuple[str, type[Message], Callable[[Call], Exchange]]) -> Mapping[str, Operation]:
+def _table(
+    *operations: tuple[str, type[Message], Callable[[Call], Exchange[Message]]],
+) -> Mapping[str, Operation]:
     return {name: Operation(name, request, handle) for name, request, handle in operations}
 
 

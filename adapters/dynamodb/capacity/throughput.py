@@ -23,8 +23,8 @@ from adapters.dynamodb.tables.properties import PROVISIONED, IndexProperties, Ta
 from adapters.dynamodb.wire.calls import Call, Caller
 from adapters.dynamodb.wire.limits import BURST_SECONDS, TRANSACTION_FACTOR
 from adapters.dynamodb.wire.resources import bare_name, index_arn, table_arn
-from gateway.engine.engine import next_commands
-from gateway.model.commands import Exchange, Get, Outcome, Page, Read, ReadAll, WriteGroup
+from gateway.engine.engine import Returned, next_commands
+from gateway.model.commands import Exchange, Get, Outcome, Page, R, Read, ReadAll, WriteGroup
 from gateway.model.errors import ConditionFailed, GatewayError, GroupRefused, Throttled
 from gateway.model.tables import Index, Table
 from gateway.model.updates import names_of
@@ -94,10 +94,10 @@ class Throttle:
         self._now_ms = now_ms
         self._buckets: OrderedDict[tuple[int, str, str], Bucket] = OrderedDict()
 
-    def hold(self, call: Call, exchange: Exchange) -> Exchange:
+    def hold(self, call: Call, exchange: Exchange[R]) -> Exchange[R]:
         """The same exchange, of which the engine sees only what there is throughput for."""
         commands = next_commands(exchange, None)
-        while isinstance(commands, list):
+        while not isinstance(commands, Returned):
             refusals = self._refusals(call, commands)
             admitted = [
                 _told_all(command) for command, refusal in zip(commands, refusals, strict=True) if not refusal
@@ -108,7 +108,7 @@ class Throttle:
                 if refusal is None:
                     self._take(call, command, outcome)
             commands = next_commands(exchange, outcomes)
-        return commands
+        return commands.value
 
     def _refusals(self, call: Call, commands: list[Any]) -> list[GatewayError | None]:
         """For each command what keeps it from being sent. Those of one list are counted together."""

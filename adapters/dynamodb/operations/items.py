@@ -18,10 +18,10 @@ from adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClau
 from adapters.dynamodb.values import composites, keys
 from adapters.dynamodb.values.values import Item, item_of, keep_kinds, render_values, view
 from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.calls import Call, find_table
+from adapters.dynamodb.wire.calls import Answer, Call, find_table
 from adapters.dynamodb.wire.errors import condition_failed, validation
-from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Get, Outcome, WriteGroup
+from gateway.engine.engine import one, write_rows
+from gateway.model.commands import Exchange, Get, Outcome
 from gateway.model.errors import BadOperand, ConditionFailed
 from gateway.model.predicates import ALWAYS, Attributes
 from gateway.model.rows import Contents, Row
@@ -31,7 +31,7 @@ from gateway.model.values import Kind, Value
 from gateway.model.writes import Edit, Keep, Remove, Replace, RowRule, Write
 
 
-def get_item(call: Call) -> Exchange:
+def get_item(call: Call) -> Exchange[Answer]:
     """GetItem."""
     clauses = ReadClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
@@ -45,7 +45,7 @@ def get_item(call: Call) -> Exchange:
     return {"Item": orjson.Fragment(item), **blocks} if blocks else b'{"Item":' + item + b"}"
 
 
-def put_item(call: Call) -> Exchange:
+def put_item(call: Call) -> Exchange[Answer]:
     """PutItem."""
     item = item_of(call.input["Item"])
     clauses = WriteClauses(call, call.input)
@@ -54,7 +54,7 @@ def put_item(call: Call) -> Exchange:
     return (yield from written(call, write))
 
 
-def delete_item(call: Call) -> Exchange:
+def delete_item(call: Call) -> Exchange[Answer]:
     """DeleteItem."""
     clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
@@ -62,7 +62,7 @@ def delete_item(call: Call) -> Exchange:
     return (yield from written(call, write))
 
 
-def update_item(call: Call) -> Exchange:
+def update_item(call: Call) -> Exchange[Answer]:
     """UpdateItem."""
     clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
@@ -161,10 +161,10 @@ def answer_wants_old(call: Call, table: Table) -> bool:
     )
 
 
-def written(call: Call, write: Write) -> Exchange:
+def written(call: Call, write: Write) -> Exchange[dict[str, Any]]:
     """Write one item and answer by ReturnValues."""
     try:
-        [outcome] = yield from one(WriteGroup((write,)))
+        [outcome] = yield from write_rows(write)
     except ConditionFailed as failure:
         consumed_capacity.failed_write(write.table, failure.row)
         wanted = (
