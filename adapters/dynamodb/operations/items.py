@@ -22,7 +22,7 @@ from adapters.dynamodb.wire.calls import Answer, Call, find_table
 from adapters.dynamodb.wire.errors import condition_failed, validation
 from gateway.engine.engine import one, write_rows
 from gateway.model.commands import Exchange, Get, Outcome
-from gateway.model.errors import BadOperand, ConditionFailed
+from gateway.model.errors import BadOperand, ConditionFailed, RowRefused
 from gateway.model.predicates import ALWAYS, Attributes
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
@@ -112,16 +112,16 @@ def _keep_kinds(old: Row | None, new: Contents) -> Contents:
 
 
 def _update_rule(table: Table, actions: tuple[Action, ...]) -> RowRule:
-    """What an updated item must obey: its size, its depth, its index keys."""
+    """What an updated item must obey: its size, its depth, its index keys. Raises RowRefused, BadKey."""
 
     def rule(old: Row | None, new: Contents) -> Contents:
         if new.size_bytes > limits.ITEM_BYTES:
-            raise validation(messages.bare("update-size"))
+            raise RowRefused("update-size")
         if any(isinstance(action, SetTo) or len(action.path) > 1 for action in actions):  # type: ignore[union-attr]
             for name in names_of(actions):  # what no action names was within the limits before
                 value = new.value(name)
                 if value is not None and value.kind in _DOCUMENTS and _depth(value) > limits.NESTING_LEVELS:
-                    raise validation(messages.bare("nesting"))
+                    raise RowRefused("nesting")
         if table.indexes:
             before: Attributes = {} if old is None else old.contents
             keys.check_updated_index_keys(table, before, new)

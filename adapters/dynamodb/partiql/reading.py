@@ -26,7 +26,7 @@ from adapters.dynamodb.values import composites
 from adapters.dynamodb.values.values import render_values, view
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Call, find_table
-from adapters.dynamodb.wire.errors import index_filling, validation
+from adapters.dynamodb.wire.errors import ServiceError, index_filling, validation
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, PageLimits, Read
 from gateway.model.errors import GatewayError
@@ -227,7 +227,7 @@ def _position(base: Read, key: Mapping[str, Any], call: Call) -> Any:
         start.check_index()
         start.check_table()
         return start.position
-    except (GatewayError, LookupError, TypeError, ValueError, AttributeError):
+    except (ServiceError, GatewayError, LookupError, TypeError, ValueError, AttributeError):
         raise _invalid_token() from None
 
 

@@ -38,6 +38,7 @@ from gateway.model.errors import (
     BadKey,
     ConditionFailed,
     GatewayError,
+    RowRefused,
     TableMissing,
 )
 from gateway.model.keys import Position
@@ -98,8 +99,8 @@ def execute_statement(call: Call) -> Exchange[Answer]:
     write = write_of(statement, table, arguments)
     try:
         answer = yield from written(_as_item_call(call, statement), write)
-    except ServiceError as error:
-        raise refusal_of(statement, error) from None
+    except (ServiceError, RowRefused) as error:
+        raise refusal_of(statement, error, service_error_of(error, call.operation)) from None
     attributes = answer.pop("Attributes", None)
     return {"Items": [attributes] if attributes else [], **answer}
 
@@ -149,7 +150,7 @@ def batch_execute_statement(call: Call) -> Exchange[Answer]:
         answers[place] = {"TableName": statement.source[0]}
         try:
             jobs.append((place, member, _batch_command(member)))
-        except GatewayError as error:
+        except (ServiceError, GatewayError) as error:
             answers[place] |= _failed(service_error_of(error, call.operation, style))
     places = [
         (member.table.id, command.position if isinstance(command, Get) else command.writes[0].key.position)
@@ -214,7 +215,7 @@ def _batch_answer(
         return {"Item": orjson.Fragment(cut(member.table, statement.paths, outcome))}
     assert not isinstance(statement, Exists)
     if isinstance(outcome, GatewayError):
-        return _failed(refusal_of(statement, _told(member, outcome, call.operation)))
+        return _failed(refusal_of(statement, outcome, _told(member, outcome, call.operation)))
     assert isinstance(command, WriteGroup)
     assert isinstance(outcome, list)
     answer = returned(_as_item_call(call, statement, member.given), command.writes[0], outcome[0])
@@ -355,7 +356,7 @@ def _made_of(
         else:
             try:
                 made.append(make(member))
-            except GatewayError as error:
+            except (ServiceError, GatewayError) as error:
                 reason = _reason(place, error)
         reasons.append(reason)
     if any(reasons):
@@ -367,7 +368,7 @@ def _table_missing() -> ServiceError:
     return ServiceError("ResourceNotFoundException", "Requested resource not found")
 
 
-def _reason(place: int, error: GatewayError) -> ServiceError:
+def _reason(place: int, error: ServiceError | GatewayError) -> ServiceError:
     """Why a member cancels the transaction; raised if it refuses the request instead."""
     if isinstance(error, KeyRefused):
         return validation(_SCHEMA)
@@ -384,5 +385,5 @@ def _cancelled(call: Call, members: list[Prepared], errors: Sequence[GatewayErro
             listed.append(None)
             continue
         assert not isinstance(member.statement, Select)
-        listed.append(refusal_of(member.statement, _told(member, error, call.operation)))
+        listed.append(refusal_of(member.statement, error, _told(member, error, call.operation)))
     return cancelled(listed)

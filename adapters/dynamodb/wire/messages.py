@@ -17,9 +17,11 @@ from typing import Any
 
 from adapters.dynamodb.wire import errors, limits
 from adapters.dynamodb.wire.errors import (
+    NESTED_TOO_DEEP,
     NUMBER_OVERFLOW,
     NUMBER_TOO_PRECISE,
     NUMBER_UNDERFLOW,
+    UPDATED_TOO_LARGE,
     ServiceError,
     validation,
 )
@@ -48,10 +50,9 @@ _TEXTS: dict[str, str] = {
     "duplicate-strings": _INVALID + "Input collection {members} contains duplicates.",
     "duplicate-numbers": "Input collection contains duplicates",
     "duplicate-binaries": _INVALID + "Input collection {members}of type BS contains duplicates.",
-    "nesting": "Nesting Levels have exceeded supported limits: "
-    "Attributes in the item have nested levels beyond supported limit",
+    "nesting": NESTED_TOO_DEEP,
     "item-size": "Item size has exceeded the maximum allowed size",
-    "update-size": "Item size to update has exceeded the maximum allowed size",
+    "update-size": UPDATED_TOO_LARGE,
     "empty-name": "Empty attribute name",  # paritysuite deepRequests.test.ts, ten regions, October 2026
     "name-size": _INVALID + "Attribute name is too large, must be less than 65536 bytes",
     "base64-length": "Base64 encoded length is expected a multiple of 4 bytes but found: {length}",
