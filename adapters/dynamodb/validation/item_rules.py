@@ -184,9 +184,8 @@ def _select(operation: str, data: Input, style: str) -> None:
         raise messages.refused(operation, "select-projected", style)
 
 
-_UNFRAMED_START_KEY = re.compile(
-    "contains duplicates|number set|numeric value|significant digits|number with magnitude"
-)
+# Some texts stand bare, and nobody knows why.
+_BARE_IN_START_KEYS = messages.NUMBERS_AND_DUPLICATES | {"empty-number-set", "null-in-number-set"}
 
 
 def _start_key(operation: str, data: Input, style: str, good: bool) -> None:
@@ -197,7 +196,7 @@ def _start_key(operation: str, data: Input, style: str, good: bool) -> None:
         values.measure_members(key)
     except ValueRefused as refusal:
         text = refusal.text(operation, style)
-        if not _UNFRAMED_START_KEY.search(text):  # some texts stand bare, and nobody knows why
+        if refusal.rule not in _BARE_IN_START_KEYS:
             text = messages.bare("start-key", text=text)
         raise validation(text) from None
 
@@ -446,5 +445,7 @@ def with_frame(operation: str, style: str, look: Callable[[], object]) -> None:
 
 
 def _too_long(path: str, limit: int) -> ServiceError:
-    text = f"Member must have length less than or equal to {limit}"
-    return messages.constraints("BatchGetItem", [messages.Violation(path, path, "", text)], messages.LATEST)
+    broken = messages.Violation(
+        path, path, "", "maximum", f"Member must have length less than or equal to {limit}"
+    )
+    return messages.constraints("BatchGetItem", [broken], messages.LATEST)
