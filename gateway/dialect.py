@@ -24,7 +24,7 @@ from gateway.security.credentials import Credentials
 from gateway.server.flask_bridge import current_request, flask_response
 from gateway.settings import Settings
 
-Handler = Callable[[Request], Exchange]
+Handler = Callable[[Request], Exchange[Reply]]
 """Begins to handle a request. Called again with the same request when a table turned out to be stale."""
 
 
@@ -65,7 +65,7 @@ class Dialect(ABC):
         """Whether a request is this dialect's. Asked in the order of settings.dialects, before the body has come."""
 
     @abstractmethod
-    def handle(self, request: Request) -> Exchange:
+    def handle(self, request: Request) -> Exchange[Reply]:
         """Answer a request that is this dialect's: an exchange with the engine that returns a Reply."""
 
     def enter(self, request: Request) -> Handler | None:

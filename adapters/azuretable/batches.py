@@ -19,8 +19,9 @@ from adapters.azuretable.wire.addresses import Batch, Entity, EntitySet, Resourc
 from adapters.azuretable.wire.errors import TOO_MANY_CHANGES, ServiceError, as_json, service_error_of
 from adapters.azuretable.wire.methods import method_of
 from adapters.azuretable.wire.multipart import InnerAnswer, InnerHead, InnerRequest
+from gateway.engine.engine import write_rows
 from gateway.http import Request
-from gateway.model.commands import Exchange, WriteGroup
+from gateway.model.commands import Exchange
 from gateway.model.errors import GatewayError, GroupRefused
 from gateway.model.tables import Table
 
@@ -36,7 +37,7 @@ class _ChangeFailed(Exception):
         self.error = error
 
 
-def run(call: Call, resource: Batch) -> Exchange:
+def run(call: Call, resource: Batch) -> Exchange[Answer]:
     """POST /$batch"""
     explicit_version = call.request.header("x-ms-version")
     if explicit_version and explicit_version < limits.FIRST_VERSION_WITH_BATCHES:
@@ -55,7 +56,7 @@ def run(call: Call, resource: Batch) -> Exchange:
     return Answer(202, [("Content-Type", media_type)], body)
 
 
-def _query(call: Call, request: InnerRequest) -> Exchange:
+def _query(call: Call, request: InnerRequest) -> Exchange[InnerAnswer]:
     if request.head.method != "GET":
         raise ServiceError("InvalidInput")
     inner, resource = _inner_call(call, request.head)
@@ -73,25 +74,28 @@ def _query(call: Call, request: InnerRequest) -> Exchange:
     return _inner_answer(answer)
 
 
-def _changes(call: Call, requests: tuple[InnerRequest, ...]) -> Exchange:
+def _changes(
+    call: Call, requests: tuple[InnerRequest, ...]
+) -> Exchange[list[tuple[InnerAnswer, str | None]]]:
     if len(requests) > limits.CHANGES_MAX:
         raise _ChangeFailed(limits.CHANGES_MAX - 1, ServiceError("InvalidInput", TOO_MANY_CHANGES))
     prepared = yield from _prepare_all(call, requests)
     if not prepared:
         return []
-    [outcome] = yield [WriteGroup(tuple(each.write for each in prepared))]
-    if isinstance(outcome, GroupRefused):
-        index, reason = next((at, reason) for at, reason in enumerate(outcome.reasons) if reason is not None)
-        raise _ChangeFailed(index, service_error_of(reason))
-    if isinstance(outcome, GatewayError):
-        raise _ChangeFailed(0, service_error_of(outcome))
+    try:
+        outcomes = yield from write_rows(*[each.write for each in prepared])
+    except GroupRefused as refused:
+        index, reason = next((at, reason) for at, reason in enumerate(refused.reasons) if reason is not None)
+        raise _ChangeFailed(index, service_error_of(reason)) from None
+    except GatewayError as error:
+        raise _ChangeFailed(0, service_error_of(error)) from None
     return [
-        (_inner_answer(each.answer(result)), request.content_id)
-        for each, result, request in zip(prepared, outcome, requests, strict=True)
+        (_inner_answer(each.answer(outcome)), request.content_id)
+        for each, outcome, request in zip(prepared, outcomes, requests, strict=True)
     ]
 
 
-def _prepare_all(call: Call, requests: tuple[InnerRequest, ...]) -> Exchange:
+def _prepare_all(call: Call, requests: tuple[InnerRequest, ...]) -> Exchange[list[Prepared]]:
     """Every change, read and checked against the ones before it."""
     table: Table | None = None
     prepared: list[Prepared] = []

@@ -104,7 +104,7 @@ class AzureTable(Dialect):
 
     # From request to reply
 
-    def handle(self, request: Request) -> Exchange:
+    def handle(self, request: Request) -> Exchange[Reply]:
         """Handle a request as an exchange with the engine: yields commands, returns a Reply, also where it refuses."""
         try:
             answer = yield from self._answer(request)
@@ -133,7 +133,7 @@ class AzureTable(Dialect):
         answer = self._refusal(request, refusal)
         return Reply(answer.status, self._headers(request, answer), answer.body)
 
-    def _answer(self, request: Request) -> Exchange:
+    def _answer(self, request: Request) -> Exchange[Answer]:
         host = request.header("host")
         if request.method == "OPTIONS":
             account = self._account(addresses.account_of(request.path, host))
@@ -159,7 +159,7 @@ class AzureTable(Dialect):
             raise ServiceError("MethodNotAllowed")
         return (yield from row.handler(call, resource))
 
-    def _authenticated(self, request: Request, address: Address) -> Exchange:
+    def _authenticated(self, request: Request, address: Address) -> Exchange[Call]:
         """The call that a request is, once it is known who makes it."""
         now = self.gateway.now_ms() / 1000
         options = options_of(request.query)
@@ -224,7 +224,7 @@ class AzureTable(Dialect):
         headers.append(("Content-Type", entity_renderer.content_type(Level.MINIMAL)))
         return Answer(error.status, headers, as_json(error, service_id(request.id), time))
 
-    def _cors_headers(self, request: Request) -> Exchange:
+    def _cors_headers(self, request: Request) -> Exchange[list[tuple[str, str]]]:
         try:
             account = self._account(addresses.account_of(request.path, request.header("host")))
             properties = yield from service.load(account.namespace, account.name)

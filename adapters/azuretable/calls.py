@@ -1,7 +1,8 @@
 """One call of an operation: what a handler gets, what it answers, and how it finds its table.
 
-A handler is a generator function `operation(call) -> Exchange`. It parses the request to commands, yields lists of them and
-returns an Answer; it raises ServiceError (errors.py) or lets a GatewayError pass. The blueprint makes both into replies.
+A handler is a generator function `operation(call, resource) -> Exchange[Answer]`. It parses the request to commands, yields
+lists of them and returns an Answer; it raises ServiceError (errors.py) or lets a GatewayError pass. The blueprint makes both
+into replies.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from gateway.dialect import Gateway
 from gateway.engine.engine import one
 from gateway.http import Request
 from gateway.model.commands import Exchange, FindTable
+from gateway.model.tables import Table
 
 
 # Neither is frozen: that would treble the time in which one is made, and both are made of every request.
@@ -74,7 +76,7 @@ def options_of(query: str) -> dict[str, str]:
     return options
 
 
-def find_table(call: Call, name: str) -> Exchange:
+def find_table(call: Call, name: str) -> Exchange[Table]:
     """The descriptor of a table, by the name that Azure knows it by. Raises TableMissing, ServiceError."""
     table = call.gateway.engine.cached_azure_table(call.namespace, name)
     if table is None:

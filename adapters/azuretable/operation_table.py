@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from adapters.azuretable import batches
-from adapters.azuretable.calls import Call, find_table
+from adapters.azuretable.calls import Answer, Call, find_table
 from adapters.azuretable.entities import entities
 from adapters.azuretable.queries import queries
 from adapters.azuretable.tables import service, tables
@@ -30,7 +30,7 @@ from gateway.model.commands import Exchange
 class Operation(NamedTuple):
     """One operation of the API. Its handler is given the call and the resource."""
 
-    handler: Callable[..., Exchange]
+    handler: Callable[..., Exchange[Answer]]
 
 
 PLAIN = ""
@@ -58,7 +58,7 @@ OPERATIONS: Mapping[tuple[type, str, str], Operation] = {
 }
 
 
-def refuse_nested(call: Call, resource: Nested) -> Exchange:
+def refuse_nested(call: Call, resource: Nested) -> Exchange[Answer]:
     """Answer a client whose account URL ends in a table's name: /T/Tables, /T/$batch and their like. Always raises.
 
     The service has no such resources, and refuses each in its own way; SDKs recognise code and text and tell their users

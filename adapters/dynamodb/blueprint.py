@@ -94,7 +94,7 @@ class DynamoDB(Dialect):
 
     # From request to reply
 
-    def handle(self, request: Request) -> Exchange:
+    def handle(self, request: Request) -> Exchange[Reply]:
         """Handle a request as an exchange with the engine: yields commands, returns a Reply, raises nothing."""
         plain = http.plain_answer(request)
         if plain is not None:
@@ -107,7 +107,7 @@ class DynamoDB(Dialect):
             return self._failure(request, error)
         return http.reply(request, 200, answer)
 
-    def _answer(self, request: Request) -> Exchange:
+    def _answer(self, request: Request) -> Exchange[bytes]:
         """The body of the answer. Raises TooLarge, ServiceError, GatewayError."""
         text = http.body_of(request)
         body = _json(text) if text else None

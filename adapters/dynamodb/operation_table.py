@@ -11,21 +11,21 @@ from typing import NamedTuple
 from adapters.dynamodb.operations import batches, items, queries, streams, transactions
 from adapters.dynamodb.partiql import statements
 from adapters.dynamodb.tables import account, features, tables, tags, time_to_live
-from adapters.dynamodb.wire.calls import Call
+from adapters.dynamodb.wire.calls import Answer, Call
 from gateway.model.commands import Exchange
 
 
 class Operation(NamedTuple):
     """One operation of the API. `hot`: quick enough for the server's tick; others go through Flask, on their own."""
 
-    handler: Callable[[Call], Exchange]
+    handler: Callable[[Call], Exchange[Answer]]
     hot: bool = True
 
 
 _DYNAMODB = "DynamoDB_20120810."
 _STREAMS = "DynamoDBStreams_20120810."
 
-_Handlers = Mapping[str, Callable[[Call], Exchange]]
+_Handlers = Mapping[str, Callable[[Call], Exchange[Answer]]]
 
 # Rows and items: so quick that the server's tick handles many at once.
 _DATA: _Handlers = {

@@ -73,7 +73,7 @@ class TableStore(Dialect):
 
     # From request to reply
 
-    def handle(self, request: Request) -> Exchange:
+    def handle(self, request: Request) -> Exchange[Reply]:
         """Handle a request as an exchange with the engine: yields commands, returns a Reply, raises nothing."""
         gateway = self.gateway
         now_ms = gateway.now_ms()

@@ -22,7 +22,7 @@ class Operation(NamedTuple):
     """One operation of the API. The message that its handler returns is the body of the answer."""
 
     request: type[Message]
-    handler: Callable[[Call], Exchange]
+    handler: Callable[[Call], Exchange[Message]]
 
 
 OPERATIONS: Mapping[str, Operation] = {

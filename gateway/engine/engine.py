@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple
 
 from gateway.engine import defining, expiring, indexing, local_transactions, pacing, reading, streaming
 from gateway.engine.defining import Definer
@@ -15,6 +16,7 @@ from gateway.engine.reading import Reading
 from gateway.engine.writing import Batch
 from gateway.model.commands import (
     AbortTransaction,
+    AnyCommand,
     BeginTransaction,
     Command,
     CommitTransaction,
@@ -24,6 +26,8 @@ from gateway.model.commands import (
     Get,
     ListShards,
     ListStreams,
+    Outcome,
+    R,
     Read,
     ReadAll,
     ReadChanges,
@@ -41,6 +45,7 @@ from gateway.model.errors import (
     Unknowable,
 )
 from gateway.model.tables import IndexView, Table
+from gateway.model.writes import Write
 from gateway.store import progress, purges, tokens
 from gateway.store.databases import CommitLost, LockHeld, Retry
 from gateway.store.store import Store
@@ -104,7 +109,7 @@ class Engine:
         """The same by Azure name, whose case does not matter."""
         return self._store.catalog.cache.get_azure(namespace, azure_name)
 
-    def run(self, commands: list[Command], nowait: bool = False) -> list[Any]:
+    def run(self, commands: list[AnyCommand], nowait: bool = False) -> list[Any]:
         """For each command its outcome, or the GatewayError it met. All writes of the list are one transaction, all its
         reads one snapshot, taken after the writes.
 
@@ -349,12 +354,19 @@ class Engine:
         return Contended("the database did not yield")
 
 
-def drive(engine: Engine, begin: Callable[[], Exchange]) -> Any:
+@dataclass(frozen=True, slots=True)
+class Returned(Generic[R]):
+    """What an exchange returned at its end."""
+
+    value: R
+
+
+def drive(engine: Engine, begin: Callable[[], Exchange[R]]) -> R:
     """Run an exchange to its end, alone: how Flask handles a request. The server drives many at once (server.py)."""
     for _ in range(8):
         exchange = begin()
         commands = next_commands(exchange, None)
-        while isinstance(commands, list):
+        while not isinstance(commands, Returned):
             try:
                 outcomes = run_patiently(engine, commands)
             except Exception as error:
@@ -365,11 +377,11 @@ def drive(engine: Engine, begin: Callable[[], Exchange]) -> Any:
                 break
             commands = next_commands(exchange, outcomes)
         else:
-            return commands
+            return commands.value
     raise Busy("tables keep changing")
 
 
-def run_patiently(engine: Engine, commands: list[Command]) -> list[Any]:
+def run_patiently(engine: Engine, commands: list[AnyCommand]) -> list[Any]:
     """As Engine.run, waiting for what is Contended as the tick would."""
     outcomes = engine.run(commands)
     until = time.monotonic() + LOCK_RETRY_S
@@ -395,20 +407,40 @@ def pauses_between_attempts() -> Iterator[float]:
         pause = min(pause * 2, 0.25)
 
 
-def next_commands(exchange: Exchange, outcomes: list[Any] | Exception | None) -> Any:
-    """The exchange's next list of commands, or what it returned (never a list). What the engine raised is raised in it, as
-    in the server's tick."""
+def next_commands(
+    exchange: Exchange[R], outcomes: list[Any] | Exception | None
+) -> list[AnyCommand] | Returned[R]:
+    """The exchange's next list of commands, or what it returned. What the engine raised is raised in it, as in the server's
+    tick."""
     try:
         if isinstance(outcomes, Exception):
             return exchange.throw(outcomes)
         return exchange.send(outcomes) if outcomes is not None else next(exchange)
     except StopIteration as end:
-        return end.value
+        return Returned(end.value)
 
 
-def one(command: Command) -> Exchange:
-    """For use with `yield from`: the outcome of a single command; its GatewayError is raised."""
-    [outcome] = yield [command]
+# For use with `yield from`: commands with the types of their outcomes. What is not typed, the engine's list, is known here only.
+
+
+def one(command: Command[R]) -> Exchange[R]:
+    """The outcome of a single command; its GatewayError is raised."""
+    [outcome] = yield [command]  # type: ignore[list-item]  # every Command is one of AnyCommand
     if isinstance(outcome, GatewayError):
         raise outcome
     return outcome
+
+
+def each(commands: Sequence[Command[R]]) -> Exchange[list[R | GatewayError]]:
+    """The outcome of every command, in order, or the GatewayError that it met. Without commands the engine is not asked."""
+    if not commands:
+        return []
+    return (yield list(commands))  # type: ignore[arg-type]  # every Command is one of AnyCommand
+
+
+def write_rows(*writes: Write) -> Exchange[list[Outcome]]:
+    """The outcomes of writes that happen all or not at all, in order; the group's GatewayError is raised."""
+    [outcomes] = yield [WriteGroup(writes)]
+    if isinstance(outcomes, GatewayError):
+        raise outcomes
+    return outcomes

@@ -203,7 +203,7 @@ def _refusal(command: Reading, stale: set[int], now_ms: int) -> GatewayError | N
         if index is None:
             return IndexMissing(command.table.name, command.index.name)
         if not index.is_active(now_ms):
-            return TableBusy(command.table.name, "index " + State.CREATING.value)
+            return TableBusy(command.table.name, State.CREATING.value, command.index.name)
     return None
 
 

@@ -1,4 +1,4 @@
-"""What adapters ask the engine for, and what they get: a closed union of commands, each with its outcome.
+"""What adapters ask the engine for, and what they get: a closed union of commands, each with the type of its outcome.
 
 `engine.run` takes a list of commands and answers a list of the same length: for each command its outcome, or the
 GatewayError that it met. Commands of one list are independent of each other.
@@ -10,15 +10,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from gateway.model.changes import Stream
+from gateway.model.changes import ChangePage, Shard, Stream
+from gateway.model.errors import GatewayError
 from gateway.model.keys import PARTITION_HASHES, KeySchema, Position, partition_hash
 from gateway.model.predicates import ALWAYS, Predicate, View
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
 from gateway.model.tables import Index, Projection, Rules, Table
 from gateway.model.writes import Write
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Command(Protocol[R_co]):
+    """What the engine can be asked for; R is the type of its outcome.
+
+    For the type checker only: nothing inherits from it and nobody calls `outcome`. A named tuple, which can have no generic
+    base, declares the method; every other command inherits it from `Asks`.
+    """
+
+    def outcome(self) -> R_co: ...
+
+
+class Asks(Generic[R]):
+    """The base of commands that are dataclasses: a Command[R]."""
+
+    __slots__ = ()
+
+    def outcome(self) -> R:
+        """Never called: its type is that of the command's outcome."""
+        raise NotImplementedError
+
 
 # Rows
 
@@ -30,9 +55,13 @@ class Get(NamedTuple):
     position: Position
     transaction: str = ""
 
+    def outcome(self) -> Row | None:
+        """Never called (Command)."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True)
-class ReadAll:
+class ReadAll(Asks[list[Row | None]]):
     """Read rows, of any tables, as they were at one moment. Outcome: list of Row or None, in order.
 
     `max_bytes`: how large the rows may be together, as billed; LimitExceeded `rows-together` at the row that is too much,
@@ -118,6 +147,10 @@ class Read(NamedTuple):
     transaction: str = ""
     concatenation: Concatenation | None = None
 
+    def outcome(self) -> Page:
+        """Never called (Command)."""
+        raise NotImplementedError
+
 
 class ConcatenatedRows(NamedTuple):
     """Rows of a page in one piece: how many, their bodies with what the reader wants between them, and when they were
@@ -164,6 +197,10 @@ class WriteGroup(NamedTuple):
     token: Token | None = None
     transaction: str = ""
 
+    def outcome(self) -> list[Outcome] | Replayed:
+        """Never called (Command)."""
+        raise NotImplementedError
+
 
 class Outcome(NamedTuple):
     """A row before and after a write."""
@@ -177,6 +214,10 @@ class Replayed:
     """The answer to an idempotency token seen before: billed sizes (old, new; None: no row) of each write then."""
 
     sizes: tuple[tuple[int | None, int | None], ...]
+
+
+GroupOutcome = list[Outcome] | Replayed | GatewayError
+"""What came of a group of writes, or what kept it from happening. Replayed: only of groups with a token."""
 
 
 # Tables
@@ -196,7 +237,7 @@ class NewIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class FindTable:
+class FindTable(Asks[Table]):
     """Look a table up by name, or by its Azure name. Outcome: Table; TableMissing."""
 
     namespace: str
@@ -205,7 +246,7 @@ class FindTable:
 
 
 @dataclass(frozen=True, slots=True)
-class ListTables:
+class ListTables(Asks[list[Table]]):
     """Names of a namespace in order, after a name, at most `limit`. Outcome: list of Table."""
 
     namespace: str
@@ -215,7 +256,7 @@ class ListTables:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateTable:
+class CreateTable(Asks[Table]):
     """Make a table. Outcome: Table; TableExists, TableBusy. `dialect` reads the key columns of its indexes.
 
     `ignoring_case`: a table whose Azure name differs only in case counts as the same name.
@@ -232,7 +273,7 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True)
-class AlterTable:
+class AlterTable(Asks[Table]):
     """Change a table: new rules; `properties` merged in: those of a dialect named replace its old ones whole; indexes to
     add, to drop, and to give other properties.
 
@@ -251,7 +292,7 @@ class AlterTable:
 
 
 @dataclass(frozen=True, slots=True)
-class DropTable:
+class DropTable(Asks[Table]):
     """Drop a table, in constant time. Outcome: Table as it was; TableMissing, TableBusy.
 
     `delay_ms`: for how long at least its name is not free; meanwhile the table is DELETING.
@@ -262,7 +303,7 @@ class DropTable:
 
 
 @dataclass(frozen=True, slots=True)
-class CountRows:
+class CountRows(Asks["TableStatistics"]):
     """Count a table. Outcome: TableStatistics."""
 
     table: Table
@@ -281,7 +322,7 @@ class TableStatistics:
 
 
 @dataclass(frozen=True, slots=True)
-class GetProperties:
+class GetProperties(Asks[dict[str, Any] | None]):
     """Read a document that was put under a name in a namespace. Outcome: the document, or None."""
 
     namespace: str
@@ -289,7 +330,7 @@ class GetProperties:
 
 
 @dataclass(frozen=True, slots=True)
-class PutProperties:
+class PutProperties(Asks[None]):
     """Keep a document (plain JSON values) under a name in a namespace. Outcome: None."""
 
     namespace: str
@@ -301,7 +342,7 @@ class PutProperties:
 
 
 @dataclass(frozen=True, slots=True)
-class ListStreams:
+class ListStreams(Asks[list[Stream]]):
     """The streams of a namespace, or of one table, by name and age. Outcome: list of Stream."""
 
     namespace: str
@@ -309,7 +350,7 @@ class ListStreams:
 
 
 @dataclass(frozen=True, slots=True)
-class FindStream:
+class FindStream(Asks[Stream]):
     """Look a stream up by its table's name and its label. Outcome: Stream; StreamMissing."""
 
     namespace: str
@@ -318,7 +359,7 @@ class FindStream:
 
 
 @dataclass(frozen=True, slots=True)
-class ListShards:
+class ListShards(Asks[list[Shard]]):
     """The shards of a stream, parents before children. Outcome: list of Shard."""
 
     stream: Stream
@@ -342,7 +383,7 @@ class AtTime:
 
 
 @dataclass(frozen=True, slots=True)
-class FindPosition:
+class FindPosition(Asks[int]):
     """Where to begin reading a shard. Outcome: the sequence, to be given to ReadChanges; StreamMissing."""
 
     stream: Stream
@@ -351,7 +392,7 @@ class FindPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadChanges:
+class ReadChanges(Asks[ChangePage]):
     """Read changes of a shard from a sequence on, at most `limit` and (but for the first) `size_bytes` of row bodies.
 
     Outcome: ChangePage; StreamMissing, PositionExpired. Nothing new: no changes, and `next` is the sequence asked for.
@@ -365,7 +406,7 @@ class ReadChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class Reshard:
+class Reshard(Asks[Table]):
     """Give a table's stream another number of open shards. Outcome: Table; StaleTable, StreamMissing."""
 
     table: Table
@@ -376,7 +417,7 @@ class Reshard:
 
 
 @dataclass(frozen=True, slots=True)
-class BeginTransaction:
+class BeginTransaction(Asks[None]):
     """Hold a partition of a table for a local transaction of that (new, unguessable) id. Outcome: None; PartitionHeld,
     StaleTable. Nobody else can write to the partition until the transaction ends or its time is up."""
 
@@ -387,7 +428,7 @@ class BeginTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Asks[list[GroupOutcome]]):
     """Writes inside a local transaction, judged against what it has written so far over what is there.
 
     Outcome: for each group what WriteGroup gives, or its error (InvalidInput `other-partition` and `auto-increment`,
@@ -400,20 +441,20 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitTransaction:
+class CommitTransaction(Asks[None]):
     """Carry out what a local transaction has staged, all of it at once. Outcome: None; TransactionMissing."""
 
     transaction: str
 
 
 @dataclass(frozen=True, slots=True)
-class AbortTransaction:
+class AbortTransaction(Asks[None]):
     """Forget what a local transaction has staged. Outcome: None; TransactionMissing."""
 
     transaction: str
 
 
-Command = (
+AnyCommand = (
     Get
     | ReadAll
     | Read
@@ -438,5 +479,6 @@ Command = (
     | AbortTransaction
 )
 
-Exchange = Generator[list[Command], list[Any], Any]
-"""A request being handled: yields lists of commands, is sent their outcomes, returns the Reply (gateway/http.py)."""
+Exchange = Generator[list[AnyCommand], list[Any], R]
+"""A request being handled: yields lists of commands, is sent their outcomes, returns an R; the whole of it a Reply
+(gateway/http.py). What came of each command has its type by `one` and `each` (engine/engine.py)."""

@@ -9,7 +9,8 @@
     │   ├── KeyTooLong
     │   ├── BadPath                a document path that does not lead anywhere in this row
     │   ├── BadOperand             an operand of a kind the action or function does not take
-    │   └── NumberOutOfRange
+    │   ├── NumberOutOfRange
+    │   └── RowRefused             the row that a write would leave breaks a rule of the dialect that writes it
     ├── LimitExceeded              what, the limit, and the actual figure
     ├── PartitionHeld              an open local transaction holds the partition
     ├── TransactionMissing             a local transaction that never was, or is over
@@ -24,7 +25,8 @@
     ├── StaleTable                 internal: the descriptor that parse saw is out of date; parse again
     └── NotAuthenticated, NotAllowed
 
-Errors carry facts. Codes, statuses and texts belong to the adapters' `errors.py`.
+Errors carry facts. Codes, statuses and texts belong to the adapters' `errors.py`, whose own errors are no GatewayErrors: nothing
+that the engine calls raises them.
 """
 
 from __future__ import annotations
@@ -53,12 +55,14 @@ class TableExists(GatewayError):
 
 
 class TableBusy(GatewayError):
-    """The table is in a state (`creating`, `updating`, `deleting`) that forbids the command."""
+    """The table is in a state (`creating`, `updating`, `deleting`) that forbids the command; or its index of the name `index`
+    is."""
 
-    def __init__(self, name: str, state: str) -> None:
-        super().__init__(name, state)
+    def __init__(self, name: str, state: str, index: str = "") -> None:
+        super().__init__(name, state, index)
         self.name = name
         self.state = state
+        self.index = index
 
 
 class IndexMissing(GatewayError):
@@ -123,6 +127,11 @@ class BadOperand(InvalidInput):
 
 class NumberOutOfRange(InvalidInput):
     """A number (or the result of arithmetic) beyond the kind's magnitude or precision."""
+
+
+class RowRefused(InvalidInput):
+    """What a write would leave breaks a rule of the dialect that writes it (`RowRule`, gateway/model/writes.py): `rule` names it
+    as that dialect does."""
 
 
 class LimitExceeded(GatewayError):

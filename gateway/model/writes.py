@@ -67,7 +67,7 @@ class Recorded:
 
 RowRule = Callable[[Row | None, Contents], Contents]
 """A dialect's say on what a write leaves behind: (old row, new contents) -> contents. It restores kinds that the dialect
-cannot spell, and raises GatewayError where the result breaks the dialect's limits. Pure."""
+cannot spell, and raises RowRefused or BadKey where the result breaks the dialect's rules. Pure."""
 
 
 class Write(NamedTuple):

@@ -35,7 +35,7 @@ from gateway.dialect import Handler
 from gateway.engine.engine import LOCK_RETRY_S, Engine, contended, pauses_between_attempts
 from gateway.engine.reading import Reading
 from gateway.http import Reply, Request
-from gateway.model.commands import Command, Exchange, Get, Read, ReadAll, WriteGroup
+from gateway.model.commands import AnyCommand, Exchange, Get, Read, ReadAll, WriteGroup
 from gateway.model.errors import Busy, Contended, StaleTable
 
 _READS = {Get, Read, ReadAll}
@@ -70,8 +70,8 @@ class PendingRequest:
         self.request = request
         self.begin = begin
         self.answer = answer
-        self.exchange: Exchange | None = None
-        self.commands: list[Command] = []
+        self.exchange: Exchange[Reply] | None = None
+        self.commands: list[AnyCommand] = []
         self.restarts = 0
         self.lock_retry: LockRetry | None = None
 

@@ -21,9 +21,9 @@ from adapters.azuretable.values import keys
 from adapters.azuretable.values.values import view
 from adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.engine.engine import one
+from gateway.engine.engine import one, write_rows
 from gateway.model import bodies, updates
-from gateway.model.commands import Exchange, Get, Outcome, WriteGroup
+from gateway.model.commands import Exchange, Get, Outcome
 from gateway.model.keys import Key
 from gateway.model.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
 from gateway.model.rows import FOREIGN_KINDS, Contents
@@ -45,25 +45,25 @@ class Prepared(NamedTuple):
     answer: Callable[[Outcome], Answer]
 
 
-def insert(call: Call, resource: EntitySet) -> Exchange:
+def insert(call: Call, resource: EntitySet) -> Exchange[Answer]:
     """POST /T"""
     return (yield from _write(call, resource))
 
 
-def update(call: Call, resource: Entity) -> Exchange:
+def update(call: Call, resource: Entity) -> Exchange[Answer]:
     """PUT, MERGE, PATCH and DELETE of /T(PartitionKey='p',RowKey='r')"""
     return (yield from _write(call, resource))
 
 
-def _write(call: Call, resource: EntitySet | Entity) -> Exchange:
+def _write(call: Call, resource: EntitySet | Entity) -> Exchange[Answer]:
     call.grant.check(action_of(call, resource), resource.table)
     table = yield from find_table(call, resource.table)
     prepared = writer(call, resource, table)(call.request.body)
-    [outcome] = yield from one(WriteGroup((prepared.write,)))
+    [outcome] = yield from write_rows(prepared.write)
     return prepared.answer(outcome)
 
 
-def get(call: Call, resource: Entity) -> Exchange:
+def get(call: Call, resource: Entity) -> Exchange[Answer]:
     """GET /T(PartitionKey='p',RowKey='r')"""
     call.grant.check(Action.QUERY, resource.table)
     shape_of = shape_reader(call)

@@ -23,7 +23,7 @@ from adapters.azuretable.wire.addresses import key_predicate
 from adapters.azuretable.wire.errors import ServiceError
 from gateway.model import bodies
 from gateway.model.commands import Page
-from gateway.model.errors import LimitExceeded
+from gateway.model.errors import RowRefused
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
 from gateway.model.values import Kind, Value
@@ -40,7 +40,7 @@ _SURELY_SMALL_BYTES = limits.ENTITY_MAX_BYTES // 4
 def rule_of(key_names: tuple[str, ...], are_counted: bool = False) -> RowRule:
     """This dialect's say on rows that its writes leave in tables with these key columns (gateway/model/writes.py).
 
-    An attribute that equals what Azure had shown of it keeps its stored kind. Raises LimitExceeded, named by error code.
+    An attribute that equals what Azure had shown of it keeps its stored kind. Raises RowRefused: `properties`, `size`.
     `are_counted`: the contents are what a client sent, whose properties were counted when they were read
     (entity_parser.py).
     """
@@ -56,11 +56,11 @@ def rule_of(key_names: tuple[str, ...], are_counted: bool = False) -> RowRule:
                 if value.kind is not Kind.NULL and name not in key_names
             ]
             if len(shown) > limits.PROPERTIES_MAX:
-                raise LimitExceeded("TooManyProperties", limits.PROPERTIES_MAX, len(shown))
+                raise RowRefused("properties", limit=limits.PROPERTIES_MAX, actual=len(shown))
         if not is_surely_small(contents):
             size = entity_size_bytes(contents.latest)
             if size > limits.ENTITY_MAX_BYTES:
-                raise LimitExceeded("EntityTooLarge", limits.ENTITY_MAX_BYTES, size)
+                raise RowRefused("size", limit_bytes=limits.ENTITY_MAX_BYTES, actual_bytes=size)
         return contents
 
     return rule

@@ -40,7 +40,7 @@ _REFUSED_OPTIONS = (
 _ROWS_TO_JOIN = 64
 
 
-def query(call: Call, resource: EntitySet) -> Exchange:
+def query(call: Call, resource: EntitySet) -> Exchange[Answer]:
     """GET /T()"""
     call.grant.check(Action.QUERY, resource.table)
     shape_of = shape_reader(call)

@@ -18,14 +18,14 @@ from gateway.model.commands import Exchange, GetProperties, PutProperties
 _XML = ("Content-Type", "application/xml")
 
 
-def get_properties(call: Call, resource: Service) -> Exchange:
+def get_properties(call: Call, resource: Service) -> Exchange[Answer]:
     """GET /?restype=service&comp=properties"""
     call.grant.check(Action.READ_SERVICE)
     properties = yield from load(call.namespace, call.address.account)
     return Answer(200, [_XML], documents.properties_xml(properties))
 
 
-def set_properties(call: Call, resource: Service) -> Exchange:
+def set_properties(call: Call, resource: Service) -> Exchange[Answer]:
     """PUT /?restype=service&comp=properties"""
     call.grant.check(Action.WRITE_SERVICE)
     changed = documents.read_properties(call.request.body)
@@ -35,7 +35,7 @@ def set_properties(call: Call, resource: Service) -> Exchange:
     return Answer(202)
 
 
-def get_statistics(call: Call, resource: Service) -> Exchange:
+def get_statistics(call: Call, resource: Service) -> Exchange[Answer]:
     """GET /?restype=service&comp=stats, of the secondary only"""
     call.grant.check(Action.READ_SERVICE)
     if not call.address.secondary:
@@ -45,9 +45,9 @@ def get_statistics(call: Call, resource: Service) -> Exchange:
     return Answer(200, [_XML], documents.statistics_xml(synchronised_at))
 
 
-def load(namespace: str, account: str) -> Exchange:
+def load(namespace: str, account: str) -> Exchange[Properties]:
     """The properties of an account."""
-    stored: Properties | None = yield from one(GetProperties(namespace, _store_name(account)))
+    stored = yield from one(GetProperties(namespace, _store_name(account)))
     return DEFAULT_PROPERTIES if stored is None else {**DEFAULT_PROPERTIES, **stored}
 
 
@@ -55,7 +55,7 @@ def _store_name(account: str) -> str:
     return f"azuretable/{account}"
 
 
-def preflight(request: Request, namespace: str, account: str) -> Exchange:
+def preflight(request: Request, namespace: str, account: str) -> Exchange[Answer]:
     """OPTIONS of anything. Never authenticated: browsers send no credentials with it."""
     origin = request.header("origin")
     method = request.header("access-control-request-method")

@@ -28,7 +28,7 @@ from gateway.model.tables import State, Table
 from gateway.model.values import text
 
 
-def query(call: Call, resource: TableSet) -> Exchange:
+def query(call: Call, resource: TableSet) -> Exchange[Answer]:
     """GET /Tables"""
     call.grant.check(Action.LIST_TABLES)
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
@@ -79,7 +79,7 @@ def _one(call: Call, level: Level, name: str) -> bytes:
     return entity_renderer.dumps({**head, **_member(call, level, name)})
 
 
-def get(call: Call, resource: TableEntry) -> Exchange:
+def get(call: Call, resource: TableEntry) -> Exchange[Answer]:
     """GET /Tables('T')"""
     call.grant.check(Action.LIST_TABLES)
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
@@ -89,7 +89,7 @@ def get(call: Call, resource: TableEntry) -> Exchange:
     )
 
 
-def create(call: Call, resource: TableSet) -> Exchange:
+def create(call: Call, resource: TableSet) -> Exchange[Answer]:
     """POST /Tables"""
     call.grant.check(Action.CREATE_TABLE)
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
@@ -113,7 +113,7 @@ def create(call: Call, resource: TableSet) -> Exchange:
     return Answer(201, headers, _one(call, level, name))
 
 
-def delete(call: Call, resource: TableEntry) -> Exchange:
+def delete(call: Call, resource: TableEntry) -> Exchange[Answer]:
     """DELETE /Tables('T')"""
     call.grant.check(Action.DELETE_TABLE)
     table = yield from _existing(call, resource.name)
@@ -122,7 +122,7 @@ def delete(call: Call, resource: TableEntry) -> Exchange:
     return Answer(204)
 
 
-def _existing(call: Call, name: str) -> Exchange:
+def _existing(call: Call, name: str) -> Exchange[Table]:
     """The table as an entry of the set of tables: a missing one is a missing resource."""
     try:
         return (yield from find_table(call, name))
@@ -130,7 +130,7 @@ def _existing(call: Call, name: str) -> Exchange:
         raise ServiceError("ResourceNotFound") from None
 
 
-def get_access_policies(call: Call, resource: EntitySet) -> Exchange:
+def get_access_policies(call: Call, resource: EntitySet) -> Exchange[Answer]:
     """GET or HEAD of /T?comp=acl"""
     call.grant.check(Action.ACCESS_POLICY, resource.table)
     table = yield from find_table(call, resource.table)
@@ -138,7 +138,7 @@ def get_access_policies(call: Call, resource: EntitySet) -> Exchange:
     return Answer(200, [("Content-Type", "application/xml")], body)
 
 
-def set_access_policies(call: Call, resource: EntitySet) -> Exchange:
+def set_access_policies(call: Call, resource: EntitySet) -> Exchange[Answer]:
     """PUT /T?comp=acl"""
     call.grant.check(Action.ACCESS_POLICY, resource.table)
     policies = documents.read_policies(call.request.body)

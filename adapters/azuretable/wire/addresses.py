@@ -153,7 +153,9 @@ def resolve(target: str, outer: Address, host: str) -> tuple[Address, str]:
     if address.account != outer.account or isinstance(address.resource, Nested):
         raise ServiceError("InvalidInput")
     if isinstance(address.resource, EntitySet | Entity) and "/" in address.resource.table:
-        raise ServiceError("InvalidResourceName")  # azure-data-tables, test_table_client.py test_table_name_errors
+        raise ServiceError(
+            "InvalidResourceName"
+        )  # azure-data-tables, test_table_client.py test_table_name_errors
     return address, query
 
 

@@ -15,9 +15,9 @@ from gateway.model.errors import (
     ConditionFailed,
     GatewayError,
     InvalidInput,
-    LimitExceeded,
     NotAllowed,
     PartitionHeld,
+    RowRefused,
     TableBusy,
     TableExists,
     TableMissing,
@@ -159,6 +159,10 @@ class ServiceError(Exception):
         super().__init__(f"{code}: {self.text}")
 
 
+# By the rules of entity_renderer.py.
+_ROWS_REFUSED = {"properties": "TooManyProperties", "size": "EntityTooLarge"}
+
+
 def service_error_of(error: GatewayError) -> ServiceError:
     """The refusal that a fact of the engine becomes."""
     match error:
@@ -176,8 +180,8 @@ def service_error_of(error: GatewayError) -> ServiceError:
             return ServiceError("TableAlreadyExists")
         case TableBusy(state="deleting"):
             return ServiceError("TableBeingDeleted")
-        case LimitExceeded(what=code):  # raised by our own rule (entities.py), which names the code
-            return ServiceError(code)
+        case RowRefused(rule=rule):
+            return ServiceError(_ROWS_REFUSED[rule])
         case InvalidInput():
             return ServiceError("InvalidInput")
         case NotAllowed():

@@ -19,7 +19,7 @@ from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.model.writes import Keep, Write
 
-Answer = dict[str, Any]
+Blocks = dict[str, Any]
 
 
 def meter(table: str, index: str, kind: str, units: float) -> None:
@@ -38,7 +38,7 @@ def _is_untold(call: Call) -> bool:
     return "ReturnConsumedCapacity" not in given and "ReturnItemCollectionMetrics" not in given
 
 
-def item_read(call: Call, row: Row | None) -> Answer:
+def item_read(call: Call, row: Row | None) -> Blocks:
     """The blocks of GetItem: empty, or with ConsumedCapacity."""
     if _is_untold(call):
         size_bytes = 0 if row is None else row.size_bytes
@@ -55,7 +55,7 @@ def item_read(call: Call, row: Row | None) -> Answer:
     return _one(charge, mode_of(call))
 
 
-def page_read(call: Call, read: Read, page: Page) -> Answer:
+def page_read(call: Call, read: Read, page: Page) -> Blocks:
     """The blocks of Query and Scan."""
     charge = Charge(call.input["TableName"], READ)
     consistent = bool(call.input.get("ConsistentRead"))
@@ -67,7 +67,7 @@ def page_read(call: Call, read: Read, page: Page) -> Answer:
     return _one(charge, mode_of(call))
 
 
-def item_write(call: Call, write: Write, outcome: Outcome) -> Answer:
+def item_write(call: Call, write: Write, outcome: Outcome) -> Blocks:
     """The blocks of PutItem, UpdateItem and DeleteItem."""
     if _is_untold(call) and not write.table.indexes:
         old_bytes = None if outcome.old is None else outcome.old.size_bytes
@@ -90,7 +90,7 @@ def failed_write(table: Table, row: Row | None) -> None:
     capacity.tell_failed(meter, table.name, row)
 
 
-def batch_read(call: Call, items: Iterable[tuple[str, Row | None, bool]]) -> Answer:
+def batch_read(call: Call, items: Iterable[tuple[str, Row | None, bool]]) -> Blocks:
     """The blocks of BatchGetItem: (name of the table as asked, item, consistent) each."""
     bill = Bill(READ)
     for name, row, consistent in items:
@@ -98,7 +98,7 @@ def batch_read(call: Call, items: Iterable[tuple[str, Row | None, bool]]) -> Ans
     return _many(bill, mode_of(call))
 
 
-def batch_write(call: Call, done: Sequence[tuple[str, Write, Outcome]]) -> Answer:
+def batch_write(call: Call, done: Sequence[tuple[str, Write, Outcome]]) -> Blocks:
     """The blocks of BatchWriteItem: (name of the table as asked, write, outcome) each."""
     if _is_untold(call) and not any(write.table.indexes for _, write, _ in done):
         units: dict[str, float] = {}
@@ -115,7 +115,7 @@ def batch_write(call: Call, done: Sequence[tuple[str, Write, Outcome]]) -> Answe
     return _many(bill, mode_of(call)) | _collections(call, done)
 
 
-def transaction_write(call: Call, done: Sequence[tuple[str, Write, Outcome]]) -> Answer:
+def transaction_write(call: Call, done: Sequence[tuple[str, Write, Outcome]]) -> Blocks:
     """The blocks of TransactWriteItems."""
     bill = Bill(WRITE)
     for name, write, outcome in done:
@@ -127,13 +127,13 @@ def transaction_write(call: Call, done: Sequence[tuple[str, Write, Outcome]]) ->
     return _many(bill, mode_of(call), split=True) | _collections(call, written)
 
 
-def transaction_replay(call: Call, names: Sequence[str], replayed: Replayed) -> Answer:
+def transaction_replay(call: Call, names: Sequence[str], replayed: Replayed) -> Blocks:
     """The blocks of a transaction that was answered from its token."""
     tables = [(name, old, new) for name, (old, new) in zip(names, replayed.sizes, strict=True)]
     return _many(capacity.replayed(tables), mode_of(call), split=True)
 
 
-def transaction_read(call: Call, names: Sequence[str], rows: Sequence[Row | None]) -> Answer:
+def transaction_read(call: Call, names: Sequence[str], rows: Sequence[Row | None]) -> Blocks:
     """The blocks of TransactGetItems."""
     bill = Bill(READ)
     for name, row in zip(names, rows, strict=True):
@@ -143,18 +143,18 @@ def transaction_read(call: Call, names: Sequence[str], rows: Sequence[Row | None
     return _many(bill, mode_of(call), split=True)
 
 
-def _one(charge: Charge, mode: str) -> Answer:
+def _one(charge: Charge, mode: str) -> Blocks:
     block = charge.block(mode)
     return {} if block is None else {"ConsumedCapacity": block}
 
 
-def _many(bill: Bill, mode: str, split: bool = False) -> Answer:
+def _many(bill: Bill, mode: str, split: bool = False) -> Blocks:
     bill.tell(meter)
     blocks = bill.blocks(mode, split)
     return {} if blocks is None else {"ConsumedCapacity": blocks}
 
 
-def _collections(call: Call, done: Iterable[tuple[str, Write, Outcome]]) -> Answer:
+def _collections(call: Call, done: Iterable[tuple[str, Write, Outcome]]) -> Blocks:
     """ItemCollectionMetrics of many writes: one for each collection that was touched, by table."""
     if call.input.get("ReturnItemCollectionMetrics") != "SIZE":
         return {}

@@ -23,8 +23,8 @@ from adapters.dynamodb.tables.properties import PROVISIONED, IndexProperties, Ta
 from adapters.dynamodb.wire.calls import Call, Caller
 from adapters.dynamodb.wire.limits import BURST_SECONDS, TRANSACTION_FACTOR
 from adapters.dynamodb.wire.resources import bare_name, index_arn, table_arn
-from gateway.engine.engine import next_commands
-from gateway.model.commands import Exchange, Get, Outcome, Page, Read, ReadAll, WriteGroup
+from gateway.engine.engine import Returned, next_commands
+from gateway.model.commands import AnyCommand, Exchange, Get, Outcome, Page, R, Read, ReadAll, WriteGroup
 from gateway.model.errors import ConditionFailed, GatewayError, GroupRefused, Throttled
 from gateway.model.tables import Index, Table
 from gateway.model.updates import names_of
@@ -94,10 +94,10 @@ class Throttle:
         self._now_ms = now_ms
         self._buckets: OrderedDict[tuple[int, str, str], Bucket] = OrderedDict()
 
-    def hold(self, call: Call, exchange: Exchange) -> Exchange:
+    def hold(self, call: Call, exchange: Exchange[R]) -> Exchange[R]:
         """The same exchange, of which the engine sees only what there is throughput for."""
         commands = next_commands(exchange, None)
-        while isinstance(commands, list):
+        while not isinstance(commands, Returned):
             refusals = self._refusals(call, commands)
             admitted = [
                 _told_all(command) for command, refusal in zip(commands, refusals, strict=True) if not refusal
@@ -108,9 +108,9 @@ class Throttle:
                 if refusal is None:
                     self._take(call, command, outcome)
             commands = next_commands(exchange, outcomes)
-        return commands
+        return commands.value
 
-    def _refusals(self, call: Call, commands: list[Any]) -> list[GatewayError | None]:
+    def _refusals(self, call: Call, commands: list[AnyCommand]) -> list[GatewayError | None]:
         """For each command what keeps it from being sent. Those of one list are counted together."""
         promised: dict[tuple[int, str, str], float] = {}
         refusals: list[GatewayError | None] = []
@@ -138,14 +138,14 @@ class Throttle:
         bucket.fill(rate, now_ms)
         return bucket.units
 
-    def _take(self, call: Call, command: Any, outcome: Any) -> None:
+    def _take(self, call: Call, command: AnyCommand, outcome: Any) -> None:
         for cost in _actual(call, command, outcome):
             bucket = self._buckets.get(cost.key)
             if bucket is not None:
                 bucket.units -= cost.units
 
 
-def _told_all(command: Any) -> Any:
+def _told_all(command: AnyCommand) -> AnyCommand:
     """The command, and its outcome tells the old rows, which have a part in what it costs."""
     if not isinstance(command, WriteGroup):
         return command
@@ -157,7 +157,7 @@ def _told_all(command: Any) -> Any:
 _TRANSACTIONS = frozenset({"TransactWriteItems", "ExecuteTransaction"})
 
 
-def _expected(call: Call, command: Any) -> Iterator[Cost]:
+def _expected(call: Call, command: AnyCommand) -> Iterator[Cost]:
     """The arms that a command will use, and at least what of them."""
     match command:
         case Get(table):
@@ -178,7 +178,7 @@ def _expected(call: Call, command: Any) -> Iterator[Cost]:
                 )
 
 
-def _actual(call: Call, command: Any, outcome: Any) -> Iterator[Cost]:
+def _actual(call: Call, command: AnyCommand, outcome: Any) -> Iterator[Cost]:
     """What a command has cost, by its outcome. Errors cost nothing, but for false conditions."""
     match command, outcome:
         case Get(table), _ if not isinstance(outcome, GatewayError):
@@ -227,7 +227,7 @@ def _failed(write: Write, error: ConditionFailed) -> Cost:
     return Cost(write.table, None, WRITE, capacity.write_units(size, None))
 
 
-def _refusal(call: Call, command: Any, short: Iterable[Cost]) -> GatewayError:
+def _refusal(call: Call, command: AnyCommand, short: Iterable[Cost]) -> GatewayError:
     """A command that is short of units. A transaction says which of its members are."""
     tables = {cost.table.id: cost.throttled(call.caller) for cost in short}
     match command:

@@ -13,8 +13,9 @@ from adapters.dynamodb.operations.items import answer_wants_old, delete_write, p
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.values.values import item_of
 from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.calls import Call, find_table
+from adapters.dynamodb.wire.calls import Answer, Call, find_table
 from adapters.dynamodb.wire.errors import validation
+from gateway.engine.engine import each
 from gateway.model.commands import Exchange, Get, Outcome, WriteGroup
 from gateway.model.errors import Busy, GatewayError, Throttled
 from gateway.model.rows import Row
@@ -22,7 +23,7 @@ from gateway.model.tables import Table
 from gateway.model.writes import Write
 
 
-def batch_get_item(call: Call) -> Exchange:
+def batch_get_item(call: Call) -> Exchange[Answer]:
     """BatchGetItem: past 16 MB of items the rest comes back as UnprocessedKeys, with the table's own options."""
     requests: dict[str, dict[str, Any]] = call.input["RequestItems"]
     clauses = {name: ReadClauses(call, request) for name, request in requests.items()}
@@ -36,7 +37,7 @@ def batch_get_item(call: Call) -> Exchange:
             raise validation(messages.bare("duplicate-keys"))
         gets += [Get(table, position) for position in positions]
         owners += [(name, at) for at in range(len(positions))]
-    rows = yield list(gets)
+    rows = yield from each(gets)
     responses: dict[str, list[Any]] = {name: [] for name in requests}
     unprocessed: dict[str, dict[str, Any]] = {}
     read: list[tuple[str, Row | None, bool]] = []
@@ -53,7 +54,7 @@ def batch_get_item(call: Call) -> Exchange:
         if row is not None:
             room -= row.size_bytes
             responses[name].append(orjson.Fragment(clauses[name].cut(get.table, row)))
-    refusals = [row for row in rows if _is_passing(row)]
+    refusals = [row for row in rows if isinstance(row, GatewayError) and _is_passing(row)]
     if refusals and not read:
         raise refusals[0]
     return {
@@ -63,7 +64,7 @@ def batch_get_item(call: Call) -> Exchange:
     }
 
 
-def batch_write_item(call: Call) -> Exchange:
+def batch_write_item(call: Call) -> Exchange[Answer]:
     """BatchWriteItem: puts and deletes, each a group of its own; those refused for a passing reason come back."""
     requests: dict[str, list[dict[str, Any]]] = call.input["RequestItems"]
     writes: list[Write] = []
@@ -79,18 +80,18 @@ def batch_write_item(call: Call) -> Exchange:
             raise validation(messages.bare("duplicate-keys"))
         writes += made
         owners += [(name, member) for member in members]
-    answers = yield [WriteGroup((write,)) for write in writes]
+    answers = yield from each([WriteGroup((write,)) for write in writes])
     unprocessed: dict[str, list[dict[str, Any]]] = {}
     done: list[tuple[str, Write, Outcome]] = []
     for (name, member), write, answer in zip(owners, writes, answers, strict=True):
-        if type(answer) is list:
+        if isinstance(answer, list):
             done.append((name, write, answer[0]))
         elif _is_passing(answer):
             unprocessed.setdefault(name, []).append(member)
-        else:
+        elif isinstance(answer, GatewayError):
             raise answer
     if not done:
-        raise next(answer for answer in answers)
+        raise next(answer for answer in answers if isinstance(answer, GatewayError))
     return {"UnprocessedItems": unprocessed, **consumed_capacity.batch_write(call, done)}
 
 

@@ -18,11 +18,11 @@ from adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClau
 from adapters.dynamodb.values import composites, keys
 from adapters.dynamodb.values.values import Item, item_of, keep_kinds, render_values, view
 from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.calls import Call, find_table
+from adapters.dynamodb.wire.calls import Answer, Call, find_table
 from adapters.dynamodb.wire.errors import condition_failed, validation
-from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Get, Outcome, WriteGroup
-from gateway.model.errors import BadOperand, ConditionFailed
+from gateway.engine.engine import one, write_rows
+from gateway.model.commands import Exchange, Get, Outcome
+from gateway.model.errors import BadOperand, ConditionFailed, RowRefused
 from gateway.model.predicates import ALWAYS, Attributes
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
@@ -31,7 +31,7 @@ from gateway.model.values import Kind, Value
 from gateway.model.writes import Edit, Keep, Remove, Replace, RowRule, Write
 
 
-def get_item(call: Call) -> Exchange:
+def get_item(call: Call) -> Exchange[Answer]:
     """GetItem."""
     clauses = ReadClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
@@ -45,7 +45,7 @@ def get_item(call: Call) -> Exchange:
     return {"Item": orjson.Fragment(item), **blocks} if blocks else b'{"Item":' + item + b"}"
 
 
-def put_item(call: Call) -> Exchange:
+def put_item(call: Call) -> Exchange[Answer]:
     """PutItem."""
     item = item_of(call.input["Item"])
     clauses = WriteClauses(call, call.input)
@@ -54,7 +54,7 @@ def put_item(call: Call) -> Exchange:
     return (yield from written(call, write))
 
 
-def delete_item(call: Call) -> Exchange:
+def delete_item(call: Call) -> Exchange[Answer]:
     """DeleteItem."""
     clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
@@ -62,7 +62,7 @@ def delete_item(call: Call) -> Exchange:
     return (yield from written(call, write))
 
 
-def update_item(call: Call) -> Exchange:
+def update_item(call: Call) -> Exchange[Answer]:
     """UpdateItem."""
     clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
@@ -112,16 +112,16 @@ def _keep_kinds(old: Row | None, new: Contents) -> Contents:
 
 
 def _update_rule(table: Table, actions: tuple[Action, ...]) -> RowRule:
-    """What an updated item must obey: its size, its depth, its index keys."""
+    """What an updated item must obey: its size, its depth, its index keys. Raises RowRefused, BadKey."""
 
     def rule(old: Row | None, new: Contents) -> Contents:
         if new.size_bytes > limits.ITEM_BYTES:
-            raise validation(messages.bare("update-size"))
+            raise RowRefused("update-size")
         if any(isinstance(action, SetTo) or len(action.path) > 1 for action in actions):  # type: ignore[union-attr]
             for name in names_of(actions):  # what no action names was within the limits before
                 value = new.value(name)
                 if value is not None and value.kind in _DOCUMENTS and _depth(value) > limits.NESTING_LEVELS:
-                    raise validation(messages.bare("nesting"))
+                    raise RowRefused("nesting")
         if table.indexes:
             before: Attributes = {} if old is None else old.contents
             keys.check_updated_index_keys(table, before, new)
@@ -161,10 +161,10 @@ def answer_wants_old(call: Call, table: Table) -> bool:
     )
 
 
-def written(call: Call, write: Write) -> Exchange:
+def written(call: Call, write: Write) -> Exchange[dict[str, Any]]:
     """Write one item and answer by ReturnValues."""
     try:
-        [outcome] = yield from one(WriteGroup((write,)))
+        [outcome] = yield from write_rows(write)
     except ConditionFailed as failure:
         consumed_capacity.failed_write(write.table, failure.row)
         wanted = (

@@ -16,10 +16,10 @@ from adapters.dynamodb.operations.start_keys import StartKey
 from adapters.dynamodb.values.composites import shown_key, shown_schema
 from adapters.dynamodb.values.values import render_values, view
 from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.calls import Call, find_table
+from adapters.dynamodb.wire.calls import Answer, Call, find_table
 from adapters.dynamodb.wire.errors import index_filling, validation
 from gateway.engine.engine import one
-from gateway.model.commands import Concatenation, Exchange, Page, PageLimits, Read, Segment
+from gateway.model.commands import Concatenation, Exchange, PageLimits, Read, Segment
 from gateway.model.errors import IndexMissing
 from gateway.model.predicates import ALWAYS, And, Predicate
 from gateway.model.ranges import EVERYTHING
@@ -27,7 +27,7 @@ from gateway.model.rows import Row
 from gateway.model.tables import Index, Projection, State, Table
 
 
-def query(call: Call) -> Exchange:
+def query(call: Call) -> Exchange[Answer]:
     """Query: items of one partition, in the order of the sort key."""
     clauses = ReadClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
@@ -68,7 +68,7 @@ def query(call: Call) -> Exchange:
     return (yield from _page(call, read, clauses))
 
 
-def scan(call: Call) -> Exchange:
+def scan(call: Call) -> Exchange[Answer]:
     """Scan: every item, or those of one segment, in a stable order."""
     clauses = ReadClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
@@ -155,8 +155,8 @@ def _limits(call: Call) -> PageLimits:
     return PageLimits(scanned=call.input.get("Limit"), filled_bytes=limits.PAGE_BYTES)
 
 
-def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange:
-    page: Page = yield from one(read)
+def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange[Answer]:
+    page = yield from one(read)
     count = len(page.rows) + sum(concatenated.number for concatenated in page.concatenated)
     counts = {"Count": count, "ScannedCount": page.scanned}
     rest: dict[str, Any] = {}

@@ -20,11 +20,11 @@ from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.values.composites import render, shown_key
 from adapters.dynamodb.values.values import render_values, view
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call, check_place, own_name
+from adapters.dynamodb.wire.calls import Answer, Call, check_place, own_name
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.resources import stream_arn
 from gateway.engine.engine import one
-from gateway.model.changes import Change, ChangePage, Shard, Stream
+from gateway.model.changes import Change, Shard, Stream
 from gateway.model.commands import (
     AtTime,
     Exchange,
@@ -50,11 +50,11 @@ _EXPIRY_ACTOR = "expiry"
 _LOOKED_AT = 10_000
 
 
-def list_streams(call: Call) -> Exchange:
+def list_streams(call: Call) -> Exchange[Answer]:
     """ListStreams."""
     given = call.input
     name = own_name(call, given["TableName"]) if "TableName" in given else None
-    streams: list[Stream] = yield from one(ListStreams(call.caller.namespace, name))
+    streams = yield from one(ListStreams(call.caller.namespace, name))
     after = given.get("ExclusiveStartStreamArn")
     arns = [(_arn_of(call, stream), stream) for stream in streams]
     if after is not None:
@@ -73,11 +73,11 @@ def list_streams(call: Call) -> Exchange:
     return answer
 
 
-def describe_stream(call: Call) -> Exchange:
+def describe_stream(call: Call) -> Exchange[Answer]:
     """DescribeStream. ShardFilter CHILD_SHARDS shows the children of one shard only."""
     given = call.input
     stream = yield from _find(call, given["StreamArn"])
-    shards: list[Shard] = yield from one(ListShards(stream))
+    shards = yield from one(ListShards(stream))
     wanted = given.get("ShardFilter")
     if wanted is not None:
         for member in ("Type", "ShardId"):
@@ -106,12 +106,12 @@ def describe_stream(call: Call) -> Exchange:
     return {"StreamDescription": description}
 
 
-def get_shard_iterator(call: Call) -> Exchange:
+def get_shard_iterator(call: Call) -> Exchange[Answer]:
     """GetShardIterator: TRIM_HORIZON, LATEST, AT_SEQUENCE_NUMBER, AFTER_SEQUENCE_NUMBER (and AT_TIMESTAMP)."""
     given = call.input
     stream = yield from _find(call, given["StreamArn"])
     number = _shard_number(stream, given["ShardId"], given["StreamArn"])
-    known: list[Shard] = yield from one(ListShards(stream))
+    known = yield from one(ListShards(stream))
     if all(shard.number != number for shard in known):
         raise _no_such_shard(given["StreamArn"], given["ShardId"])
     kind = given["ShardIteratorType"]
@@ -131,7 +131,7 @@ def get_shard_iterator(call: Call) -> Exchange:
     return {"ShardIterator": shard_iterator.text()}
 
 
-def get_records(call: Call) -> Exchange:
+def get_records(call: Call) -> Exchange[Answer]:
     """GetRecords: at most 1,000 records or 1 MB; no NextShardIterator once a closed shard has been read to its end."""
     place = _Iterator.of(call.input["ShardIterator"])
     now_ms = call.gateway.now_ms()
@@ -146,9 +146,7 @@ def get_records(call: Call) -> Exchange:
     sequence: int | None = place.sequence
     room, looked_at = limits.STREAM_RECORDS_BYTES, 0
     while sequence is not None and len(records) < limit and room > 0 and looked_at < _LOOKED_AT:
-        page: ChangePage = yield from one(
-            ReadChanges(stream, place.shard, sequence, limit - len(records), room)
-        )
+        page = yield from one(ReadChanges(stream, place.shard, sequence, limit - len(records), room))
         shown = list(_records(call, stream, page.changes))
         records += shown
         room -= sum(record["dynamodb"]["SizeBytes"] for record in shown)
@@ -192,7 +190,7 @@ def _parsed(call: Call, arn: str) -> tuple[str, str]:
     return match["table"], match["label"]
 
 
-def _find(call: Call, arn: str) -> Exchange:
+def _find(call: Call, arn: str) -> Exchange[Stream]:
     table, label = _parsed(call, arn)
     try:
         return (yield from one(FindStream(call.caller.namespace, table, label)))

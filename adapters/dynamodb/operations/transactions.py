@@ -18,7 +18,7 @@ from adapters.dynamodb.values import keys
 from adapters.dynamodb.values.composites import render
 from adapters.dynamodb.values.values import item_of
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call, find_table
+from adapters.dynamodb.wire.calls import Answer, Call, find_table
 from adapters.dynamodb.wire.errors import (
     ServiceError,
     cancelled,
@@ -27,7 +27,7 @@ from adapters.dynamodb.wire.errors import (
     validation,
 )
 from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Get, ReadAll, Replayed, Token, WriteGroup
+from gateway.model.commands import Exchange, Get, Outcome, ReadAll, Replayed, Token, WriteGroup
 from gateway.model.errors import BadKey, ConditionFailed, GatewayError, GroupRefused, TokenReused
 from gateway.model.rows import Row
 from gateway.model.tables import Table
@@ -38,7 +38,7 @@ REASON_RULES = frozenset({"schema", "missing", "kind", "index-kind"})
 """Rules of BadKey that cancel the transaction; all others refuse the request (rule 36)."""
 
 
-def transact_write_items(call: Call) -> Exchange:
+def transact_write_items(call: Call) -> Exchange[Answer]:
     """TransactWriteItems: all actions or none. A token seen before is answered without effect."""
     actions = [next(iter(member.items())) for member in call.input["TransactItems"]]
     parsed = []
@@ -71,7 +71,7 @@ def transact_write_items(call: Call) -> Exchange:
     return consumed_capacity.transaction_write(call, list(zip(names, writes, outcomes, strict=True)))
 
 
-def transact_get_items(call: Call) -> Exchange:
+def transact_get_items(call: Call) -> Exchange[Answer]:
     """TransactGetItems: items as they were at one moment."""
     members = [member["Get"] for member in call.input["TransactItems"]]
     clauses = [ReadClauses(call, member) for member in members]
@@ -109,12 +109,11 @@ def _write(name: str, table: Table, action: dict[str, Any], clauses: WriteClause
     return check_write(table, action["Key"], clauses)
 
 
-def read_together(gets: list[Get]) -> Exchange:
+def read_together(gets: list[Get]) -> Exchange[list[Row | None]]:
     """The rows of a transaction's reads. Raises ServiceError if two are of one item, LimitExceeded."""
     if len({(get.table.id, get.position) for get in gets}) < len(gets):
         raise validation(_TWICE)
-    rows: list[Row | None] = yield from one(ReadAll(tuple(gets), limits.TRANSACTION_BYTES))
-    return rows
+    return (yield from one(ReadAll(tuple(gets), limits.TRANSACTION_BYTES)))
 
 
 def write_together(
@@ -122,7 +121,7 @@ def write_together(
     member: str,
     writes: list[Write],
     cancelled_by: Callable[[Sequence[GatewayError | None]], ServiceError],
-) -> Exchange:
+) -> Exchange[list[Outcome] | Replayed]:
     """The outcomes of a transaction's writes, which the call says in `member`, or Replayed. Raises ServiceError if two are of
     one item, and where the writes are refused what `cancelled_by` makes of what each of them met."""
     if len({(write.table.id, write.key.position) for write in writes}) < len(writes):

@@ -27,9 +27,9 @@ from adapters.dynamodb.values import composites
 from adapters.dynamodb.values.values import render_values, view
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Call, find_table
-from adapters.dynamodb.wire.errors import index_filling, validation
+from adapters.dynamodb.wire.errors import ServiceError, index_filling, validation
 from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Page, PageLimits, Read
+from gateway.model.commands import Exchange, PageLimits, Read
 from gateway.model.errors import GatewayError
 from gateway.model.keys import KeySchema
 from gateway.model.predicates import value_at
@@ -47,7 +47,7 @@ class Place(NamedTuple):
     key: Mapping[str, Any] | None = None
 
 
-def select(call: Call, statement: Select, arguments: Arguments) -> Exchange:
+def select(call: Call, statement: Select, arguments: Arguments) -> Exchange[bytes]:
     """One page of a SELECT, as ExecuteStatement answers it."""
     predicate = arguments.predicate(statement.where)
     place = _place(call)
@@ -77,7 +77,7 @@ def select(call: Call, statement: Select, arguments: Arguments) -> Exchange:
 
 def _pages(
     call: Call, statement: Select, base: Read, bounds: list[KeyRange], place: Place, is_scan: bool
-) -> Exchange:
+) -> Exchange[bytes]:
     """Read range after range until a limit stops it, and answer."""
     table, index = base.table, base.index
     charge = Charge(table.name, READ)
@@ -96,7 +96,7 @@ def _pages(
         )
         if is_scan and start is not None:
             read = read._replace(after=_position(base, start, call))
-        page: Page = yield from one(read)
+        page = yield from one(read)
         rows += page.rows
         charge.add_page(page, index, consistent)
         if base.whole_rows:
@@ -228,7 +228,7 @@ def _position(base: Read, key: Mapping[str, Any], call: Call) -> Any:
         start.check_index()
         start.check_table()
         return start.position
-    except (GatewayError, LookupError, TypeError, ValueError, AttributeError):
+    except (ServiceError, GatewayError, LookupError, TypeError, ValueError, AttributeError):
         raise _invalid_token() from None
 
 

@@ -23,7 +23,7 @@ from adapters.dynamodb.partiql.reading import cut, select
 from adapters.dynamodb.partiql.writing import payload_bytes, refusal_of, write_of
 from adapters.dynamodb.values import composites, keys
 from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.calls import Call, find_table
+from adapters.dynamodb.wire.calls import Answer, Call, find_table
 from adapters.dynamodb.wire.errors import (
     ServiceError,
     cancelled,
@@ -32,13 +32,16 @@ from adapters.dynamodb.wire.errors import (
     short_code,
     validation,
 )
-from gateway.model.commands import Exchange, Get, Replayed, WriteGroup
+from gateway.engine.engine import each
+from gateway.model.commands import Command, Exchange, Get, GroupOutcome, Replayed, WriteGroup
 from gateway.model.errors import (
     BadKey,
     ConditionFailed,
     GatewayError,
+    RowRefused,
     TableMissing,
 )
+from gateway.model.keys import Position
 from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.model.writes import Write
@@ -57,6 +60,10 @@ _EXISTS_ELSEWHERE = "EXISTS can only be used in ExecuteTransaction write request
 
 # In characters. Before each longer one is parsed others have a turn: 8,192 take some hundredths of a second.
 _LONG_STATEMENT = 1024
+
+
+MemberOutcome = Row | GroupOutcome | None
+"""What came of a member of a batch: a read's row, or what its write came to."""
 
 
 class Prepared(NamedTuple):
@@ -81,7 +88,7 @@ def _with_arguments(parsed: Parsed, given: Input, style: str) -> tuple[Statement
 # ExecuteStatement
 
 
-def execute_statement(call: Call) -> Exchange:
+def execute_statement(call: Call) -> Exchange[Answer]:
     """ExecuteStatement."""
     statement, arguments = _read(call.input, call.gateway.settings.message_style)
     if isinstance(statement, Exists):
@@ -92,8 +99,8 @@ def execute_statement(call: Call) -> Exchange:
     write = write_of(statement, table, arguments)
     try:
         answer = yield from written(_as_item_call(call, statement), write)
-    except ServiceError as error:
-        raise refusal_of(statement, error) from None
+    except (ServiceError, RowRefused) as error:
+        raise refusal_of(statement, error, service_error_of(error, call.operation)) from None
     attributes = answer.pop("Attributes", None)
     return {"Items": [attributes] if attributes else [], **answer}
 
@@ -113,7 +120,7 @@ def _as_item_call(call: Call, statement: Insert | Update | Delete, given: Input 
 # BatchExecuteStatement
 
 
-def batch_execute_statement(call: Call) -> Exchange:
+def batch_execute_statement(call: Call) -> Exchange[Answer]:
     """BatchExecuteStatement: each member by itself; one that fails has an error in its place."""
     style = call.gateway.settings.message_style
     members = call.input["Statements"]
@@ -131,7 +138,7 @@ def batch_execute_statement(call: Call) -> Exchange:
         [found.statement for found in parsed.values() if not isinstance(found.statement, Exists)],
         _MIXED_BATCH,
     )
-    jobs: list[tuple[int, Prepared, Any]] = []
+    jobs: list[tuple[int, Prepared, Get | WriteGroup]] = []
     for place, found in parsed.items():
         try:
             statement, arguments = _with_arguments(found, members[place], style)
@@ -143,7 +150,7 @@ def batch_execute_statement(call: Call) -> Exchange:
         answers[place] = {"TableName": statement.source[0]}
         try:
             jobs.append((place, member, _batch_command(member)))
-        except GatewayError as error:
+        except (ServiceError, GatewayError) as error:
             answers[place] |= _failed(service_error_of(error, call.operation, style))
     places = [
         (member.table.id, command.position if isinstance(command, Get) else command.writes[0].key.position)
@@ -151,10 +158,13 @@ def batch_execute_statement(call: Call) -> Exchange:
     ]
     if len(set(places)) < len(places):
         raise validation(messages.bare("duplicate-keys"))
-    outcomes = (yield [command for _, _, command in jobs]) if jobs else []
+    commands: list[Command[MemberOutcome]] = [command for _, _, command in jobs]
+    outcomes = yield from each(commands)
+    done = []
     for (place, member, command), outcome in zip(jobs, outcomes, strict=True):
         answers[place] |= _batch_answer(call, member, command, outcome)
-    return {"Responses": answers, **_batch_charges(call, jobs, outcomes)}
+        done.append((member, command, outcome))
+    return {"Responses": answers, **_batch_charges(call, done)}
 
 
 def _refuse_mixture(statements: Sequence[Statement], text: str) -> None:
@@ -163,7 +173,7 @@ def _refuse_mixture(statements: Sequence[Statement], text: str) -> None:
         raise validation(text)
 
 
-def _batch_command(member: Prepared) -> Any:
+def _batch_command(member: Prepared) -> Get | WriteGroup:
     statement = member.statement
     if isinstance(statement, Select):
         position = _read_position(member, "BatchExecuteStatement")
@@ -173,7 +183,7 @@ def _batch_command(member: Prepared) -> Any:
     return WriteGroup((write_of(statement, member.table, member.arguments),))
 
 
-def _read_position(member: Prepared, operation: str) -> Any:
+def _read_position(member: Prepared, operation: str) -> Position:
     """The place of the one item that a SELECT in a batch or transaction reads. Raises ServiceError, BadKey."""
     statement, table, arguments = member.statement, member.table, member.arguments
     assert isinstance(statement, Select)
@@ -192,32 +202,43 @@ def _read_position(member: Prepared, operation: str) -> Any:
     return keys.key_of(table, {name: arguments.wire(node) for name, node in named.items()}).position
 
 
-def _batch_answer(call: Call, member: Prepared, command: Any, outcome: Any) -> dict[str, Any]:
+def _batch_answer(
+    call: Call, member: Prepared, command: Get | WriteGroup, outcome: MemberOutcome
+) -> dict[str, Any]:
     statement = member.statement
     if isinstance(statement, Select):
         if isinstance(outcome, GatewayError):
             return _failed(service_error_of(outcome, call.operation))
-        return (
-            {} if outcome is None else {"Item": orjson.Fragment(cut(member.table, statement.paths, outcome))}
-        )
+        if outcome is None:
+            return {}
+        assert isinstance(outcome, Row)
+        return {"Item": orjson.Fragment(cut(member.table, statement.paths, outcome))}
     assert not isinstance(statement, Exists)
     if isinstance(outcome, GatewayError):
-        return _failed(refusal_of(statement, _told(member, outcome, call.operation)))
+        return _failed(refusal_of(statement, outcome, _told(member, outcome, call.operation)))
+    assert isinstance(command, WriteGroup)
+    assert isinstance(outcome, list)
     answer = returned(_as_item_call(call, statement, member.given), command.writes[0], outcome[0])
     return {"Item": answer["Attributes"]} if answer.get("Attributes") else {}
 
 
-def _batch_charges(call: Call, jobs: list[tuple[int, Prepared, Any]], outcomes: list[Any]) -> dict[str, Any]:
-    done = [
-        (member.table.name, command, outcome, bool(member.given.get("ConsistentRead")))
-        for (_, member, command), outcome in zip(jobs, outcomes, strict=True)
-        if not isinstance(outcome, GatewayError)
+def _batch_charges(
+    call: Call, done: list[tuple[Prepared, Get | WriteGroup, MemberOutcome]]
+) -> dict[str, Any]:
+    """What a batch cost, which reads or writes."""
+    written = [
+        (member.table.name, command.writes[0], outcome[0])
+        for member, command, outcome in done
+        if isinstance(command, WriteGroup) and isinstance(outcome, list)
     ]
-    if done and isinstance(done[0][1], WriteGroup):
-        return consumed_capacity.batch_write(
-            call, [(name, command.writes[0], outcome[0]) for name, command, outcome, _ in done]
-        )
-    return consumed_capacity.batch_read(call, [(name, row, consistent) for name, _, row, consistent in done])
+    if written:
+        return consumed_capacity.batch_write(call, written)
+    read = [
+        (member.table.name, outcome, bool(member.given.get("ConsistentRead")))
+        for member, _, outcome in done
+        if outcome is None or isinstance(outcome, Row)
+    ]
+    return consumed_capacity.batch_read(call, read)
 
 
 def _failed(error: ServiceError) -> dict[str, Any]:
@@ -236,7 +257,7 @@ def _told(member: Prepared, error: GatewayError, operation: str) -> ServiceError
 # ExecuteTransaction
 
 
-def execute_transaction(call: Call) -> Exchange:
+def execute_transaction(call: Call) -> Exchange[Answer]:
     """ExecuteTransaction: all statements or none. A token seen before is answered without effect."""
     style = call.gateway.settings.message_style
     members: list[Prepared | None] = []
@@ -285,9 +306,9 @@ def _check_in_transaction(place: int, statement: Statement) -> None:
         raise _in_member(place, validation(text))
 
 
-def _transact_reads(call: Call, members: list[Prepared | None]) -> Exchange:
+def _transact_reads(call: Call, members: list[Prepared | None]) -> Exchange[Answer]:
     known, gets = _made_of(members, lambda member: Get(member.table, _read_position(member, call.operation)))
-    rows: list[Row | None] = yield from read_together(gets)
+    rows = yield from read_together(gets)
     responses = []
     for member, row in zip(known, rows, strict=True):
         assert isinstance(member.statement, Select)
@@ -297,7 +318,7 @@ def _transact_reads(call: Call, members: list[Prepared | None]) -> Exchange:
     return {"Responses": responses, **consumed_capacity.transaction_read(call, names, rows)}
 
 
-def _transact_writes(call: Call, members: list[Prepared | None]) -> Exchange:
+def _transact_writes(call: Call, members: list[Prepared | None]) -> Exchange[Answer]:
     known, writes = _made_of(members, _write_of)
     if sum(map(_payload_of, known)) > limits.TRANSACTION_BYTES:
         raise validation(messages.bare("payload-size"))
@@ -335,7 +356,7 @@ def _made_of(
         else:
             try:
                 made.append(make(member))
-            except GatewayError as error:
+            except (ServiceError, GatewayError) as error:
                 reason = _reason(place, error)
         reasons.append(reason)
     if any(reasons):
@@ -347,7 +368,7 @@ def _table_missing() -> ServiceError:
     return ServiceError("ResourceNotFoundException", "Requested resource not found")
 
 
-def _reason(place: int, error: GatewayError) -> ServiceError:
+def _reason(place: int, error: ServiceError | GatewayError) -> ServiceError:
     """Why a member cancels the transaction; raised if it refuses the request instead."""
     if isinstance(error, KeyRefused):
         return validation(_SCHEMA)
@@ -364,5 +385,5 @@ def _cancelled(call: Call, members: list[Prepared], errors: Sequence[GatewayErro
             listed.append(None)
             continue
         assert not isinstance(member.statement, Select)
-        listed.append(refusal_of(member.statement, _told(member, error, call.operation)))
+        listed.append(refusal_of(member.statement, error, _told(member, error, call.operation)))
     return cancelled(listed)

@@ -19,7 +19,7 @@ from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Update
 from adapters.dynamodb.values import composites
 from adapters.dynamodb.values.values import item_of
 from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.messages import bare
+from gateway.model.errors import RowRefused
 from gateway.model.predicates import ALWAYS, And, Not, Or, Predicate, RowExists
 from gateway.model.tables import Table
 from gateway.model.updates import Action
@@ -108,10 +108,15 @@ def _wire(named: Named, arguments: Arguments) -> dict[str, Any]:
     return {name: arguments.wire(node) for name, node in named.items()}
 
 
-def refusal_of(statement: Insert | Update | Delete | Exists, error: ServiceError) -> ServiceError:
-    """What the statement's client is told of a write that was refused: an INSERT knows of no condition."""
-    if isinstance(statement, Insert) and error.code == "ConditionalCheckFailedException":
+def refusal_of(
+    statement: Insert | Update | Delete | Exists, error: Exception, told: ServiceError
+) -> ServiceError:
+    """What the statement's client is told of a write that met an error, of which item operations tell `told`: an INSERT knows of
+    no condition."""
+    if isinstance(statement, Insert) and told.code == "ConditionalCheckFailedException":
         return ServiceError("DuplicateItemException", "Duplicate primary key exists in table")
-    if error.message == bare("nesting"):  # the one sentence that is shorter here (floci's capture)
+    if (
+        isinstance(error, RowRefused) and error.rule == "nesting"
+    ):  # the one sentence that is shorter here (floci's capture)
         return validation(TOO_DEEP)
-    return error
+    return told

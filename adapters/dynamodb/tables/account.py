@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call
+from adapters.dynamodb.wire.calls import Answer, Call
 from gateway.model.commands import Exchange
 
 _ENDPOINT_MINUTES = 1440
 
 
-def describe_limits(call: Call) -> Exchange:
+def describe_limits(call: Call) -> Exchange[Answer]:
     """DescribeLimits: the service's default quotas."""
     yield from ()
     return {
@@ -20,7 +20,7 @@ def describe_limits(call: Call) -> Exchange:
     }
 
 
-def describe_endpoints(call: Call) -> Exchange:
+def describe_endpoints(call: Call) -> Exchange[Answer]:
     """DescribeEndpoints: one, by the name under which the client found this server."""
     yield from ()
     return {"Endpoints": [{"Address": call.host, "CachePeriodInMinutes": _ENDPOINT_MINUTES}]}

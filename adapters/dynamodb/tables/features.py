@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from adapters.dynamodb.tables.tables import find_table
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call, check_place
+from adapters.dynamodb.wire.calls import Answer, Call, check_place
 from adapters.dynamodb.wire.errors import ServiceError
 from adapters.dynamodb.wire.resources import bare_name, table_of_arn
 from gateway.engine.engine import one
@@ -18,7 +18,7 @@ from gateway.model.errors import TableMissing
 from gateway.model.tables import State
 
 
-def describe_continuous_backups(call: Call) -> Exchange:
+def describe_continuous_backups(call: Call) -> Exchange[Answer]:
     """DescribeContinuousBackups: no point-in-time recovery. Continuous backups by themselves say that it could be switched
     on, and are ENABLED on every table of the service seconds after it became ACTIVE (paritysuite and ack-api-quirks,
     August to October 2026)."""
@@ -34,50 +34,50 @@ def describe_continuous_backups(call: Call) -> Exchange:
     }
 
 
-def list_backups(call: Call) -> Exchange:
+def list_backups(call: Call) -> Exchange[Answer]:
     """ListBackups: none."""
     yield from ()
     return {"BackupSummaries": []}
 
 
-def list_exports(call: Call) -> Exchange:
+def list_exports(call: Call) -> Exchange[Answer]:
     """ListExports: none."""
     yield from ()
     return {"ExportSummaries": []}
 
 
-def list_imports(call: Call) -> Exchange:
+def list_imports(call: Call) -> Exchange[Answer]:
     """ListImports: none."""
     yield from ()
     return {"ImportSummaryList": []}
 
 
-def list_contributor_insights(call: Call) -> Exchange:
+def list_contributor_insights(call: Call) -> Exchange[Answer]:
     """ListContributorInsights: names only tables that have had them."""
     yield from ()
     return {"ContributorInsightsSummaries": []}
 
 
-def list_global_tables(call: Call) -> Exchange:
+def list_global_tables(call: Call) -> Exchange[Answer]:
     """ListGlobalTables: none."""
     yield from ()
     return {"GlobalTables": []}
 
 
-def describe_backup(call: Call) -> Exchange:
+def describe_backup(call: Call) -> Exchange[Answer]:
     """DescribeBackup: not there."""
     yield from ()
     raise ServiceError("BackupNotFoundException", f"Backup not found: {call.input['BackupArn']}")
 
 
-def describe_global_table(call: Call) -> Exchange:
+def describe_global_table(call: Call) -> Exchange[Answer]:
     """DescribeGlobalTable: not there."""
     yield from ()
     name = call.input["GlobalTableName"]
     raise ServiceError("GlobalTableNotFoundException", f"Global table with name: '{name}' does not exist.")
 
 
-def describe_contributor_insights(call: Call) -> Exchange:
+def describe_contributor_insights(call: Call) -> Exchange[Answer]:
     """DescribeContributorInsights: off, for the table and each of its indexes."""
     table = yield from find_table(call)
     answer = {"TableName": table.name}
@@ -91,20 +91,20 @@ def describe_contributor_insights(call: Call) -> Exchange:
     return {**answer, "ContributorInsightsStatus": "DISABLED"}
 
 
-def describe_kinesis_destination(call: Call) -> Exchange:
+def describe_kinesis_destination(call: Call) -> Exchange[Answer]:
     """DescribeKinesisStreamingDestination: none."""
     table = yield from find_table(call)
     return {"TableName": table.name, "KinesisDataStreamDestinations": []}
 
 
-def describe_replica_auto_scaling(call: Call) -> Exchange:
+def describe_replica_auto_scaling(call: Call) -> Exchange[Answer]:
     """DescribeTableReplicaAutoScaling: known of global tables only, and there is none."""
     yield from ()
     name = bare_name(call.input["TableName"])
     raise ServiceError("ResourceNotFoundException", f"Global table with name: '{name}' does not exist.")
 
 
-def get_resource_policy(call: Call) -> Exchange:
+def get_resource_policy(call: Call) -> Exchange[Answer]:
     """GetResourcePolicy: no table has one."""
     arn = call.input["ResourceArn"]
     name = table_of_arn(arn, call.gateway.settings.message_style)

@@ -16,7 +16,7 @@ from adapters.dynamodb.tables import billing, indexes, tags
 from adapters.dynamodb.tables.descriptions import describe
 from adapters.dynamodb.tables.properties import TableProperties
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call, own_name
+from adapters.dynamodb.wire.calls import Answer, Call, own_name
 from adapters.dynamodb.wire.errors import validation
 from adapters.dynamodb.wire.messages import CLASSIC
 from adapters.dynamodb.wire.resources import key_arn
@@ -47,7 +47,7 @@ _NOT_OFFERED = (
 )
 
 
-def find_table(call: Call) -> Exchange:
+def find_table(call: Call) -> Exchange[Table]:
     """The table that TableName names, as it is now."""
     return (yield from one(FindTable(call.caller.namespace, own_name(call, call.input["TableName"]))))
 
@@ -55,7 +55,7 @@ def find_table(call: Call) -> Exchange:
 # CreateTable
 
 
-def create_table(call: Call) -> Exchange:
+def create_table(call: Call) -> Exchange[Answer]:
     """CreateTable. A name that is taken is ResourceInUseException, whatever the state of the table that has it."""
     given, now_ms = call.input, call.gateway.now_ms()
     _refuse_not_offered(given)
@@ -117,7 +117,7 @@ def _as_created(shown: dict[str, Any], given: Mapping[str, Any]) -> dict[str, An
 # DescribeTable, ListTables
 
 
-def describe_table(call: Call) -> Exchange:
+def describe_table(call: Call) -> Exchange[Answer]:
     """DescribeTable. Counts are exact for small tables, and a little old for large ones."""
     table = yield from find_table(call)
     statistics = yield from one(CountRows(table))
@@ -125,7 +125,7 @@ def describe_table(call: Call) -> Exchange:
     return {"Table": _in_style(call, shown)}
 
 
-def list_tables(call: Call) -> Exchange:
+def list_tables(call: Call) -> Exchange[Answer]:
     """ListTables, in byte order of names. A further page is announced only if it has something in it."""
     limit = call.input.get("Limit", limits.LIST_TABLES_NAMES)
     after = call.input.get("ExclusiveStartTableName", "")
@@ -140,7 +140,7 @@ def list_tables(call: Call) -> Exchange:
 # UpdateTable
 
 
-def update_table(call: Call) -> Exchange:
+def update_table(call: Call) -> Exchange[Answer]:
     """UpdateTable. The answer shows what was before, with the states of what is being changed."""
     given, now_ms = call.input, call.gateway.now_ms()
     _refuse_not_offered(given)
@@ -204,7 +204,7 @@ def _show_index_changes(
 # DeleteTable
 
 
-def delete_table(call: Call) -> Exchange:
+def delete_table(call: Call) -> Exchange[Answer]:
     """DeleteTable. Its answer leaves out keys, indexes and the time of creation (rule 40)."""
     now_ms = call.gateway.now_ms()
     table = yield from find_table(call)

@@ -14,7 +14,7 @@ from typing import Any
 from adapters.dynamodb import DIALECT
 from adapters.dynamodb.tables.properties import TableProperties
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call, check_place
+from adapters.dynamodb.wire.calls import Answer, Call, check_place
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.messages import CLASSIC
 from adapters.dynamodb.wire.resources import table_of_arn
@@ -27,7 +27,7 @@ _CHARACTERS = re.compile(r"[\w\s_.:/=+\-@]*")
 _RESERVED_PREFIX = "aws:"
 
 
-def tag_resource(call: Call) -> Exchange:
+def tag_resource(call: Call) -> Exchange[None]:
     """TagResource: all of the tags or none; those that are there get the new values. Its answer has no body."""
     added = new_tags(call.input["Tags"])
     table = yield from _table(call)
@@ -37,7 +37,7 @@ def tag_resource(call: Call) -> Exchange:
     yield from _save(table, tags)
 
 
-def untag_resource(call: Call) -> Exchange:
+def untag_resource(call: Call) -> Exchange[None]:
     """UntagResource: keys that are not there are passed over. Its answer has no body."""
     keys = call.input["TagKeys"]
     for key in keys:
@@ -50,7 +50,7 @@ def untag_resource(call: Call) -> Exchange:
     yield from _save(table, {key: value for key, value in known.items() if key not in keys})
 
 
-def list_tags(call: Call) -> Exchange:
+def list_tags(call: Call) -> Exchange[Answer]:
     """ListTagsOfResource: all of them in one page; the service passes over a NextToken that it did not give."""
     table = yield from _table(call)
     tags = TableProperties.of(table).tags
@@ -78,7 +78,7 @@ def new_tags(given: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return tags
 
 
-def _table(call: Call) -> Exchange:
+def _table(call: Call) -> Exchange[Table]:
     """The table that ResourceArn names."""
     arn, style = call.input["ResourceArn"], call.gateway.settings.message_style
     name = table_of_arn(arn, style)
@@ -94,7 +94,7 @@ def _table(call: Call) -> Exchange:
         raise ServiceError("ResourceNotFoundException", text) from None
 
 
-def _save(table: Table, tags: Mapping[str, str]) -> Exchange:
+def _save(table: Table, tags: Mapping[str, str]) -> Exchange[None]:
     """Keep a table's tags, if they are other than before."""
     properties = TableProperties.of(table)
     if dict(properties.tags) != dict(tags):

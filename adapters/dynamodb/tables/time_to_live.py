@@ -12,14 +12,14 @@ from adapters.dynamodb import DIALECT
 from adapters.dynamodb.tables.properties import TableProperties
 from adapters.dynamodb.tables.tables import find_table
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.calls import Call
+from adapters.dynamodb.wire.calls import Answer, Call
 from adapters.dynamodb.wire.errors import validation
 from gateway.engine.engine import one
 from gateway.model.commands import AlterTable, Exchange
 from gateway.model.tables import ExpiryRule, State, Table
 
 
-def update_time_to_live(call: Call) -> Exchange:
+def update_time_to_live(call: Call) -> Exchange[Answer]:
     """UpdateTimeToLive: not idempotent; the attribute must be named, and rightly, to switch it off too."""
     given = call.input["TimeToLiveSpecification"]
     attribute, enabled = given["AttributeName"], given["Enabled"]
@@ -39,7 +39,7 @@ def update_time_to_live(call: Call) -> Exchange:
     return {"TimeToLiveSpecification": {"Enabled": enabled, "AttributeName": attribute}}
 
 
-def describe_time_to_live(call: Call) -> Exchange:
+def describe_time_to_live(call: Call) -> Exchange[Answer]:
     """DescribeTimeToLive. A table that once had it looks like one that never did."""
     table = yield from find_table(call)
     state = table.state_at(call.gateway.now_ms())

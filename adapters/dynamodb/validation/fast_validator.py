@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapters.dynamodb.validation import full_validator
+from adapters.dynamodb.validation.rule_context import RuleContext
 from adapters.dynamodb.validation.schema_types import (
     ITEM,
     WIDTHS,
@@ -33,18 +34,19 @@ from adapters.dynamodb.wire.errors import ServiceError
 Quick = Callable[[Any], bool]
 """Whether data is beyond reproach. On other data it is false or raises anything."""
 
-Rule = Callable[[dict[str, Any], str, bool], None]
-"""What members mean together: (input, style, whether its attribute values are known to be good). Raises ServiceError."""
+Rule = Callable[[dict[str, Any], RuleContext], None]
+"""What members mean together. Raises ServiceError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checker:
-    """A request, ready to be checked."""
+    """A request, ready to be checked. `contexts` of its rule: of values that may be bad, and of good ones."""
 
     operation: str
     request: Request
     quick: Quick
     rule: Rule | None
+    contexts: tuple[RuleContext, RuleContext]
 
     def __call__(self, body: Any, style: str) -> dict[str, Any]:
         try:
@@ -55,7 +57,7 @@ class Checker:
             good = False  # the slow engine finds out what is wrong, and in which order to say it
         data = body if good else full_validator.clean(self.operation, self.request, body, style)
         if self.rule is not None:
-            self.rule(data, style, good)
+            self.rule(data, self.contexts[good])
         return data
 
 

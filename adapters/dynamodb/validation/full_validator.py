@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from adapters.dynamodb.validation.schema_types import (
     ITEM,
@@ -248,7 +248,7 @@ def _look(shape: Shape, data: Any, place: Place, look: _Look) -> None:
     if broken:
         told = _echo(shape, data, look.as_json)
         look.found.extend(
-            Violation(*place, told, constraint) for constraint in broken[: messages.MOST_VIOLATIONS]
+            Violation(*place, told, *constraint) for constraint in broken[: messages.MOST_VIOLATIONS]
         )
     _look_into(shape, data, place, look)
 
@@ -263,14 +263,14 @@ def _look_into(shape: Shape, data: Any, place: Place, look: _Look) -> None:
                 if part is not None:
                     _look(member, part, here, look)
                 elif name in shape.required or (look.first_decade and name in shape.once_required):
-                    look.found.append(Violation(*here, None, _NULL))
+                    look.found.append(Violation(*here, None, "null", _NULL))
         case Sequence():
             for number, part in enumerate(data, 1):
                 if len(look.found) >= messages.MOST_VIOLATIONS:
                     break  # no more are told
                 here = f"{path}.{number}.member", f"{camel}.{number}.member"
                 if part is None:
-                    look.found.append(Violation(*here, None, _NULL))
+                    look.found.append(Violation(*here, None, "null", _NULL))
                 else:
                     _look(shape.of, part, here, look)
         case Mapping() if not isinstance(shape.of, AttributeValue):
@@ -334,8 +334,12 @@ def _java_data(tag: str, data: Any) -> str:
     return messages.echo(data)
 
 
-def _broken(shape: Shape, data: Any, first_decade: bool) -> list[str]:
-    """The texts of the constraints that this member itself breaks."""
+Broken = tuple[Literal["enum", "pattern", "minimum", "maximum", "keys", "values"], str]
+"""A constraint that a member breaks: which one, and its words."""
+
+
+def _broken(shape: Shape, data: Any, first_decade: bool) -> list[Broken]:
+    """The constraints that this member itself breaks."""
     match shape:
         case Text():
             return _broken_text(shape, data, first_decade)
@@ -348,36 +352,36 @@ def _broken(shape: Shape, data: Any, first_decade: bool) -> list[str]:
             if shape.keys is not None:
                 told = _all_of(shape.keys.minimum, shape.keys.maximum, shape.keys.pattern)
                 bad = [key for key in data if _broken_text(shape.keys, key)]
-                broken += [f"Map keys must satisfy constraint: [{told}]"] * len(bad)
+                broken += [("keys", f"Map keys must satisfy constraint: [{told}]")] * len(bad)
             if shape.lengths is not None:
                 told = _all_of(*shape.lengths)
                 low, high = shape.lengths
                 bad = [key for key, part in data.items() if not low <= len(part) <= high]
-                broken += [f"Map value must satisfy constraint: [{told}]"] * len(bad)
+                broken += [("values", f"Map value must satisfy constraint: [{told}]")] * len(bad)
             return broken
     return []
 
 
-def _broken_text(shape: Text, data: str, first_decade: bool = False) -> list[str]:
-    broken: list[str] = []
+def _broken_text(shape: Text, data: str, first_decade: bool = False) -> list[Broken]:
+    broken: list[Broken] = []
     if shape.instead and re.fullmatch(shape.instead, data):
         return broken
     if shape.enum and data not in shape.enum:
-        broken.append(f"Member must satisfy enum value set: [{', '.join(shape.enum)}]")
+        broken.append(("enum", f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"))
     accepted = shape.pattern if first_decade else shape.accepts or shape.pattern
     if accepted and not re.fullmatch(accepted, data):
-        broken.append(f"Member must satisfy regular expression pattern: {shape.pattern}")
+        broken.append(("pattern", f"Member must satisfy regular expression pattern: {shape.pattern}"))
     is_told_otherwise = not (data or first_decade or shape.empty_minimum is None)
     minimum = shape.empty_minimum if is_told_otherwise else shape.minimum
     return broken + _broken_bounds("length", len(data), minimum, shape.maximum)
 
 
-def _broken_bounds(what: str, data: Any, minimum: int | None, maximum: int | None) -> list[str]:
-    broken = []
+def _broken_bounds(what: str, data: Any, minimum: int | None, maximum: int | None) -> list[Broken]:
+    broken: list[Broken] = []
     if minimum is not None and data < minimum:
-        broken.append(f"Member must have {what} greater than or equal to {minimum}")
+        broken.append(("minimum", f"Member must have {what} greater than or equal to {minimum}"))
     if maximum is not None and data > maximum:
-        broken.append(f"Member must have {what} less than or equal to {maximum}")
+        broken.append(("maximum", f"Member must have {what} less than or equal to {maximum}"))
     return broken
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from adapters.dynamodb.validation import full_validator, item_rules, table_rules
 from adapters.dynamodb.validation.fast_validator import Checker, Rule, quick
+from adapters.dynamodb.validation.rule_context import RuleContext
 from adapters.dynamodb.validation.schema_types import (
     ITEM,
     AttributeValue,
@@ -52,7 +53,8 @@ def shorten(operation: str, body: Any, style: str) -> None:
 @cache
 def _checker(operation: str, style: str) -> Checker:
     request = _requests(style)[operation]
-    return Checker(operation, request, quick(_strict(request)), _RULES.get(operation))
+    contexts = RuleContext(operation, style, good=False), RuleContext(operation, style, good=True)
+    return Checker(operation, request, quick(_strict(request)), _RULES.get(operation), contexts)
 
 
 def _strict(request: Request) -> Structure:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from adapters.dynamodb.validation.rule_context import RuleContext
 from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.errors import ServiceError
 from adapters.dynamodb.wire.messages import CLASSIC
@@ -22,10 +23,10 @@ Input = dict[str, Any]
 Rules = Callable[[Input], None]
 
 
-def create_table(data: Input, style: str, good: bool) -> None:
+def create_table(data: Input, context: RuleContext) -> None:
     """CreateTable."""
     _refuse_members(data, ("VectorIndexes", "GlobalTableSourceArn"))
-    _told_in(style, data, _new_table, _old_new_table)
+    _told_in(context.style, data, _new_table, _old_new_table)
 
 
 def _told_in(style: str, data: Input, rules: Rules, old_rules: Rules) -> None:
@@ -67,12 +68,12 @@ def _indexes(data: Input, definitions: list[str], style: str) -> None:
         _global_indexes(data, definitions, names, style)
 
 
-def update_table(data: Input, style: str, good: bool) -> None:
+def update_table(data: Input, context: RuleContext) -> None:
     """UpdateTable."""
     _refuse_members(data, ("VectorIndexUpdates", "ReplicaUpdates", "GlobalTableWitnessUpdates"))
     if not _changes(data):
-        raise _refused("nothing-to-update" if style == CLASSIC else "nothing-to-update-today")
-    _told_in(style, data, _updated_table, _old_updated_table)
+        raise _refused("nothing-to-update" if context.is_classic else "nothing-to-update-today")
+    _told_in(context.style, data, _updated_table, _old_updated_table)
 
 
 def _old_updated_table(data: Input) -> None:
@@ -363,41 +364,41 @@ def _refuse_members(data: Input, names: tuple[str, ...]) -> None:
 _ANY_ARN = re.compile(r".+:.+:.+:.+:.+:.+/.+")
 
 
-def tag_resource(data: Input, style: str, good: bool) -> None:
+def tag_resource(data: Input, context: RuleContext) -> None:
     """TagResource."""
-    arn = _resource("TagResource", data, style, "Tags")
+    arn = _resource(data, context, "Tags")
     if "Tags" not in data:
         raise _refused("tags-missing")
-    table_of_arn(arn, style)
+    table_of_arn(arn, context.style)
     if not data["Tags"]:
         raise _refused("tags-none")
 
 
-def untag_resource(data: Input, style: str, good: bool) -> None:
+def untag_resource(data: Input, context: RuleContext) -> None:
     """UntagResource."""
-    arn = _resource("UntagResource", data, style, "TagKeys")
+    arn = _resource(data, context, "TagKeys")
     if "TagKeys" not in data:
         raise _refused("tag-keys-missing")
-    table_of_arn(arn, style)
+    table_of_arn(arn, context.style)
     if not data["TagKeys"]:
         raise _refused("tag-keys-none")
 
 
-def list_tags(data: Input, style: str, good: bool) -> None:
+def list_tags(data: Input, context: RuleContext) -> None:
     """ListTagsOfResource."""
-    table_of_arn(_resource("ListTagsOfResource", data, style), style)
+    table_of_arn(_resource(data, context), context.style)
 
 
-def _resource(operation: str, data: Input, style: str, partner: str = "") -> str:
+def _resource(data: Input, context: RuleContext, partner: str = "") -> str:
     """The ARN. What did not look like one at all, nobody was ever allowed to touch (dynalite, without what the ARN is to be
     tagged with); in a complete request it is invalid (nubo-db/dynamodb-conformance, May 2026), and today always."""
     arn = data.get("ResourceArn")
     if arn is None:
         raise _refused("arn-missing")
-    if style == CLASSIC and partner not in data and _ANY_ARN.fullmatch(arn) is None:
+    if context.is_classic and partner not in data and _ANY_ARN.fullmatch(arn) is None:
         text = (
             "User: arn:aws:iam::000000000000:root is not authorized to perform: "
-            f"dynamodb:{operation} on resource: {arn or '*'}"
+            f"dynamodb:{context.operation} on resource: {arn or '*'}"
         )
         raise ServiceError("AccessDeniedException", text)
     return str(arn)
@@ -406,7 +407,7 @@ def _resource(operation: str, data: Input, style: str, partner: str = "") -> str
 # Streams
 
 
-def get_shard_iterator(data: Input, style: str, good: bool) -> None:
+def get_shard_iterator(data: Input, context: RuleContext) -> None:
     """GetShardIterator: a sequence number goes with the two types that want one."""
     kind = data["ShardIteratorType"]
     wants = kind in ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER")

@@ -1,6 +1,6 @@
 """One call of an operation: what a handler gets, and how it finds its table.
 
-A handler is a generator function `operation(call) -> Exchange`. It parses `call.input` to commands, yields lists of them,
+A handler is a generator function `operation(call) -> Exchange[Answer]`. It parses `call.input` to commands, yields lists of them,
 and returns the answer: a dict, or the bytes of a JSON object that it spliced itself. It raises ServiceError (errors.py) or
 lets a GatewayError pass; the blueprint turns both into this dialect's error replies.
 """
@@ -14,6 +14,7 @@ from adapters.dynamodb.wire.errors import foreign_resource
 from gateway.dialect import Gateway
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, FindTable
+from gateway.model.tables import Table
 from gateway.security.credentials import Scheme
 
 
@@ -41,7 +42,11 @@ class Call(NamedTuple):
     host: str = ""
 
 
-def find_table(call: Call, name: str) -> Exchange:
+Answer = dict[str, Any] | bytes | None
+"""The body of an answer: an object, or its JSON where a handler has spliced it; None: no body."""
+
+
+def find_table(call: Call, name: str) -> Exchange[Table]:
     """The descriptor of a table of the caller's, by its name or ARN. Raises TableMissing, ServiceError."""
     if name.startswith("arn:"):
         name = own_name(call, name)

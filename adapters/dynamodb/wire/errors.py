@@ -20,7 +20,7 @@ CLASSIC = "classic"
 """The two styles of texts (messages.py)."""
 
 
-class ServiceError(model.GatewayError):
+class ServiceError(Exception):
     """An error reply. `code` is the short name that SDKs show; `extra` are further members of the body, by wire name.
 
     A value in `extra` may be an `orjson.Fragment` of JSON that is already encoded (an Item, for one).
@@ -167,6 +167,11 @@ NUMBER_OVERFLOW = "Number overflow. Attempting to store a number with magnitude 
 NUMBER_UNDERFLOW = (
     "Number underflow. Attempting to store a number with magnitude smaller than supported range"
 )
+NESTED_TOO_DEEP = (
+    "Nesting Levels have exceeded supported limits: "
+    "Attributes in the item have nested levels beyond supported limit"
+)
+UPDATED_TOO_LARGE = "Item size to update has exceeded the maximum allowed size"
 
 _TABLE_THROTTLED = (
     "The level of configured provisioned throughput for the table was exceeded. "
@@ -308,11 +313,15 @@ def _number_out_of_range(error: model.NumberOutOfRange, operation: str) -> Servi
     return validation(NUMBER_UNDERFLOW if error.rule == "underflow" else NUMBER_OVERFLOW)
 
 
+# By the rules of operations/items.py.
+_ROWS_REFUSED = {"nesting": NESTED_TOO_DEEP, "update-size": UPDATED_TOO_LARGE}
+
+
+def _row_refused(error: model.RowRefused, operation: str) -> ServiceError:
+    return validation(_ROWS_REFUSED[error.rule])
+
+
 def _limit_exceeded(error: model.LimitExceeded, operation: str) -> ServiceError:
-    if error.what == "row":
-        if operation == "UpdateItem":
-            return validation("Item size to update has exceeded the maximum allowed size")
-        return validation("Item size has exceeded the maximum allowed size")
     if error.what == "rows-together":  # of a transaction's reads; the words: DynamoDB Local 2.6.1
         return validation("Payload in response is too large.")
     text = f"Subscriber limit exceeded: There is a limit of {error.limit} {error.what}"
@@ -400,6 +409,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.BadPath: _bad_path,
     model.BadOperand: _bad_operand,
     model.NumberOutOfRange: _number_out_of_range,
+    model.RowRefused: _row_refused,
     model.LimitExceeded: _limit_exceeded,
     model.PartitionHeld: _partition_held,
     model.TransactionMissing: _internal,

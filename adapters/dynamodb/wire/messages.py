@@ -13,13 +13,15 @@ import json
 from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from adapters.dynamodb.wire import errors, limits
 from adapters.dynamodb.wire.errors import (
+    NESTED_TOO_DEEP,
     NUMBER_OVERFLOW,
     NUMBER_TOO_PRECISE,
     NUMBER_UNDERFLOW,
+    UPDATED_TOO_LARGE,
     ServiceError,
     validation,
 )
@@ -48,10 +50,9 @@ _TEXTS: dict[str, str] = {
     "duplicate-strings": _INVALID + "Input collection {members} contains duplicates.",
     "duplicate-numbers": "Input collection contains duplicates",
     "duplicate-binaries": _INVALID + "Input collection {members}of type BS contains duplicates.",
-    "nesting": "Nesting Levels have exceeded supported limits: "
-    "Attributes in the item have nested levels beyond supported limit",
+    "nesting": NESTED_TOO_DEEP,
     "item-size": "Item size has exceeded the maximum allowed size",
-    "update-size": "Item size to update has exceeded the maximum allowed size",
+    "update-size": UPDATED_TOO_LARGE,
     "empty-name": "Empty attribute name",  # paritysuite deepRequests.test.ts, ten regions, October 2026
     "name-size": _INVALID + "Attribute name is too large, must be less than 65536 bytes",
     "base64-length": "Base64 encoded length is expected a multiple of 4 bytes but found: {length}",
@@ -333,18 +334,18 @@ def _to_the_repeat(members: list[str], order: Callable[[str], Any] = str.encode)
 @dataclass(frozen=True, slots=True)
 class Violation:
     """A member that breaks a constraint of its shape: its path with member names as they are on the wire and in lower
-    camel case (keys of maps are left alone in both), its value as the style tells it (None: null), the constraint."""
+    camel case (keys of maps are left alone in both), its value as the style tells it (None: null), which rule of its shape the
+    constraint is, and the constraint in words."""
 
     path: str
     camel_path: str
     value: str | None
+    rule: Literal["null", "enum", "pattern", "minimum", "maximum", "keys", "values"]
     constraint: str
 
 
 MOST_VIOLATIONS = 10
 
-_MINIMUM = "Member must have length greater than or equal to "
-_ENUM = "Member must satisfy enum value set: ["
 # What the new framework has taken over, by operation: it repeats no value and spells the path as the wire does. All else is
 # told as ever (paritysuite's captures of 2026-09-20, eu-west-2 and us-east-1 alike).
 _TAKEN_OVER: dict[str, frozenset[str]] = {
@@ -355,11 +356,8 @@ _TAKEN_OVER: dict[str, frozenset[str]] = {
 # What it had taken over when nubo-db/dynamodb-conformance 0ba4393 was recorded (eu-west-2, May 2026), if nothing else is wrong:
 # of several mistakes dynalite has the texts.
 _TAKEN_OVER_BY_MAY: dict[str, frozenset[str]] = {"Query": frozenset({"Limit"})}
-# It lists one set in its own order and with a slip of its own.
-_NEW_ENUMS = {
-    "Member must satisfy enum value set: [ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]": "Member must satisfy enum "
-    "value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]"
-}
+# It lists the only set of these members in its own order and with a slip of its own.
+_NEW_RETURN_VALUES = "Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]"
 
 
 def lacking(violations: list[Violation]) -> bool:
@@ -400,7 +398,7 @@ def _told_first(operation: str, violations: list[Violation]) -> list[Violation]:
 def _stands_alone(operation: str, violation: Violation) -> bool:
     """Whether the new framework looks at this before anything else, and then stops."""
     if violation.path == "TableName":
-        return operation in _TAKEN_OVER and violation.constraint.startswith(_MINIMUM)
+        return operation in _TAKEN_OVER and violation.rule == "minimum"
     if _is_query_operator(operation, violation):
         return True
     return operation == "UpdateItem" and violation.path == "ReturnValues"
@@ -419,9 +417,9 @@ def _text_of(violation: Violation, taken_over: frozenset[str]) -> str:
     member = violation.path.rpartition(".")[2]
     if violation.value is None or member not in taken_over:
         return _classic_text(violation)
-    if violation.constraint.startswith(_ENUM):
-        return f"Failed to satisfy constraint: {_NEW_ENUMS.get(violation.constraint, violation.constraint)}"
-    if member in ("TableName", "RequestItems") and not violation.constraint.startswith(_MINIMUM):
+    if violation.rule == "enum":
+        return f"Failed to satisfy constraint: {_NEW_RETURN_VALUES}"
+    if member in ("TableName", "RequestItems") and violation.rule != "minimum":
         return _classic_text(violation)
     return f"Value at '{violation.path}' failed to satisfy constraint: {violation.constraint}"
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from google.protobuf.message import Message
+
 from adapters.tablestore.capacity import consumed_capacity
 from adapters.tablestore.capacity.capacity import of_bulk, request_size
 from adapters.tablestore.rows import foreign_names, selections
@@ -35,10 +37,12 @@ from adapters.tablestore.wire.errors import RowError, ServiceError, invalid, ser
 from adapters.tablestore.wire.names import check_table_name
 from adapters.tablestore.wire.plainbuffer import WireRow
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model.commands import Command, Exchange, Outcome, WriteGroup
+from gateway.engine.engine import each
+from gateway.model.commands import Command, Exchange, GroupOutcome, Page, WriteGroup
 from gateway.model.errors import GatewayError, GroupRefused, TableMissing
 from gateway.model.patterns import reach_bytes
 from gateway.model.predicates import ALWAYS, patterns_of, with_reach
+from gateway.model.rows import Row
 
 _ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperationConflict"})
 """Errors found while parsing that are one row's own."""
@@ -55,7 +59,7 @@ _KINDS: dict[int, tuple[Callable[..., Any], Callable[[Call, Destination, Any, An
 # Reading
 
 
-def batch_get_row(call: Call) -> Exchange:
+def batch_get_row(call: Call) -> Exchange[Message]:
     """BatchGetRow."""
     tables = call.message.tables
     _check_counts(
@@ -63,7 +67,7 @@ def batch_get_row(call: Call) -> Exchange:
         limits.BATCH_GET_ROWS_MAX,
         [(table.table_name, len(table.primary_key)) for table in tables],
     )
-    commands: list[Command] = []
+    commands: list[Command[Row | Page | None]] = []
     rows: list[tuple[Target, selections.Selection, int | ServiceError]] = []
     for table in tables:
         selection = selections.parse(table, NO_VERSION)
@@ -77,7 +81,7 @@ def batch_get_row(call: Call) -> Exchange:
                 rows.append((target, selection, error))
             else:
                 rows.append((target, selection, len(commands) - 1))
-    outcomes = (yield commands) if commands else []
+    outcomes = yield from each(commands)
     answer = messages.BatchGetRowResponse()
     results = iter(rows)
     for table in tables:
@@ -92,17 +96,19 @@ def batch_get_row(call: Call) -> Exchange:
     return answer
 
 
-def _get(target: Target, wire: WireRow) -> Command:
+def _get(target: Target, wire: WireRow) -> Command[Row | Page | None]:
     if target.index is not None:
         return keys.index_get(target, wire.key)
     keys.check_values(wire.key, may_draw=False)
     return get(target.table, keys.key_of(target.table, wire.key).position, "")
 
 
-def _got(target: Target, selection: selections.Selection, outcome: Any) -> messages.RowInBatchGetRowResponse:
+def _got(
+    target: Target, selection: selections.Selection, outcome: Row | Page | GatewayError | ServiceError | None
+) -> messages.RowInBatchGetRowResponse:
     if isinstance(outcome, GatewayError | ServiceError):
         return messages.RowInBatchGetRowResponse(is_ok=False, error=service_error_of(outcome).as_message())
-    if target.index is not None:
+    if isinstance(outcome, Page):
         outcome = outcome.rows[0] if outcome.rows else None
     data, consumed = shown_row(target, selection, outcome)
     consumed_capacity.count_read(target, consumed)
@@ -115,7 +121,7 @@ def _got(target: Target, selection: selections.Selection, outcome: Any) -> messa
 # Writing
 
 
-def batch_write_row(call: Call) -> Exchange:
+def batch_write_row(call: Call) -> Exchange[Message]:
     """BatchWriteRow: each row for itself, or with is_atomic the rows of each table together."""
     message = call.message
     _check_counts(
@@ -158,7 +164,7 @@ def batch_write_row(call: Call) -> Exchange:
     return answer
 
 
-def bulk_import(call: Call) -> Exchange:
+def bulk_import(call: Call) -> Exchange[Message]:
     """BulkImport: BatchWriteRow on one table, without conditions."""
     message = call.message
     _check_counts(
@@ -203,7 +209,7 @@ def _check_counts(nothing: str, most: int, tables: Sequence[tuple[str, int]]) ->
         raise invalid(f"Rows count exceeds the upper limit: {most}.")
 
 
-def _checked(call: Call, table_name: str, rows: Sequence[Any]) -> Exchange:
+def _checked(call: Call, table_name: str, rows: Sequence[Any]) -> Exchange[list[WireRow | DirectPut]]:
     """The rows of one table, a WireRow or DirectPut each. Raises ServiceError."""
     made: list[WireRow | DirectPut] = []
     for row in rows:
@@ -245,6 +251,9 @@ def _checked_atomic(parsed: list[RowWrite | ServiceError]) -> list[RowWrite | Se
 # The rows of a batch are written in one piece: all their searches together may take so many times what one row's may.
 _SEARCHES_OF_A_BATCH = 4
 
+Result = GroupOutcome | ServiceError
+"""What came of a row: the outcome of its write as that of a group of one."""
+
 
 def _bounded(written: list[RowWrite | ServiceError]) -> list[RowWrite | ServiceError]:
     """The same rows, whose conditions search no more of texts than takes little time for all of them together."""
@@ -265,17 +274,19 @@ def _bounded(written: list[RowWrite | ServiceError]) -> list[RowWrite | ServiceE
     ]
 
 
-def _write_each(written: Sequence[RowWrite | ServiceError], transaction: str) -> Exchange:
+def _write_each(written: Sequence[RowWrite | ServiceError], transaction: str) -> Exchange[list[Result]]:
     """The outcome of each row, or its error."""
     groups = [WriteGroup((each.write,)) for each in written if isinstance(each, RowWrite)]
     answers = iter((yield from write_groups(groups, transaction)))
     return [each if isinstance(each, ServiceError) else next(answers) for each in written]
 
 
-def _write_together(counts: Sequence[int], written: Sequence[RowWrite | ServiceError]) -> Exchange:
+def _write_together(
+    counts: Sequence[int], written: Sequence[RowWrite | ServiceError]
+) -> Exchange[list[Result]]:
     """As many rows as each count says are one group; if one fails, all of the group fail with its error."""
-    groups: list[Command] = []
-    results: list[Any] = [None] * len(written)
+    groups: list[WriteGroup] = []
+    results: list[Result] = [[]] * len(written)
     begins: list[int] = []
     start = 0
     for count in counts:
@@ -287,18 +298,17 @@ def _write_together(counts: Sequence[int], written: Sequence[RowWrite | ServiceE
             begins.append(start)
             groups.append(WriteGroup(tuple(each.write for each in rows if isinstance(each, RowWrite))))
         start += count
-    answers = (yield groups) if groups else []
+    answers = yield from each(groups)
     for start, group, answer in zip(begins, groups, answers, strict=True):
-        assert isinstance(group, WriteGroup)
         if isinstance(answer, GroupRefused):
             for write, reason in zip(group.writes, answer.reasons, strict=True):
                 consumed_capacity.count_failed_write(write, reason)
         for number in range(len(group.writes)):
-            results[start + number] = answer if isinstance(answer, GatewayError) else [answer[number]]
+            results[start + number] = [answer[number]] if isinstance(answer, list) else answer
     return results
 
 
-def _count(written: RowWrite | ServiceError, result: Any) -> None:
+def _count(written: RowWrite | ServiceError, result: Result) -> None:
     """A row of a BatchWriteRow in the metrics; those of a group that failed are counted where the group is known."""
     if isinstance(written, ServiceError):
         return
@@ -308,7 +318,9 @@ def _count(written: RowWrite | ServiceError, result: Any) -> None:
         consumed_capacity.count_write(written.write, written.consumed)
 
 
-def _wrote(call: Call, written: RowWrite | ServiceError, result: Any) -> messages.RowInBatchWriteRowResponse:
+def _wrote(
+    call: Call, written: RowWrite | ServiceError, result: Result
+) -> messages.RowInBatchWriteRowResponse:
     if isinstance(result, GroupRefused):
         result = next(reason for reason in result.reasons if reason is not None)
     if isinstance(written, ServiceError):
@@ -317,7 +329,7 @@ def _wrote(call: Call, written: RowWrite | ServiceError, result: Any) -> message
         told = service_error_of(result, call.gateway.settings.tablestore_message_style)
         return messages.RowInBatchWriteRowResponse(is_ok=False, error=told.as_message())
     assert isinstance(written, RowWrite)
-    outcome: Outcome = result[0]
+    assert isinstance(result, list)
     return messages.RowInBatchWriteRowResponse(
-        is_ok=True, consumed=written.consumed, row=written.returned(outcome)
+        is_ok=True, consumed=written.consumed, row=written.returned(result[0])
     )

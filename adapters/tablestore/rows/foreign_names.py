@@ -6,6 +6,7 @@ Such a name is legal in a row that has it, and in a table that another dialect m
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from typing import TypeVar
 
 from adapters.tablestore.rows.transactions import get
 from adapters.tablestore.tables.options import was_made_here
@@ -18,11 +19,12 @@ from gateway.engine.engine import one
 from gateway.model.commands import Exchange
 from gateway.model.errors import TableMissing
 
-Check = Callable[..., object]
+Made = TypeVar("Made")
+Check = Callable[..., Made]
 """`check(data)`, `check(data, known)`: a row that has been read and checked, but for names that are known."""
 
 
-def checked(call: Call, table_name: str, check: Check, data: bytes) -> Exchange:
+def checked(call: Call, table_name: str, check: Check[Made], data: bytes) -> Exchange[Made]:
     """What `check` makes of a row to be written. Raises ServiceError."""
     try:
         return check(data)
@@ -31,7 +33,7 @@ def checked(call: Call, table_name: str, check: Check, data: bytes) -> Exchange:
         return check(data, known)
 
 
-def _known_names(call: Call, table_name: str, wire: WireRow) -> Exchange:
+def _known_names(call: Call, table_name: str, wire: WireRow) -> Exchange[Container[str]]:
     """The names that such a row may have whatever they are. Where table or key are wrong, names are told first."""
     known: Container[str] = ()
     try:

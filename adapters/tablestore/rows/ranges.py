@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from google.protobuf.message import Message
+
 from adapters.tablestore.capacity import capacity, consumed_capacity
 from adapters.tablestore.rows import matrix, selections
 from adapters.tablestore.rows.filters import parse_filter
@@ -22,14 +24,14 @@ from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.plainbuffer import HEADER, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Page, PageLimits, Read
+from gateway.model.commands import Exchange, PageLimits, Read
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
 
 NO_MATRIX_COLUMN = "DBT_SIMPLE_ROW_MATRIX need at least one column to get."
 
 
-def get_range(call: Call) -> Exchange:
+def get_range(call: Call) -> Exchange[Message]:
     """GetRange."""
     message = call.message
     if message.time_range.HasField("specific_time") and message.HasField("max_versions"):
@@ -47,7 +49,7 @@ def get_range(call: Call) -> Exchange:
     columns = Columns.of(target, message.columns_to_get, whole_keys)
     command = _page_of(target, selection, message, reverse, encodes=whole_keys and not is_matrix)
     transaction = engine_id(call.caller.namespace, message.transaction_id)
-    page: Page = yield from one(command._replace(transaction=transaction))
+    page = yield from one(command._replace(transaction=transaction))
     consumed = capacity.of_read(page.scanned_bytes)
     consumed_capacity.count_read(target, consumed)
     answer = messages.GetRangeResponse(
@@ -65,7 +67,7 @@ def get_range(call: Call) -> Exchange:
     return answer
 
 
-def bulk_export(call: Call) -> Exchange:
+def bulk_export(call: Call) -> Exchange[Message]:
     """BulkExport: the newest versions of a range, forward, as a matrix unless asked otherwise."""
     message = call.message
     names = selections.columns_of(message.columns_to_get)
@@ -74,7 +76,7 @@ def bulk_export(call: Call) -> Exchange:
         raise invalid(NO_MATRIX_COLUMN)
     selection = selections.everything(names, parse_filter(message.filter).predicate)
     target = yield from find_target(call, message.table_name)
-    page: Page = yield from one(_page_of(target, selection, message, False, encodes=not is_matrix))
+    page = yield from one(_page_of(target, selection, message, False, encodes=not is_matrix))
     # A matrix has the key columns that are asked for, PlainBuffer all of them (aliyun-tablestore-java-sdk,
     # functiontest/TestBulkExportFunciton).
     columns = Columns.of(target, message.columns_to_get, whole_keys=False)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+from google.protobuf.message import Message
+
 from adapters.tablestore.capacity import capacity, consumed_capacity
 from adapters.tablestore.rows import fast_rows, selections
 from adapters.tablestore.rows.fast_rows import DirectPut
@@ -42,7 +44,7 @@ NEVER = Not(ALWAYS)
 # Reading
 
 
-def get_row(call: Call) -> Exchange:
+def get_row(call: Call) -> Exchange[Message]:
     """GetRow: the row as asked for, or zero bytes where there is none."""
     message = call.message
     selection = selections.parse(message, selections.NO_VERSION)
@@ -54,7 +56,7 @@ def get_row(call: Call) -> Exchange:
     return messages.GetRowResponse(consumed=consumed, row=row_data)
 
 
-def read_row(call: Call, target: Target, wire: WireRow, transaction: str) -> Exchange:
+def read_row(call: Call, target: Target, wire: WireRow, transaction: str) -> Exchange[Row | None]:
     """The row with a key, of a table or of an index."""
     if target.index is None:
         keys.check_values(wire.key, may_draw=False)
@@ -109,7 +111,7 @@ class RowWrite(NamedTuple):
         return [WireCell(name, key_value_shown(value)) for name, value in values]
 
 
-def put_row(call: Call) -> Exchange:
+def put_row(call: Call) -> Exchange[Message]:
     """PutRow: the row is exactly what the request says."""
     message = call.message
     wire = yield from checked(call, message.table_name, checked_put, message.row)
@@ -119,7 +121,7 @@ def put_row(call: Call) -> Exchange:
     return messages.PutRowResponse(consumed=written.consumed, row=written.returned(outcome))
 
 
-def update_row(call: Call) -> Exchange:
+def update_row(call: Call) -> Exchange[Message]:
     """UpdateRow: cells are put, deleted and incremented in the order given."""
     message = call.message
     wire = yield from checked(call, message.table_name, checked_update, message.row_change)
@@ -129,7 +131,7 @@ def update_row(call: Call) -> Exchange:
     return messages.UpdateRowResponse(consumed=written.consumed, row=written.returned(outcome))
 
 
-def delete_row(call: Call) -> Exchange:
+def delete_row(call: Call) -> Exchange[Message]:
     """DeleteRow: nothing is left; deleting what is not there is fine unless the condition minds."""
     message = call.message
     wire = checked_delete(message.primary_key)
@@ -139,11 +141,12 @@ def delete_row(call: Call) -> Exchange:
     return messages.DeleteRowResponse(consumed=written.consumed, row=written.returned(outcome))
 
 
-def _write(call: Call, written: RowWrite) -> Exchange:
+def _write(call: Call, written: RowWrite) -> Exchange[Outcome]:
     [answer] = yield from write_groups([WriteGroup((written.write,))], call.message.transaction_id)
     if isinstance(answer, GatewayError):
         consumed_capacity.count_failed_write(written.write, answer)
         raise answer
+    assert isinstance(answer, list)
     consumed_capacity.count_write(written.write, written.consumed)
     return answer[0]
 

@@ -11,6 +11,8 @@ import re
 import uuid
 from collections.abc import Sequence
 
+from google.protobuf.message import Message
+
 from adapters.tablestore.capacity import capacity
 from adapters.tablestore.tables.options import allows_transactions
 from adapters.tablestore.values import keys
@@ -18,29 +20,28 @@ from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.calls import Call, find_written
 from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.engine.engine import one
+from gateway.engine.engine import each, one
 from gateway.model.commands import (
     AbortTransaction,
     BeginTransaction,
-    Command,
     CommitTransaction,
     Exchange,
     Get,
+    GroupOutcome,
     Stage,
     WriteGroup,
 )
-from gateway.model.errors import GatewayError
 from gateway.model.keys import Position
 from gateway.model.tables import Table
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def start_local_transaction(call: Call) -> Exchange:
+def start_local_transaction(call: Call) -> Exchange[Message]:
     """StartLocalTransaction: hold the partition that a key of one column names."""
     message = call.message
     wire = keys.decode(message.key)
-    table: Table = yield from find_written(call, message.table_name)
+    table = yield from find_written(call, message.table_name)
     partition = keys.partition_of(table, wire.key)
     if not allows_transactions(table):
         raise invalid("Try to call method using explicit transaction on explicit-transaction-disabled table.")
@@ -52,13 +53,13 @@ def start_local_transaction(call: Call) -> Exchange:
     )
 
 
-def commit_transaction(call: Call) -> Exchange:
+def commit_transaction(call: Call) -> Exchange[Message]:
     """CommitTransaction: all of its writes happen at once."""
     yield from one(CommitTransaction(_ended_id(call)))
     return messages.CommitTransactionResponse(consumed=capacity.consumed(0, 1))
 
 
-def abort_transaction(call: Call) -> Exchange:
+def abort_transaction(call: Call) -> Exchange[Message]:
     """AbortTransaction: none of its writes happens."""
     yield from one(AbortTransaction(_ended_id(call)))
     return messages.AbortTransactionResponse(consumed=capacity.consumed(0, 1))
@@ -85,15 +86,7 @@ def get(table: Table, position: Position, transaction: str) -> Get:
     return Get(table, position, engine_id(table.namespace, transaction))
 
 
-def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange:
+def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange[list[GroupOutcome]]:
     """The outcome of each group of writes, or its error, inside a transaction if one is named. Raises TransactionMissing."""
-    if not groups:
-        return []
-    known_as = engine_id(groups[0].writes[0].table.namespace, transaction)
-    if not known_as:
-        commands: list[Command] = list(groups)
-        return (yield commands)
-    [answer] = yield [Stage(known_as, tuple(groups), limits.TRANSACTION_MAX_BYTES)]
-    if isinstance(answer, GatewayError):
-        raise answer
-    return answer
+    known_as = engine_id(groups[0].writes[0].table.namespace, transaction) if groups else ""
+    return one(Stage(known_as, tuple(groups), limits.TRANSACTION_MAX_BYTES)) if known_as else each(groups)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from google.protobuf.message import Message
+
 from adapters.tablestore.capacity import capacity
 from adapters.tablestore.values.values import key_value_shown, view
 from adapters.tablestore.wire import limits
@@ -16,7 +18,7 @@ from adapters.tablestore.wire.errors import ServiceError, invalid
 from adapters.tablestore.wire.plainbuffer import Extension, Operation, WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.engine.engine import one
-from gateway.model.changes import Change, ChangePage, Shard, Stream
+from gateway.model.changes import Change, Shard, Stream
 from gateway.model.commands import (
     AtTime,
     Exchange,
@@ -46,11 +48,11 @@ def stream_id(stream: Stream) -> str:
     return f"{stream.table_name}_{stream.label}"
 
 
-def list_stream(call: Call) -> Exchange:
+def list_stream(call: Call) -> Exchange[Message]:
     """ListStream: the streams that are enabled, of one table or of all."""
     message = call.message
     name = message.table_name if message.HasField("table_name") else None
-    streams: list[Stream] = yield from one(ListStreams(call.caller.namespace, name))
+    streams = yield from one(ListStreams(call.caller.namespace, name))
     return messages.ListStreamResponse(
         streams=[
             messages.Stream(
@@ -64,11 +66,11 @@ def list_stream(call: Call) -> Exchange:
     )
 
 
-def describe_stream(call: Call) -> Exchange:
+def describe_stream(call: Call) -> Exchange[Message]:
     """DescribeStream: the shards, parents before their children, in pages."""
     message = call.message
     stream: Stream = yield from _find(call, message.stream_id)
-    shards: list[Shard] = yield from one(ListShards(stream))
+    shards = yield from one(ListShards(stream))
     if message.HasField("inclusive_start_shard_id"):
         first = _shard_number(message.inclusive_start_shard_id)
         shards = [shard for shard in shards if shard.number >= first]
@@ -112,7 +114,7 @@ def _shard_number(shard_id: str) -> int:
     return int(digits)
 
 
-def get_shard_iterator(call: Call) -> Exchange:
+def get_shard_iterator(call: Call) -> Exchange[Message]:
     """GetShardIterator: at the oldest record that is kept, or the first one at or after a time."""
     message = call.message
     stream: Stream = yield from _find(call, message.stream_id)
@@ -120,13 +122,13 @@ def get_shard_iterator(call: Call) -> Exchange:
     # Records say when they were made to the millisecond, so a time between two of these begins with the later one.
     at = AtTime(-(-message.timestamp // 1000)) if message.HasField("timestamp") else Oldest()
     try:
-        sequence: int = yield from one(FindPosition(stream, number, at))
+        sequence = yield from one(FindPosition(stream, number, at))
     except StreamMissing:
         raise _no_shard(message.shard_id) from None
     return messages.GetShardIteratorResponse(shard_iterator=_iterator(message.stream_id, number, sequence))
 
 
-def get_stream_record(call: Call) -> Exchange:
+def get_stream_record(call: Call) -> Exchange[Message]:
     """GetStreamRecord: records from an iterator on, and the iterator behind them - the same one where there are none."""
     message = call.message
     stream_name, number, sequence = _place(message.shard_iterator)
@@ -138,9 +140,7 @@ def get_stream_record(call: Call) -> Exchange:
         raise invalid("The limit must be greater than 0.")
     limit = min(limit, limits.STREAM_RECORDS_MAX)
     try:
-        page: ChangePage = yield from one(
-            ReadChanges(stream, number, sequence, limit, limits.STREAM_MAX_BYTES)
-        )
+        page = yield from one(ReadChanges(stream, number, sequence, limit, limits.STREAM_MAX_BYTES))
     except StreamMissing:
         raise _no_shard(_id_of(number)) from None
     records = [_record(stream, change) for change in page.changes]
@@ -154,7 +154,7 @@ def get_stream_record(call: Call) -> Exchange:
     return answer
 
 
-def _find(call: Call, name: str) -> Exchange:
+def _find(call: Call, name: str) -> Exchange[Stream]:
     """A stream by its id. Raises ServiceError."""
     table_name, _, label = name.rpartition("_")
     try:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+from google.protobuf.message import Message
+
 from adapters.tablestore import DIALECT
 from adapters.tablestore.tables.options import Options
 from adapters.tablestore.wire import limits
@@ -30,7 +32,7 @@ _INDEX_KINDS: dict[int, Kind] = {
 }
 
 
-def create_index(call: Call) -> Exchange:
+def create_index(call: Call) -> Exchange[Message]:
     """CreateIndex; rows that are already there get into it only with include_base_data."""
     message = call.message
     _check_counts(message.index_meta)
@@ -44,7 +46,7 @@ def create_index(call: Call) -> Exchange:
     return messages.CreateIndexResponse()
 
 
-def drop_index(call: Call) -> Exchange:
+def drop_index(call: Call) -> Exchange[Message]:
     """DropIndex."""
     message = call.message
     table: Table = yield from find_table(call, message.main_table_name)
@@ -54,13 +56,13 @@ def drop_index(call: Call) -> Exchange:
     return messages.DropIndexResponse()
 
 
-def list_search_index(call: Call) -> Exchange:
+def list_search_index(call: Call) -> Exchange[Message]:
     """ListSearchIndex: none. Clients call it for each table while they clean up."""
     yield from ()
     return messages.ListSearchIndexResponse()
 
 
-def list_timeseries_table(call: Call) -> Exchange:
+def list_timeseries_table(call: Call) -> Exchange[Message]:
     """ListTimeseriesTable: none."""
     yield from ()
     return messages.ListTimeseriesTableResponse()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator
 from dataclasses import replace
-from typing import Any
+
+from google.protobuf.message import Message
 
 from adapters.tablestore.capacity import capacity
 from adapters.tablestore.values.values import key_type, key_value_shown
@@ -15,7 +15,7 @@ from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.plainbuffer import Bound, WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.engine.engine import one
-from gateway.model.commands import Command, Exchange, Page, PageLimits, Read
+from gateway.model.commands import Exchange, PageLimits, Read
 from gateway.model.keys import HIGHEST, Position
 from gateway.model.predicates import Or
 from gateway.model.ranges import EVERYTHING, KeyRange
@@ -30,10 +30,10 @@ _STRETCH_ROWS = 50_000
 _NOTHING = Or(())
 
 
-def compute_split_points_by_size(call: Call) -> Exchange:
+def compute_split_points_by_size(call: Call) -> Exchange[Message]:
     """ComputeSplitPointsBySize. Points lie between partitions; the parts between them hold split_size or a little more."""
     message = call.message
-    table: Table = yield from find_table(call, message.table_name)
+    table = yield from find_table(call, message.table_name)
     size = _split_size(message)
     most = message.split_point_limit if message.HasField("split_point_limit") else None
     points = yield from _points(table, size, most)
@@ -49,7 +49,7 @@ def compute_split_points_by_size(call: Call) -> Exchange:
     )
 
 
-def _points(table: Table, size: int, most: int | None) -> Generator[list[Command], Any, list[Row]]:
+def _points(table: Table, size: int, most: int | None) -> Exchange[list[Row]]:
     """The first rows of the partitions at which a part of the table is full. What lies between is weighed in the database,
     hence the filter that nothing passes; cells past their age weigh until they are swept."""
     stored = replace(table, rules=replace(table.rules, expiry=None))
@@ -57,7 +57,7 @@ def _points(table: Table, size: int, most: int | None) -> Generator[list[Command
     rest, part_size = EVERYTHING, 0
     while most is None or len(points) < most:
         stretch = PageLimits(scanned=_STRETCH_ROWS, filled_bytes=size - part_size)
-        page: Page = yield from one(Read(stored, rest, stretch, filter=_NOTHING))
+        page = yield from one(Read(stored, rest, stretch, filter=_NOTHING))
         if page.last is None:
             break
         rest, part_size = rest.after(page.last.position), part_size + page.scanned_bytes

@@ -6,6 +6,8 @@ import dataclasses
 import secrets
 from collections.abc import Iterable, Sequence
 
+from google.protobuf.message import Message
+
 from adapters.tablestore import DIALECT
 from adapters.tablestore.tables import options
 from adapters.tablestore.tables.indexes import check_names_are_free, index_meta, new_index
@@ -32,7 +34,7 @@ from gateway.model.tables import Rules, Table
 from gateway.model.values import Kind, Value, size_bytes
 
 
-def create_table(call: Call) -> Exchange:
+def create_table(call: Call) -> Exchange[Message]:
     """CreateTable, with its indexes."""
     message = call.message
     meta = message.table_meta
@@ -153,13 +155,13 @@ def _check_split(value: Datum, column: KeyColumn) -> None:
         raise invalid(f"The value of partition range exceeds the MaxLength:{most} with CurrentLength:{size}.")
 
 
-def list_table(call: Call) -> Exchange:
+def list_table(call: Call) -> Exchange[Message]:
     """ListTable: all tables of the instance, whichever dialect made them."""
     tables = yield from one(ListTables(call.caller.namespace))
     return messages.ListTableResponse(table_names=[table.name for table in tables])
 
 
-def describe_table(call: Call) -> Exchange:
+def describe_table(call: Call) -> Exchange[Message]:
     """DescribeTable."""
     table: Table = yield from find_table(call, call.message.table_name)
     kept = Options.of(table)
@@ -203,7 +205,7 @@ def _encryption_message(kept: Options) -> messages.SSEDetails:
     )
 
 
-def update_table(call: Call) -> Exchange:
+def update_table(call: Call) -> Exchange[Message]:
     """UpdateTable: throughput, options or stream; what is not given stays."""
     message = call.message
     table: Table = yield from find_table(call, message.table_name)
@@ -225,7 +227,7 @@ def update_table(call: Call) -> Exchange:
         rules = dataclasses.replace(
             rules, stream=options.stream_rule(rules.stream, message.stream_spec, call.now_ms)
         )
-    altered: Table = yield from one(AlterTable(DIALECT, table, rules, kept.as_properties()))
+    altered = yield from one(AlterTable(DIALECT, table, rules, kept.as_properties()))
     answer = messages.UpdateTableResponse(
         reserved_throughput_details=options.throughput_message(kept),
         table_options=options.table_options_message(altered),
@@ -239,7 +241,7 @@ def _check_indexed(table: Table, rules: Rules) -> None:
         raise invalid("The max versions of a table with index must be 1.")
 
 
-def delete_table(call: Call) -> Exchange:
+def delete_table(call: Call) -> Exchange[Message]:
     """DeleteTable, with its indexes."""
     table = yield from find_table(call, call.message.table_name)
     yield from one(DropTable(table))
@@ -249,7 +251,7 @@ def delete_table(call: Call) -> Exchange:
 # Defined columns
 
 
-def add_defined_column(call: Call) -> Exchange:
+def add_defined_column(call: Call) -> Exchange[Message]:
     """AddDefinedColumn: columns that indexes may name, with their types."""
     message = call.message
     table: Table = yield from find_table(call, message.table_name)
@@ -263,7 +265,7 @@ def add_defined_column(call: Call) -> Exchange:
     return messages.AddDefinedColumnResponse()
 
 
-def delete_defined_column(call: Call) -> Exchange:
+def delete_defined_column(call: Call) -> Exchange[Message]:
     """DeleteDefinedColumn. One that an index shows must stay."""
     message = call.message
     table: Table = yield from find_table(call, message.table_name)

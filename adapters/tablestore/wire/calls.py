@@ -1,8 +1,8 @@
 """One call of an operation: what a handler gets, and how it finds its table.
 
-A handler is a generator function `operation(call) -> Exchange`. It parses `call.message` to commands, yields lists of them,
-and returns the answer's protobuf message. It raises ServiceError or lets a GatewayError pass; the blueprint turns both into
-error replies.
+A handler is a generator function `operation(call) -> Exchange[Message]`. It parses `call.message` to commands, yields lists
+of them, and returns the answer's protobuf message. It raises ServiceError or lets a GatewayError pass; the blueprint turns
+both into error replies.
 
 An index is a table here, to be read and not written: a Target is a table seen under one of these names.
 """
@@ -63,7 +63,7 @@ _TABLE_OF_INDEX: OrderedDict[tuple[str, str], str] = OrderedDict()
 _INDEXES_KEPT = 1024
 
 
-def find_target(call: Call, name: str) -> Exchange:
+def find_target(call: Call, name: str) -> Exchange[Target]:
     """What a table name of the caller's means: a table, or else an index. Raises TableMissing, ServiceError."""
     engine, namespace = call.gateway.engine, call.caller.namespace
     table = engine.cached_table(namespace, name)
@@ -84,7 +84,7 @@ def find_target(call: Call, name: str) -> Exchange:
     return Target.of_table(table)
 
 
-def _find_index(call: Call, name: str) -> Exchange:
+def _find_index(call: Call, name: str) -> Exchange[Target]:
     """The index of that name, of whichever table; Table Store's own before others'. Raises TableMissing."""
     namespace = call.caller.namespace
     tables = yield from one(ListTables(namespace))
@@ -101,7 +101,7 @@ def _find_index(call: Call, name: str) -> Exchange:
     return Target.of_index(table, index)
 
 
-def check_names(call: Call) -> Exchange:
+def check_names(call: Call) -> Exchange[None]:
     """Raises ServiceError if the request names a table that neither is nor could be: before anything else about the request
     is judged. Tables that other dialects made may have names that could not be given here."""
     fields = call.message.DESCRIPTOR.fields_by_name
@@ -115,7 +115,7 @@ def check_names(call: Call) -> Exchange:
                 check_table_name(name)
 
 
-def find_table(call: Call, name: str) -> Exchange:
+def find_table(call: Call, name: str) -> Exchange[Table]:
     """The table of that name as it is now, to be described or changed. Raises TableMissing, ServiceError.
 
     Not from the cache: another server process may have changed it, and nothing would find that out."""
@@ -126,7 +126,7 @@ def find_table(call: Call, name: str) -> Exchange:
         raise
 
 
-def find_written(call: Call, name: str) -> Exchange:
+def find_written(call: Call, name: str) -> Exchange[Table]:
     """The table of that name, to be written. Raises TableMissing, and ServiceError for an index."""
     target = yield from find_target(call, name)
     if target.index is not None:

@@ -89,7 +89,7 @@ def service_error_of(error: GatewayError | ServiceError, style: str = "classic")
             return error
         case facts.ConditionFailed():
             return ServiceError("OTSConditionCheckFail", _condition_text(error, style))
-        case facts.TableBusy(state=state) if state.startswith("index "):
+        case facts.TableBusy(index=index) if index:
             # A retry helps, so the code is one that clients repeat.
             return ServiceError("OTSTableNotReady", "Disallow read index table in building base state")
         case facts.NotAuthenticated(rule=rule):

@@ -13,6 +13,7 @@ from adapters.dynamodb.expressions import conditions
 from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.values.values import item_of, render_row, render_rows
+from adapters.dynamodb.wire.errors import ServiceError
 from adapters.dynamodb.wire.messages import CLASSIC, LATEST
 from gateway.model import bodies
 from gateway.model.errors import GatewayError
@@ -56,7 +57,7 @@ wires = st.dictionaries(st.sampled_from(["p", "s", "other"]), members, max_size=
 def _made(of: Any, owner: Table, wire: dict[str, Any]) -> Any:
     try:
         return of(owner, wire)
-    except GatewayError as error:
+    except (GatewayError, ServiceError) as error:
         return type(error), getattr(error, "rule", None), str(error)
 
 
@@ -89,7 +90,7 @@ def test_conditions_without_placeholders_are_those_of_every_request(condition: s
 def test_what_is_wrong_with_them_is_told_as_the_request_tells_it(condition: str) -> None:
     told = []
     for operation in ("PutItem", "TransactWriteItems"):
-        with pytest.raises(GatewayError) as caught:
+        with pytest.raises(ServiceError) as caught:
             conditions.parse_condition(condition, Placeholders(None, None, LATEST, operation))
         told.append(str(caught.value.message))  # type: ignore[attr-defined]
     assert told[0] == f"1 validation error detected: {told[1]}"

@@ -99,6 +99,7 @@ def test_every_error_of_the_gateway_has_words() -> None:
         facts.TableMissing("t"),
         facts.TableExists("t"),
         facts.TableBusy("t", "creating"),
+        facts.TableBusy("t", "creating", "i"),
         facts.IndexMissing("t", "i"),
         facts.StreamMissing("t", "1"),
         facts.ConditionFailed(RowExists(), None),
@@ -126,6 +127,12 @@ def test_every_error_of_the_gateway_has_words() -> None:
     # A retry must never be asked for where it cannot help, or where it might apply a write twice.
     retried = {type(error) for error in made if errors.service_error_of(error).code in errors.RETRIED}
     assert retried == {facts.TableBusy, facts.PartitionHeld, facts.Throttled, facts.Busy}
+
+
+def test_an_index_that_is_being_built_is_told_by_its_fact_and_not_by_a_word_of_the_state() -> None:
+    text = "Disallow read index table in building base state"
+    assert errors.of(facts.TableBusy("t", "creating", "i")).message == text
+    assert errors.of(facts.TableBusy("t", "index creating")).message == "The table is not ready."
 
 
 def test_failed_conditions_can_be_told_apart() -> None:

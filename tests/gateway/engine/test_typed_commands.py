@@ -1,0 +1,56 @@
+"""The types between handlers and the engine: every command says that of its outcome; `one`, `each`, `write_rows` pass it on."""
+
+from typing import Any, get_args, get_origin
+
+import pytest
+
+from gateway.engine.engine import Returned, each, next_commands, one, write_rows
+from gateway.model.commands import AnyCommand, Asks, FindTable, ListTables, Outcome, WriteGroup
+from gateway.model.errors import TableMissing
+
+_COMMANDS = get_args(AnyCommand)
+
+
+@pytest.mark.parametrize("command", _COMMANDS, ids=lambda command: command.__name__)
+def test_every_command_says_the_type_of_its_outcome(command: type) -> None:
+    said = [get_args(base) for base in getattr(command, "__orig_bases__", ()) if get_origin(base) is Asks]
+    if said:
+        [[outcome]] = said
+    else:
+        outcome = vars(command)["outcome"].__annotations__["return"]
+    assert outcome not in (Any, "Any", object)
+
+
+def test_a_command_is_no_larger_for_its_type() -> None:
+    assert not hasattr(FindTable("n", "t"), "__dict__")
+    assert WriteGroup.__mro__ == (WriteGroup, tuple, object)
+
+
+def test_one_gives_the_outcome_or_raises_the_error() -> None:
+    command = FindTable("n", "t")
+    exchange = one(command)
+    assert next_commands(exchange, None) == [command]
+    assert next_commands(exchange, ["found"]) == Returned("found")
+    exchange = one(command)
+    next(exchange)
+    with pytest.raises(TableMissing):
+        exchange.send([TableMissing("t")])
+
+
+def test_each_gives_outcomes_and_errors_in_order() -> None:
+    commands = [ListTables("n"), ListTables("m")]
+    exchange = each(commands)
+    assert next_commands(exchange, None) == commands
+    missing = TableMissing("t")
+    assert next_commands(exchange, [[], missing]) == Returned([[], missing])
+
+
+def test_each_of_no_commands_does_not_ask_the_engine() -> None:
+    assert next_commands(each([]), None) == Returned([])
+
+
+def test_write_rows_is_one_group_without_a_token() -> None:
+    exchange = write_rows()
+    [group] = next(exchange)
+    assert group == WriteGroup(())
+    assert next_commands(exchange, [[Outcome(None, None)]]) == Returned([Outcome(None, None)])

@@ -1,0 +1,87 @@
+"""What may be raised between the dialects and the engine: facts of the model only, worded in each dialect's errors.py."""
+
+import pytest
+
+from adapters.azuretable.entities.entity_renderer import rule_of
+from adapters.azuretable.wire import errors as azuretable
+from adapters.azuretable.wire import limits as azuretable_limits
+from adapters.dynamodb.operations.items import _update_rule
+from adapters.dynamodb.wire import errors as dynamodb
+from adapters.dynamodb.wire import limits as dynamodb_limits
+from adapters.tablestore.wire import errors as tablestore
+from gateway.model.errors import GatewayError, RowRefused
+from gateway.model.keys import Key, KeyColumn, KeySchema
+from gateway.model.tables import Rules, State, Table
+from gateway.model.updates import Literal, SetTo
+from gateway.model.values import Kind, Value, text
+from gateway.model.write_groups import apply_group
+from gateway.model.writes import Edit, Write
+
+
+@pytest.mark.parametrize("dialect", [azuretable, dynamodb, tablestore], ids=lambda module: module.__name__)
+def test_errors_of_a_dialect_are_no_errors_of_the_gateway(dialect) -> None:
+    assert issubclass(dialect.ServiceError, Exception)
+    assert not issubclass(dialect.ServiceError, GatewayError)
+
+
+SCHEMA = KeySchema((KeyColumn("p", Kind.TEXT),), ())
+TABLE = Table(1, "", "t", "t", SCHEMA, (), Rules(), {}, State.ACTIVE, 0, 1, 0)
+
+
+def nested(levels: int) -> Value:
+    value = text("x")
+    for _ in range(levels - 1):
+        value = Value(Kind.LIST, (value,))
+    return value
+
+
+def told(write: Write) -> RowRefused | None:
+    """What the engine would answer a group of one write, if its dialect refuses the row."""
+    answer = apply_group([write], {}, 0)
+    assert isinstance(answer, (list, RowRefused))
+    return answer if isinstance(answer, RowRefused) else None
+
+
+def update(value: Value) -> Write:
+    key = Key((text("1"),), SCHEMA.position((text("1"),)))
+    actions = (SetTo(("a",), Literal(value)),)
+    return Write(TABLE, key, Edit(actions), rule=_update_rule(TABLE, actions))
+
+
+def test_an_update_of_dynamodb_is_refused_by_facts() -> None:
+    room = dynamodb_limits.ITEM_BYTES - len("pa1")
+    assert told(update(text("x" * room))) is None
+    assert told(update(nested(dynamodb_limits.NESTING_LEVELS))) is None
+    large = told(update(text("x" * (room + 1))))
+    deep = told(update(nested(dynamodb_limits.NESTING_LEVELS + 1)))
+    assert large is not None
+    assert deep is not None
+    errors = [dynamodb.service_error_of(error, "UpdateItem") for error in (large, deep)]
+    assert {error.code for error in errors} == {"ValidationException"}
+    size, nesting = [error.message for error in errors]
+    assert size == "Item size to update has exceeded the maximum allowed size"
+    assert nesting == (
+        "Nesting Levels have exceeded supported limits: "
+        "Attributes in the item have nested levels beyond supported limit"
+    )
+
+
+def merge(values: dict[str, Value]) -> Write:
+    key = Key((text("1"),), SCHEMA.position((text("1"),)))
+    actions = tuple(SetTo((name,), Literal(value)) for name, value in values.items())
+    return Write(TABLE, key, Edit(actions), rule=rule_of(SCHEMA.names))
+
+
+def test_a_merge_of_azure_is_refused_by_facts() -> None:
+    names = [f"a{number}" for number in range(azuretable_limits.PROPERTIES_MAX + 1)]
+    assert told(merge({name: Value(Kind.BOOL, True) for name in names[:-1]})) is None
+    many = told(merge({name: Value(Kind.BOOL, True) for name in names}))
+    large = told(merge({"a": Value(Kind.BYTES, bytes(azuretable_limits.ENTITY_MAX_BYTES))}))
+    assert many is not None
+    assert large is not None
+    assert many.facts == {
+        "limit": azuretable_limits.PROPERTIES_MAX,
+        "actual": azuretable_limits.PROPERTIES_MAX + 1,
+    }
+    assert azuretable.service_error_of(many).code == "TooManyProperties"
+    assert azuretable.service_error_of(large).code == "EntityTooLarge"
