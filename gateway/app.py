@@ -12,7 +12,7 @@ import importlib
 import secrets
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import flask
@@ -20,6 +20,7 @@ import flask
 from gateway import logs, metrics
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Dialect, Gateway, Reply, Request, current_request, flask_response, request_of
+from gateway.model import fast_paths
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
 from gateway.model.tables import Table
 from gateway.security.browsers import Browsers
@@ -150,7 +151,7 @@ def _dialect(name: str, gateway: Gateway) -> Dialect:
             raise
         raise BadSetting(f"dialects: there is no adapter {name}") from None
     dialect: Dialect = module.create(gateway)
-    return dialect
+    return dialect if fast_paths.ARE_ON else replace(dialect, enter=lambda request: None)
 
 
 Listing = Callable[[Table], tuple[str, str, str]]

@@ -4,7 +4,7 @@ Knows which parameters exclude each other, and where in the order attribute valu
 no grammar: expressions are parsed by whoever handles the request, and here only where a transaction is refused anyway, to
 find out whether an earlier expression is wrong.
 
-Each rule gets (input, style, good). `good`: the attribute values of maps were checked by the quick engine already; then only
+Each rule gets (input, style, good). `good`: the attribute values of maps were checked by the fast validator already; then only
 those that it does not look at one by one are left. Order and texts: dynalite validations/*.js, docs/protocols/dynamodb.md
 rules 9 to 26.
 """
@@ -34,11 +34,18 @@ def put_item(data: Input, style: str, good: bool) -> None:
     """PutItem."""
     _parameters("PutItem", data, style, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
     if not good:
-        with_frame("PutItem", style, lambda: data.__setitem__("Item", values.item_of(data["Item"])))
+        with_frame("PutItem", style, lambda: _parsed_item(data))
     _plain_return_values("PutItem", data, style)
-    if data["Item"].size_bytes > limits.ITEM_BYTES:
+    if values.is_too_large(data["Item"].size_bytes):
         raise messages.refused("PutItem", "item-size", style)
     _finish_conditional("PutItem", data, style, good)
+
+
+def _parsed_item(put: Input) -> values.Item:
+    """The item of a put, parsed, in its place from now on: the only place where handlers' items come from, besides the fast
+    validator and the texts of PartiQL. Raises as `values.item_of` does."""
+    item = put["Item"] = values.item_of(put["Item"])
+    return item
 
 
 def delete_item(data: Input, style: str, good: bool) -> None:
@@ -257,8 +264,7 @@ def batch_write(data: Input, style: str, good: bool) -> None:
         for write in writes:
             put = write.get("PutRequest")
             if put is not None:
-                item = put["Item"] = values.item_of(put["Item"])
-                if item.size_bytes > limits.ITEM_BYTES:
+                if values.is_too_large(_parsed_item(put).size_bytes):
                     raise messages.refused("BatchWriteItem", "item-size", style)
             elif not good:
                 values.measure_members(write["DeleteRequest"]["Key"])
@@ -307,8 +313,7 @@ def _transact_action(kind: str, write: Input, style: str, good: bool) -> int:
     _parameters("TransactWriteItems", write, style, _EXPRESSIONS_OF[kind], ())
     try:
         if kind == "Put":
-            write["Item"] = values.item_of(write["Item"])
-            size = write["Item"].size_bytes
+            size = _parsed_item(write).size_bytes
         else:
             size = values.measure_members(write["Key"])
     except ValueRefused as refusal:
@@ -316,7 +321,7 @@ def _transact_action(kind: str, write: Input, style: str, good: bool) -> int:
             _placeholders("TransactWriteItems", write, style, good)
             WriteClauses.check(write, style, "TransactWriteItems")
         raise
-    if size > limits.ITEM_BYTES:
+    if values.is_too_large(size):
         raise messages.refused("TransactWriteItems", "item-size", style)
     _placeholders("TransactWriteItems", write, style, good)
     return size + values.measure_members(write.get("ExpressionAttributeValues", {}))

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from adapters.dynamodb.validation import full_validator, item_rules, table_rules
-from adapters.dynamodb.validation.fast_validator import Checker, Rule, quick
+from adapters.dynamodb.validation.fast_validator import Checker, Rule, fast_check, leave_to_full_validator
 from adapters.dynamodb.validation.schema_types import (
     ITEM,
     AttributeValue,
@@ -29,6 +29,7 @@ from adapters.dynamodb.validation.schema_types import (
 )
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.messages import CLASSIC, LATEST
+from gateway.model import fast_paths
 
 Members = dict[str, Shape]
 
@@ -52,7 +53,8 @@ def shorten(operation: str, body: Any, style: str) -> None:
 @cache
 def _checker(operation: str, style: str) -> Checker:
     request = _requests(style)[operation]
-    return Checker(operation, request, quick(_strict(request)), _RULES.get(operation))
+    fast = fast_paths.choose(fast_check(_strict(request)), leave_to_full_validator)
+    return Checker(operation, request, fast, _RULES.get(operation))
 
 
 def _strict(request: Request) -> Structure:
