@@ -215,11 +215,6 @@ class Table:
         names = self.key_schema.names
         return {name: versions for name, versions in row.cells.items() if name not in names}
 
-    @property
-    def hides_rows(self) -> bool:
-        """Whether `visible` may show less than what is stored."""
-        return "expiry.age_ms" in self.features
-
     def visible(self, row: Row | None, now_ms: int) -> Row | None:
         """What is left of a row at a moment: cells past the table's age are gone, and with the last of them the row. Where
         the table's rule is no age, rows stay until the sweep has deleted them."""
