@@ -353,11 +353,16 @@ def _parameters(
         raise messages.refused(operation, "names-without-expression", style)
     if "ExpressionAttributeValues" in data:
         users = [name for name in expressions if name != "ProjectionExpression"]
-        if users and not any(name in data for name in users):
-            if style != CLASSIC and operation in ("PutItem", "UpdateItem", "DeleteItem"):
-                raise messages.refused(operation, "values-alone", style)
-            missing = " and ".join(users) + (" are null" if len(users) > 1 else " is null")
-            raise messages.refused(operation, "values-without-expression", style, missing=missing)
+        if users and data.keys().isdisjoint(users):
+            raise _without_user(operation, users, style)
+
+
+def _without_user(operation: str, users: list[str], style: str) -> ServiceError:
+    """What is said of values that none of these expressions is there to use."""
+    if style != CLASSIC and operation in ("PutItem", "UpdateItem", "DeleteItem"):
+        return messages.refused(operation, "values-alone", style)
+    missing = " and ".join(users) + (" are null" if len(users) > 1 else " is null")
+    return messages.refused(operation, "values-without-expression", style, missing=missing)
 
 
 _CONCERNED = frozenset(
