@@ -2,7 +2,7 @@
 #   make serve ARGS="--port 9000 --database postgresql://..."
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-wsgi soak fuzz bench lint format lock migration protocol
+.PHONY: help setup serve test test-general test-wsgi soak fuzz bench lint format lock migration protocol
 
 PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
@@ -20,6 +20,9 @@ serve: .venv/.runtime ## serve on http://127.0.0.1:8000, data in ./tablegate.sql
 test: .venv/.complete ## all tests, on SQLite and on a PostgreSQL that they start themselves
 	$(BIN)/pytest $(ARGS)
 
+test-general: .venv/.complete ## all tests with the fast paths switched off (docs/fast-paths.md)
+	TABLEGATE_FAST_PATHS=off $(BIN)/pytest $(ARGS)
+
 test-wsgi: .venv/.complete ## the dialects' tests through a WSGI server that is not ours
 	TABLEGATE_TEST_ENTRY=wsgi $(BIN)/pytest tests/adapters tests/source_documents tests/test_across_dialects.py tests/test_dynamodb_and_azure.py $(ARGS)
 
@@ -32,10 +35,11 @@ fuzz: .venv/.complete ## the property-based tests, on new and many more examples
 bench: .venv/.complete ## figures, side by side with other emulators
 	$(BIN)/python -m benchmarks $(ARGS)
 
-lint: .venv/.complete ## ruff and mypy
+lint: .venv/.complete ## ruff, mypy, and vulture for code that nothing uses
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/vulture
 
 format: .venv/.complete ## what ruff can mend
 	$(BIN)/ruff check --fix .

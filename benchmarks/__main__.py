@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     """Measure, print, and write it down unless told not to."""
     options = _options(arguments)
     # However it is told to stop, it stops the servers that it started.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     cores = machine.cores()
     os.sched_setaffinity(0, cores.generator)
     folder = Path(tempfile.mkdtemp(prefix="tablegate-bench-", dir=options.data))

@@ -20,6 +20,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+from gateway.model import fast_paths
 from gateway.store.databases import Database
 from gateway.store.migrating import migrate
 from gateway.store.opening import open_database
@@ -42,6 +43,14 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile(os.environ.get("TABLEGATE_TEST_EXAMPLES", "repeatable"))
 
 OWN_URL = os.environ.get("TABLEGATE_TEST_DATABASE_URL", "")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With fast paths off (`make test-general`) those tests are left out that are about how fast paths are taken."""
+    if not fast_paths.ARE_ON:
+        for item in items:
+            if item.get_closest_marker("fast_paths"):
+                item.add_marker(pytest.mark.skip(reason="fast paths are off"))
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,15 @@
 Two sorts, by far the commonest writes of all: puts of which nobody asks what they replace, and writes of which the database
 itself says whether there is a row: those on the condition that there is none, and other puts, which are tried as if they were
 such. Only for tables of which nothing but rows changes.
-Pure: knows groups and tables, and no SQL.
+Fast paths of `Batch._decide` (writing.py), for groups, writes and tables that have nothing but what is listed here. Pure: knows
+groups and tables, and no SQL.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gateway.engine import streaming
+from gateway.model import fast_paths
 from gateway.model.commands import WriteGroup
 from gateway.model.errors import GatewayError
 from gateway.model.predicates import ALWAYS, And, Exists, Not, Predicate, RowExists
@@ -20,11 +21,17 @@ from gateway.model.writes import Replace, Write, apply
 
 WITHOUT_ROWS = frozenset({State.CREATING, State.DELETING})
 """The states in which a table takes no writes."""
+_WRITABLE = (State.ACTIVE, State.UPDATING)
+_HARMLESS_FEATURES = frozenset({"expiry.attribute", "max_versions", "stamped"})
+"""What a table may have (Table.features) whose rows are written without a look: all of it follows from the new row alone."""
+_IS_SAFE = fast_paths.covers(WriteGroup, "writes token transaction") and fast_paths.covers(
+    Write, "table key change condition view rule actor wants_old recorded"
+)
 
 
-def puts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> list[list[Row]] | None:
+def fast_puts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> list[list[Row]] | None:
     """For each group the rows that its writes leave, in order, if all are puts that may go over anything; else None."""
-    if not all(_is_plain(table, now // 10_000) for table in tables):
+    if not all(_changes_rows_only(table, now // 10_000) for table in tables):
         return None
     left: list[list[Row]] = []
     for group in groups:
@@ -43,7 +50,7 @@ def puts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> lis
     return left
 
 
-def inserts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> list[list[Row]] | None:
+def fast_inserts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> list[list[Row]] | None:
     """The same if all are of different rows, each one that is not there or may be put over, and none fails where none is
     there."""
     left: list[list[Row]] = []
@@ -61,7 +68,7 @@ def inserts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> 
             seen.add((write.table.id, row.position))
         left.append(rows)
         number += len(rows)
-    if len(seen) < number or not all(_is_plain(table, now // 10_000) for table in tables):
+    if len(seen) < number or not all(_changes_rows_only(table, now // 10_000) for table in tables):
         return None
     return left
 
@@ -95,14 +102,14 @@ def _is_of_absence(condition: Predicate, key_names: tuple[str, ...]) -> bool:
     )
 
 
-def _is_plain(table: Table, now_ms: int) -> bool:
+def _changes_rows_only(table: Table, now_ms: int) -> bool:
     """Whether nothing but its row changes with a write to a table, and its row does not depend on what it was."""
-    rules = table.rules
-    return not (
-        table.indexes
-        or streaming.wants(table)
-        or rules.has_local_transactions
-        or (rules.expiry is not None and rules.expiry.attribute is None)
-        or any(column.auto_increment for column in table.key_schema.columns)
-        or table.state_at(now_ms) in WITHOUT_ROWS
-    )
+    return table.features <= _HARMLESS_FEATURES and table.state_at(now_ms) in _WRITABLE
+
+
+def _looks(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> list[list[Row]] | None:
+    return None
+
+
+puts = fast_paths.choose(fast_puts, _looks, _IS_SAFE)
+inserts = fast_paths.choose(fast_inserts, _looks, _IS_SAFE)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable
 from time import perf_counter
 
 from gateway.engine.page_budget import PageBudget
+from gateway.model import fast_paths
 from gateway.model.commands import ConcatenatedRows, Page, Read
 from gateway.model.keys import Position
 from gateway.model.predicates import ALWAYS, matches
@@ -27,6 +28,23 @@ _SLICE_ROWS = 32
 _SLICE_S = 0.002
 
 
+SHOWN_AS_STORED = frozenset(
+    (
+        "indexes",
+        "stream",
+        "expiry.attribute",
+        "max_versions",
+        "stamped",
+        "has_local_transactions",
+        "auto_increment",
+    )
+)
+"""What a table may have (Table.features) of whose rows a reader sees all that is stored, whenever it looks."""
+READ_FIELDS = "table range limits index reverse filter view segment after whole_rows cut cut_many transaction concatenation"
+"""What the fast ways to fill a page have been thought through for (fast_paths.covers)."""
+_TAKES_MANY = fast_paths.covers(Read, READ_FIELDS)
+
+
 class PageBuilder:
     """A page while it is filled. `size_at`: where in a row of the result its billed size stands."""
 
@@ -38,10 +56,11 @@ class PageBuilder:
         shown = None if command.index is None or command.whole_rows else command.index.shown
         self._shown = shown
         self._takes_many = (
-            shown is None
+            _TAKES_MANY
+            and shown is None
             and command.filter is ALWAYS
             and (command.cut is None or command.cut_many is not None)
-            and not command.table.hides_rows
+            and command.table.features <= SHOWN_AS_STORED
         )
         self._rows: list[Row] = []
         self._last: Row | None = None
@@ -103,7 +122,7 @@ class PageBuilder:
     def add(self, chunk: Chunk) -> bool:
         """Add rows of the result in order. Whether a limit has stopped the page."""
         if self._takes_many:
-            chunk = chunk[self._take(chunk) :]
+            chunk = chunk[self._fast_take(chunk) :]
             if self._is_stopped:
                 return True
         for columns in chunk:
@@ -122,8 +141,8 @@ class PageBuilder:
                     yield
                     slices.begin()
 
-    def _take(self, chunk: Chunk) -> int:
-        """Take the first rows of a chunk together, as many as need no look at each; how many."""
+    def _fast_take(self, chunk: Chunk) -> int:
+        """The fast path of `_add_row`: take the first rows of a chunk together, as many as need no look at each; how many."""
         budget = self.budget
         left = budget.rows_left
         if left is not None and len(chunk) > left:

@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import TypeGuard, cast
 
-from gateway.engine.page_builder import PageBuilder
+from gateway.engine.page_builder import READ_FIELDS, SHOWN_AS_STORED, PageBuilder
+from gateway.model import fast_paths
 from gateway.model.commands import Concatenation, Get, Page, Read, ReadAll
 from gateway.model.errors import (
     GatewayError,
@@ -37,6 +38,11 @@ _FEW_ROWS = 24
 # Of rows that may be too large together, so many are fetched before their sizes are looked at.
 _WEIGHED_ROWS = 10
 
+_LOOKS_UP = fast_paths.covers(Get, "table position transaction") and fast_paths.covers(
+    ReadAll, "gets max_bytes"
+)
+_IS_SAFE = fast_paths.covers(Read, READ_FIELDS)
+
 Outcome = Row | list[Row | None] | Page | GatewayError | None
 Slices = Generator[None, None, Page | GatewayError]
 """A page that is being read: stops after each slice, and returns the page."""
@@ -44,8 +50,8 @@ Slices = Generator[None, None, Page | GatewayError]
 
 def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
     """The outcome of each command, all from one snapshot."""
-    if store.shared and not any(_wants_session(command) for command in commands):
-        return _look_up(store, cast(list[Get | ReadAll], commands), now_ms)
+    if _LOOKS_UP and store.shared and all(map(_is_one_statement, commands)):
+        return fast_look_up(store, cast(list[Get | ReadAll], commands), now_ms)
     outcomes: dict[int, Outcome] = {}
     for _ in read_in_slices(store, commands, now_ms, outcomes):
         pass
@@ -94,9 +100,11 @@ def read_in_slices(
             yield
 
 
-def _wants_session(command: Reading) -> bool:
-    """Whether a command takes more than one statement, which have to see the same moment."""
-    return isinstance(command, Read) or bool(_transaction(command)) or _is_weighed(command)
+def _is_one_statement(command: Reading) -> bool:
+    """Whether a command can be answered by one statement, which sees one moment by itself."""
+    if type(command) is Get:
+        return not command.transaction
+    return type(command) is ReadAll and not _is_weighed(command)
 
 
 def _is_weighed(command: Reading) -> TypeGuard[ReadAll]:
@@ -140,8 +148,8 @@ def _written(session: Session, command: Get | Read, now_ms: int) -> dict[Positio
     return {write.position: write.new for write in local_transactions.writes_of(session, opened.id)}
 
 
-def _look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[Outcome]:
-    """Point reads, in one statement."""
+def fast_look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[Outcome]:
+    """The fast path of `read_in_slices`: point reads, in one statement."""
     gets = [get for command in commands for get in _gets_of(command)]
     with store.look() as session:
         found, versions = rows.look_up(session, list({(get.table.id, get.position) for get in gets}))
@@ -243,12 +251,13 @@ def _page(
     return page_builder.page()
 
 
-def _prefiltered(
+def fast_prefiltered(
     session: Session, command: Read, source: Source, page_builder: PageBuilder, measured: Measured
 ) -> Generator[None, None, KeyRange]:
-    """Fill a page from what a prefilter lets through, as far as that can be; what is left to be looked at row by row. The row
-    at which a limit stops the page is always among that."""
-    if command.segment is not None or command.cut is not None or command.table.hides_rows:
+    """The fast path of `PageBuilder.add_in_slices`: fill a page from what a prefilter lets through, as far as that can be; what
+    is left to be looked at row by row. The row at which a limit stops the page is always among that."""
+    is_whole = command.segment is None and command.cut is None
+    if not is_whole or not command.table.features <= SHOWN_AS_STORED:
         return command.range
     if page_builder.budget.scans_fewer_than(_FEW_ROWS):
         return command.range
@@ -272,11 +281,11 @@ def _prefiltered(
     return scan.rest
 
 
-def _concatenated(
+def fast_concatenated(
     session: Session, command: Read, concatenation: Concatenation, page_builder: PageBuilder
 ) -> KeyRange:
-    """Fill a page with bodies that were concatenated in SQL, as far as that can be; what is left to be looked at row by row. The
-    row that fills a page's bytes is always among that."""
+    """The fast path of `PageBuilder.add`: fill a page with bodies that were concatenated in SQL, as far as that can be; what is
+    left to be looked at row by row. The row that fills a page's bytes is always among that."""
     rest = command.range
     if command.index is not None or command.segment is not None:
         return rest
@@ -293,6 +302,25 @@ def _concatenated(
         if page_builder.stop_if_all_are_seen():
             return KeyRange(rest.upper, rest.upper)
     return rest
+
+
+def _row_by_row(
+    session: Session, command: Read, source: Source, page_builder: PageBuilder, measured: Measured
+) -> Generator[None, None, KeyRange]:
+    """In place of `fast_prefiltered` where fast paths are off: all is left to be looked at."""
+    yield from ()
+    return command.range
+
+
+def _no_bodies(
+    session: Session, command: Read, concatenation: Concatenation, page_builder: PageBuilder
+) -> KeyRange:
+    """In place of `fast_concatenated` where fast paths are off: all is left to be looked at."""
+    return command.range
+
+
+_prefiltered = fast_paths.choose(fast_prefiltered, _row_by_row, _IS_SAFE)
+_concatenated = fast_paths.choose(fast_concatenated, _no_bodies, _IS_SAFE)
 
 
 def _walk(

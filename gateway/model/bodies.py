@@ -21,7 +21,6 @@ import orjson
 
 from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal_text
 
-NATIVE_TAGS = frozenset({"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"})
 FOREIGN = frozenset({Kind.INT32, Kind.INT64, Kind.DOUBLE, Kind.DATETIME, Kind.GUID})
 
 

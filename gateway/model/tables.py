@@ -10,7 +10,7 @@ import bisect
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from typing import Any
 
@@ -173,6 +173,11 @@ class Table:
     busy_until_ms: int
     version: int
     created_at_ms: int
+    features: frozenset[str] = field(init=False, repr=False, compare=False)
+    """See `_features_of`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", _features_of(self))
 
     def state_at(self, now_ms: int) -> State:
         """The state at a moment. A table whose DELETING is over is gone: the catalogue no longer gives it."""
@@ -210,11 +215,6 @@ class Table:
         names = self.key_schema.names
         return {name: versions for name, versions in row.cells.items() if name not in names}
 
-    @property
-    def hides_rows(self) -> bool:
-        """Whether `visible` may show less than what is stored."""
-        return self.rules.expiry is not None and self.rules.expiry.age_ms is not None
-
     def visible(self, row: Row | None, now_ms: int) -> Row | None:
         """What is left of a row at a moment: cells past the table's age are gone, and with the last of them the row. Where
         the table's rule is no age, rows stay until the sweep has deleted them."""
@@ -237,6 +237,31 @@ class Table:
     def key_values(self, values: Mapping[str, Value]) -> dict[str, Value]:
         """The key columns among these attributes."""
         return {name: values[name] for name in self.key_schema.names if name in values}
+
+
+def _features_of(table: Table) -> frozenset[str]:
+    """What a table has beyond rows with a key: indexes, an enabled stream, each rule and each property of a key column that is
+    not the usual one. A new field of Rules, ExpiryRule or KeyColumn is a feature as soon as it is there: a fast path has a list
+    of the features that it can do with, and so leaves alone what it has not been thought through for."""
+    rules = table.rules
+    found = {f"expiry.{name}" for name in _unusual(rules.expiry)} if rules.expiry is not None else set()
+    found |= _unusual(rules) - {"expiry", "stream"}
+    if rules.stream is not None and rules.stream.enabled:
+        found.add("stream")
+    if table.indexes:
+        found.add("indexes")
+    for column in table.key_schema.columns:
+        found |= _unusual(column)
+    return frozenset(found)
+
+
+def _unusual(described: Any) -> set[str]:
+    """The names of the fields of a dataclass that have another value than their default."""
+    return {
+        each.name
+        for each in fields(described)
+        if each.default is not MISSING and getattr(described, each.name) != each.default
+    }
 
 
 _AZURE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")

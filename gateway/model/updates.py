@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, assert_never
 
+from gateway.model import fast_paths
 from gateway.model.bodies import FOREIGN, tagged, untagged
 from gateway.model.documents import Documents
 from gateway.model.errors import BadOperand, BadPath, NumberOutOfRange
@@ -219,17 +220,18 @@ def names_of(actions: tuple[Action, ...]) -> tuple[str, ...]:
     )
 
 
-def _draft_of(old: Row | None, situation: Situation) -> _Draft | _MemberDraft:
+def _fast_draft_of(old: Row | None, situation: Situation) -> Draft | FastDraft:
+    """The draft of an edit: a fast one for the rows that it is made for."""
     if old is not None and old.is_native and not situation.stamped:
-        return _MemberDraft(
+        return FastDraft(
             dict(old.contents.members), old.size_bytes, situation, old.modified_at // TICKS_PER_MS
         )
-    return _Draft.of(old, situation)
+    return Draft.of(old, situation)
 
 
 @dataclass(slots=True)
-class _MemberDraft:
-    """The fast path of `_Draft`: a row whose attributes are all of DynamoDB's own kinds and have no stamps. They stay tagged,
+class FastDraft:
+    """The fast path of `Draft`: a row whose attributes are all of DynamoDB's own kinds and have no stamps. They stay tagged,
     as the body has them; only those that an action names become values, and the size follows their change."""
 
     members: dict[str, dict[str, Any]]
@@ -277,7 +279,7 @@ class _MemberDraft:
 
 
 @dataclass(slots=True)
-class _Draft:
+class Draft:
     """The row being written: latest values by name and, where the row keeps stamps, the versions of each attribute."""
 
     latest: dict[str, Value]
@@ -286,7 +288,7 @@ class _Draft:
     situation: Situation
 
     @classmethod
-    def of(cls, old: Row | None, situation: Situation) -> _Draft:
+    def of(cls, old: Row | None, situation: Situation) -> Draft:
         if old is None:
             latest = dict(situation.key_values)
             return cls(latest, {} if situation.stamped else None, situation.now_ms, situation)
@@ -456,3 +458,6 @@ def _in_kind(number: Decimal, kind: Kind) -> Value | None:
         nearest = float(number)
         return Value(kind, nearest) if Decimal(repr(nearest)) == number else None
     return Value(Kind.DECIMAL, number)
+
+
+_draft_of = fast_paths.choose(_fast_draft_of, Draft.of)

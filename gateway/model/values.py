@@ -49,7 +49,6 @@ NUMBERS = frozenset({Kind.DECIMAL, Kind.INT32, Kind.INT64, Kind.DOUBLE})
 SETS = frozenset({Kind.TEXT_SET, Kind.DECIMAL_SET, Kind.BYTES_SET})
 ORDERED = NUMBERS | {Kind.TEXT, Kind.BYTES, Kind.DATETIME, Kind.GUID}
 MEMBER_KIND = {Kind.TEXT_SET: Kind.TEXT, Kind.DECIMAL_SET: Kind.DECIMAL, Kind.BYTES_SET: Kind.BYTES}
-SET_KIND = {member: kind for kind, member in MEMBER_KIND.items()}
 
 NULL = Value(Kind.NULL, None)
 TRUE = Value(Kind.BOOL, True)

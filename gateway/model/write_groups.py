@@ -5,7 +5,7 @@ Pure. Each write sees what the writes before it in the group have left. Knows no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 
 from gateway.model.commands import Outcome
 from gateway.model.errors import DatabaseFailed, GatewayError, GroupRefused
@@ -15,9 +15,6 @@ from gateway.model.writes import Write, apply
 
 RowKey = tuple[int, Position]
 """(table id, position)."""
-
-RowView = Mapping[RowKey, Row | None]
-"""Rows as a transaction sees them; a key that is missing, or None, has no row."""
 
 
 def apply_group(

@@ -25,6 +25,7 @@ from gateway import logs, metrics
 from gateway.app import Mounted, mounted
 from gateway.dialect import Dialect
 from gateway.http import Reply, Request
+from gateway.model import fast_paths
 from gateway.model.errors import Busy
 from gateway.server import allocator, wsgi
 from gateway.server.connection import NEVER, Connection
@@ -139,7 +140,7 @@ class Server:
             self._loop.call_soon(handling.answer, refusal)
             return
         try:
-            handler = dialect.enter(request) if dialect is not None else None
+            handler = dialect.enter(request) if dialect is not None and fast_paths.ARE_ON else None
         except Exception as error:
             self._loop.call_soon(handling.answer, self.refuse(request, error))
             return

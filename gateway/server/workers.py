@@ -33,10 +33,10 @@ def supervise(count: int, work: Callable[[], None], stop_seconds: float) -> None
     """Keep `count` processes doing `work` until SIGTERM or SIGINT; then see them off."""
     told: list[int] = []
     for signal_number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signal_number, lambda number, frame: told.append(number))
+        signal.signal(signal_number, lambda number, _: told.append(number))
     lifeline = os.pipe()
     children = {_fork(number, work, lifeline): number for number in range(count)}
-    signal.signal(signal.SIGHUP, lambda number, frame: _tell(list(children), number))
+    signal.signal(signal.SIGHUP, lambda number, _: _tell(list(children), number))
     while not told:
         # A signal interrupts the pause; a child that dies is found after it.
         time.sleep(_RESTART_PAUSE_S)

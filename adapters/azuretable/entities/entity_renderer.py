@@ -21,7 +21,7 @@ from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text, 
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.addresses import key_predicate
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.model import bodies
+from gateway.model import bodies, fast_paths
 from gateway.model.commands import Page
 from gateway.model.errors import RowRefused
 from gateway.model.rows import Contents, Row
@@ -160,6 +160,10 @@ def revision_of(tag: str) -> int | None:
     return None if ticks is None else ticks - UNIX_EPOCH_TICKS
 
 
+_SPLICED = fast_paths.choose((Level.MINIMAL, Level.NONE), ())
+"""The levels at which fast_pages.py shows entities."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """How entities of one table are shown: `root` is the service's URL, `selected` the properties asked for (None: all).
@@ -188,7 +192,7 @@ class Shape:
     @property
     def is_spliced(self) -> bool:
         """Whether fast_pages.py knows how entities are shown so."""
-        return self.selected is None and self.level is not Level.FULL and keys.is_own(self.table.key_schema)
+        return self.selected is None and self.level in _SPLICED and keys.is_own(self.table.key_schema)
 
     def many(self, page: Page) -> bytes:
         """The JSON of a page of entities. Of what came in one piece only where they are spliced."""

@@ -37,15 +37,6 @@ def is_own(schema: KeySchema) -> bool:
     )
 
 
-def has_text_keys(schema: KeySchema) -> bool:
-    """Whether PartitionKey and RowKey are one TEXT column each, or no column: their order is the rows' order."""
-    return (
-        len(schema.partition) == 1
-        and len(schema.sort) <= 1
-        and all(column.kind is Kind.TEXT for column in schema.columns)
-    )
-
-
 def texts_of(schema: KeySchema, values: tuple[Value, ...]) -> tuple[str, str]:
     """(PartitionKey, RowKey) of the values of the key columns, in the schema's order."""
     width = len(schema.partition)

@@ -22,7 +22,6 @@ DATETIME_MIN_YEAR = 1601
 BODY_MAX_BYTES = 4 << 20
 CHANGES_MAX = 100  # of one changeset
 CLIENT_REQUEST_ID_MAX_CHARACTERS = 1024
-JSON_MAX_DEPTH = 8  # an entity is flat; anything deeper is refused without being walked
 CLOCK_SKEW_MAX_SECONDS = 15 * 60
 FIRST_VERSION_WITH_BATCHES = "2009-04-14"  # "Windows Azure Table", May 2009, section 4.1
 

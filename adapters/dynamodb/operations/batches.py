@@ -11,7 +11,6 @@ from adapters.dynamodb.capacity import consumed_capacity
 from adapters.dynamodb.expressions.request_clauses import ReadClauses
 from adapters.dynamodb.operations.items import answer_wants_old, delete_write, put_write
 from adapters.dynamodb.values import keys
-from adapters.dynamodb.values.values import item_of
 from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.calls import Answer, Call, find_table
 from adapters.dynamodb.wire.errors import validation
@@ -69,10 +68,6 @@ def batch_write_item(call: Call) -> Exchange[Answer]:
     requests: dict[str, list[dict[str, Any]]] = call.input["RequestItems"]
     writes: list[Write] = []
     owners: list[tuple[str, dict[str, Any]]] = []
-    for members in requests.values():
-        for member in members:
-            if "PutRequest" in member:
-                member["PutRequest"]["Item"] = item_of(member["PutRequest"]["Item"])
     for name, members in requests.items():
         table = yield from find_table(call, name)
         made = list(_writes(table, members, answer_wants_old(call, table)))

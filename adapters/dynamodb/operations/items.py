@@ -16,7 +16,7 @@ from adapters.dynamodb.expressions import legacy
 from adapters.dynamodb.expressions.projections import touched
 from adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
 from adapters.dynamodb.values import composites, keys
-from adapters.dynamodb.values.values import Item, item_of, keep_kinds, render_values, view
+from adapters.dynamodb.values.values import Item, is_too_large, keep_kinds, render_values, view
 from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.calls import Answer, Call, find_table
 from adapters.dynamodb.wire.errors import condition_failed, validation
@@ -47,7 +47,7 @@ def get_item(call: Call) -> Exchange[Answer]:
 
 def put_item(call: Call) -> Exchange[Answer]:
     """PutItem."""
-    item = item_of(call.input["Item"])
+    item: Item = call.input["Item"]
     clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     write = put_write(table, item, clauses, wants_old=answer_wants_old(call, table))
@@ -67,7 +67,7 @@ def update_item(call: Call) -> Exchange[Answer]:
     clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     write = update_write(table, call.input["Key"], clauses)
-    if "UpdateExpression" in call.input and clauses.statement_bytes > limits.ITEM_BYTES:
+    if "UpdateExpression" in call.input and is_too_large(clauses.statement_bytes):
         # Transactions, PartiQL and AttributeUpdates are measured by the finished item alone (paritysuite, October 2026).
         raise validation(messages.bare("update-size"))
     return (yield from written(call, write))
@@ -77,10 +77,8 @@ def update_item(call: Call) -> Exchange[Answer]:
 
 
 def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old: bool = True) -> Write:
-    """The write that puts an item."""
+    """The write that puts an item, whose size has been looked at."""
     key = keys.item_key(table, item)
-    if item.size_bytes > limits.ITEM_BYTES:
-        raise validation(messages.bare("item-size"))
     condition = ALWAYS if clauses is None else clauses.condition(table)
     contents = composites.stored_contents(table, key, item.contents)
     return Write(table, key, Replace(contents), condition, view, _keep_kinds, wants_old=wants_old)
@@ -115,7 +113,7 @@ def _update_rule(table: Table, actions: tuple[Action, ...]) -> RowRule:
     """What an updated item must obey: its size, its depth, its index keys. Raises RowRefused, BadKey."""
 
     def rule(old: Row | None, new: Contents) -> Contents:
-        if new.size_bytes > limits.ITEM_BYTES:
+        if is_too_large(new.size_bytes):
             raise RowRefused("update-size")
         if any(isinstance(action, SetTo) or len(action.path) > 1 for action in actions):  # type: ignore[union-attr]
             for name in names_of(actions):  # what no action names was within the limits before

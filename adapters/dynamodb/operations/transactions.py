@@ -16,7 +16,6 @@ from adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClau
 from adapters.dynamodb.operations.items import check_write, delete_write, put_write, update_write
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.values.composites import render
-from adapters.dynamodb.values.values import item_of
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call, find_table
 from adapters.dynamodb.wire.errors import (
@@ -41,11 +40,7 @@ REASON_RULES = frozenset({"schema", "missing", "kind", "index-kind"})
 def transact_write_items(call: Call) -> Exchange[Answer]:
     """TransactWriteItems: all actions or none. A token seen before is answered without effect."""
     actions = [next(iter(member.items())) for member in call.input["TransactItems"]]
-    parsed = []
-    for name, action in actions:
-        if name == "Put":
-            action["Item"] = item_of(action["Item"])
-        parsed.append(WriteClauses(call, action))
+    parsed = [WriteClauses(call, action) for _, action in actions]
     tables = []
     for _, action in actions:
         table = yield from find_table(call, action["TableName"])

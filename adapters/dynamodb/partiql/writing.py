@@ -17,8 +17,9 @@ from adapters.dynamodb.partiql.keyed import KeyRefused, Named, named_item
 from adapters.dynamodb.partiql.literals import TOO_DEEP
 from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Update
 from adapters.dynamodb.values import composites
-from adapters.dynamodb.values.values import item_of
+from adapters.dynamodb.values.values import Item, is_too_large, item_of
 from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.messages import bare
 from gateway.model.errors import RowRefused
 from gateway.model.predicates import ALWAYS, And, Not, Or, Predicate, RowExists
 from gateway.model.tables import Table
@@ -44,8 +45,15 @@ def write_of(statement: Insert | Update | Delete | Exists, table: Table, argumen
 
 
 def _insert(statement: Insert, table: Table, arguments: Arguments) -> Write:
-    item = item_of({name: arguments.wire(node) for name, node in statement.item})
-    return put_write(table, item, WriteClauses.of((), Not(RowExists())))
+    item = _item(statement, arguments)
+    write = put_write(table, item, WriteClauses.of((), Not(RowExists())))
+    if is_too_large(item.size_bytes):
+        raise validation(bare("item-size"))
+    return write
+
+
+def _item(statement: Insert, arguments: Arguments) -> Item:
+    return item_of({name: arguments.wire(node) for name, node in statement.item})
 
 
 def _update(statement: Update, table: Table, arguments: Arguments) -> Write:
@@ -87,7 +95,7 @@ def payload_bytes(statement: Insert | Update | Delete | Exists, table: Table, ar
     """What a statement adds to the payload of its transaction, as TransactWriteItems measures an action: an item that is put,
     else the names and values of the key and the other values."""
     if isinstance(statement, Insert):
-        return item_of({name: arguments.wire(node) for name, node in statement.item}).size_bytes
+        return _item(statement, arguments).size_bytes
     names = composites.shown_schema(table.key_schema).names
     size = sum([len(name.encode()) for name in names])
     waiting: list[Any] = [statement]

@@ -1,8 +1,9 @@
-"""The quick engine: is a request beyond reproach? And the door to both engines.
+"""The fast path of full_validator.py: is a request beyond reproach? And the choice between the two validators.
 
-There are two engines for one set of shapes (schema_types.py). Quick closures are compiled once per operation; they only answer
-yes or no and allocate nothing. Whatever they do not like - an error, a null, an unknown member - goes to the slow engine
-(full_validator.py), which finds out what the service would say.
+There are two validators for one set of shapes (schema_types.py). The closures of this one are compiled once per operation; they
+only answer yes or no and allocate nothing. Whatever they do not like - an error, a null, an unknown member - goes to the full
+validator, which finds out what the service would say. What both let through they leave alike, which
+tests/adapters/dynamodb/test_fast_paths.py checks on whole values.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from adapters.dynamodb.values import scalars, values
 from adapters.dynamodb.wire import messages
 from adapters.dynamodb.wire.errors import ServiceError
 
-Quick = Callable[[Any], bool]
+Check = Callable[[Any], bool]
 """Whether data is beyond reproach. On other data it is false or raises anything."""
 
 Rule = Callable[[dict[str, Any], RuleContext], None]
@@ -44,36 +45,38 @@ class Checker:
 
     operation: str
     request: Request
-    quick: Quick
+    fast_check: Check
     rule: Rule | None
     contexts: tuple[RuleContext, RuleContext]
 
     def __call__(self, body: Any, style: str) -> dict[str, Any]:
         try:
-            good = self.quick(body)
+            good = self.fast_check(body)
         except scalars.TooLarge:
             raise messages.refused(self.operation, "item-size", style) from None
         except (ServiceError, TypeError, AttributeError, ValueError):
-            good = False  # the slow engine finds out what is wrong, and in which order to say it
+            good = False  # the full validator finds out what is wrong, and in which order to say it
         data = body if good else full_validator.clean(self.operation, self.request, body, style)
         if self.rule is not None:
             self.rule(data, self.contexts[good])
         return data
 
 
-# The quick engine
+def leave_to_full_validator(data: Any) -> bool:
+    """In place of `fast_check` where fast paths are off."""
+    return False
 
 
-def quick(shape: Shape) -> Quick:
+def fast_check(shape: Shape) -> Check:
     """A closure that is true of data beyond reproach. On other data it is false or raises anything.
 
     Attribute values of maps are checked whole and put into canonical form; members named Item become `values.Item`.
     """
     match shape:
         case Text():
-            return _quick_text(shape)
+            return _check_text(shape)
         case Number():
-            smallest, largest = WIDTHS.get(shape.java, (0, -1))  # a Double always takes the slow way
+            smallest, largest = WIDTHS.get(shape.java, (0, -1))  # a Double always takes the full validator
             low = smallest if shape.minimum is None else shape.minimum
             high = largest if shape.maximum is None else shape.maximum
             return lambda data: type(data) is int and low <= data <= high
@@ -82,14 +85,14 @@ def quick(shape: Shape) -> Quick:
         case AttributeValue():
             return lambda data: values.measure(data, 0) >= 0
         case Sequence():
-            return _quick_sequence(shape)
+            return _check_sequence(shape)
         case Mapping():
-            return _quick_mapping(shape)
+            return _check_mapping(shape)
         case Structure():
-            return _quick_structure(shape)
+            return _check_structure(shape)
 
 
-def _quick_text(shape: Text) -> Quick:
+def _check_text(shape: Text) -> Check:
     if shape.enum:
         return frozenset(shape.enum).__contains__
     low, high = _bounds(shape.minimum, shape.maximum)
@@ -104,18 +107,18 @@ def _quick_text(shape: Text) -> Quick:
     return lambda data: type(data) is str and low <= len(data) <= high
 
 
-def _quick_sequence(shape: Sequence) -> Quick:
+def _check_sequence(shape: Sequence) -> Check:
     low, high = _bounds(shape.minimum, shape.maximum)
-    member = quick(shape.of)
+    member = fast_check(shape.of)
     return lambda data: type(data) is list and low <= len(data) <= high and all(map(member, data))
 
 
-def _quick_mapping(shape: Mapping) -> Quick:
+def _check_mapping(shape: Mapping) -> Check:
     if shape == ITEM:
         return lambda data: type(data) is dict and values.measure_members(data) >= 0
     low, high = _bounds(shape.minimum, shape.maximum)
-    member = quick(shape.of)
-    keys = None if shape.keys is None else _quick_text(shape.keys)
+    member = fast_check(shape.of)
+    keys = None if shape.keys is None else _check_text(shape.keys)
     lengths = range(10**9) if shape.lengths is None else range(shape.lengths[0], shape.lengths[1] + 1)
 
     def check(data: Any) -> bool:
@@ -130,8 +133,8 @@ def _quick_mapping(shape: Mapping) -> Quick:
     return check
 
 
-def _quick_structure(shape: Structure) -> Quick:
-    members = {name: quick(member) for name, member in shape.members.items() if name != "Item"}
+def _check_structure(shape: Structure) -> Check:
+    members = {name: fast_check(member) for name, member in shape.members.items() if name != "Item"}
     required = tuple(shape.required)
     has_item = "Item" in shape.members
 

@@ -1,5 +1,5 @@
-"""The slow engine: what the service says of a request that is not beyond reproach, and what is left of one that is good
-enough - once nulls and unknown members are dropped.
+"""What the service says of a request that is not beyond reproach, and what is left of one that is good enough - once nulls and
+unknown members are dropped. fast_validator.py is the fast path of it.
 
 Knows the order: JSON types, then the member that is told alone, then constraints in the order of the shape.
 """

@@ -34,11 +34,18 @@ def put_item(data: Input, context: RuleContext) -> None:
     """PutItem."""
     _parameters(data, context, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
     if not context.good:
-        with_frame(context, lambda: data.__setitem__("Item", values.item_of(data["Item"])))
+        with_frame(context, lambda: _parsed_item(data))
     _plain_return_values(data, context)
-    if data["Item"].size_bytes > limits.ITEM_BYTES:
+    if values.is_too_large(data["Item"].size_bytes):
         raise context.refused("item-size")
     _finish_conditional(data, context)
+
+
+def _parsed_item(put: Input) -> values.Item:
+    """The item of a put, parsed, in its place from now on: the only place where handlers' items come from, besides the fast
+    validator and the texts of PartiQL. Raises as `values.item_of` does."""
+    item = put["Item"] = values.item_of(put["Item"])
+    return item
 
 
 def delete_item(data: Input, context: RuleContext) -> None:
@@ -255,8 +262,7 @@ def batch_write(data: Input, context: RuleContext) -> None:
         for write in writes:
             put = write.get("PutRequest")
             if put is not None:
-                item = put["Item"] = values.item_of(put["Item"])
-                if item.size_bytes > limits.ITEM_BYTES:
+                if values.is_too_large(_parsed_item(put).size_bytes):
                     raise context.refused("item-size")
             elif not context.good:
                 values.measure_members(write["DeleteRequest"]["Key"])
@@ -305,8 +311,7 @@ def _transact_action(kind: str, write: Input, context: RuleContext) -> int:
     _parameters(write, context, _EXPRESSIONS_OF[kind], ())
     try:
         if kind == "Put":
-            write["Item"] = values.item_of(write["Item"])
-            size = write["Item"].size_bytes
+            size = _parsed_item(write).size_bytes
         else:
             size = values.measure_members(write["Key"])
     except ValueRefused as refusal:
@@ -314,7 +319,7 @@ def _transact_action(kind: str, write: Input, context: RuleContext) -> int:
             _placeholders(write, context)
             WriteClauses.check(write, context.style, context.operation)
         raise
-    if size > limits.ITEM_BYTES:
+    if values.is_too_large(size):
         raise context.refused("item-size")
     _placeholders(write, context)
     return size + values.measure_members(write.get("ExpressionAttributeValues", {}))
@@ -344,11 +349,16 @@ def _parameters(
         raise context.refused("names-without-expression")
     if "ExpressionAttributeValues" in data:
         users = [name for name in expressions if name != "ProjectionExpression"]
-        if users and not any(name in data for name in users):
-            if not context.is_classic and context.operation in ("PutItem", "UpdateItem", "DeleteItem"):
-                raise context.refused("values-alone")
-            missing = " and ".join(users) + (" are null" if len(users) > 1 else " is null")
-            raise context.refused("values-without-expression", missing=missing)
+        if users and data.keys().isdisjoint(users):
+            raise _without_user(users, context)
+
+
+def _without_user(users: list[str], context: RuleContext) -> ServiceError:
+    """What is said of values that none of these expressions is there to use."""
+    if not context.is_classic and context.operation in ("PutItem", "UpdateItem", "DeleteItem"):
+        return context.refused("values-alone")
+    missing = " and ".join(users) + (" are null" if len(users) > 1 else " is null")
+    return context.refused("values-without-expression", missing=missing)
 
 
 _CONCERNED = frozenset(

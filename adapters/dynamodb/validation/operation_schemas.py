@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from adapters.dynamodb.validation import full_validator, item_rules, table_rules
-from adapters.dynamodb.validation.fast_validator import Checker, Rule, quick
+from adapters.dynamodb.validation.fast_validator import Checker, Rule, fast_check, leave_to_full_validator
 from adapters.dynamodb.validation.rule_context import RuleContext
 from adapters.dynamodb.validation.schema_types import (
     ITEM,
@@ -30,6 +30,7 @@ from adapters.dynamodb.validation.schema_types import (
 )
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.messages import CLASSIC, LATEST
+from gateway.model import fast_paths
 
 Members = dict[str, Shape]
 
@@ -54,7 +55,8 @@ def shorten(operation: str, body: Any, style: str) -> None:
 def _checker(operation: str, style: str) -> Checker:
     request = _requests(style)[operation]
     contexts = RuleContext(operation, style, good=False), RuleContext(operation, style, good=True)
-    return Checker(operation, request, quick(_strict(request)), _RULES.get(operation), contexts)
+    fast = fast_paths.choose(fast_check(_strict(request)), leave_to_full_validator)
+    return Checker(operation, request, fast, _RULES.get(operation), contexts)
 
 
 def _strict(request: Request) -> Structure:

@@ -31,7 +31,7 @@ from adapters.dynamodb.values.scalars import (
 )
 from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.errors import serialization
-from gateway.model import bodies
+from gateway.model import bodies, fast_paths
 from gateway.model.rows import Contents, Row
 from gateway.model.values import Kind, Value, decimal_fits, equal
 
@@ -61,12 +61,9 @@ def item_of(wire: Mapping[str, Any]) -> Item:
     return item
 
 
-def contents_of(wire: Mapping[str, Any]) -> Contents:
-    """The contents of an item as PutItem gives it, within the item size limit. Raises as `item_of` does."""
-    item = item_of(wire)
-    if item.size_bytes > limits.ITEM_BYTES:
-        raise ValueRefused("item-size")
-    return item.contents
+def is_too_large(size_bytes: int) -> bool:
+    """Whether something is larger than an item may be (docs/protocols/dynamodb.md rule 25)."""
+    return size_bytes > limits.ITEM_BYTES
 
 
 def value_of(wire: Any) -> Value:
@@ -257,7 +254,7 @@ def _members(data: Any, empty: str) -> list[Any]:
         wrong_type("List", data)
     if not data:
         raise ValueRefused(empty)
-    if len(data) > limits.ITEM_BYTES:
+    if is_too_large(len(data)):
         raise TooLarge  # each member but one has a byte
     return data
 
@@ -400,13 +397,25 @@ def render_values(values: Mapping[str, Value]) -> dict[str, Any]:
     return {name: bodies.tagged(view(value)) for name, value in values.items()}
 
 
-def render_row(row: Row) -> bytes:
-    """A row as the JSON of a wire item: its stored body where that is DynamoDB's own, else through `view`."""
-    if row.is_native:
-        return row.body
+def render_row_generally(row: Row) -> bytes:
+    """A row as the JSON of a wire item: each value through `view`."""
     return orjson.dumps(render_values(row.latest))
 
 
-def render_rows(rows: Iterable[Row]) -> bytes:
+def render_rows_generally(rows: Iterable[Row]) -> bytes:
     """Rows as the JSON of an array of wire items. Joined before the encoder sees it, which would copy each by itself."""
-    return b"[" + b",".join([row.body if row.is_native else render_row(row) for row in rows]) + b"]"
+    return b"[" + b",".join(map(render_row_generally, rows)) + b"]"
+
+
+def fast_render_row(row: Row) -> bytes:
+    """The fast path of `render_row_generally`: a body whose kinds are DynamoDB's own is the JSON of its item."""
+    return row.body if row.is_native else render_row_generally(row)
+
+
+def fast_render_rows(rows: Iterable[Row]) -> bytes:
+    """The fast path of `render_rows_generally`."""
+    return b"[" + b",".join([row.body if row.is_native else render_row_generally(row) for row in rows]) + b"]"
+
+
+render_row = fast_paths.choose(fast_render_row, render_row_generally)
+render_rows = fast_paths.choose(fast_render_rows, render_rows_generally)

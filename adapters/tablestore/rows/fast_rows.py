@@ -230,16 +230,36 @@ def put_of(data: bytes) -> DirectPut | None:
 def _put_of(data: bytes) -> DirectPut | None:
     members: dict[str, dict[str, Any]] = {}
     checksums: list[int] = []
-    key_columns = key_size = size = 0
-    value_most = limits.KEY_VALUE_MAX_BYTES
+    key = _read_cells(data, len(_HEADER_OF_KEY), members, checksums, is_key=True)
+    if key is None:
+        return None
+    at, key_size, is_foreign = key
+    key_columns, size = len(members), key_size
+    if members and data[at] == _DATA:
+        attributes = _read_cells(data, at + 1, members, checksums, is_key=False)
+        if attributes is None:
+            return None
+        at, attributes_size, has_foreign = attributes
+        size += attributes_size
+        is_foreign = is_foreign or has_foreign
+    checksums.append(0)  # the row is not deleted
+    if data[at] != _ROW_END or data[at + 1] != crc8(bytes(checksums)) or any(data[at + 2 :]):
+        return None
+    if not 1 <= key_columns <= limits.KEY_COLUMNS_MAX or len(members) - key_columns > limits.COLUMNS_MAX:
+        return None
+    return DirectPut(members, key_columns, key_size, size, is_foreign, data)
+
+
+def _read_cells(
+    data: bytes, at: int, members: dict[str, dict[str, Any]], checksums: list[int], is_key: bool
+) -> tuple[int, int, bool] | None:
+    """Add the cells that begin here to the members. Returns where they end, the bytes of their names and values, and whether
+    DynamoDB lacks a kind among them; or None. A batch of puts spends most of its time here."""
+    value_most = limits.KEY_VALUE_MAX_BYTES if is_key else limits.VALUE_MAX_BYTES
+    size = 0
     is_foreign = False
-    at = 5
-    while (tag := data[at]) != _ROW_END:
-        if tag == _DATA and members and not key_columns:
-            key_columns, key_size, value_most = len(members), size, limits.VALUE_MAX_BYTES
-            at += 1
-            continue
-        if tag != _CELL or data[at + 1] != _NAME:
+    while data[at] == _CELL:
+        if data[at + 1] != _NAME:
             return None
         start = at + 6
         at = start + _uint32(data, at + 2)[0]
@@ -247,7 +267,7 @@ def _put_of(data: bytes) -> DirectPut | None:
         if len(raw) > limits.NAME_MAX_BYTES:
             return None
         name, name_size, crc, is_legal = _name(raw)
-        if name in members or not (is_legal or not key_columns) or data[at] != _VALUE:
+        if name in members or not (is_legal or is_key) or data[at] != _VALUE:
             return None
         length, kind, inner = _lengths(data, at + 1)
         start = at + 5
@@ -260,8 +280,7 @@ def _put_of(data: bytes) -> DirectPut | None:
             value_size = 8
             is_foreign = True
         else:
-            member = _member(kind, data[start + 1 : at]) if key_columns or kind == _BLOB else None
-            value_size = length - 5 if kind == _BLOB else length - 1
+            member, value_size = _rare_member(kind, data[start + 1 : at], is_key)
             is_foreign = is_foreign or kind == _DOUBLE
         crc = crc8(data[start:at], crc)
         if member is None or value_size > value_most or data[at] != _CELL_END or data[at + 1] != crc:
@@ -272,25 +291,21 @@ def _put_of(data: bytes) -> DirectPut | None:
         checksums.append(crc)
         size += name_size + value_size
         at += 2
-    if not key_columns:
-        key_columns, key_size = len(members), size
-    checksums.append(0)  # the row is not deleted
-    if data[at + 1] != crc8(bytes(checksums)) or any(data[at + 2 :]):
-        return None
-    if not 1 <= key_columns <= limits.KEY_COLUMNS_MAX or len(members) - key_columns > limits.COLUMNS_MAX:
-        return None
-    return DirectPut(members, key_columns, key_size, size, is_foreign, data)
+    return at, size, is_foreign
 
 
-def _member(kind: int, raw: bytes) -> dict[str, Any] | None:
-    """A value of the rarer kinds, from the bytes after its type, as bodies hold it; None for what is no such value."""
+def _rare_member(kind: int, raw: bytes, is_key: bool) -> tuple[dict[str, Any] | None, int]:
+    """A value of the rarer kinds, from the bytes after its type, as bodies hold it, and its billed bytes; None for what is no
+    such value, and in a key for what is no blob."""
     if kind == _BLOB and len(raw) >= 4 and len(raw) == 4 + _uint32(raw)[0]:
-        return {"B": base64.b64encode(raw[4:]).decode()}
+        return {"B": base64.b64encode(raw[4:]).decode()}, len(raw) - 4
+    if is_key:
+        return None, 0
     if kind == _BOOLEAN and len(raw) == 1:
-        return {"BOOL": raw != b"\x00"}
+        return {"BOOL": raw != b"\x00"}, 1
     if kind == _DOUBLE and len(raw) == 8:
-        return {"D": repr(_float64(raw)[0])}
-    return None
+        return {"D": repr(_float64(raw)[0])}, 8
+    return None, 0
 
 
 @lru_cache(maxsize=4096)

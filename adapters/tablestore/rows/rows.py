@@ -26,6 +26,7 @@ from adapters.tablestore.wire.names import check_column_name
 from adapters.tablestore.wire.plainbuffer import HEADER, Operation, WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.engine.engine import one
+from gateway.model import fast_paths
 from gateway.model.commands import Exchange, Outcome, WriteGroup
 from gateway.model.errors import GatewayError
 from gateway.model.keys import Key
@@ -157,7 +158,14 @@ def _write(call: Call, written: RowWrite) -> Exchange[Outcome]:
 
 def checked_put(data: bytes, known: Container[str] = ()) -> WireRow | DirectPut:
     """The row of a put. `known`: names that columns may have whatever they are. Raises ServiceError."""
-    return fast_rows.put_of(data) or checked_put_cells(data, known)
+    return _fast_put_of(data) or checked_put_cells(data, known)
+
+
+def _no_fast_put(data: bytes) -> DirectPut | None:
+    return None
+
+
+_fast_put_of = fast_paths.choose(fast_rows.put_of, _no_fast_put)
 
 
 def checked_put_cells(data: bytes, known: Container[str] = ()) -> WireRow:

@@ -18,6 +18,7 @@ from adapters.tablestore.wire.calls import Target
 from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.names import check_column_name
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, row_bytes
+from gateway.model import fast_paths
 from gateway.model.predicates import ALWAYS, And, Exists, Or, Predicate, matches
 from gateway.model.rows import Cell, Contents, Row, Window
 from gateway.model.values import Kind
@@ -25,6 +26,9 @@ from gateway.model.values import Kind
 NO_VERSION = "No version condition is specified."
 """Of GetRow and GetRange; BatchGetRow has another sentence (aliyun-tablestore-java-sdk, functiontest/ParameterLegalityTest,
 testNotSetVersionOptionsInGetOperations)."""
+
+
+_ENCODES = fast_paths.ARE_ON
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +46,13 @@ class Selection:
     def encoder(self, target: Target) -> Callable[[Row], Row]:
         """The cutter for rows that are only to be shown whole: where all of a row is asked for, what it leaves has been
         encoded already, which `row_bytes` knows."""
-        if not self._is_whole or target.index is not None:
+        if not _ENCODES or not self._is_whole or target.index is not None:
             return self.cutter(target)
         return fast_rows.encoder(target.key_names, lambda row: self.cutter(target)(row))
 
     def encoder_of_many(self, target: Target) -> Callable[[Sequence[Row]], list[Row]] | None:
         """What does to many rows what `encoder` does to each, if it encodes."""
-        if not self._is_whole or target.index is not None:
+        if not _ENCODES or not self._is_whole or target.index is not None:
             return None
         return fast_pages.encoder_of_many(target.key_names, self.encoder(target))
 
@@ -75,34 +79,30 @@ class Selection:
         named = bool(columns or start or end or shown is not None)
         is_timed = window.start_ms is not None or window.end_ms is not None
 
+        def asked_for(cells: Iterable[str]) -> list[str]:
+            names = sorted(cells)
+            if columns:
+                names = [name for name in names if name in columns]
+            if shown is not None:
+                names = [name for name in names if name in shown]
+            if start or end:
+                names = [name for name in names if start <= name and (not end or name < end)]
+            return names
+
         def cut(row: Row) -> Row:
             latest = row.latest
             kept: dict[str, tuple[Cell, ...]] = {}
             cells = row.cells
-            for name in sorted(cells):
-                if name in key_names or (
-                    named
-                    and (
-                        (columns and name not in columns)
-                        or name < start
-                        or (end and name >= end)
-                        or (shown is not None and name not in shown)
-                    )
-                ):
+            for name in asked_for(cells) if named else sorted(cells):
+                if name in key_names:
                     continue
                 versions = cells[name]
                 if is_timed or len(versions) > 1:
                     versions = window.of(newest.of(versions))
                 if len(versions) == 1 and versions[0].value.kind in WIRE_KINDS:
                     kept[name] = versions
-                elif versions:
-                    versions = tuple(
-                        Cell(view(cell.value), cell.stamp_ms)
-                        for cell in versions
-                        if cell.value.kind is not Kind.NULL
-                    )
-                    if versions:
-                        kept[name] = versions
+                elif versions and (seen := _seen(versions)):
+                    kept[name] = seen
             key_values = {name: key_value_shown(latest[name]) for name in key_names}
             return Row(row.position, Contents.seen(key_values, kept), row.modified_at, row.expires_at_ms)
 
@@ -141,6 +141,13 @@ class Selection:
             for cell in versions
         ]
         return WireRow(key, cells)
+
+
+def _seen(versions: tuple[Cell, ...]) -> tuple[Cell, ...]:
+    """Versions of a cell as Table Store shows them, which has no NULL."""
+    return tuple(
+        Cell(view(cell.value), cell.stamp_ms) for cell in versions if cell.value.kind is not Kind.NULL
+    )
 
 
 def parse(message: Any, no_version_text: str) -> Selection:

@@ -24,7 +24,6 @@ from gateway.http import Request
 from gateway.model.errors import NotAuthenticated
 from gateway.security.credentials import Credential, Credentials, Scheme
 
-API_VERSION = "2015-12-31"
 _REQUIRED = (
     "x-ots-date",
     "x-ots-apiversion",

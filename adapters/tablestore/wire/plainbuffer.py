@@ -12,7 +12,7 @@ padding and pass; anything else there does not. Source: docs/protocols/table-sto
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
@@ -263,12 +263,6 @@ _FALSE = b"\x05\x02\x00\x00\x00\x02\x00"
 def encode_row(row: WireRow) -> bytes:
     """One row under its own header."""
     return HEADER + row_bytes(row)
-
-
-def encode_rows(rows: Iterable[WireRow]) -> bytes:
-    """Rows under one header; empty bytes where there are none."""
-    encoded = b"".join([row_bytes(row) for row in rows])
-    return HEADER + encoded if encoded else b""
 
 
 def row_bytes(row: WireRow) -> bytes:

@@ -21,6 +21,8 @@ from gateway.model.rows import Contents, Row
 from gateway.model.tables import Rules, State, Table
 from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal, text
 
+pytestmark = pytest.mark.fast_paths
+
 TABLE = Table(1, "ns", "People", "People", keys.OWN_SCHEMA, (), Rules(), {}, State.ACTIVE, 0, 1, 0)
 
 # Text that looks like the structure of a body, and text that must be escaped.

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.dynamodb.expressions import conditions
 from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.values import keys
-from adapters.dynamodb.values.values import item_of, render_row, render_rows
+from adapters.dynamodb.validation import fast_validator, operation_schemas
+from adapters.dynamodb.values import keys, values
+from adapters.dynamodb.values.values import Item, item_of, render_row, render_rows
 from adapters.dynamodb.wire.errors import ServiceError
 from adapters.dynamodb.wire.messages import CLASSIC, LATEST
 from gateway.model import bodies
@@ -21,6 +26,7 @@ from gateway.model.keys import KeyColumn, KeySchema, Position
 from gateway.model.rows import FOREIGN_KINDS, Contents, Row
 from gateway.model.tables import Rules, State, Table
 from gateway.model.values import Kind, Value, text
+from tests.adapters.dynamodb.test_requests_fuzz import BODIES
 
 PAIR = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.TEXT),))
 ALONE = KeySchema((KeyColumn("p", Kind.TEXT),))
@@ -64,10 +70,11 @@ def _made(of: Any, owner: Table, wire: dict[str, Any]) -> Any:
 @given(wires, st.sampled_from([PAIR, ALONE]), st.sampled_from([{}, {"dynamodb": {}}]))
 def test_keys_of_texts(wire: dict[str, Any], schema: KeySchema, properties: dict[str, Any]) -> None:
     owner, item = table(schema, properties), item_of(wire)
-    quick = _made(keys.key_of, owner, wire), _made(keys.item_key, owner, item)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(keys, "_text_key", lambda schema, wire: None)
-        assert quick == (_made(keys.key_of, owner, wire), _made(keys.item_key, owner, item))
+        general = _made(keys.key_of, owner, wire), _made(keys.item_key, owner, item)
+        patch.setattr(keys, "_text_key", keys.fast_text_key)
+        assert general == (_made(keys.key_of, owner, wire), _made(keys.item_key, owner, item))
 
 
 @pytest.mark.parametrize(
@@ -94,6 +101,144 @@ def test_what_is_wrong_with_them_is_told_as_the_request_tells_it(condition: str)
             conditions.parse_condition(condition, Placeholders(None, None, LATEST, operation))
         told.append(str(caught.value.message))  # type: ignore[attr-defined]
     assert told[0] == f"1 validation error detected: {told[1]}"
+
+
+# Bodies
+
+
+nested = st.recursive(
+    st.one_of(
+        st.text(max_size=5).map(lambda data: {"S": data}),
+        st.sampled_from(["0", "1.50", "-1e3", "1E+125", "9" * 38]).map(lambda data: {"N": data}),
+        st.binary(max_size=4).map(lambda data: {"B": b64encode(data).decode()}),
+        st.booleans().map(lambda data: {"BOOL": data}),
+        st.just({"NULL": True}),
+        st.lists(st.text(max_size=3), min_size=1, max_size=3, unique=True).map(lambda data: {"SS": data}),
+        st.lists(st.sampled_from(["10", "9", "-1", "1e2"]), min_size=1, unique=True).map(
+            lambda data: {"NS": data}
+        ),
+        st.lists(st.sampled_from(["YQ==", "/w==", "YWI=", "AA=="]), min_size=1, unique=True).map(
+            lambda data: {"BS": data}
+        ),
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda data: {"L": data})
+        | st.dictionaries(st.text(min_size=1, max_size=2), inner, max_size=3).map(lambda data: {"M": data})
+    ),
+    max_leaves=6,
+)
+foreign_values = st.sampled_from(
+    [Value(Kind.INT64, 5), Value(Kind.DOUBLE, 0.1), Value(Kind.DATETIME, 10**17)]
+)
+
+
+@st.composite
+def stored_rows(draw: st.DrawFn) -> list[Row]:
+    """Rows as they are stored: items that were put, and rows with kinds of the other dialects."""
+    rows = []
+    for wire in draw(
+        st.lists(st.dictionaries(st.text(min_size=1, max_size=2), nested, max_size=4), max_size=4)
+    ):
+        contents = item_of(wire).contents
+        if draw(st.booleans()):
+            contents = Contents.of_values({**contents.latest, "f": draw(foreign_values)})
+        rows.append(Row(Position(b"", b""), Contents(contents.body, contents.kinds, 0), 1))
+    return rows
+
+
+@given(stored_rows())
+def test_copied_bodies_are_what_their_values_are_rendered_as(rows: list[Row]) -> None:
+    assert values.fast_render_rows(rows) == values.render_rows_generally(rows)
+    for row in rows:
+        assert values.fast_render_row(row) == values.render_row_generally(row)
+
+
+# Requests
+
+
+def _checked(check: Callable[[Any], bool], operation: str, style: str, body: Any) -> Any:
+    """What becomes of a request where this is the fast check: the input with the contents of its items, or the refusal."""
+    checker = operation_schemas._checker(operation, style)
+    try:
+        found = replace(checker, fast_check=check)(copy.deepcopy(body), style)
+    except ServiceError as error:
+        return error.code, error.message
+    return found, [(item.contents.body, item.size_bytes) for item in _items(found)]
+
+
+def _items(part: Any) -> list[Item]:
+    """All parsed items in a request."""
+    if isinstance(part, Item):
+        return [part]
+    members = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return [item for member in members for item in _items(member)]
+
+
+@pytest.mark.parametrize("operation", sorted(operation_schemas.OPERATIONS))
+@pytest.mark.parametrize("style", [LATEST, CLASSIC])
+def test_both_validators_make_the_same_of_a_request(operation: str, style: str) -> None:
+    """Whole values, items with their bodies and sizes, and refusals, whichever validator lets a request through."""
+    fast_check = fast_validator.fast_check(
+        operation_schemas._strict(operation_schemas._requests(style)[operation])
+    )
+
+    @settings(max_examples=40)
+    @given(BODIES[operation])
+    def run(body: Any) -> None:
+        general = _checked(fast_validator.leave_to_full_validator, operation, style, body)
+        assert _checked(fast_check, operation, style, body) == general
+
+    run()
+
+
+WHOLE_VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "PutItem": st.fixed_dictionaries(
+        {"TableName": st.just("abc"), "Item": st.dictionaries(st.text(max_size=2), nested, max_size=4)},
+        optional={"ReturnValues": st.sampled_from(["NONE", "ALL_OLD", "ALL_NEW"])},
+    ),
+    "GetItem": st.fixed_dictionaries(
+        {"TableName": st.just("abc"), "Key": st.dictionaries(st.text(max_size=2), nested, max_size=2)}
+    ),
+    "UpdateItem": st.fixed_dictionaries(
+        {
+            "TableName": st.just("abc"),
+            "Key": st.just({"a": {"S": "x"}}),
+            "UpdateExpression": st.just("SET b = :b"),
+            "ExpressionAttributeValues": st.dictionaries(
+                st.sampled_from([":b", ":c", "d"]), nested, max_size=2
+            ),
+        }
+    ),
+    "BatchWriteItem": st.lists(
+        st.dictionaries(st.text(max_size=2), nested, max_size=2).map(
+            lambda item: {"PutRequest": {"Item": item}}
+        )
+        | nested.map(lambda value: {"DeleteRequest": {"Key": {"a": value}}}),
+        min_size=1,
+        max_size=3,
+    ).map(lambda writes: {"RequestItems": {"abc": writes}}),
+    "TransactWriteItems": st.lists(
+        st.dictionaries(st.text(max_size=2), nested, max_size=2).map(
+            lambda item: {"Put": {"TableName": "abc", "Item": item}}
+        ),
+        min_size=1,
+        max_size=3,
+    ).map(lambda actions: {"TransactItems": actions}),
+}
+
+
+@pytest.mark.parametrize("operation", sorted(WHOLE_VALUES))
+def test_both_validators_make_the_same_of_attribute_values(operation: str) -> None:
+    request = operation_schemas._requests(LATEST)[operation]
+    fast_check = fast_validator.fast_check(operation_schemas._strict(request))
+
+    @settings(max_examples=150)
+    @given(WHOLE_VALUES[operation])
+    def run(body: Any) -> None:
+        general = _checked(fast_validator.leave_to_full_validator, operation, LATEST, body)
+        assert _checked(fast_check, operation, LATEST, body) == general
+
+    run()
 
 
 def test_a_page_is_its_rows() -> None:

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.dynamodb.values import scalars, values
-from adapters.dynamodb.values.values import contents_of, keep_kinds, render_row, value_of, view
-from adapters.dynamodb.wire import limits
+from adapters.dynamodb.values.values import is_too_large, item_of, keep_kinds, render_row, value_of, view
 from adapters.dynamodb.wire.errors import ServiceError
 from gateway.model import bodies
 from gateway.model.keys import Position
@@ -155,7 +154,7 @@ def test_empty_members_of_string_and_binary_sets_are_taken() -> None:
 
 def test_sets_are_stored_in_order() -> None:
     wire = {"a": {"SS": ["b", "a"]}, "b": {"NS": ["10", "9", "-1"]}, "c": {"BS": ["/w==", "AA=="]}}
-    assert json.loads(contents_of(wire).body) == {
+    assert json.loads(item_of(wire).contents.body) == {
         "a": {"SS": ["a", "b"]},
         "b": {"NS": ["-1", "9", "10"]},
         "c": {"BS": ["AA==", "/w=="]},
@@ -246,16 +245,15 @@ def test_thirty_one_levels_of_documents_are_taken_and_thirty_two_are_not() -> No
 
 
 def test_attribute_names_of_65535_bytes_are_taken_and_longer_or_empty_ones_are_not() -> None:
-    contents_of({"a" * 65_535: {"S": ""}})
+    item_of({"a" * 65_535: {"S": ""}})
     for name, reason in (("a" * 65_536, "65536"), ("\u00e9" * 32_768, "65536"), ("", "Empty attribute name")):
         with pytest.raises(ServiceError, match=reason):
-            contents_of({name: {"S": ""}})
+            item_of({name: {"S": ""}})
 
 
 def test_an_item_of_409600_bytes_is_taken_and_one_byte_more_is_not() -> None:
-    contents_of({"a": {"S": "x" * (limits.ITEM_BYTES - 1)}})
-    with pytest.raises(ServiceError, match="Item size has exceeded the maximum allowed size"):
-        contents_of({"a": {"S": "x" * limits.ITEM_BYTES}})
+    assert not is_too_large(item_of({"a": {"S": "x" * 409_599}}).size_bytes)
+    assert is_too_large(item_of({"a": {"S": "x" * 409_600}}).size_bytes)
 
 
 # Canonical bodies
@@ -292,7 +290,7 @@ WIRE = st.recursive(
 @given(st.dictionaries(st.text(min_size=1, max_size=5), WIRE, max_size=5))
 def test_contents_are_what_the_model_would_make_of_the_values(wire: dict[str, Any]) -> None:
     plain = {name: value_of(orjson.loads(orjson.dumps(member))) for name, member in wire.items()}
-    made, model = contents_of(wire), Contents.of_values(plain)
+    made, model = item_of(wire).contents, Contents.of_values(plain)
     assert made.latest == model.latest
     assert made.size_bytes == model.size_bytes
     assert made.body == bodies.encode(plain)
@@ -302,7 +300,6 @@ def test_contents_are_what_the_model_would_make_of_the_values(wire: dict[str, An
 def test_an_item_is_checked_once() -> None:
     item = values.item_of({"a": {"S": "x"}})
     assert values.item_of(item) is item
-    assert contents_of(item) is item.contents
 
 
 # Foreign kinds
@@ -358,19 +355,19 @@ def test_writing_back_what_was_shown_keeps_the_stored_kinds() -> None:
         "s": Value(Kind.TEXT, "x"),
     }
     row = row_of(stored)
-    kept = keep_kinds(row, contents_of(orjson.loads(render_row(row))))
+    kept = keep_kinds(row, item_of(orjson.loads(render_row(row))).contents)
     assert kept.latest == stored
     assert kept.kinds == row.contents.kinds
 
 
 def test_a_changed_attribute_gets_the_kind_that_was_written() -> None:
     row = row_of({"n": Value(Kind.INT32, 7), "m": Value(Kind.INT32, 8)})
-    kept = keep_kinds(row, contents_of({"n": {"N": "7"}, "m": {"N": "9"}}))
+    kept = keep_kinds(row, item_of({"n": {"N": "7"}, "m": {"N": "9"}}).contents)
     assert kept.latest == {"n": Value(Kind.INT32, 7), "m": Value(Kind.DECIMAL, Decimal(9))}
 
 
 def test_nothing_to_keep_leaves_the_new_contents_alone() -> None:
-    new = contents_of({"a": {"S": "y"}})
+    new = item_of({"a": {"S": "y"}}).contents
     assert keep_kinds(None, new) is new
     assert keep_kinds(row_of({"a": Value(Kind.TEXT, "x")}), new) is new
 

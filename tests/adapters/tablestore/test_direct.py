@@ -7,6 +7,7 @@ from typing import Any
 from unittest import mock
 from uuid import UUID
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,8 @@ from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.rows import Cell, Contents, Row
 from gateway.model.tables import Rules, State, Table
 from gateway.model.values import FALSE, NULL, TRUE, Kind, Value
+
+pytestmark = pytest.mark.fast_paths
 
 NOW_MS = 1_800_000_000_000
 SCHEMA = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("n", Kind.INT64), KeyColumn("b", Kind.BYTES)))

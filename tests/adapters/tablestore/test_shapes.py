@@ -27,6 +27,8 @@ from tests.adapters.tablestore.test_direct import (
     values,
 )
 
+pytestmark = pytest.mark.fast_paths
+
 LONG = "\u00e4" * 3000
 kinds_of_values = (
     st.one_of(texts, st.sampled_from(['"', "\\", "\u00fc\U0001f600", "\n", LONG, ""])).map(

@@ -5,24 +5,29 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import pytest
 
-from gateway.engine import writing
+from gateway.engine import blind_writes, writing
 from gateway.engine.engine import Engine
 from gateway.engine.writing import Batch
-from gateway.model.commands import DropTable, WriteGroup
+from gateway.model import fast_paths
+from gateway.model.commands import DropTable, ReadAll, WriteGroup
 from gateway.model.errors import ConditionFailed, GroupRefused, StaleTable
+from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.predicates import ALWAYS, And, Exists, Not, Predicate, RowExists
 from gateway.model.rows import Contents, Row
-from gateway.model.tables import ExpiryRule, Rules
+from gateway.model.tables import ExpiryRule, Rules, State, StreamRule, Table
 from gateway.model.values import Kind, Value, decimal, text
 from gateway.model.writes import Write
 from gateway.store.databases import Database
 from gateway.store.opening import open_database
 from gateway.store.store import Store
-from tests.gateway.engine.conftest import Client, Clock, make_table
+from tests.gateway.engine.conftest import PAIR, Client, Clock, make_table
 from tests.support.concurrency import all_at_once
+
+pytestmark = pytest.mark.fast_paths
 
 
 def blind(write: Write) -> Write:
@@ -269,3 +274,51 @@ def test_a_table_in_which_puts_replace_rows_keeps_no_other_from_trying(
     assert not looks
     things.write(things.put("b"))
     assert looks
+
+
+# Which tables
+
+
+@pytest.mark.parametrize(
+    ("rules", "is_blind"),
+    [
+        (Rules(), True),
+        (Rules(max_versions=3, stamped=True), True),
+        (Rules(expiry=ExpiryRule(attribute="t")), True),
+        (Rules(stream=StreamRule("label", False, "KEYS_ONLY", 1, 0)), True),
+        (Rules(expiry=ExpiryRule(age_ms=1_000)), False),
+        (Rules(has_local_transactions=True), False),
+        (Rules(stream=StreamRule("label", True, "KEYS_ONLY", 1, 0)), False),
+    ],
+)
+def test_only_tables_with_nothing_but_known_features_are_written_blindly(
+    rules: Rules, is_blind: bool
+) -> None:
+    table = Table(1, "", "t", "t", PAIR, (), rules, {}, State.ACTIVE, 0, 1, 0)
+    client = Client(None, table)  # type: ignore[arg-type]
+    groups = [WriteGroup((blind(client.put("a")),))]
+    assert (blind_writes.fast_puts(groups, [table], 10**16) is not None) is is_blind
+    assert (blind_writes.fast_inserts(groups, [table], 10**16) is not None) is is_blind
+
+
+def test_a_rule_that_nobody_has_heard_of_is_a_feature() -> None:
+    """So a new side effect of writes keeps its tables from blind writes until somebody says that it does no harm."""
+
+    @dataclass(frozen=True)
+    class RulesOfTomorrow(Rules):
+        audits: bool = False
+
+    def table(rules: Rules) -> Table:
+        return Table(1, "", "t", "t", PAIR, (), rules, {}, State.ACTIVE, 0, 1, 0)
+
+    assert table(RulesOfTomorrow()).features == frozenset()
+    assert table(RulesOfTomorrow(audits=True)).features == {"audits"}
+    drawn = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.INT64, auto_increment=True),))
+    assert replace(table(Rules()), key_schema=drawn).features == {"auto_increment"}
+
+
+def test_a_field_that_nobody_has_heard_of_keeps_fast_paths_off() -> None:
+    assert fast_paths.covers(WriteGroup, "writes token transaction")
+    assert not fast_paths.covers(WriteGroup, "writes token")
+    assert fast_paths.covers(ReadAll, "gets max_bytes")
+    assert not fast_paths.covers(ReadAll, "gets")

@@ -18,6 +18,8 @@ from tests.gateway.engine.conftest import Client, make_table
 from tests.gateway.engine.test_prefiltered_scans import is_equal
 from tests.gateway.engine.test_reading import partition
 
+pytestmark = pytest.mark.fast_paths
+
 COMMAS = Concatenation(",")
 LINES = Concatenation("\n", native=False, moments=True)
 

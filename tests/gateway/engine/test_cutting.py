@@ -7,13 +7,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.engine import page_budget
+from gateway.engine import page_budget, page_builder
 from gateway.engine.engine import Engine
+from gateway.engine.page_builder import PageBuilder
 from gateway.model.commands import PageLimits
 from gateway.model.ranges import EVERYTHING
 from gateway.model.rows import Contents, Row
 from gateway.model.values import text
+from gateway.store.scans import Chunk
 from tests.gateway.engine.conftest import Client, make_table
+
+pytestmark = pytest.mark.fast_paths
 
 
 def cut(row: Row) -> Row:
@@ -56,6 +60,45 @@ def test_pages_are_those_of_rows_cut_one_by_one(client: Client) -> None:
         )
         reverse = chance.random() < 0.5
         assert outline(client, limits, reverse, True) == outline(client, limits, reverse, False), limits
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_pages_taken_many_rows_at_once_are_those_of_a_walk_row_by_row(
+    client: Client, monkeypatch: pytest.MonkeyPatch, is_cut: bool
+) -> None:
+    chance = random.Random(13)
+    taken: list[int] = []
+    fast_take = PageBuilder._fast_take
+
+    def counted(self: PageBuilder, chunk: Chunk) -> int:
+        taken.append(fast_take(self, chunk))
+        return taken[-1]
+
+    def compared(limits: PageLimits, reverse: bool) -> object:
+        options = {"cut": cut, "cut_many": cut_many} if is_cut else {}
+        page = client.page(EVERYTHING, limits=limits, reverse=reverse, **options)
+        ends = [None if row is None else (row.position, row.body) for row in (page.last, page.next)]
+        return [(row.position, row.body) for row in page.rows], page.scanned, page.scanned_bytes, ends
+
+    for _ in range(150):
+        limits = PageLimits(
+            scanned=chance.choice([None, 1, 2, 64, 149, 150, 151]),
+            returned=chance.choice([None, None, 1, 63, 64, 65, 150]),
+            size_bytes=chance.choice([None, 1, 500, 3_000, 7_000, 1_000_000]),
+            seconds=chance.choice([None, 60.0]),
+            peek=chance.random() < 0.5,
+            filled_bytes=chance.choice([None, None, 3_000]),
+            returned_bytes=chance.choice([None, None, 3_000]),
+        )
+        reverse = chance.random() < 0.5
+        with monkeypatch.context() as patched:
+            patched.setattr(PageBuilder, "_fast_take", counted)
+            together = compared(limits, reverse)
+            patched.setattr(page_builder, "_TAKES_MANY", False)
+            number = len(taken)
+            assert together == compared(limits, reverse), limits
+            assert len(taken) == number
+    assert sum(taken) > 1_000
 
 
 def test_a_page_that_takes_long_ends_after_rows_cut_together(

@@ -23,6 +23,8 @@ from gateway.store.scans import ROW_WIDTH, Columns
 from tests.gateway.engine.conftest import Client, by_color, make_table
 from tests.gateway.engine.test_reading import partition, sorts
 
+pytestmark = pytest.mark.fast_paths
+
 
 def is_equal(name: str, value: Value) -> Compare:
     return Compare(Attribute((name,)), Comparison.EQ, Literal(value))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gateway.engine import reading
 from gateway.engine.engine import Engine
-from gateway.model.commands import Get, NewIndex, PageLimits, Read, ReadAll, Segment
+from gateway.model.commands import DropTable, Get, NewIndex, PageLimits, Read, ReadAll, Segment
 from gateway.model.errors import IndexMissing, LimitExceeded
 from gateway.model.keys import KeySchema, Position, encode_column
 from gateway.model.predicates import Attribute, Compare, Comparison, Literal
 from gateway.model.ranges import EVERYTHING, within
-from gateway.model.tables import Projection
+from gateway.model.rows import Row
+from gateway.model.tables import ExpiryRule, Projection, Rules, Table
 from gateway.model.values import decimal, text
 from tests.gateway.engine.conftest import Client, by_color, column, make_table
 
@@ -221,3 +224,53 @@ def test_writes_of_a_list_come_before_its_reads(things: Client) -> None:
 
     row, _ = things.engine.run([Get(things.table, things.key("a").position), WriteGroup((things.put("a"),))])
     assert row is not None
+
+
+# Looking up in one statement
+
+
+@pytest.mark.fast_paths
+def test_looking_up_in_one_statement_finds_what_a_transaction_finds(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that are there and that are not, long keys, cells that have expired, rows too large together, tables that are gone
+    or out of date. On SQLite, where one process has the database, nothing is looked up so."""
+    chance = random.Random(3)
+    rules = Rules(expiry=ExpiryRule(age_ms=86_400_000), stamped=True)
+    things = Client(engine, make_table(engine))
+    aged = Client(engine, make_table(engine, "aged", rules=rules))
+    gone = Client(engine, make_table(engine, "gone"))
+    names = ["a", "b" * 1_300, "c"]
+    for client in (things, aged, gone):
+        client.write(*(client.put(p, s, n=decimal(s)) for p in names[:2] for s in range(3)))
+    engine.run([DropTable(gone.table)])
+    stale = replace(things.table, version=things.table.version - 1)
+    current = [things.table, things.table, aged.table]
+
+    def outline(outcome: Any) -> Any:
+        if isinstance(outcome, list):
+            return [outline(row) for row in outcome]
+        return (outcome.position, outcome.body) if isinstance(outcome, Row) else repr(outcome)
+
+    def some_get(tables: list[Table]) -> Get:
+        table = chance.choice(tables)
+        return Get(table, Client(engine, table).key(chance.choice(names), chance.randrange(4)).position)
+
+    for _ in range(60):
+        # Of one table there is one descriptor in a list.
+        tables = chance.choice([current, current, [*current, gone.table], [stale, aged.table]])
+        commands = [
+            some_get(tables)
+            if chance.random() < 0.5
+            else ReadAll(
+                tuple(some_get(tables) for _ in range(chance.randrange(1, 12))),
+                chance.choice([None, None, 100, 9_000]),
+            )
+            for _ in range(chance.randrange(1, 4))
+        ]
+        now_ms = 1_700_000_000_000 + chance.choice([0, 90_000_000])
+        with monkeypatch.context() as patched:
+            looked_up = reading.read(engine._store, list(commands), now_ms)
+            patched.setattr(reading, "_LOOKS_UP", False)
+            found = reading.read(engine._store, list(commands), now_ms)
+        assert outline(looked_up) == outline(found), commands

@@ -97,6 +97,6 @@ def test_both_paths_of_an_edit_agree(
     before = stored()
     quick = _result(before, changes, situation)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(updates, "_draft_of", updates._Draft.of)
+        patch.setattr(updates, "_draft_of", updates.Draft.of)
         assert quick == _result(stored(), changes, situation)
     assert before.body == bodies.encode(before.latest)  # the old row is as it was

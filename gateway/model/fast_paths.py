@@ -1,0 +1,147 @@
+"""Fast paths: second implementations that exist for speed only. Each equals a general way, which a property test says.
+
+Which there are is the table FAST_PATHS, and docs/fast-paths.md says the same to readers. One switch turns all of them off, when
+the process starts: the environment variable TABLEGATE_FAST_PATHS=off. `make test-general` runs the tests like that. So the
+general way is never code that only its own tests have run. Whether a fast path is taken is decided when a module is loaded or
+an object made (`choose`, ARE_ON), so that no request pays for there being a switch.
+
+This is in the model because all rooms have fast paths and all may import the model. It knows names of the other rooms as texts
+and imports none of them.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields, is_dataclass
+from typing import NamedTuple, TypeVar
+
+ARE_ON = os.environ.get("TABLEGATE_FAST_PATHS", "on").lower() != "off"
+"""Whether fast paths are taken. Read once."""
+
+_Way = TypeVar("_Way")
+
+
+def choose(fast: _Way, general: _Way, is_safe: bool = True) -> _Way:
+    """The fast way of two that give the same; the general one if fast paths are switched off, or this one is not safe."""
+    return fast if ARE_ON and is_safe else general
+
+
+def covers(command: type, known: str) -> bool:
+    """Whether a fast path that has been thought through for these fields of a kind of command is safe, because there are no
+    others. With a field that it has not heard of it is never taken: whoever adds the field decides. False if fast paths are
+    off."""
+    names = {each.name for each in fields(command)} if is_dataclass(command) else {*command._fields}  # type: ignore[attr-defined]
+    return ARE_ON and names <= {*known.split()}
+
+
+class FastPath(NamedTuple):
+    """A fast path: where it is and where the general way is, both as `module:name`; the test that both give the same, as
+    pytest names it; and how many times the CPU time of the fast path the general way takes where it would take its place
+    (`python -m benchmarks.fast_paths`)."""
+
+    fast: str
+    general: str
+    test: str
+    general_takes: float
+
+
+_DYNAMODB, _AZURE, _TABLESTORE = "adapters.dynamodb", "adapters.azuretable", "adapters.tablestore"
+
+FAST_PATHS: tuple[FastPath, ...] = (
+    FastPath(
+        f"{_DYNAMODB}.validation.fast_validator:fast_check",
+        f"{_DYNAMODB}.validation.full_validator:clean",
+        "tests/adapters/dynamodb/test_fast_paths.py::test_both_validators_make_the_same_of_a_request",
+        5.9,
+    ),
+    FastPath(
+        f"{_DYNAMODB}.values.keys:fast_text_key",
+        f"{_DYNAMODB}.values.keys:key_value",
+        "tests/adapters/dynamodb/test_fast_paths.py::test_keys_of_texts",
+        2.4,
+    ),
+    FastPath(
+        f"{_DYNAMODB}.values.values:fast_render_rows",
+        f"{_DYNAMODB}.values.values:render_rows_generally",
+        "tests/adapters/dynamodb/test_fast_paths.py::test_copied_bodies_are_what_their_values_are_rendered_as",
+        27.1,
+    ),
+    FastPath(
+        f"{_AZURE}.entities.entity_parser:fast_members",
+        f"{_AZURE}.entities.entity_parser:parse_object",
+        "tests/adapters/azuretable/test_sent.py::test_the_fast_reader_agrees_or_leaves_it",
+        1.8,
+    ),
+    FastPath(
+        f"{_AZURE}.entities.fast_pages:entities",
+        f"{_AZURE}.entities.entity_renderer:Shape.member",
+        "tests/adapters/azuretable/test_pages.py::test_a_page_is_what_its_rows_are",
+        9.9,
+    ),
+    FastPath(
+        f"{_TABLESTORE}.rows.fast_rows:put_of",
+        f"{_TABLESTORE}.rows.rows:checked_put_cells",
+        "tests/adapters/tablestore/test_direct.py::test_plain_puts_come_to_the_same",
+        2.6,
+    ),
+    FastPath(
+        f"{_TABLESTORE}.rows.fast_rows:encoder",
+        f"{_TABLESTORE}.rows.selections:Selection.cutter",
+        "tests/adapters/tablestore/test_direct.py::test_rows_are_encoded_the_same",
+        3.0,
+    ),
+    FastPath(
+        f"{_TABLESTORE}.rows.fast_pages:encoder_of_many",
+        f"{_TABLESTORE}.rows.selections:Selection.cutter",
+        "tests/adapters/tablestore/test_shapes.py::test_rows_with_stamps",
+        9.1,
+    ),
+    FastPath(
+        "gateway.model.updates:FastDraft",
+        "gateway.model.updates:Draft",
+        "tests/gateway/model/test_member_edits.py::test_both_paths_of_an_edit_agree",
+        2.8,
+    ),
+    FastPath(
+        "gateway.engine.blind_writes:fast_puts",
+        "gateway.engine.writing:Batch._decide",
+        "tests/gateway/engine/test_blind_writes.py::test_both_ways_leave_the_same_rows",
+        1.5,
+    ),
+    FastPath(
+        "gateway.engine.blind_writes:fast_inserts",
+        "gateway.engine.writing:Batch._decide",
+        "tests/gateway/engine/test_blind_writes.py::test_puts_tried_as_inserts_leave_the_same",
+        1.4,
+    ),
+    FastPath(
+        "gateway.engine.reading:fast_look_up",
+        "gateway.engine.reading:read_in_slices",
+        "tests/gateway/engine/test_reading.py::test_looking_up_in_one_statement_finds_what_a_transaction_finds",
+        1.3,
+    ),
+    FastPath(
+        "gateway.engine.page_builder:PageBuilder._fast_take",
+        "gateway.engine.page_builder:PageBuilder._add_row",
+        "tests/gateway/engine/test_cutting.py::test_pages_taken_many_rows_at_once_are_those_of_a_walk_row_by_row",
+        1.4,
+    ),
+    FastPath(
+        "gateway.engine.reading:fast_concatenated",
+        "gateway.engine.page_builder:PageBuilder.add",
+        "tests/gateway/engine/test_concatenated.py::test_pages_are_those_of_a_walk_row_by_row",
+        1.9,
+    ),
+    FastPath(
+        "gateway.engine.reading:fast_prefiltered",
+        "gateway.engine.page_builder:PageBuilder.add_in_slices",
+        "tests/gateway/engine/test_prefiltered_scans.py::test_pages_are_those_of_a_walk_row_by_row",
+        15.1,
+    ),
+    FastPath(
+        "gateway.dialect:Dialect.enter",
+        "gateway.server.wsgi:call",
+        "tests/test_both_entries.py::test_answers_are_equal",
+        3.1,
+    ),
+)

@@ -1,0 +1,142 @@
+"""The list of fast paths is complete, names what is there, and is what docs/fast-paths.md says."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.model import fast_paths
+from gateway.model.fast_paths import FAST_PATHS, FastPath
+
+ROOT = Path(__file__).parent.parent
+# Parts of a fast path that is in the list: its closures, what it is chosen by, what stands in its place if it is off.
+PARTS = {
+    "adapters.dynamodb.values.values:fast_render_row": "adapters.dynamodb.values.values:fast_render_rows",
+    "gateway.model.updates:_fast_draft_of": "gateway.model.updates:FastDraft",
+}
+# The way past Flask is named by what it is in the server: an entry.
+OTHERWISE_NAMED = {"gateway.http:Dialect.enter"}
+OTHERWISE_NAMED_DEFINITIONS = {"gateway.http:enter"}
+
+
+def named(path: FastPath) -> str:
+    return path.fast
+
+
+def found(name: str) -> object:
+    """What a `module:name` names; for an attribute of a dataclass its field."""
+    module, _, inner = name.partition(":")
+    thing: object = importlib.import_module(module)
+    for part in inner.split("."):
+        thing = vars(thing)[part]
+    return thing
+
+
+@pytest.mark.parametrize("path", FAST_PATHS, ids=named)
+def test_both_ways_and_the_test_are_there(path: FastPath) -> None:
+    assert found(path.fast) is not None
+    assert found(path.general) is not None
+    file, _, test = path.test.partition("::")
+    assert (ROOT / file).is_file()
+    assert f"\ndef {test}(" in (ROOT / file).read_text()
+
+
+@pytest.mark.parametrize("path", FAST_PATHS, ids=named)
+def test_fast_paths_are_called_fast(path: FastPath) -> None:
+    module, _, inner = path.fast.partition(":")
+    names = (module.rpartition(".")[2], inner.rpartition(".")[2].lstrip("_").lower())
+    assert any(name.startswith("fast") for name in names) is (path.fast not in OTHERWISE_NAMED)
+
+
+def fast_definitions() -> set[str]:
+    """Every function, method and class of ours whose name says that it is a fast path; and modules of that name."""
+    definitions = set()
+    for folder in ("gateway", "adapters"):
+        for file in (ROOT / folder).rglob("*.py"):
+            module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
+            if file.name.startswith("fast_") and file.name != "fast_paths.py":
+                definitions.add(module)
+                continue
+            for node in ast.walk(ast.parse(file.read_text())):
+                is_named = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+                if (
+                    is_named
+                    and node.name.lstrip("_").lower().startswith("fast")
+                    and file.name != "fast_paths.py"
+                ):
+                    definitions.add(f"{module}:{node.name}")
+    return definitions
+
+
+def test_the_list_is_complete() -> None:
+    listed = set()
+    for path in FAST_PATHS:
+        module, _, inner = path.fast.partition(":")
+        listed.add(
+            module
+            if module.rpartition(".")[2].startswith("fast_")
+            else f"{module}:{inner.rpartition('.')[2]}"
+        )
+    assert fast_definitions() - PARTS.keys() == listed - OTHERWISE_NAMED_DEFINITIONS
+    assert set(PARTS.values()) <= {path.fast for path in FAST_PATHS}
+
+
+def test_the_documentation_has_the_list() -> None:
+    text = (ROOT / "docs/fast-paths.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert len(rows) == len(FAST_PATHS)
+    for line, path in zip(rows, FAST_PATHS, strict=True):
+        assert all(f"`{name}`" in line for name in (path.fast, path.general, path.test)), line
+        assert line.endswith(f"| {path.general_takes:.1f} |"), (line, path)
+
+
+@pytest.mark.fast_paths
+def test_a_fast_path_is_taken_while_it_is_safe() -> None:
+    """A new field of a command or table switches off the fast paths that have not heard of it: here is where that shows."""
+    from gateway.engine import blind_writes, page_builder, reading
+
+    assert blind_writes._IS_SAFE
+    assert page_builder._TAKES_MANY
+    assert reading._LOOKS_UP
+    assert reading._IS_SAFE
+
+
+def test_one_switch_turns_all_of_them_off() -> None:
+    """In a process of its own, since it is read once: everything that is chosen is the general way."""
+    program = """
+from adapters.azuretable.entities import entity_parser, entity_renderer
+from adapters.dynamodb.validation import fast_validator, operation_schemas
+from adapters.dynamodb.values import keys, values
+from adapters.tablestore.rows import rows, selections
+from unittest.mock import MagicMock
+from gateway.app import _dialect
+from gateway.engine import blind_writes, page_builder, reading
+from gateway.model import fast_paths, updates
+assert not fast_paths.ARE_ON
+assert operation_schemas._checker("PutItem", "2026").fast_check is fast_validator.leave_to_full_validator
+assert keys._text_key is not keys.fast_text_key
+assert (values.render_row, values.render_rows) == (values.render_row_generally, values.render_rows_generally)
+assert entity_parser._fast_members is not entity_parser.fast_members
+assert entity_renderer._SPLICED == ()
+assert rows._fast_put_of is rows._no_fast_put
+assert not selections._ENCODES
+assert updates._draft_of == updates.Draft.of
+assert blind_writes.puts is blind_writes.inserts is blind_writes._looks
+assert not (page_builder._TAKES_MANY or reading._LOOKS_UP)
+assert _dialect("dynamodb", MagicMock()).enter(MagicMock()) is None
+assert (reading._prefiltered, reading._concatenated) == (reading._row_by_row, reading._no_bodies)
+"""
+    switched_off = {**os.environ, "TABLEGATE_FAST_PATHS": "off"}
+    subprocess.run([sys.executable, "-c", program], env=switched_off, cwd=ROOT, check=True, timeout=60)
+
+
+def test_choosing() -> None:
+    fast, general = object(), object()
+    assert fast_paths.choose(fast, general) is (fast if fast_paths.ARE_ON else general)
+    assert fast_paths.choose(fast, general, is_safe=False) is general
