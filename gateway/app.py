@@ -13,19 +13,22 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 import flask
 
 from gateway import logs, metrics
+from gateway.dialect import Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import Dialect, Gateway, Reply, Request, current_request, flask_response, request_of
+from gateway.http import Reply, Request
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
 from gateway.model.tables import Table
 from gateway.security.browsers import Browsers
 from gateway.security.credentials import Credentials
 from gateway.security.seal import find_key
 from gateway.security.vault import Vault
+from gateway.server.flask_bridge import current_request, flask_response, request_of
 from gateway.settings import BadSetting, Settings
 from gateway.store.databases import Database
 from gateway.store.opening import open_database
@@ -141,27 +144,32 @@ def mount(dialects: Mounted) -> flask.Flask:
     return app
 
 
-def _dialect(name: str, gateway: Gateway) -> Dialect:
-    """A dialect is a folder of adapters/ with a blueprint.py; nothing here knows more of it."""
+def _adapter(name: str) -> ModuleType:
+    """The blueprint of an adapter, by the name that the settings give. Raises BadSetting.
+
+    This is the one place where a module is found by its name: a dialect is a folder of adapters/ with a blueprint.py that
+    has `create(gateway)` and `listed(table)` (dialect.py); nothing under gateway/ knows more of it.
+    """
     try:
-        module = importlib.import_module(f"adapters.{name}.blueprint")
+        return importlib.import_module(f"adapters.{name}.blueprint")
     except ModuleNotFoundError as error:
         if error.name is None or not f"adapters.{name}.blueprint".startswith(error.name):
             raise
         raise BadSetting(f"dialects: there is no adapter {name}") from None
-    dialect: Dialect = module.create(gateway)
+
+
+def _dialect(name: str, gateway: Gateway) -> Dialect:
+    dialect: Dialect = _adapter(name).create(gateway)
     return dialect
 
 
 Listing = Callable[[Table], tuple[str, str, str]]
-"""How a dialect calls a table: its name, its key, its address (adapters/*/listing.py)."""
+"""How a dialect calls a table: its name, its key, its address (`listed` in adapters/*/blueprint.py)."""
 
 
 def listings(settings: Settings) -> dict[str, Listing]:
     """Dialect -> how it calls tables."""
-    return {
-        name: importlib.import_module(f"adapters.{name}.listing").listed for name in sorted(settings.dialects)
-    }
+    return {name: _adapter(name).listed for name in sorted(settings.dialects)}
 
 
 class _Dispatch:
@@ -187,7 +195,7 @@ def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
     app.config["MAX_CONTENT_LENGTH"] = dialects.gateway.settings.max_body_bytes
     # A dialect's raw paths are its own business: no redirect from `//` to `/`.
     app.url_map.merge_slashes = False
-    app.register_blueprint(dialect.blueprint)
+    app.register_blueprint(dialect.blueprint())
 
     @app.errorhandler(413)
     def too_long(error: Exception) -> flask.Response:

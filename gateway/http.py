@@ -1,27 +1,16 @@
-"""HTTP requests and replies as plain frozen values; the bridge to and from Flask.
+"""HTTP requests and replies as plain values, and the ids by which they are found again.
 
 Adapters see nothing else of HTTP. The target is kept as it was sent: Azure signatures cover its very bytes, and %2F or +
-would not survive decoding.
+would not survive decoding. Knows no server and no dialect.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-from urllib.parse import quote
-
-import flask
-from flask import Blueprint
-from werkzeug.datastructures import Headers as FlaskHeaders
-
-from gateway.engine.engine import Engine
-from gateway.model.commands import Exchange
-from gateway.security.credentials import Credentials
-from gateway.settings import Settings
+from typing import NamedTuple
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -94,83 +83,3 @@ def split_target(target: str) -> tuple[str, str]:
             target = "/" + rest.partition("/")[2]
     path, _, query = target.partition("?")
     return path, query
-
-
-def request_of(environ: dict[str, Any], body: bytes) -> Request:
-    """The request of a WSGI call. Our server brings it along; of others its parts are put together, the target from where
-    werkzeug, gunicorn and uWSGI keep it raw (else from the decoded path, which cannot tell %2F from /)."""
-    known = environ.get(WSGI_REQUEST)
-    if isinstance(known, Request):
-        return known
-    target = environ.get("RAW_URI") or environ.get("REQUEST_URI")
-    if not target:
-        path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
-        query = environ.get("QUERY_STRING", "")
-        target = quote(path.encode("latin-1"), safe="/~!$&'()*+,;=:@") + (f"?{query}" if query else "")
-    headers = [
-        (name.removeprefix("HTTP_").replace("_", "-").lower(), value)
-        for name, value in environ.items()
-        if name.startswith("HTTP_") or (name in ("CONTENT_TYPE", "CONTENT_LENGTH") and value)
-    ]
-    return Request(
-        method=environ["REQUEST_METHOD"],
-        target=target,
-        headers=tuple(headers),
-        body=body,
-        client=environ.get("REMOTE_ADDR", ""),
-        secure=environ.get("wsgi.url_scheme") == "https",
-    )
-
-
-WSGI_REQUEST = "tablegate.request"
-
-
-def current_request() -> Request:
-    """The request that Flask is handling."""
-    environ = flask.request.environ
-    return request_of(environ, b"" if WSGI_REQUEST in environ else flask.request.get_data())
-
-
-def flask_response(reply: Reply) -> flask.Response:
-    """A reply for Flask to give; no header is added that the dialect did not ask for."""
-    response = flask.Response(reply.body, reply.status)
-    response.headers = FlaskHeaders(list(reply.headers))
-    return response
-
-
-Handler = Callable[[Request], Exchange]
-"""Begins to handle a request. Called again with the same request when a table turned out to be stale."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """What an adapter's `blueprint.create(gateway)` gives.
-
-    `blueprint`: its Flask blueprint, which owns every route. `enter`: the way past Flask for its hot wire operations, a
-    handler if the request is one of them, else None. The rest lets several dialects share a port, and speak for themselves
-    where the server must: `claims` says whether a request is this dialect's, asked in the order of settings.dialects and
-    before the body has come; `operation` names it for metrics, from a closed set; `refuse` words what the server itself
-    has to say to it: LimitExceeded (the body is too long), Busy, or any other exception (a bug: the dialect's internal
-    error). A refusal of None leaves the words to the server. `hint`: how to point an SDK at `{url}`, printed at the start.
-    `service_hosts`: the names (in lower case) of the service itself, to which nobody but its operator can give an address
-    (browsers.py).
-    """
-
-    name: str
-    blueprint: Blueprint
-    enter: Callable[[Request], Handler | None]
-    claims: Callable[[Request], bool] = lambda request: True
-    operation: Callable[[Request], str] = lambda request: ""
-    refuse: Callable[[Request, Exception], Reply | None] = lambda request, error: None
-    hint: str = ""
-    service_hosts: re.Pattern[str] = re.compile("(?!)")
-
-
-@dataclass(frozen=True, slots=True)
-class Gateway:
-    """What the application gives to every adapter. `now_ms` is the clock: milliseconds since 1970."""
-
-    engine: Engine
-    credentials: Credentials
-    settings: Settings
-    now_ms: Callable[[], int]

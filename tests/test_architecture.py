@@ -83,13 +83,14 @@ def test_the_engine_knows_the_store_and_the_model(module: str) -> None:
 @pytest.mark.parametrize("module", of("adapters"))
 def test_an_adapter_knows_the_engine_the_model_and_http(module: str) -> None:
     own = ".".join(module.split(".")[:2])
-    doors = ("engine.engine", "model", "security.credentials", "http", "metrics", "settings")
+    doors = ("engine.engine", "model", "security.credentials", "dialect", "http", "metrics", "settings")
     for imported in IMPORTS[module]:
         if within(imported, "adapters"):
             assert within(imported, own) or imported == "adapters", f"another adapter: {imported}"
         elif within(imported, "gateway"):
             assert any(within(imported, f"gateway.{door}") for door in doors), imported
         assert not within(imported, "sqlalchemy"), imported
+        assert not within(imported, "flask") and not within(imported, "werkzeug"), imported
 
 
 @pytest.mark.parametrize("module", of("gateway"))

@@ -24,8 +24,9 @@ from adapters.dynamodb import operation_table
 from adapters.tablestore.operation_table import OPERATIONS
 from gateway import http as gateway_http
 from gateway.app import connect, mounted
+from gateway.dialect import Gateway
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import Gateway, Reply, Request
+from gateway.http import Reply, Request
 from gateway.model.errors import Busy, StaleTable
 from gateway.security.credentials import Credentials
 from gateway.settings import load

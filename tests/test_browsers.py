@@ -17,8 +17,9 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_account_sas
 
 from gateway.app import connect
+from gateway.dialect import Gateway
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import Gateway, Reply, Request
+from gateway.http import Reply, Request
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from gateway.settings import BadSetting, load
 from gateway.store.migrating import migrate

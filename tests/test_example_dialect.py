@@ -18,7 +18,8 @@ from azure.data.tables import TableServiceClient
 from adapters.azuretable import blueprint as azuretable
 from docs.examples import key_value_dialect as key_value
 from gateway.app import Mounted, connect, mount, open_store
-from gateway.http import Gateway
+from gateway.dialect import Gateway
+from gateway.model.commands import FindTable
 from gateway.model.errors import Busy, DatabaseFailed
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from gateway.settings import load
@@ -219,3 +220,9 @@ def test_other_requests_are_the_other_dialects(client: Client) -> None:
     answer = requests.get(f"{client.url}/{DEV_AZURE_ACCOUNT}/Tables", timeout=30)
     assert answer.status_code == 401
     assert answer.json()["odata.error"]["code"] == "NoAuthenticationInformation"
+
+
+def test_a_table_is_listed_as_this_dialect_calls_it(client: Client) -> None:
+    name = client.new_table()
+    [table] = client.gateway.engine.run([FindTable("shared", name)])
+    assert key_value.listed(table) == (name, "key", f"/kv/{name}")

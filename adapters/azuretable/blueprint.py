@@ -14,9 +14,7 @@ from datetime import date
 from email.utils import formatdate
 from functools import lru_cache
 
-import flask
-
-from adapters.azuretable import misaddressed
+from adapters.azuretable import DIALECT
 from adapters.azuretable.auth import auth, bearer
 from adapters.azuretable.auth.auth import Account
 from adapters.azuretable.auth.bearer import Issuer
@@ -24,7 +22,7 @@ from adapters.azuretable.auth.shared_access import Grant
 from adapters.azuretable.calls import Answer, Call, find_table, options_of, service_id
 from adapters.azuretable.entities import entity_renderer
 from adapters.azuretable.entities.entity_renderer import Level
-from adapters.azuretable.operation_table import OPERATIONS, PLAIN
+from adapters.azuretable.operation_table import OPERATIONS, PLAIN, refuse_nested
 from adapters.azuretable.tables import service, tables
 from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
 from adapters.azuretable.wire import addresses, cors, limits
@@ -35,10 +33,12 @@ from adapters.azuretable.wire.addresses import (
 )
 from adapters.azuretable.wire.errors import ServiceError, as_json, as_xml, service_error_of
 from adapters.azuretable.wire.methods import method_of
-from gateway.engine.engine import drive
-from gateway.http import Dialect, Gateway, Handler, Reply, Request, current_request, flask_response
+from gateway.dialect import Dialect, Gateway
+from gateway.http import Reply, Request
 from gateway.model.commands import Exchange
+from gateway.model.composites import name_of
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
+from gateway.model.tables import Table
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credential, Scheme
 
 _HINT = (
@@ -56,49 +56,29 @@ _ODATA_HEADERS = [
 
 
 def create(gateway: Gateway) -> Dialect:
-    """The dialect, for the application to mount."""
-    blueprint = flask.Blueprint("azuretable", __name__)
-    door = Door(gateway)
-
-    def reply(**_: str) -> flask.Response:
-        request = current_request()
-        return flask_response(drive(gateway.engine, lambda: door.handle(request)))
-
-    # One rule for all paths: what is meant is read from the raw target and the Host header (addresses.py).
-    for route in ("/", "/<path:resource>"):
-        blueprint.add_url_rule(route, "reply", reply, methods=sorted(_VERBS), provide_automatic_options=False)
-
-    def enter(request: Request) -> Handler | None:
-        return door.handle if claims(request) else None
-
-    return Dialect(
-        "azuretable", blueprint, enter, claims, operation_name, door.refuse, _HINT, addresses.SERVICE_HOSTS
-    )
+    """The dialect on a gateway."""
+    return AzureTable(gateway)
 
 
-def claims(request: Request) -> bool:
-    """Whether a request is this dialect's."""
-    return addresses.is_ours(request.path, request.header("host"))
+def listed(table: Table) -> tuple[str, str, str]:
+    """(name, keys, address): which columns PartitionKey and RowKey are, and the path below any account."""
+    schema = table.key_schema
+    row_key = name_of(schema.sort) if schema.sort else '""'
+    keys = f"PartitionKey = {name_of(schema.partition)}, RowKey = {row_key}"
+    return table.azure_name, keys, f"/*/{table.azure_name}"
 
 
-def operation_name(request: Request) -> str:
-    """A name for metrics."""
-    try:
-        resource = addresses.parse(request.path, request.header("host")).resource
-    except ServiceError:
-        return "unknown"
-    verb = request.method if request.method in _VERBS else "OTHER"
-    return f"{verb} {type(resource).__name__}"
-
-
-_VERBS = frozenset({"GET", "HEAD", "POST", "PUT", "MERGE", "PATCH", "DELETE", "OPTIONS"})
-
-
-class Door:
+class AzureTable(Dialect):
     """Answers requests. Holds what was read once from the settings."""
 
+    name = DIALECT
+    hint = _HINT
+    service_hosts = addresses.SERVICE_HOSTS
+    methods = Dialect.methods | {"MERGE"}
+
     def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+        super().__init__(gateway)
+        self._operations = OPERATIONS
         settings = gateway.settings
         self._issuer: Issuer | None = None
         if settings.jwt_keys_file is not None:
@@ -107,8 +87,25 @@ class Door:
             audience = settings.jwt_audience or usual
             self._issuer = Issuer.of_jwks(document, settings.jwt_issuer or None, audience)
 
+    # Which requests are this dialect's
+
+    def claims(self, request: Request) -> bool:
+        """Whether a request is Azure's: by the account in its host name or its path."""
+        return addresses.is_ours(request.path, request.header("host"))
+
+    def operation(self, request: Request) -> str:
+        """The method and the kind of resource, or "unknown" for an address that means nothing."""
+        try:
+            resource = addresses.parse(request.path, request.header("host")).resource
+        except ServiceError:
+            return "unknown"
+        verb = request.method if request.method in self.methods else "OTHER"
+        return f"{verb} {type(resource).__name__}"
+
+    # From request to reply
+
     def handle(self, request: Request) -> Exchange:
-        """The reply to a request; every refusal is one too."""
+        """Handle a request as an exchange with the engine: yields commands, returns a Reply, also where it refuses."""
         try:
             answer = yield from self._answer(request)
         except ServiceError as error:
@@ -136,15 +133,13 @@ class Door:
         answer = self._refusal(request, refusal)
         return Reply(answer.status, self._headers(request, answer), answer.body)
 
-    # The way of a request
-
     def _answer(self, request: Request) -> Exchange:
         host = request.header("host")
         if request.method == "OPTIONS":
             account = self._account(addresses.account_of(request.path, host))
             return (yield from service.preflight(request, account.namespace, account.name))
         address = addresses.parse(request.path, host)
-        segment_limit = self._gateway.settings.url_segment_limit
+        segment_limit = self.gateway.settings.url_segment_limit
         if segment_limit and addresses.longest_segment(request.path) > segment_limit:
             raise ServiceError("InvalidUri", "The request URL is invalid.")
         _check_version(request.header("x-ms-version"))
@@ -154,19 +149,19 @@ class Door:
         comp = call.options.get("comp", PLAIN)
         resource = address.resource
         if isinstance(resource, Nested):
-            return (yield from misaddressed.run(call, resource))
+            return (yield from refuse_nested(call, resource))
         if address.secondary and call.method not in _READING:
             raise ServiceError("InsufficientAccountPermissions")
         if (call.options.get("restype") == "service") is not isinstance(resource, Service):
             raise ServiceError("InvalidQueryParameterValue")
-        operation = OPERATIONS.get((type(resource), call.method, comp))
-        if operation is None:
+        row = self._operations.get((type(resource), call.method, comp))
+        if row is None:
             raise ServiceError("MethodNotAllowed")
-        return (yield from operation(call, resource))
+        return (yield from row.handler(call, resource))
 
     def _authenticated(self, request: Request, address: Address) -> Exchange:
         """The call that a request is, once it is known who makes it."""
-        now = self._gateway.now_ms() / 1000
+        now = self.gateway.now_ms() / 1000
         options = options_of(request.query)
         account = self._account(address.account)
         grant = auth.verify(request, options, account, self._issuer, now)
@@ -179,7 +174,7 @@ class Door:
             origin=f"{scheme}://{request.header('host')}{address.base}",
             namespace=account.namespace,
             grant=grant,
-            gateway=self._gateway,
+            gateway=self.gateway,
         )
         if grant.access is not None and grant.access.policy_id is not None:
             assert grant.access.table is not None  # account tokens name no policy
@@ -189,7 +184,7 @@ class Door:
         return call
 
     def _account(self, name: str) -> Account:
-        credentials = self._gateway.credentials
+        credentials = self.gateway.credentials
         credential = credentials.find(Scheme.AZURE, name)
         if credential is None:
             raise ServiceError("AuthenticationFailed")
@@ -204,7 +199,7 @@ class Door:
             ("x-ms-request-id", service_id(request.id)),
             ("x-ms-version", version if _is_version(version) else self._version_unsaid(request)),
             ("Server", "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"),
-            ("Date", _http_date(self._gateway.now_ms() // 1000)),
+            ("Date", _http_date(self.gateway.now_ms() // 1000)),
         ]
         client_id = request.header("x-ms-client-request-id")
         if _is_echoed(client_id):
@@ -218,10 +213,10 @@ class Door:
         found = re.search(r"(?:^|&)sv=(\d{4}-\d\d-\d\d)(?:&|$)", request.query)
         if found and _is_version(found.group(1)):
             return found.group(1)
-        return self._gateway.settings.azure_default_version
+        return self.gateway.settings.azure_default_version
 
     def _refusal(self, request: Request, error: ServiceError) -> Answer:
-        time = timestamp_text(self._gateway.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
+        time = timestamp_text(self.gateway.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
         headers = [*error.headers, ("x-ms-error-code", error.code)]
         if _speaks_xml(request) or "xml" in request.header("accept").lower():
             headers.append(("Content-Type", "application/xml"))

@@ -14,8 +14,9 @@ from urllib.parse import unquote, unquote_plus
 from adapters.azuretable.auth.shared_access import Grant
 from adapters.azuretable.wire.addresses import Address, check_table_name
 from adapters.azuretable.wire.errors import ServiceError
+from gateway.dialect import Gateway
 from gateway.engine.engine import one
-from gateway.http import Gateway, Request
+from gateway.http import Request
 from gateway.model.commands import Exchange, FindTable
 
 

@@ -1,7 +1,7 @@
 """DynamoDB's one endpoint: which handler a request belongs to, and what becomes of it on the way there and back.
 
 The order of checks is the service's (docs/protocols/dynamodb.md rule 5): size, method and content type, JSON, target, signature,
-then operation_schemas.check, then the handler. One path serves both entries: the server's tick drives `Front.handle` itself,
+then operation_schemas.check, then the handler. One path serves both entries: the server's tick drives `DynamoDB.handle` itself,
 Flask's route drives it to its end.
 """
 
@@ -11,30 +11,22 @@ import logging
 import re
 from typing import Any
 
-import flask
 import orjson
 
+from adapters.dynamodb import DIALECT
 from adapters.dynamodb.capacity.throughput import Throttle
 from adapters.dynamodb.operation_table import OPERATIONS
-from adapters.dynamodb.tables.properties import DIALECT
+from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.wire import auth, http, limits
 from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
-from gateway.engine.engine import drive
-from gateway.http import (
-    Dialect,
-    Gateway,
-    Handler,
-    Reply,
-    Request,
-    current_request,
-    flask_response,
-    split_target,
-)
+from gateway.dialect import Dialect, Gateway, Handler
+from gateway.http import Reply, Request, split_target
 from gateway.model.commands import Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
+from gateway.model.tables import Table
 
 log = logging.getLogger("tablegate")
 
@@ -46,33 +38,31 @@ _HINT = (
 _SERVICE_HOSTS = re.compile(
     r"(?:(?:streams\.)?dynamodb(?:-fips)?|streams-dynamodb(?:-fips)?|\d{12}\.ddb)\.[a-z0-9-]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)"
 )
-_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
 def create(gateway: Gateway) -> Dialect:
-    """The dialect for an application: its blueprint and its hot entry."""
-    gateway.engine.register_view(DIALECT, keys.index_view)
-    front = Front(gateway)
-    blueprint = flask.Blueprint("dynamodb", __name__)
-
-    @blueprint.route("/", methods=_METHODS, provide_automatic_options=False)
-    def endpoint() -> flask.Response:
-        return flask_response(front.serve(current_request()))
-
-    @blueprint.route("/<path:rest>", methods=_METHODS, provide_automatic_options=False)
-    def elsewhere(rest: str) -> flask.Response:
-        return flask_response(http.not_found(current_request()))
-
-    return Dialect(
-        "dynamodb", blueprint, front.enter, front.claims, front.operation, front.refuse, _HINT, _SERVICE_HOSTS
-    )
+    """The dialect on a gateway."""
+    return DynamoDB(gateway)
 
 
-class Front:
-    """What stands between HTTP and the handlers."""
+def listed(table: Table) -> tuple[str, str, str]:
+    """(name, key attributes, address) of a table of any dialect, for `tablegate tables`. In the ARN "*" stands for whatever
+    account and region a caller has."""
+    keys = ", ".join(f"{key.name} {key.role} {key.type}" for key in shown_table_keys(table.key_schema))
+    return table.name, keys, f"arn:aws:dynamodb:*:*:table/{table.name}"
+
+
+class DynamoDB(Dialect):
+    """Answers requests. Holds what was read once from the settings."""
+
+    name = DIALECT
+    hint = _HINT
+    service_hosts = _SERVICE_HOSTS
 
     def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+        super().__init__(gateway)
+        gateway.engine.register_view(DIALECT, keys.index_view)
+        self._operations = OPERATIONS
         self._style = gateway.settings.message_style
         self._throttle = Throttle(gateway.now_ms) if gateway.settings.throughput == "enforce" else None
 
@@ -93,23 +83,16 @@ class Front:
     def operation(self, request: Request) -> str:
         """The operation's name, or "" where there is none."""
         target = request.header("x-amz-target")
-        return target.partition(".")[2] if target in OPERATIONS else ""
+        return target.partition(".")[2] if target in self._operations else ""
 
     def enter(self, request: Request) -> Handler | None:
         """The handler of a hot operation, for the server's tick. Everything else goes through Flask."""
         if request.method != "POST" or request.target != "/":
             return None
-        row = OPERATIONS.get(request.header("x-amz-target"))
+        row = self._operations.get(request.header("x-amz-target"))
         return self.handle if row is not None and row.hot else None
 
     # From request to reply
-
-    def serve(self, request: Request) -> Reply:
-        """Handle a request from beginning to end."""
-        try:
-            return drive(self._gateway.engine, lambda: self.handle(request))
-        except GatewayError as error:
-            return self._failure(request, error)
 
     def handle(self, request: Request) -> Exchange:
         """Handle a request as an exchange with the engine: yields commands, returns a Reply, raises nothing."""
@@ -129,10 +112,10 @@ class Front:
         text = http.body_of(request)
         body = _json(text) if text else None
         target = request.header("x-amz-target")
-        row = OPERATIONS.get(target)
+        row = self._operations.get(target)
         if row is None:
             raise ServiceError("UnknownOperationException", None)
-        gateway = self._gateway
+        gateway = self.gateway
         caller = auth.verify(request, gateway.credentials, gateway.now_ms(), self._style)
         name = target.partition(".")[2]
         if not text:

@@ -6,12 +6,21 @@ An operation that is not here is answered with UnknownOperationException.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from adapters.dynamodb.operations import batches, items, queries, streams, transactions
 from adapters.dynamodb.partiql import statements
 from adapters.dynamodb.tables import account, features, tables, tags, time_to_live
-from adapters.dynamodb.wire.calls import Call, Operation
+from adapters.dynamodb.wire.calls import Call
 from gateway.model.commands import Exchange
+
+
+class Operation(NamedTuple):
+    """One operation of the API. `hot`: quick enough for the server's tick; others go through Flask, on their own."""
+
+    handler: Callable[[Call], Exchange]
+    hot: bool = True
+
 
 _DYNAMODB = "DynamoDB_20120810."
 _STREAMS = "DynamoDBStreams_20120810."

@@ -11,14 +11,13 @@ import hmac
 import logging
 import math
 import re
-from functools import partial
 from urllib.parse import unquote
 
-import flask
 import orjson
 
-from gateway.engine.engine import drive, one
-from gateway.http import Dialect, Gateway, Handler, Reply, Request, current_request, flask_response
+from gateway.dialect import Dialect, Gateway
+from gateway.engine.engine import one
+from gateway.http import Reply, Request
 from gateway.model import bodies
 from gateway.model.commands import CreateTable, Exchange, FindTable, Get, WriteGroup
 from gateway.model.errors import Busy, ConditionFailed, LimitExceeded, TableExists, TableMissing
@@ -89,6 +88,16 @@ def shown(value: Value) -> object:
         value.kind is Kind.DOUBLE and not math.isfinite(value.data)
     )
     return value.data if is_plain else bodies.tagged(value)
+
+
+def key_of(table: Table, key: str) -> Key:
+    """A key of a table, which any dialect may have made. Raises ServiceError."""
+    columns = table.key_schema.columns
+    if [column.kind for column in columns] != [Kind.TEXT]:
+        raise ServiceError(400, "the table's key is not one text")
+    if not 1 <= len(key.encode()) <= KEY_MAX_BYTES:
+        raise ServiceError(400, f"a key has 1 to {KEY_MAX_BYTES} bytes")
+    return table.key_schema.key({columns[0].name: Value(Kind.TEXT, key)})
 
 
 # Who is asking: auth.py.
@@ -169,60 +178,47 @@ def _json(status: int, document: object, *headers: tuple[str, str]) -> Reply:
 
 
 # The way of a request: blueprint.py.
-def handle(gateway: Gateway, request: Request) -> Exchange:
-    """Answer a request. Returns a Reply, whatever happens."""
-    try:
-        namespace = namespace_of(request, gateway)
+def create(gateway: Gateway) -> Dialect:
+    """The dialect on a gateway."""
+    return KeyValue(gateway)
+
+
+def listed(table: Table) -> tuple[str, str, str]:
+    """(name, key, address) of a table of any dialect, for `tablegate tables`."""
+    return table.name, ", ".join(table.key_schema.names), f"/kv/{table.name}"
+
+
+class KeyValue(Dialect):
+    """Answers requests."""
+
+    name = DIALECT
+    hint = "curl -u ACCOUNT:KEY {url}/kv/TABLE/KEY"
+
+    def claims(self, request: Request) -> bool:
+        return request.path.startswith("/kv/")
+
+    def operation(self, request: Request) -> str:
+        return request.method if request.method in OPERATIONS else "unknown"
+
+    def refuse(self, request: Request, error: Exception) -> Reply:
+        return refusal(error)
+
+    def handle(self, request: Request) -> Exchange:
+        """Answer a request. Returns a Reply, whatever happens."""
+        try:
+            return (yield from self._answer(request))
+        except Exception as error:
+            return refusal(error)
+
+    def _answer(self, request: Request) -> Exchange:
+        namespace = namespace_of(request, self.gateway)
         name, *keys = unquote(request.path.removeprefix("/kv/"), errors="strict").split("/", 1)
         if not keys and request.method == "PUT":
             return (yield from create_table(namespace, name))
         operation = OPERATIONS.get(request.method)
         if operation is None or not keys:
             raise ServiceError(405, "there are PUT /kv/TABLE and PUT, GET and DELETE /kv/TABLE/KEY")
-        table = gateway.engine.cached_table(namespace, name) or (yield from one(FindTable(namespace, name)))
-        return (yield from operation(request, table, _key_of(table, keys[0])))
-    except Exception as error:
-        return refusal(error)
-
-
-def _key_of(table: Table, key: str) -> Key:
-    """A key of a table, which any dialect may have made. Raises ServiceError."""
-    columns = table.key_schema.columns
-    if [column.kind for column in columns] != [Kind.TEXT]:
-        raise ServiceError(400, "the table's key is not one text")
-    if not 1 <= len(key.encode()) <= KEY_MAX_BYTES:
-        raise ServiceError(400, f"a key has 1 to {KEY_MAX_BYTES} bytes")
-    return table.key_schema.key({columns[0].name: Value(Kind.TEXT, key)})
-
-
-def claims(request: Request) -> bool:
-    """Whether a request is this dialect's."""
-    return request.path.startswith("/kv/")
-
-
-def create(gateway: Gateway) -> Dialect:
-    """The dialect, ready to be mounted."""
-    handler = partial(handle, gateway)
-    blueprint = flask.Blueprint(DIALECT, __name__)
-
-    def through_flask(**_: str) -> flask.Response:
-        request = current_request()
-        return flask_response(drive(gateway.engine, lambda: handler(request)))
-
-    methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
-    blueprint.add_url_rule(
-        "/<path:_>", "reply", through_flask, methods=methods, provide_automatic_options=False
-    )
-
-    def enter(request: Request) -> Handler | None:
-        return handler
-
-    def operation(request: Request) -> str:
-        return request.method if request.method in OPERATIONS else "unknown"
-
-    def refuse(request: Request, error: Exception) -> Reply:
-        return refusal(error)
-
-    return Dialect(
-        DIALECT, blueprint, enter, claims, operation, refuse, "curl -u ACCOUNT:KEY {url}/kv/TABLE/KEY"
-    )
+        table = self.gateway.engine.cached_table(namespace, name) or (
+            yield from one(FindTable(namespace, name))
+        )
+        return (yield from operation(request, table, key_of(table, keys[0])))

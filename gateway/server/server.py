@@ -23,7 +23,8 @@ import flask
 
 from gateway import logs, metrics
 from gateway.app import Mounted, mounted
-from gateway.http import Dialect, Reply, Request
+from gateway.dialect import Dialect
+from gateway.http import Reply, Request
 from gateway.model.errors import Busy
 from gateway.server import allocator, wsgi
 from gateway.server.connection import NEVER, Connection

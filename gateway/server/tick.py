@@ -31,9 +31,10 @@ from time import monotonic, perf_counter
 from typing import Any, cast
 
 from gateway import metrics
+from gateway.dialect import Handler
 from gateway.engine.engine import LOCK_RETRY_S, Engine, contended, pauses_between_attempts
 from gateway.engine.reading import Reading
-from gateway.http import Handler, Reply, Request
+from gateway.http import Reply, Request
 from gateway.model.commands import Command, Exchange, Get, Read, ReadAll, WriteGroup
 from gateway.model.errors import Busy, Contended, StaleTable
 

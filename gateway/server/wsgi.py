@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from gateway.http import WSGI_REQUEST, Reply, Request
+from gateway.http import Reply, Request
+from gateway.server.flask_bridge import WSGI_REQUEST
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.azuretable.blueprint import operation_name
+from adapters.azuretable.blueprint import create
+from gateway.dialect import Gateway
+from gateway.security.credentials import Credentials
+from gateway.settings import Settings
 from tests.adapters.azuretable.batch_requests import batch_of, insert_part, part, query_batch, upsert_part
 from tests.adapters.azuretable.client import ACCOUNT, Clock, Service
 from tests.entry_requests import NOW_MS, Case
@@ -12,6 +15,7 @@ from tests.entry_requests import NOW_MS, Case
 _CLOCK = Clock()
 _CLOCK.ns = NOW_MS * 1_000_000
 _SERVICE = Service(None, _CLOCK)  # type: ignore[arg-type]
+_DIALECT = create(Gateway(None, Credentials(Settings()), Settings(), lambda: NOW_MS))  # type: ignore[arg-type]
 XML = {"Content-Type": "application/xml"}
 ENTITY = "/people(PartitionKey='a',RowKey='1')"
 EVERY_KIND = {
@@ -24,7 +28,7 @@ EVERY_KIND = {
 def _case(name: str, method: str, path: str, body: Any = None, **headers: str) -> Case:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     request = _SERVICE.request(method, path, body, named)
-    return Case(f"{method} {path} {name}", operation_name(request), request)
+    return Case(f"{method} {path} {name}", _DIALECT.operation(request), request)
 
 
 def _tables() -> list[Case]:
@@ -110,7 +114,7 @@ def _queries() -> list[Case]:
 def _batches() -> list[Case]:
     def batch(name: str, *parts: str) -> Case:
         request = batch_of(_SERVICE, list(parts))
-        return Case(f"$batch {name}", operation_name(request), request)
+        return Case(f"$batch {name}", _DIALECT.operation(request), request)
 
     read = query_batch(_SERVICE, ENTITY)
     return [
@@ -126,7 +130,7 @@ def _batches() -> list[Case]:
         batch("of one key twice", upsert_part("people", "b", "3"), upsert_part("people", "b", "3")),
         batch("deletes", part("DELETE", "/people(PartitionKey='b',RowKey='2')", If_Match="*")),
         batch("into no table", upsert_part("nowhere", "b", "1")),
-        Case("$batch of a query", operation_name(read), read),
+        Case("$batch of a query", _DIALECT.operation(read), read),
         _case("that is none", "POST", "/$batch", b"x", Content_Type="multipart/mixed; boundary=b"),
         _case("without a boundary", "POST", "/$batch", b"x", Content_Type="multipart/mixed"),
     ]

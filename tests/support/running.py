@@ -26,8 +26,10 @@ from werkzeug.test import run_wsgi_app
 
 from gateway.app import Mounted, connect, create_app, mount, mounted, open_store
 from gateway.chores import Chores
-from gateway.http import WSGI_REQUEST, Gateway, Reply, Request
+from gateway.dialect import Gateway
+from gateway.http import Reply, Request
 from gateway.server import server
+from gateway.server.flask_bridge import WSGI_REQUEST
 from gateway.server.serving import lane_of
 from gateway.server.wsgi import environ_of
 from gateway.settings import Settings, load

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from adapters.azuretable import DIALECT
 from adapters.azuretable.auth.shared_access import Action, Policy
 from adapters.azuretable.calls import Answer, Call, find_table
 from adapters.azuretable.entities import entity_parser, entity_renderer
@@ -25,8 +26,6 @@ from gateway.model.predicates import matches
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import State, Table
 from gateway.model.values import text
-
-DIALECT = "azuretable"
 
 
 def query(call: Call, resource: TableSet) -> Exchange:

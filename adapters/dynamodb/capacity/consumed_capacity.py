@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from adapters.dynamodb import DIALECT
 from adapters.dynamodb.capacity import capacity
 from adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
 from adapters.dynamodb.wire.calls import Call
@@ -23,7 +24,7 @@ Answer = dict[str, Any]
 
 def meter(table: str, index: str, kind: str, units: float) -> None:
     """Count units in `tablegate_consumed_capacity_total`."""
-    consumed("dynamodb", table, index, kind, units)
+    consumed(DIALECT, table, index, kind, units)
 
 
 def mode_of(call: Call) -> str:

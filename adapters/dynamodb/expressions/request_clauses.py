@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.expressions import legacy
+from adapters.dynamodb.expressions import composite_keys, legacy
 from adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
 from adapters.dynamodb.expressions.key_conditions import (
     ColumnCheck,
@@ -116,7 +116,7 @@ class ReadClauses:
 
     def composite_range(self, schema: KeySchema) -> tuple[KeyRange, Predicate]:
         """The same, once it was checked, of a table with a composite key; and what is left to be judged of each row."""
-        return composites.bounds(schema, self._key_tests or ())
+        return composite_keys.bounds(schema, self._key_tests or ())
 
     def tests_sort_key(self, schema: KeySchema) -> bool:
         """Whether a Query has a condition on a sort key."""
@@ -147,7 +147,7 @@ class ReadClauses:
         """The filter; of a Query it must not read these key attributes."""
         if self._filter is not ALWAYS and key_names:
             refuse_filter_on_keys(paths_of(self._filter), key_names, self._filter_name)
-        return composites.bound(table.key_schema, self._filter)
+        return _bound(table, self._filter)
 
     def cut(self, table: Table, row: Row) -> bytes:
         """What the answer shows of a row of a table, as JSON."""
@@ -208,7 +208,7 @@ class WriteClauses:
         """The condition."""
         if self._condition is not ALWAYS:
             _refuse_paths_into_keys(paths_of(self._condition), table)
-        return composites.bound(table.key_schema, self._condition)
+        return _bound(table, self._condition)
 
     def actions(self, table: Table) -> tuple[Action, ...]:
         """The actions of an update; they must not write the table's key."""
@@ -217,7 +217,7 @@ class WriteClauses:
             if table.indexes:
                 check_given_index_keys(table, given_values(self._actions))
             _refuse_paths_into_keys(operand_paths(self._actions), table)
-            composites.refuse_as_operand(table.key_schema, operand_paths(self._actions))
+            composite_keys.refuse_as_operand(table.key_schema, operand_paths(self._actions))
         return self._actions
 
     @property
@@ -237,6 +237,13 @@ def _projection(given: Input, placeholders: Placeholders) -> Projection | None:
         return parse_projection(text, placeholders)
     names = given.get("AttributesToGet")
     return None if names is None else legacy.attributes_to_get(names)
+
+
+def _bound(table: Table, predicate: Predicate) -> Predicate:
+    """A condition or filter of a table, which may have a composite key."""
+    if predicate is ALWAYS or composites.composite_name(table.key_schema) is None:
+        return predicate
+    return composite_keys.bound(table.key_schema, predicate)
 
 
 def _refuse_paths_into_keys(paths: Iterable[Path], table: Table) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from adapters.dynamodb import DIALECT
 from adapters.dynamodb.values.composites import shown_schema, stored_key
 from adapters.dynamodb.values.keys import key_value
 from adapters.dynamodb.values.values import as_kind, value_of
@@ -34,7 +35,7 @@ class StartKey:
         self._row = Position(LOWEST, LOWEST)  # its place in the table, known once that was looked at
         self._style = style
         # What another dialect wrote may have keys that are not legal here, and is paged through all the same.
-        self._is_ours = "dynamodb" in table.properties
+        self._is_ours = DIALECT in table.properties
 
     def check_count(self, is_query: bool) -> None:
         """Raise ServiceError unless there are as many attributes as the keys of table and index have together."""

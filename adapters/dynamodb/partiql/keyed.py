@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from adapters.dynamodb.expressions import composite_keys
 from adapters.dynamodb.expressions.grammar import (
     AndNode,
     BetweenNode,
@@ -24,7 +25,6 @@ from adapters.dynamodb.expressions.grammar import (
 )
 from adapters.dynamodb.expressions.key_conditions import KeyTest
 from adapters.dynamodb.partiql.arguments import Arguments
-from adapters.dynamodb.values import composites
 from adapters.dynamodb.values.values import as_kind
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError, validation
@@ -196,7 +196,7 @@ def ranges(found: tuple[Branch, ...], schema: KeySchema, table: Table, is_index:
         for test in tests:
             _check_kinds(test, schema)
         if not is_index and schema is not table.key_schema:
-            bounds = composites.bounds(table.key_schema, tests)[0]
+            bounds = composite_keys.bounds(table.key_schema, tests)[0]
         else:
             bounds = _range(tests, schema)
         if not bounds.is_empty:

@@ -14,6 +14,7 @@ import orjson
 
 from adapters.dynamodb.capacity import consumed_capacity
 from adapters.dynamodb.capacity.capacity import READ, Charge
+from adapters.dynamodb.expressions import composite_keys
 from adapters.dynamodb.expressions.grammar import PathNode
 from adapters.dynamodb.expressions.projections import filter_beyond
 from adapters.dynamodb.operations.queries import last_key
@@ -67,7 +68,7 @@ def select(call: Call, statement: Select, arguments: Arguments) -> Exchange:
         PageLimits(),
         index=index,
         reverse=reverse,
-        filter=composites.bound(table.key_schema, predicate),
+        filter=composite_keys.bound(table.key_schema, predicate),
         view=view,
         whole_rows=whole_rows,
     )

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from adapters.dynamodb import DIALECT
 from adapters.dynamodb.wire import limits
 from gateway.model.tables import Index, Table
 
-DIALECT = "dynamodb"
 ON_DEMAND = "PAY_PER_REQUEST"
 PROVISIONED = "PROVISIONED"
 

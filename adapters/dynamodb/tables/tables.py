@@ -11,9 +11,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from adapters.dynamodb import DIALECT
 from adapters.dynamodb.tables import billing, indexes, tags
 from adapters.dynamodb.tables.descriptions import describe
-from adapters.dynamodb.tables.properties import DIALECT, TableProperties
+from adapters.dynamodb.tables.properties import TableProperties
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Call, own_name
 from adapters.dynamodb.wire.errors import validation

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from adapters.dynamodb.tables.properties import DIALECT, TableProperties
+from adapters.dynamodb import DIALECT
+from adapters.dynamodb.tables.properties import TableProperties
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Call, check_place
 from adapters.dynamodb.wire.errors import ServiceError, validation

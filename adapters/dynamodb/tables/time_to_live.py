@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from adapters.dynamodb.tables.properties import DIALECT, TableProperties
+from adapters.dynamodb import DIALECT
+from adapters.dynamodb.tables.properties import TableProperties
 from adapters.dynamodb.tables.tables import find_table
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Call

@@ -1,47 +1,23 @@
 """Tables that Table Store made with three or four key columns, as a DynamoDB client sees them: a HASH and one RANGE
 attribute, a text named after the sort columns ("c2/c3/c4"), beside the columns themselves.
 
-Knows that attribute wherever one may stand: in keys, items, conditions, filters and the key condition of a Query. Its
-spelling is all dialects' (gateway/model/composites.py). Of every other table all functions here give back what they got.
+Knows that attribute in keys and items; expressions/composite_keys.py knows it in conditions and queries. Its spelling is all
+dialects' (gateway/model/composites.py). Of every other table all functions here give back what they got.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 import orjson
 
-from adapters.dynamodb.expressions.key_conditions import KeyTest
 from adapters.dynamodb.values.values import as_kind, render_row, render_rows, render_values, value_of, view
-from adapters.dynamodb.wire.errors import validation
 from gateway.model.composites import joined, name_of, split
 from gateway.model.errors import BadKey
 from gateway.model.keys import Key, KeyColumn, KeySchema
-from gateway.model.predicates import (
-    ALWAYS,
-    And,
-    Attribute,
-    Attributes,
-    Compare,
-    Comparison,
-    Computed,
-    Contains,
-    Exists,
-    HasKind,
-    Literal,
-    Not,
-    Operand,
-    Or,
-    Path,
-    Predicate,
-    SizeOf,
-    StartsWith,
-    size_of,
-)
-from gateway.model.ranges import KeyRange, range_of
+from gateway.model.predicates import Attributes
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
 from gateway.model.values import Kind, Value
@@ -116,7 +92,7 @@ def stored_contents(table: Table, key: Key, contents: Contents) -> Contents:
 def shown_values(schema: KeySchema, latest: Mapping[str, Value]) -> Mapping[str, Value]:
     """Attributes that hold the whole key, with the composite beside them."""
     name = composite_name(schema)
-    return latest if name is None else {**latest, name: _text_of(schema, latest)}
+    return latest if name is None else {**latest, name: composite_value(schema, latest)}
 
 
 def shown_key(schema: KeySchema, latest: Mapping[str, Value]) -> dict[str, Value]:
@@ -133,7 +109,7 @@ def seen(schema: KeySchema, row: Row) -> Attributes:
     if not row.is_native:
         latest = {name: view(value) for name, value in latest.items()}
     name = composite_name(schema)
-    return latest if name is None else {**latest, name: _text_of(schema, row.latest)}
+    return latest if name is None else {**latest, name: composite_value(schema, row.latest)}
 
 
 def render(schema: KeySchema, row: Row) -> bytes:
@@ -150,100 +126,6 @@ def render_page(schema: KeySchema, rows: Iterable[Row]) -> bytes:
     return b"[" + b",".join([render(schema, row) for row in rows]) + b"]"
 
 
-def _text_of(schema: KeySchema, latest: Mapping[str, Value]) -> Value:
+def composite_value(schema: KeySchema, latest: Mapping[str, Value]) -> Value:
+    """The composite of a row, whose latest values these are. The schema has one (composite_name)."""
     return Value(Kind.TEXT, joined([latest[column.name] for column in schema.sort]))
-
-
-# Conditions
-
-
-def bound(schema: KeySchema, predicate: Predicate) -> Predicate:
-    """A condition or filter with the composite in place of the attribute of its name."""
-    name = composite_name(schema)
-    return predicate if name is None or predicate is ALWAYS else _bound(predicate, name, schema)
-
-
-def refuse_as_operand(schema: KeySchema, paths: Iterable[Path]) -> None:
-    """Raise ServiceError if an update computes with the composite: rows do not hold it, if_not_exists would go wrong."""
-    name = composite_name(schema)
-    if name is not None and any(path[0] == name for path in paths):
-        raise validation(
-            f"Invalid UpdateExpression: {name} is a key of several columns and cannot be an operand"
-        )
-
-
-def _bound(predicate: Predicate, name: str, schema: KeySchema) -> Predicate:
-    def operand(of: Operand) -> Operand:
-        match of:
-            case Attribute(path) if path == (name,):
-                return _computed(schema)
-            case SizeOf(path) if path == (name,):
-                return Computed(lambda row: _size_of(_text_of(schema, row.latest)))
-        return of
-
-    match predicate:
-        case And(parts):
-            return And(tuple([_bound(part, name, schema) for part in parts]))
-        case Or(parts):
-            return Or(tuple([_bound(part, name, schema) for part in parts]))
-        case Not(part):
-            return Not(_bound(part, name, schema))
-        case Compare(left, comparison, right):
-            return Compare(operand(left), comparison, operand(right))
-        case StartsWith(left, right):
-            return StartsWith(operand(left), operand(right))
-        case Contains(left, right):
-            return Contains(operand(left), operand(right))
-        case HasKind(inner, kinds):
-            return HasKind(operand(inner), kinds)
-        case Exists(path) if path == (name,):
-            return Exists(_first_column(schema))
-    return predicate
-
-
-def _computed(schema: KeySchema) -> Operand:
-    return Computed(lambda row: _text_of(schema, row.latest))
-
-
-def _size_of(value: Value) -> Value:
-    return Value(Kind.DECIMAL, Decimal(size_of(value) or 0))
-
-
-def _first_column(schema: KeySchema) -> Path:
-    """A column that is there whenever the row is."""
-    return (schema.sort[0].name,)
-
-
-# Queries
-
-
-def bounds(schema: KeySchema, tests: Sequence[KeyTest]) -> tuple[KeyRange, Predicate]:
-    """The range of a Query whose tests suit `shown_schema`, and what is left to be judged of each row in it.
-
-    Equality leads to the one row. The rows come in the order of the columns, which is not the order of their text (5 comes
-    before 10, and its text after): any other test is judged row by row.
-    """
-    by_name = {test.name: test for test in tests}
-    partition = by_name[schema.partition[0].name].values[0]
-    test = by_name.get(name_of(schema.sort))
-    everything = range_of(schema, [partition])
-    if test is None:
-        return everything, ALWAYS
-    if test.operator == "EQ":
-        values = split(schema.sort, test.values[0].data)
-        if values is None:
-            return KeyRange(everything.lower, everything.lower), ALWAYS
-        return range_of(schema, [partition, *values]), ALWAYS
-    return everything, _judged(_computed(schema), test)
-
-
-_COMPARISONS = {"LT": Comparison.LT, "LE": Comparison.LE, "GT": Comparison.GT, "GE": Comparison.GE}
-
-
-def _judged(composite: Operand, test: KeyTest) -> Predicate:
-    first, last = Literal(test.values[0]), Literal(test.values[-1])
-    if test.operator == "BEGINS_WITH":
-        return StartsWith(composite, first)
-    if test.operator == "BETWEEN":
-        return And((Compare(composite, Comparison.GE, first), Compare(composite, Comparison.LE, last)))
-    return Compare(composite, _COMPARISONS[test.operator], first)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+from adapters.dynamodb import DIALECT
 from adapters.dynamodb.values.composites import composite_name, shown_schema, stored_key, with_columns
 from adapters.dynamodb.values.values import as_kind, value_of, view
 from adapters.dynamodb.wire import limits
@@ -31,7 +32,7 @@ def key_of(table: Table, wire: Mapping[str, Any]) -> Key:
     if len(wire) != len(schema.columns):
         raise BadKey("schema")
     # A key that another dialect wrote, and that would not be legal here, can still be read and deleted here.
-    is_ours = "dynamodb" in table.properties
+    is_ours = DIALECT in table.properties
     values = [key_value(column, column in schema.partition, wire, is_ours) for column in schema.columns]
     return stored_key(table.key_schema, values)
 

@@ -7,13 +7,12 @@ lets a GatewayError pass; the blueprint turns both into this dialect's error rep
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from adapters.dynamodb.wire.errors import foreign_resource
+from gateway.dialect import Gateway
 from gateway.engine.engine import one
-from gateway.http import Gateway
 from gateway.model.commands import Exchange, FindTable
 from gateway.security.credentials import Scheme
 
@@ -40,13 +39,6 @@ class Call(NamedTuple):
     caller: Caller
     gateway: Gateway
     host: str = ""
-
-
-class Operation(NamedTuple):
-    """A row of an OPERATIONS table. `hot`: quick enough for the server's tick; others go through Flask, on their own."""
-
-    handler: Callable[[Call], Exchange]
-    hot: bool = True
 
 
 def find_table(call: Call, name: str) -> Exchange:

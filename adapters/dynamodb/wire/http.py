@@ -21,6 +21,7 @@ _GZIP_WINDOW, _ZLIB_WINDOW = 31, 15
 _COMPRESSION_LEVEL = 4
 _WINDOWS = {"gzip": _GZIP_WINDOW, "deflate": _ZLIB_WINDOW}
 _CHUNK_BYTES = 256 << 10
+_ENDPOINT = ("/", "")
 
 
 class TooLarge(Exception):
@@ -113,7 +114,7 @@ _EXPOSED = "x-amzn-RequestId, x-amzn-ErrorType, x-amz-crc32, Content-Encoding, C
 
 
 def not_found(request: Request) -> Reply:
-    """The answer to what is no API call at all: another method, another content type (rule 1)."""
+    """The answer to what is no API call at all: another path, another method, another content type (rule 1)."""
     return reply(request, 404, UNKNOWN_OPERATION, "")
 
 
@@ -147,6 +148,8 @@ def preflight(request: Request) -> Reply:
 
 def plain_answer(request: Request) -> Reply | None:
     """The reply to a request that is too large or no API call, or None: it is one, and its body is JSON if it has one."""
+    if request.path not in _ENDPOINT:
+        return not_found(request)
     if len(request.body) > limits.REQUEST_BYTES:
         return too_large(request)
     if request.method == "POST":

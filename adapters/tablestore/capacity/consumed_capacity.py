@@ -3,8 +3,8 @@ condition was false, which no answer has room for. (capacity.py knows the arithm
 
 from __future__ import annotations
 
+from adapters.tablestore import DIALECT
 from adapters.tablestore.capacity import capacity
-from adapters.tablestore.tables.options import DIALECT
 from adapters.tablestore.wire.calls import Target
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.metrics import consumed

@@ -31,7 +31,7 @@ from adapters.tablestore.values.lengths import check_request
 from adapters.tablestore.values.values import key_value_shown
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.calls import Call, Target, find_target, find_written
-from adapters.tablestore.wire.errors import RowError, ServiceError, invalid, of
+from adapters.tablestore.wire.errors import RowError, ServiceError, invalid, service_error_of
 from adapters.tablestore.wire.names import check_table_name
 from adapters.tablestore.wire.plainbuffer import WireRow
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -101,7 +101,7 @@ def _get(target: Target, wire: WireRow) -> Command:
 
 def _got(target: Target, selection: selections.Selection, outcome: Any) -> messages.RowInBatchGetRowResponse:
     if isinstance(outcome, GatewayError | ServiceError):
-        return messages.RowInBatchGetRowResponse(is_ok=False, error=of(outcome).as_message())
+        return messages.RowInBatchGetRowResponse(is_ok=False, error=service_error_of(outcome).as_message())
     if target.index is not None:
         outcome = outcome.rows[0] if outcome.rows else None
     data, consumed = shown_row(target, selection, outcome)
@@ -172,7 +172,7 @@ def bulk_import(call: Call) -> Exchange:
         table = yield from find_written(call, message.table_name)
     except TableMissing as error:
         # Each row's own error here, and not in BatchWriteRow (aliyun-tablestore-java-sdk, TestBulkImportFunction).
-        failed = messages.RowInBulkImportResponse(is_ok=False, error=of(error).as_message())
+        failed = messages.RowInBulkImportResponse(is_ok=False, error=service_error_of(error).as_message())
         return messages.BulkImportResponse(table_name=message.table_name, rows=[failed] * len(checked))
     unconditional = messages.RowInBatchWriteRowRequest(
         type=messages.PUT, row_change=b"", condition=messages.Condition(row_existence=messages.IGNORE)
@@ -314,7 +314,7 @@ def _wrote(call: Call, written: RowWrite | ServiceError, result: Any) -> message
     if isinstance(written, ServiceError):
         result = written
     if isinstance(result, GatewayError | ServiceError):
-        told = of(result, call.gateway.settings.tablestore_message_style)
+        told = service_error_of(result, call.gateway.settings.tablestore_message_style)
         return messages.RowInBatchWriteRowResponse(is_ok=False, error=told.as_message())
     assert isinstance(written, RowWrite)
     outcome: Outcome = result[0]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from adapters.tablestore.tables.options import DIALECT, Options
+from adapters.tablestore import DIALECT
+from adapters.tablestore.tables.options import Options
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.calls import Call, find_table
 from adapters.tablestore.wire.errors import ServiceError, invalid

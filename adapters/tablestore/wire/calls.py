@@ -13,11 +13,12 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
+from adapters.tablestore import DIALECT
 from adapters.tablestore.wire.auth import Caller
 from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.names import check_table_name, is_name
+from gateway.dialect import Gateway
 from gateway.engine.engine import one
-from gateway.http import Gateway
 from gateway.model.commands import Exchange, FindTable, ListTables
 from gateway.model.errors import TableMissing
 from gateway.model.keys import KeyColumn
@@ -88,7 +89,7 @@ def _find_index(call: Call, name: str) -> Exchange:
     namespace = call.caller.namespace
     tables = yield from one(ListTables(namespace))
     having = [(table, index) for table in tables if (index := table.index(name)) is not None]
-    having.sort(key=lambda pair: pair[1].dialect != "tablestore")
+    having.sort(key=lambda pair: pair[1].dialect != DIALECT)
     if not having:
         raise TableMissing(name)
     table, index = having[0]

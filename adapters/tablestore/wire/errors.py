@@ -82,7 +82,7 @@ CONDITION_TEXTS = {
 }
 
 
-def of(error: GatewayError | ServiceError, style: str = "classic") -> ServiceError:
+def service_error_of(error: GatewayError | ServiceError, style: str = "classic") -> ServiceError:
     """What a client is told about an error of the gateway. `style` "2026" tells failed conditions apart."""
     match error:
         case ServiceError():

@@ -1,6 +1,6 @@
 """A client of a Table service in this process, with a clock that tests turn by hand.
 
-`service.send` signs as the SDKs do and takes a request the whole way of `Door.handle`; no socket is involved.
+`service.send` signs as the SDKs do and takes a request the whole way of `AzureTable.handle`; no socket is involved.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 import flask
 
 from adapters.azuretable import blueprint
-from gateway.engine.engine import drive
-from gateway.http import Gateway, Reply, Request
+from gateway.dialect import Gateway
+from gateway.http import Reply, Request
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Credential, Scheme
 from tests.support.running import ENTRY, call_plainly, plain_app
 
@@ -109,8 +109,7 @@ class Service:
         """The reply to a request as it is."""
         if ENTRY == "wsgi":
             return call_plainly(self._app, request)
-        door = blueprint.Door(self.gateway)
-        return drive(self.gateway.engine, lambda: door.handle(request))
+        return blueprint.create(self.gateway).serve(request)
 
     @cached_property
     def _app(self) -> flask.Flask:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.dialect import Gateway
 from gateway.engine.engine import Engine
-from gateway.http import Gateway
 from gateway.security.credentials import Credentials
 from gateway.settings import Settings
 from gateway.store.opening import open_database

@@ -13,10 +13,11 @@ from botocore.auth import SigV4Auth, SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoCredentials
 
-from adapters.dynamodb.blueprint import Front
+from adapters.dynamodb.blueprint import create
 from gateway.app import connect, mounted
+from gateway.dialect import Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import Gateway, Reply, Request
+from gateway.http import Reply, Request
 from gateway.security.credentials import Credential, Credentials, Scheme
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
@@ -41,11 +42,11 @@ class Clock:
 class Service:
     """The dialect of one application, and the few things that tests say to it often."""
 
-    front: Front
+    dialect: Dialect
     gateway: Gateway
     clock: Clock
     app: flask.Flask | None = None
-    """What requests go through, if not straight to the front."""
+    """What requests go through, if not straight to the dialect."""
     last: Reply = field(default_factory=lambda: Reply(0, ()))
 
     def send(self, method: str = "POST", target: str = "/", body: bytes = b"", **headers: str) -> Reply:
@@ -53,7 +54,7 @@ class Service:
         named = {name.replace("_", "-").lower(): value for name, value in headers.items()}
         pairs = tuple({"host": "localhost:8000", **named}.items())
         request = Request(method, target, pairs, body)
-        self.last = self.front.serve(request) if self.app is None else call_plainly(self.app, request)
+        self.last = self.dialect.serve(request) if self.app is None else call_plainly(self.app, request)
         return self.last
 
     def call(
@@ -146,9 +147,9 @@ def serving(settings: Settings, clock: Clock, *stored: Credential) -> Iterator[S
     if ENTRY == "wsgi":
         app = plain_app(gateway, "dynamodb")
         [dialect] = mounted(app).dialects
-        yield Service(dialect.enter.__self__, gateway, clock, app)  # type: ignore[attr-defined]
+        yield Service(dialect, gateway, clock, app)
     else:
-        yield Service(Front(gateway), gateway, clock)
+        yield Service(create(gateway), gateway, clock)
     engine.close()
 
 

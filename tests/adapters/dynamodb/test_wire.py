@@ -17,8 +17,8 @@ import orjson
 import pytest
 
 from adapters.dynamodb import blueprint
+from adapters.dynamodb.operation_table import OPERATIONS, Operation
 from adapters.dynamodb.wire import http, limits
-from adapters.dynamodb.wire.calls import Operation
 from gateway.engine.engine import drive
 from gateway.http import Request
 from gateway.model.errors import Busy, LimitExceeded
@@ -40,7 +40,7 @@ def answering(service: Service, answer: object, hot: bool = True) -> list[object
             raise answer
         return answer
 
-    service.front._operations[ECHO] = Operation(handler, hot)
+    service.dialect._operations = {**OPERATIONS, ECHO: Operation(handler, hot)}
     return seen
 
 
@@ -337,7 +337,7 @@ def test_of_repeated_accept_encoding_headers_the_first_is_read(service):
     pairs = [(name.replace("_", "-"), value) for name, value in HEADERS.items()]
     for codings, chosen in ((("identity", "gzip"), None), (("gzip", "identity"), "gzip")):
         headers = (*pairs, *(("accept-encoding", coding) for coding in codings))
-        service.last = service.front.serve(Request("POST", "/", headers, b"{}"))
+        service.last = service.dialect.serve(Request("POST", "/", headers, b"{}"))
         assert service.header("content-encoding") == chosen
 
 
@@ -379,7 +379,7 @@ def test_a_preflight_is_allowed_what_it_asks_for(service):
 @pytest.fixture
 def through_flask(service: Service) -> Iterator[flask.testing.FlaskClient]:
     app = flask.Flask("test", static_folder=None)
-    app.register_blueprint(blueprint.create(service.gateway).blueprint)
+    app.register_blueprint(blueprint.create(service.gateway).blueprint())
     with app.test_client() as client:
         yield client
 
@@ -408,14 +408,14 @@ def test_other_paths_are_not_found(through_flask, path):
 
 def test_only_hot_operations_enter_in_front_of_flask(service):
     request = Request("POST", "/", (("x-amz-target", ECHO), ("content-type", JSON_1_0)), b"{}")
-    assert service.front.enter(request) is None
+    assert service.dialect.enter(request) is None
     answering(service, {})
-    handler = service.front.enter(request)
+    handler = service.dialect.enter(request)
     assert handler is not None
     assert drive(service.gateway.engine, lambda: handler(request)).status == 400  # not signed
-    assert service.front.enter(replace(request, method="GET")) is None
-    assert service.front.enter(replace(request, target="/x")) is None
-    assert service.front.enter(replace(request, headers=())) is None
+    assert service.dialect.enter(replace(request, method="GET")) is None
+    assert service.dialect.enter(replace(request, target="/x")) is None
+    assert service.dialect.enter(replace(request, headers=())) is None
 
 
 @pytest.mark.parametrize(
@@ -433,12 +433,12 @@ def test_only_hot_operations_enter_in_front_of_flask(service):
     ],
 )
 def test_requests_of_other_dialects_are_left_alone(service, method, target, headers, ours):
-    assert service.front.claims(Request(method, target, tuple(headers.items()), b"")) is ours
+    assert service.dialect.claims(Request(method, target, tuple(headers.items()), b"")) is ours
 
 
 def test_operations_have_names_from_a_closed_set(service):
     def named(target):
-        return service.front.operation(Request("POST", "/", (("x-amz-target", target),), b""))
+        return service.dialect.operation(Request("POST", "/", (("x-amz-target", target),), b""))
 
     assert named(ECHO) == "ListTables"
     assert named("DynamoDB_20120810.Made" + "Up") == ""
@@ -446,7 +446,7 @@ def test_operations_have_names_from_a_closed_set(service):
 
 def test_the_server_refuses_in_our_words(service):
     request = Request("POST", "/", (("content-type", JSON_1_0),), b"")
-    refuse = service.front.refuse
+    refuse = service.dialect.refuse
     assert refuse(request, LimitExceeded("body", 1, 2)).status == 413
     assert b"ServiceUnavailable" in refuse(request, Busy()).body
     assert b"InternalServerError" in refuse(request, RuntimeError()).body

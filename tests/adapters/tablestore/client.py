@@ -8,12 +8,12 @@ import hashlib
 import hmac
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import flask
 
-from adapters.tablestore import blueprint
+from adapters.tablestore.blueprint import create
 from adapters.tablestore.operation_table import OPERATIONS
 from adapters.tablestore.values.values import index_view
 from adapters.tablestore.wire.auth import string_to_sign
@@ -21,8 +21,9 @@ from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, decode_row, 
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from adapters.tablestore.wire.replies import date_text
 from gateway.app import connect
-from gateway.engine.engine import Engine, EngineOptions, drive
-from gateway.http import Gateway, Reply, Request
+from gateway.dialect import Dialect, Gateway
+from gateway.engine.engine import Engine, EngineOptions
+from gateway.http import Reply, Request
 from gateway.model.values import Kind, Value
 from gateway.security.credentials import Credentials
 from gateway.settings import Settings
@@ -87,8 +88,12 @@ class Service:
         if ENTRY == "wsgi":
             self.last = call_plainly(self._app, request)
         else:
-            self.last = drive(self.gateway.engine, partial(blueprint.handle, self.gateway, request))
+            self.last = self.dialect.serve(request)
         return self.last
+
+    @cached_property
+    def dialect(self) -> Dialect:
+        return create(self.gateway)
 
     @cached_property
     def _app(self) -> flask.Flask:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from adapters.tablestore import blueprint
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.plainbuffer import Bound, Operation, WireCell, WireRow, decode_row, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -325,7 +324,7 @@ def test_rows_that_are_searched_leave_others_a_turn(table: Service) -> None:
     )
     data = body.SerializeToString()
     headers = signed("BatchGetRow", data, table.clock.ms)
-    exchange = blueprint.handle(table.gateway, Request("POST", "/BatchGetRow", headers, data))
+    exchange = table.dialect.handle(Request("POST", "/BatchGetRow", headers, data))
     rounds, commands = 0, next_commands(exchange, None)
     while isinstance(commands, list):
         rounds += 1

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adapters.tablestore import blueprint
 from adapters.tablestore.operation_table import OPERATIONS
 from adapters.tablestore.wire import errors, limits, replies
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -121,22 +120,25 @@ def test_every_error_of_the_gateway_has_words() -> None:
         facts.NotAuthenticated("signature"),
     ]
     for error in made:
-        told_error = errors.of(error)
+        told_error = errors.service_error_of(error)
         assert told_error.code in errors.STATUS
         assert told_error.message
     # A retry must never be asked for where it cannot help, or where it might apply a write twice.
-    retried = {type(error) for error in made if errors.of(error).code in errors.RETRIED}
+    retried = {type(error) for error in made if errors.service_error_of(error).code in errors.RETRIED}
     assert retried == {facts.TableBusy, facts.PartitionHeld, facts.Throttled, facts.Busy}
 
 
 def test_failed_conditions_can_be_told_apart() -> None:
     missing, present = RowExists(), Not(RowExists())
-    texts = [errors.of(facts.ConditionFailed(part, None), "2026").message for part in (missing, present)]
+    texts = [
+        errors.service_error_of(facts.ConditionFailed(part, None), "2026").message
+        for part in (missing, present)
+    ]
     assert texts == [
         "Row does not exist which is expected existent",
         "Row exists which is expected nonexistent",
     ]
-    assert errors.of(facts.ConditionFailed(missing, None)).message == "Condition check failed."
+    assert errors.service_error_of(facts.ConditionFailed(missing, None)).message == "Condition check failed."
 
 
 def test_a_date_has_six_fractional_digits() -> None:
@@ -145,17 +147,17 @@ def test_a_date_has_six_fractional_digits() -> None:
 
 def test_what_the_server_itself_refuses(service: Service) -> None:
     request = Request("POST", "/GetRow", (("x-ots-date", "x"),), b"")
-    reply = blueprint.refuse(service.gateway, request, facts.LimitExceeded("body", 1, 2))
+    reply = service.dialect.refuse(request, facts.LimitExceeded("body", 1, 2))
     assert (reply.status, messages.Error.FromString(reply.body).code) == (413, "OTSRequestBodyTooLarge")
-    reply = blueprint.refuse(service.gateway, request, facts.Busy("x"))
+    reply = service.dialect.refuse(request, facts.Busy("x"))
     assert (reply.status, messages.Error.FromString(reply.body).code) == (503, "OTSServerBusy")
-    reply = blueprint.refuse(service.gateway, request, ValueError("x"))
+    reply = service.dialect.refuse(request, ValueError("x"))
     assert (reply.status, messages.Error.FromString(reply.body).code) == (500, "OTSInternalServerError")
 
 
-def test_claims() -> None:
-    assert blueprint.claims(Request("POST", "/GetRow", (("x-ots-date", ""),), b""))
-    assert not blueprint.claims(Request("POST", "/GetRow", (("x-amz-date", ""),), b""))
+def test_claims(service: Service) -> None:
+    assert service.dialect.claims(Request("POST", "/GetRow", (("x-ots-date", ""),), b""))
+    assert not service.dialect.claims(Request("POST", "/GetRow", (("x-amz-date", ""),), b""))
 
 
 # Any bytes

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import flask
 import orjson
 import pytest
 
 from gateway.app import Mounted, mount
-from gateway.http import Dialect, Gateway, Handler, Reply, Request, current_request, flask_response
+from gateway.dialect import Dialect, Gateway, Handler
+from gateway.http import Reply, Request
 from gateway.model.commands import Exchange, PageLimits, Read, ReadAll, WriteGroup
 from gateway.model.errors import Busy, Contended, GatewayError, LimitExceeded, StaleTable
 from gateway.model.keys import Position
@@ -144,33 +144,38 @@ def handle(request: Request) -> Exchange:
         case "/raise-later":
             yield [write(b"")]
             raise RuntimeError("after the engine")
+        case "/flask/raise":
+            raise RuntimeError("in Flask")
+        case path if path.startswith("/flask/"):
+            facts = [request.method, request.target, request.body.decode("latin-1"), request.headers]
+            return Reply(200, (("Content-Type", "application/json"),), orjson.dumps(facts))
         case _:
             return Reply(404, (), b"")
 
 
-def refuse(request: Request, error: Exception) -> Reply:
-    match error:
-        case LimitExceeded():
-            return Reply(413, (), b"toy: too large")
-        case _:
-            return Reply(500, (), b"toy: " + str(error).encode())
+class Toy(Dialect):
+    """Takes every request, and enters in front of Flask what does not begin with /flask."""
 
+    name = "toy"
 
-def toy_dialect() -> Dialect:
-    blueprint = flask.Blueprint("toy", __name__)
+    def claims(self, request: Request) -> bool:
+        return True
 
-    @blueprint.route("/flask/<path:rest>", methods=["GET", "HEAD", "POST"])
-    def through_flask(rest: str) -> flask.Response:
-        request = current_request()
-        if rest == "raise":
-            raise RuntimeError("in Flask")
-        body = orjson.dumps([request.method, request.target, request.body.decode("latin-1"), request.headers])
-        return flask_response(Reply(200, (("Content-Type", "application/json"),), body))
+    def operation(self, request: Request) -> str:
+        return request.path
 
-    def enter(request: Request) -> Handler | None:
-        return None if request.path.startswith("/flask") else handle
+    def enter(self, request: Request) -> Handler | None:
+        return None if request.path.startswith("/flask") else self.handle
 
-    return Dialect("toy", blueprint, enter, operation=lambda request: request.path, refuse=refuse)
+    def handle(self, request: Request) -> Exchange:
+        return handle(request)
+
+    def refuse(self, request: Request, error: Exception) -> Reply:
+        match error:
+            case LimitExceeded():
+                return Reply(413, (), b"toy: too large")
+            case _:
+                return Reply(500, (), b"toy: " + str(error).encode())
 
 
 @pytest.fixture
@@ -189,7 +194,7 @@ def toy(engine: FakeEngine) -> Iterator[ToyServer]:
     def begin(lane: str = "inline", **settings: Any) -> Running:
         made = load({"memory": True, "port": 0, **settings}, {})
         gateway = Gateway(engine, Credentials(made), made, lambda: 0)  # type: ignore[arg-type]
-        running.append(start_app(mount(Mounted(gateway, (toy_dialect(),))), lane))
+        running.append(start_app(mount(Mounted(gateway, (Toy(gateway),))), lane))
         return running[-1]
 
     yield begin

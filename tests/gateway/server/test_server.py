@@ -9,7 +9,7 @@ import orjson
 import pytest
 import requests
 
-from gateway.http import request_of
+from gateway.server.flask_bridge import request_of
 from gateway.settings import BadSetting, load
 from tests.gateway.server.conftest import FakeEngine
 

@@ -1,0 +1,102 @@
+"""What an adapter gives the application, a Dialect, and what it is given: a Gateway.
+
+All adapters are built alike: `adapters/NAME/blueprint.py` has a class that derives from Dialect, `create(gateway)`, which
+makes one, and `listed(table)`, by which `tablegate tables` shows a table as the dialect's clients address it.
+
+Knows how Flask comes to a dialect. Knows no dialect itself.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import flask
+
+from gateway.engine.engine import Engine, drive
+from gateway.http import Reply, Request
+from gateway.model.commands import Exchange
+from gateway.security.credentials import Credentials
+from gateway.server.flask_bridge import current_request, flask_response
+from gateway.settings import Settings
+
+Handler = Callable[[Request], Exchange]
+"""Begins to handle a request. Called again with the same request when a table turned out to be stale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """What the application gives to every adapter. `now_ms` is the clock: milliseconds since 1970."""
+
+    engine: Engine
+    credentials: Credentials
+    settings: Settings
+    now_ms: Callable[[], int]
+
+
+class Dialect(ABC):
+    """One of the wire APIs, answering requests on a gateway.
+
+    Several dialects may share a port: `claims` says whether a request is this one's. The server's tick drives what `enter`
+    gives, many exchanges at once; everything else comes through Flask, which drives `handle` to its end.
+    """
+
+    name: ClassVar[str]
+    """What the settings call it: the name of its folder in adapters/."""
+    hint: ClassVar[str] = ""
+    """How to point an SDK at `{url}`, printed at the start."""
+    service_hosts: ClassVar[re.Pattern[str]] = re.compile("(?!)")
+    """The names (in lower case) of the service itself, to which nobody but its operator can give an address
+    (security/browsers.py)."""
+    methods: ClassVar[frozenset[str]] = frozenset(
+        {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+    )
+    """The HTTP methods that Flask lets through to `handle`."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+
+    @abstractmethod
+    def claims(self, request: Request) -> bool:
+        """Whether a request is this dialect's. Asked in the order of settings.dialects, before the body has come."""
+
+    @abstractmethod
+    def handle(self, request: Request) -> Exchange:
+        """Answer a request that is this dialect's: an exchange with the engine that returns a Reply."""
+
+    def enter(self, request: Request) -> Handler | None:
+        """The handler of a request for the server's tick; None: it goes through Flask, on a thread of its own. Asked only of
+        what the dialect claims."""
+        return self.handle
+
+    def operation(self, request: Request) -> str:
+        """The name of a request's operation for metrics and the access log, from a closed set."""
+        return ""
+
+    def refuse(self, request: Request, error: Exception) -> Reply | None:
+        """What the server itself has to say to a request, in this dialect's words: LimitExceeded (the body is too long),
+        NotAllowed (a page in a browser that may not come in), Busy, or any other exception, which is a bug and becomes the
+        dialect's internal error. None leaves the words to the server."""
+        return None
+
+    def serve(self, request: Request) -> Reply:
+        """Handle one request from beginning to end. Raises Busy if its tables never stop changing, and what `handle` raises."""
+        reply: Reply = drive(self.gateway.engine, partial(self.handle, request))
+        return reply
+
+    def blueprint(self) -> flask.Blueprint:
+        """The routes of this dialect: one rule for all paths, since what is meant is read from the raw target."""
+        made = flask.Blueprint(self.name, __name__)
+
+        def reply(**_: str) -> flask.Response:
+            return flask_response(self.serve(current_request()))
+
+        for route in ("/", "/<path:path>"):
+            made.add_url_rule(
+                route, "reply", reply, methods=sorted(self.methods), provide_automatic_options=False
+            )
+        return made

@@ -1,0 +1,56 @@
+"""From WSGI and Flask to a Request, and from a Reply to Flask's response.
+
+Knows nothing of dialects, and adds nothing to what they answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import flask
+from werkzeug.datastructures import Headers as FlaskHeaders
+
+from gateway.http import Reply, Request
+
+WSGI_REQUEST = "tablegate.request"
+"""The key under which our own server hands the Request through a WSGI environment."""
+
+
+def request_of(environ: dict[str, Any], body: bytes) -> Request:
+    """The request of a WSGI call. Our server brings it along; of others its parts are put together, the target from where
+    werkzeug, gunicorn and uWSGI keep it raw (else from the decoded path, which cannot tell %2F from /)."""
+    known = environ.get(WSGI_REQUEST)
+    if isinstance(known, Request):
+        return known
+    target = environ.get("RAW_URI") or environ.get("REQUEST_URI")
+    if not target:
+        path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+        query = environ.get("QUERY_STRING", "")
+        target = quote(path.encode("latin-1"), safe="/~!$&'()*+,;=:@") + (f"?{query}" if query else "")
+    headers = [
+        (name.removeprefix("HTTP_").replace("_", "-").lower(), value)
+        for name, value in environ.items()
+        if name.startswith("HTTP_") or (name in ("CONTENT_TYPE", "CONTENT_LENGTH") and value)
+    ]
+    return Request(
+        method=environ["REQUEST_METHOD"],
+        target=target,
+        headers=tuple(headers),
+        body=body,
+        client=environ.get("REMOTE_ADDR", ""),
+        secure=environ.get("wsgi.url_scheme") == "https",
+    )
+
+
+def current_request() -> Request:
+    """The request that Flask is handling."""
+    environ = flask.request.environ
+    return request_of(environ, b"" if WSGI_REQUEST in environ else flask.request.get_data())
+
+
+def flask_response(reply: Reply) -> flask.Response:
+    """A reply for Flask to give; no header is added that the dialect did not ask for."""
+    response = flask.Response(reply.body, reply.status)
+    response.headers = FlaskHeaders(list(reply.headers))
+    return response
