@@ -20,7 +20,7 @@ from docs.examples import key_value_dialect as key_value
 from gateway.app import Mounted, connect, mount, open_store
 from gateway.dialect import Gateway
 from gateway.model.commands import FindTable
-from gateway.model.errors import Busy, DatabaseFailed
+from gateway.model.errors import Busy, DatabaseFailed, PartitionHeld, TableBusy
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from gateway.settings import load
 from tests.support.running import ENTRIES, Running, start_app, start_plain
@@ -154,6 +154,9 @@ MEMBER = "a member is a text, a number of 64 bits, a boolean or null"
         ("GET", "{}", b"", 405, "there are PUT /kv/TABLE and PUT, GET and DELETE /kv/TABLE/KEY"),
         ("POST", "{}/a", b"", 405, "there are PUT /kv/TABLE and PUT, GET and DELETE /kv/TABLE/KEY"),
         ("GET", "nobody/a", b"", 404, "there is no such table"),
+        ("GET", "%00/a", b"", 404, "there is no such table"),
+        ("GET", "%2e%2e/a", b"", 404, "there is no such table"),
+        ("PUT", "", b"", 400, "a table's name has 3 to 255 of A-Z, a-z, 0-9, '_', '.' and '-'"),
         ("PUT", "{}/a", b" " * (BODY_MAX_BYTES + 1), 413, "the body is too long"),
     ],
 )
@@ -197,6 +200,8 @@ def test_who_does_not_prove_who_he_is(client: Client, headers: dict[str, str]) -
     ("outcome", "status", "text"),
     [
         (Busy(), 503, "try again"),
+        (TableBusy("a", "creating"), 409, "the table is being made, changed or deleted"),
+        (PartitionHeld(), 409, "the object belongs to an open transaction"),
         (DatabaseFailed(), 500, "internal error"),
         (ValueError(), 500, "internal error"),
     ],
@@ -214,6 +219,11 @@ def test_trouble_in_the_gateway_is_worded_here(
 
     monkeypatch.setattr(client.gateway.engine, "run", run)
     assert error_of(client.put(path, {})) == (status, text)
+
+
+def test_a_page_from_elsewhere_is_refused_in_this_dialects_words(client: Client) -> None:
+    answer = client.send("PUT", "sometable", headers={"Origin": "https://elsewhere.example"})
+    assert error_of(answer) == (403, "a browser's page from elsewhere may not do this")
 
 
 def test_other_requests_are_the_other_dialects(client: Client) -> None:

@@ -20,7 +20,16 @@ from gateway.engine.engine import one
 from gateway.http import Reply, Request
 from gateway.model import bodies
 from gateway.model.commands import CreateTable, Exchange, FindTable, Get, WriteGroup
-from gateway.model.errors import Busy, ConditionFailed, LimitExceeded, TableExists, TableMissing
+from gateway.model.errors import (
+    Busy,
+    ConditionFailed,
+    LimitExceeded,
+    NotAllowed,
+    PartitionHeld,
+    TableBusy,
+    TableExists,
+    TableMissing,
+)
 from gateway.model.keys import Key, KeyColumn, KeySchema
 from gateway.model.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
 from gateway.model.rows import Contents, Row
@@ -51,8 +60,11 @@ class ServiceError(Exception):
 WORDS: dict[type[Exception], tuple[int, str]] = {
     TableMissing: (404, "there is no such table"),
     TableExists: (409, "there is such a table already"),
+    TableBusy: (409, "the table is being made, changed or deleted"),
+    PartitionHeld: (409, "the object belongs to an open transaction"),
     ConditionFailed: (412, "the object is not as the condition says"),
     LimitExceeded: (413, "the body is too long"),
+    NotAllowed: (403, "a browser's page from elsewhere may not do this"),
     Busy: (503, "try again"),
     UnicodeDecodeError: (400, "the path is not UTF-8"),
 }
