@@ -12,6 +12,25 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 HOUSE = ("gateway", "adapters", "migrations")
+# From the lowest to the highest: a module imports from its own group and from lower ones. A group is a folder, or a module
+# that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
+GROUPS = {
+    "gateway": (
+        "database_urls", "settings", "logs", "metrics", "model", "http", "store", "security", "engine",
+        "server.flask_bridge", "dialect", "app", "chores", "server", "__main__",
+    ),
+    "adapters.dynamodb": (
+        "wire", "values", "expressions", "validation", "tables", "capacity", "operations", "partiql",
+        "operation_table", "blueprint",
+    ),
+    "adapters.azuretable": (
+        "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
+        "operation_table", "blueprint",
+    ),
+    "adapters.tablestore": (
+        "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "blueprint",
+    ),
+}  # fmt: skip
 # Pure third-party parts, free to all: they do no I/O and know nothing of us.
 PURE = {"orjson", "msgspec", "lark", "google", "re2"}
 
@@ -106,6 +125,59 @@ def test_sqlalchemy_stays_in_the_store(module: str) -> None:
         assert not [name for name in IMPORTS[module] if within(name, "sqlalchemy") and name not in allowed]
 
 
+GROUPED = [(package, module) for package in GROUPS for module in of(package) if module != package]
+
+
+def height(module: str, package: str) -> int:
+    """The place of a module's group among those of its package; the package itself, which only says its name, is below all."""
+    if module == package:
+        return -1
+    groups = [group for group in GROUPS[package] if within(module, f"{package}.{group}")]
+    assert groups, f"{module} is in no group of {package}"
+    return GROUPS[package].index(max(groups, key=len))
+
+
+@pytest.mark.parametrize(("package", "module"), GROUPED, ids=[module for _, module in GROUPED])
+def test_arrows_between_groups_run_one_way(package: str, module: str) -> None:
+    own = height(module, package)
+    upwards = [
+        imported
+        for imported in IMPORTS[module]
+        if imported in MODULES and within(imported, package) and height(imported, package) > own
+    ]
+    assert not upwards
+
+
+def test_every_adapter_has_its_groups() -> None:
+    assert {f"adapters.{name.split('.')[1]}" for name in of("adapters") if "." in name} == set(GROUPS) - {
+        "gateway"
+    }
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_only_opening_knows_the_databases(module: str) -> None:
+    for package in ("gateway.store.sqlite", "gateway.store.postgresql"):
+        if module != "gateway.store.opening" and not within(module, package):
+            assert not [imported for imported in IMPORTS[module] if within(imported, package)]
+
+
+def test_nobody_asks_which_database_it_is() -> None:
+    """What differs between databases is a method of each (store/databases.py)."""
+    question = "is_" + "postgresql"
+    for folder in (*HOUSE, "tests", "benchmarks", "docs"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".md", ".toml"):
+                assert question not in path.read_text(), path
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_only_the_settings_name_a_module(module: str) -> None:
+    """app.py finds an adapter by the name that the settings give; everything else is imported."""
+    if module != "gateway.app":
+        assert not [name for name in IMPORTS[module] if name == "importlib"]
+        assert "__import__" not in FILES[module].read_text()
+
+
 def test_there_are_no_circles() -> None:
     finished: set[str] = set()
 
@@ -123,29 +195,23 @@ def test_there_are_no_circles() -> None:
 
 # What differs between databases
 
-DATABASES = {"sqlite": "sqlite3", "postgresql": "psycopg"}
-# opening.py chooses; the server makes a SQLite file before it locks it; addresses are read with psycopg's own parser.
-MAY_NAME = {
-    "sqlite": {"gateway.store.opening", "gateway.server.serving"},
-    "postgresql": {"gateway.store.opening"},
-    "sqlite3": set(),
-    "psycopg": {"gateway.database_urls"},
+# Addresses are read with psycopg's own parser.
+DRIVERS = {
+    "sqlite3": {"gateway.store.sqlite"},
+    "psycopg": {"gateway.store.postgresql", "gateway.database_urls"},
 }
 
 
-@pytest.mark.parametrize("database", DATABASES)
-def test_what_is_a_databases_own_is_in_its_folder(database: str) -> None:
-    folder, driver = f"gateway.store.{database}", DATABASES[database]
-    for module in sorted(module for module in MODULES if not within(module, folder)):
-        if any(within(imported, folder) for imported in IMPORTS[module]):
-            assert module in MAY_NAME[database], module
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_driver_is_its_databases_own(driver: str) -> None:
+    for module in sorted(MODULES):
         if any(within(imported, driver) for imported in IMPORTS[module]):
-            assert module in MAY_NAME[driver], module
+            assert any(within(module, room) for room in DRIVERS[driver]), module
 
 
 @pytest.mark.parametrize("module", [*of("gateway.model"), *of("gateway.engine"), *of("gateway.store")])
 def test_nobody_asks_which_database_it_is_on(module: str) -> None:
-    own = {f"gateway.store.{database}" for database in DATABASES}
+    own = {"gateway.store.sqlite", "gateway.store.postgresql"}
     # Which URL is whose; how a migration begins; arguments of SQLAlchemy that carry a database's name.
     may = {"gateway.store.opening", "gateway.store.migrating", "gateway.store.schema"}
     if module in may or any(within(module, folder) for folder in own):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.dialect import Dialect
+from gateway.store.databases import Database, Statements
 from tests.support.running import ROOT
 
 _CITING = sorted(
@@ -83,3 +85,17 @@ def test_where_it_is_decided():
         assert re.search(rf"^ *(?:def|class) {name}\b|^{name} = ", (ROOT / file).read_text(), re.MULTILINE), (
             file
         )
+
+
+@pytest.mark.parametrize(
+    ("document", "described"),
+    [("adding-a-database", Statements), ("adding-a-database", Database), ("adding-a-dialect", Dialect)],
+)
+def test_what_is_to_be_written_is_described(document: str, described: type):
+    """Each method and attribute of what a new database or dialect derives from has its line."""
+    text = (ROOT / "docs" / f"{document}.md").read_text()
+    public = {name for name in {*vars(described), *described.__annotations__} if not name.startswith("_")}
+    # What a dialect need not touch.
+    assert [
+        name for name in public - {"methods", "serve", "blueprint"} if not re.search(rf"`{name}\b", text)
+    ] == []

@@ -26,6 +26,7 @@ from gateway.server import certificates, server, workers
 from gateway.server.file_lock import FileLock
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
+from gateway.store.opening import prepare_file
 
 _OWN_DESCRIPTORS = 512
 
@@ -160,8 +161,6 @@ def _sole_owner(settings: Settings) -> Iterator[None]:
     if path is None:
         yield
         return
-    from gateway.store.sqlite.database import prepare_file
-
     prepare_file(path)
     mode = path.stat().st_mode & 0o777
     if mode & 0o077:

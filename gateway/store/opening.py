@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from gateway.store.databases import Database
 
 
@@ -16,3 +18,10 @@ def open_database(
     from gateway.store.postgresql.database import PostgreSQL
 
     return PostgreSQL(url, pooled, schema)
+
+
+def prepare_file(path: Path) -> None:
+    """Make the file in which a database is to be kept, for its owner alone. Raises Unusable where none could be."""
+    from gateway.store.sqlite import database
+
+    database.prepare_file(path)

@@ -1,0 +1,110 @@
+"""The three adapters are built alike: one class, one table of operations, one name for the way from error to error."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from pathlib import Path
+from types import ModuleType
+from unittest.mock import Mock
+
+import flask
+import pytest
+
+from gateway.dialect import Dialect, Gateway
+from gateway.http import Request
+from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
+from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.values import Kind
+from gateway.security.credentials import Credentials
+from gateway.settings import Settings
+
+FOLDER = Path(__file__).parents[2] / "adapters"
+NAMES = sorted(path.parent.name for path in FOLDER.glob("*/blueprint.py"))
+
+
+def part(name: str, module: str) -> ModuleType:
+    return importlib.import_module(f"adapters.{name}.{module}")
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def dialect(name: str) -> Dialect:
+    settings = Settings()
+    made: Dialect = part(name, "blueprint").create(
+        Gateway(Mock(), Credentials(settings), settings, lambda: 1_700_000_000_000)
+    )
+    return made
+
+
+def test_there_are_three() -> None:
+    assert NAMES == ["azuretable", "dynamodb", "tablestore"]
+
+
+def test_an_adapter_is_a_class_with_the_methods_of_all(name: str, dialect: Dialect) -> None:
+    kind = type(dialect)
+    assert kind.__bases__ == (Dialect,)
+    assert kind.__module__ == f"adapters.{name}.blueprint"
+    public = {member for member in vars(kind) if not member.startswith("_")}
+    assert {"name", "hint", "service_hosts", "claims", "handle", "operation", "refuse"} <= public
+    assert public <= set(dir(Dialect)) | {"name"}
+    assert name == dialect.name == importlib.import_module(f"adapters.{name}").DIALECT
+    assert "{url}" in dialect.hint
+
+
+def test_an_adapter_has_no_other_public_way_in(name: str) -> None:
+    blueprint = part(name, "blueprint")
+    own = {
+        member
+        for member, value in vars(blueprint).items()
+        if getattr(value, "__module__", "") == blueprint.__name__ and not member.startswith("_")
+    }
+    assert len(own) == 3
+    assert {"create", "listed"} < own
+
+
+def test_operations_stand_in_one_table(name: str) -> None:
+    table = part(name, "operation_table")
+    assert table.OPERATIONS
+    for row in table.OPERATIONS.values():
+        assert type(row) is table.Operation
+        assert inspect.isgeneratorfunction(row.handler)
+
+
+def test_every_error_of_the_gateway_has_one_in_the_dialect(name: str) -> None:
+    errors = part(name, "wire.errors")
+    operation = ("PutItem",) if name == "dynamodb" else ()
+    for error in (Busy("x"), NotAllowed("origin", text="no"), GatewayError()):
+        assert type(errors.service_error_of(error, *operation)) is errors.ServiceError
+
+
+def test_what_the_server_refuses_has_words_in_every_dialect(dialect: Dialect) -> None:
+    request = Request("POST", "/a", (("host", "localhost"),), b"")
+    statuses = [
+        dialect.refuse(request, error).status  # type: ignore[union-attr]
+        for error in (LimitExceeded("body", 1, 2), Busy("x"), RuntimeError("a bug"))
+    ]
+    assert statuses == [413, 503, 500]
+    assert dialect.refuse(request, NotAllowed("origin", text="no")).status in (400, 403)  # type: ignore[union-attr]
+
+
+def test_one_rule_of_flask_takes_all_paths_and_methods(dialect: Dialect) -> None:
+    app = flask.Flask("test", static_folder=None)
+    app.register_blueprint(dialect.blueprint())
+    rules = {rule.rule: rule.methods for rule in app.url_map.iter_rules()}
+    assert rules == {"/": dialect.methods, "/<path:path>": dialect.methods}
+    assert {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} <= dialect.methods
+
+
+def test_a_table_is_listed_in_every_dialect(name: str) -> None:
+    schema = KeySchema((KeyColumn("a", Kind.TEXT),), (KeyColumn("b", Kind.TEXT),))
+    table = Mock(azure_name="things", key_schema=schema)
+    table.name = "things"
+    shown, keys, address = part(name, "blueprint").listed(table)
+    assert shown == "things"
+    assert "a" in keys
+    assert address.endswith("/things")
