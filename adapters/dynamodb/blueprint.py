@@ -48,8 +48,8 @@ def create(gateway: Gateway) -> Dialect:
 def listed(table: Table) -> tuple[str, str, str]:
     """(name, key attributes, address) of a table of any dialect, for `tablegate tables`. In the ARN "*" stands for whatever
     account and region a caller has."""
-    keys = ", ".join(f"{key.name} {key.role} {key.type}" for key in shown_table_keys(table.key_schema))
-    return table.name, keys, f"arn:aws:dynamodb:*:*:table/{table.name}"
+    shown = ", ".join(f"{key.name} {key.role} {key.type}" for key in shown_table_keys(table.key_schema))
+    return table.name, shown, f"arn:aws:dynamodb:*:*:table/{table.name}"
 
 
 class DynamoDB(Dialect):
