@@ -148,6 +148,7 @@ def put(request: Request, table: Table, key: Key) -> Exchange:
     if contents.size_bytes > OBJECT_MAX_BYTES:
         raise ServiceError(413, f"an object has at most {OBJECT_MAX_BYTES} bytes")
     row = yield from _write(request, table, key, Replace(contents))
+    assert row is not None
     return Reply(204, [_etag(row)])
 
 
