@@ -1,8 +1,9 @@
-"""Section 2 of docs/architecture.md as a test: who may import whom."""
+"""Sections 1 and 2 of docs/architecture.md as tests: which module has which purpose, and who may import whom."""
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,6 +55,7 @@ def imports_of(path: Path) -> Iterator[str]:
 
 FILES = {module_name(path): path for folder in HOUSE for path in (ROOT / folder).rglob("*.py")}
 MODULES = set(FILES)
+TREES = {module: ast.parse(path.read_text()) for module, path in FILES.items()}
 IMPORTS = {module: sorted(set(imports_of(path))) for module, path in FILES.items()}
 
 
@@ -189,3 +191,92 @@ def test_there_are_no_circles() -> None:
 
     for module in sorted(MODULES):
         visit(module, ())
+
+
+# What differs between databases
+
+# Addresses are read with psycopg's own parser.
+DRIVERS = {
+    "sqlite3": {"gateway.store.sqlite"},
+    "psycopg": {"gateway.store.postgresql", "gateway.database_urls"},
+}
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_driver_is_its_databases_own(driver: str) -> None:
+    for module in sorted(MODULES):
+        if any(within(imported, driver) for imported in IMPORTS[module]):
+            assert any(within(module, room) for room in DRIVERS[driver]), module
+
+
+@pytest.mark.parametrize("module", [*of("gateway.model"), *of("gateway.engine"), *of("gateway.store")])
+def test_nobody_asks_which_database_it_is_on(module: str) -> None:
+    own = {"gateway.store.sqlite", "gateway.store.postgresql"}
+    # Which URL is whose; how a migration begins; arguments of SQLAlchemy that carry a database's name.
+    may = {"gateway.store.opening", "gateway.store.migrating", "gateway.store.schema"}
+    if module in may or any(within(module, folder) for folder in own):
+        return
+    words = {node.id for node in ast.walk(TREES[module]) if isinstance(node, ast.Name)}
+    words |= {node.attr for node in ast.walk(TREES[module]) if isinstance(node, ast.Attribute)}
+    words |= {
+        str(node.value)
+        for node in ast.walk(TREES[module])
+        if isinstance(node, ast.Constant) and is_short(node)
+    }
+    assert not [word for word in words if re.search("sqlite|postgres|psycopg", word, re.IGNORECASE)]
+
+
+def is_short(node: ast.Constant) -> bool:
+    """Whether a constant is a word, and no docstring."""
+    return isinstance(node.value, str) and " " not in node.value
+
+
+# The purpose of each module
+
+STRUCTURE = (ROOT / "docs" / "architecture.md").read_text().partition("\n## 2. ")[0]
+
+
+def described() -> list[str]:
+    """The files that have a line in section 1, in its order."""
+    found, folder = [], ""
+    for line in STRUCTURE.splitlines():
+        if heading := re.match(r"#### `([\w/]+/)`: ", line):
+            folder = heading[1]
+        elif row := re.match(r"\| `([\w.]+)` \| \S.* \|$", line):
+            found.append(folder + row[1])
+    return found
+
+
+def test_every_module_has_a_purpose() -> None:
+    """What an `__init__.py` says is its folder's purpose, which the heading says."""
+    modules = {
+        str(path.relative_to(ROOT))
+        for folder in (*HOUSE, "tablegate")
+        for path in (ROOT / folder).rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    lines = described()
+    assert len(lines) == len(set(lines))
+    assert modules - set(lines) == set(), "these have no line in section 1 of docs/architecture.md"
+    assert set(lines) - modules == set(), "section 1 of docs/architecture.md names these, which are not there"
+
+
+def test_every_folder_has_a_purpose() -> None:
+    folders = {
+        str(path.parent.relative_to(ROOT)) + "/"
+        for path in FILES.values()
+        if not is_empty_folder(path.parent)
+    }
+    assert set(re.findall(r"^#### `([\w/]+/)`: \S", STRUCTURE, re.MULTILINE)) == folders | {"tablegate/"}
+
+
+def is_empty_folder(folder: Path) -> bool:
+    """Whether a folder has no modules of its own, but only folders."""
+    return not [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+
+
+@pytest.mark.parametrize("name", ["architecture", "glossary", "adding-a-database", "adding-a-dialect"])
+def test_lines_of_documents_are_of_a_readable_length(name: str) -> None:
+    """Tables cannot be broken into lines."""
+    lines = (ROOT / "docs" / f"{name}.md").read_text().splitlines()
+    assert [line for line in lines if len(line) > 120 and not line.startswith("|")] == []

@@ -1,4 +1,4 @@
-"""What code and tests cite from docs/ is there: the file, and in docs/protocols the rule or section."""
+"""What code and tests cite from docs/ is there: the file, and the rule or section. So is what documents link to and name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.dialect import Dialect
+from gateway.store.databases import Database, Statements
 from tests.support.running import ROOT
 
 _CITING = sorted(
@@ -19,7 +21,7 @@ _CITING = sorted(
 _FILE = re.compile(r"\b(?:docs/)?protocols/[\w-]+\.md|\bdocs/[\w/-]+\.md")
 _NUMBER = r"\d+(?:\.\d+)*"
 _NUMBERS = re.compile(
-    rf"(docs/protocols/[\w-]+\.md),? (?:rules?|section) ({_NUMBER}(?:(?:, | and | to |, and ){_NUMBER})*)"
+    rf"(docs/(?:protocols/[\w-]+|architecture)\.md),? (?:rules?|section) ({_NUMBER}(?:(?:, | and | to |, and ){_NUMBER})*)"
 )
 _DEFINED = re.compile(rf"^(?:#+ (?:Rule )?|- \*\*)({_NUMBER})(?:[. ]|\*\*)", re.MULTILINE)
 
@@ -52,3 +54,48 @@ def test_citations_are_found():
         "4.1",
         "4.1.1",
     ]
+
+
+_DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+
+
+@pytest.mark.parametrize("path", _DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path):
+    links = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", path.read_text())
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+# docs/conformance.md and docs/protocols name files of other projects.
+_NAMING = [path for path in _DOCUMENTS if path.name != "conformance.md" and path.parent.name != "protocols"]
+
+
+@pytest.mark.parametrize("path", _NAMING, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_that_documents_name_are_there(path: Path):
+    """Those that are named with the folder of the repository in which they are."""
+    named = re.findall(r"`((?:adapters|docs|gateway|migrations|tablegate|tests)/[\w./-]+)`", path.read_text())
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_where_it_is_decided():
+    """The last section of docs/architecture.md: `file`: `name` is a function, method, class or constant of that file."""
+    section = (ROOT / "docs" / "architecture.md").read_text().partition("## 15. ")[2]
+    answers = re.findall(r"`((?:adapters|gateway)/[\w/]+\.py)`: `(?:\w+\.)?(\w+)`", section)
+    assert len(answers) >= 8
+    for file, name in answers:
+        assert re.search(rf"^ *(?:def|class) {name}\b|^{name} = ", (ROOT / file).read_text(), re.MULTILINE), (
+            file
+        )
+
+
+@pytest.mark.parametrize(
+    ("document", "described"),
+    [("adding-a-database", Statements), ("adding-a-database", Database), ("adding-a-dialect", Dialect)],
+)
+def test_what_is_to_be_written_is_described(document: str, described: type):
+    """Each method and attribute of what a new database or dialect derives from has its line."""
+    text = (ROOT / "docs" / f"{document}.md").read_text()
+    public = {name for name in {*vars(described), *described.__annotations__} if not name.startswith("_")}
+    # What a dialect need not touch.
+    assert [
+        name for name in public - {"methods", "serve", "blueprint"} if not re.search(rf"`{name}\b", text)
+    ] == []

@@ -121,7 +121,7 @@ def _tell(settings: Settings, dialects: Mounted, urls: list[str], figures: socke
 
 
 def lane_of(settings: Settings) -> str:
-    """The lane that `auto` means; measured, see docs/architecture.md section 5."""
+    """The lane that `auto` means; measured, see docs/architecture.md section 7."""
     if settings.lane != "auto":
         return settings.lane
     return "inline" if settings.database.startswith("sqlite") else "thread"

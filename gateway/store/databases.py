@@ -7,7 +7,7 @@ need. docs/adding-a-database.md says what a third one takes.
 
 All other statements are written once, with `?` for parameters. SQLAlchemy keeps the pool, the schema and the migrations; the
 data path runs on raw DBAPI connections held per thread, because opening a SQLAlchemy transaction for every operation costs 4
-to 10 times the driver (docs/architecture.md section 5).
+to 10 times the driver (docs/architecture.md section 7).
 """
 
 from __future__ import annotations

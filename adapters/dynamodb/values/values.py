@@ -328,7 +328,7 @@ _TICKS_PER_SECOND = 10_000_000
 
 
 def view(value: Value) -> Value:
-    """A stored value as a DynamoDB client sees it: exactly, or as text; never rounded (docs/architecture.md section 6)."""
+    """A stored value as a DynamoDB client sees it: exactly, or as text; never rounded (docs/architecture.md section 8)."""
     kind, data = value
     if kind is Kind.INT32 or kind is Kind.INT64:
         return Value(Kind.DECIMAL, Decimal(data))

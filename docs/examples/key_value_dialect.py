@@ -1,0 +1,237 @@
+"""A dialect as small as can be: JSON objects under /kv/TABLE/KEY. docs/adding-a-dialect.md goes through it.
+
+PUT /kv/TABLE makes a table; PUT, GET and DELETE of /kv/TABLE/KEY write, read and remove an object, PUT and DELETE with
+`If-Match: "ETAG"` only that one, with `If-None-Match: *` only where there is none. HTTP Basic: an Azure account and its key.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import logging
+import math
+import re
+from urllib.parse import unquote
+
+import orjson
+
+from gateway.dialect import Dialect, Gateway
+from gateway.engine.engine import one
+from gateway.http import Reply, Request
+from gateway.model import bodies
+from gateway.model.commands import CreateTable, Exchange, FindTable, Get, WriteGroup
+from gateway.model.errors import (
+    Busy,
+    ConditionFailed,
+    LimitExceeded,
+    NotAllowed,
+    PartitionHeld,
+    TableBusy,
+    TableExists,
+    TableMissing,
+)
+from gateway.model.keys import Key, KeyColumn, KeySchema
+from gateway.model.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
+from gateway.model.rows import Contents, Row
+from gateway.model.tables import Table
+from gateway.model.values import Kind, Value
+from gateway.model.writes import Change, Remove, Replace, Write
+from gateway.security.credentials import Scheme
+
+log = logging.getLogger(__name__)
+
+# The dialect's numbers and names: limits.py in an adapter.
+DIALECT = "key_value"
+KEY_MAX_BYTES = 1024
+OBJECT_MAX_BYTES = 400 * 1024
+TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
+SCHEMA = KeySchema((KeyColumn("key", Kind.TEXT),))
+
+
+# What it says when it refuses: errors.py.
+class ServiceError(Exception):
+    """A refusal in this dialect's words."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+WORDS: dict[type[Exception], tuple[int, str]] = {
+    TableMissing: (404, "there is no such table"),
+    TableExists: (409, "there is such a table already"),
+    TableBusy: (409, "the table is being made, changed or deleted"),
+    PartitionHeld: (409, "the object belongs to an open transaction"),
+    ConditionFailed: (412, "the object is not as the condition says"),
+    LimitExceeded: (413, "the body is too long"),
+    NotAllowed: (403, "a browser's page from elsewhere may not do this"),
+    Busy: (503, "try again"),
+    UnicodeDecodeError: (400, "the path is not UTF-8"),
+}
+
+
+def refusal(error: Exception) -> Reply:
+    """Whatever was raised in this dialect's words."""
+    if isinstance(error, ServiceError):
+        status, text = error.status, str(error)
+    else:
+        known = (words for kind, words in WORDS.items() if isinstance(error, kind))
+        status, text = next(known, (500, "internal error"))
+        if status == 500:
+            log.error("a request failed", exc_info=error)
+    return _json(status, {"error": text}, *([("WWW-Authenticate", "Basic")] if status == 401 else []))
+
+
+# Between JSON and the gateway's values: values.py.
+KINDS = {type(None): Kind.NULL, bool: Kind.BOOL, int: Kind.INT64, float: Kind.DOUBLE, str: Kind.TEXT}
+
+
+def value_of(data: object) -> Value:
+    """A member of a JSON object as a value. Raises ServiceError."""
+    kind = KINDS.get(type(data))
+    if kind is None or (isinstance(data, int) and data >= 1 << 63):
+        raise ServiceError(400, "a member is a text, a number of 64 bits, a boolean or null")
+    return Value(kind, data)
+
+
+def shown(value: Value) -> object:
+    """A value as JSON: plain if this dialect has the kind, else exactly as it is stored, such as {"N": "1.50"}."""
+    is_plain = value.kind in KINDS.values() and not (
+        value.kind is Kind.DOUBLE and not math.isfinite(value.data)
+    )
+    return value.data if is_plain else bodies.tagged(value)
+
+
+def key_of(table: Table, key: str) -> Key:
+    """A key of a table, which any dialect may have made. Raises ServiceError."""
+    columns = table.key_schema.columns
+    if [column.kind for column in columns] != [Kind.TEXT]:
+        raise ServiceError(400, "the table's key is not one text")
+    if not 1 <= len(key.encode()) <= KEY_MAX_BYTES:
+        raise ServiceError(400, f"a key has 1 to {KEY_MAX_BYTES} bytes")
+    return table.key_schema.key({columns[0].name: Value(Kind.TEXT, key)})
+
+
+# Who is asking: auth.py.
+def namespace_of(request: Request, gateway: Gateway) -> str:
+    """The namespace of the account that sends a request. Raises ServiceError if its key does not prove that it does."""
+    scheme, _, given = request.header("authorization").partition(" ")
+    try:
+        account, _, key = base64.b64decode(given, validate=True).decode().partition(":")
+    except ValueError:
+        account = key = ""
+    credential = gateway.credentials.find(Scheme.AZURE, account) if scheme.lower() == "basic" else None
+    secrets = credential.secrets if credential else ()
+    if not any(hmac.compare_digest(key.encode(), secret.encode()) for secret in secrets):
+        raise ServiceError(401, "an account and its key are wanted")
+    return gateway.credentials.namespace(Scheme.AZURE, account)
+
+
+# The operations, generators all: what they yield goes to the engine, and they are sent what came of it.
+def create_table(namespace: str, name: str) -> Exchange:
+    if not TABLE_NAME.fullmatch(name):
+        raise ServiceError(400, "a table's name has 3 to 255 of A-Z, a-z, 0-9, '_', '.' and '-'")
+    yield from one(CreateTable(DIALECT, namespace, name, SCHEMA))
+    return _json(201, {"table": name})
+
+
+def put(request: Request, table: Table, key: Key) -> Exchange:
+    [key_name] = table.key_schema.names
+    try:
+        members = orjson.loads(request.body)
+    except ValueError:
+        members = None
+    if not isinstance(members, dict) or not members.keys().isdisjoint(("", key_name)):
+        raise ServiceError(400, f'the body is a JSON object without members "" and {key_name}')
+    values = {name: value_of(data) for name, data in members.items()}
+    contents = Contents.of_values({key_name: key.values[0], **values})
+    if contents.size_bytes > OBJECT_MAX_BYTES:
+        raise ServiceError(413, f"an object has at most {OBJECT_MAX_BYTES} bytes")
+    row = yield from _write(request, table, key, Replace(contents))
+    assert row is not None
+    return Reply(204, [_etag(row)])
+
+
+def delete(request: Request, table: Table, key: Key) -> Exchange:
+    yield from _write(request, table, key, Remove())
+    return Reply(204, [])
+
+
+def _write(request: Request, table: Table, key: Key, change: Change) -> Exchange:
+    """One write on the request's condition; the row after it."""
+    condition: Predicate = ALWAYS
+    if request.header("if-none-match") == "*":
+        condition = Not(RowExists())
+    elif etag := request.header("if-match"):
+        # What is no ETag of ours is that of no row.
+        condition = RevisionIs(int(etag[1:-1]) if re.fullmatch('"[0-9]{1,19}"', etag) else -1)
+    [outcome] = yield from one(WriteGroup((Write(table, key, change, condition, wants_old=False),)))
+    return outcome.new
+
+
+def get(request: Request, table: Table, key: Key) -> Exchange:
+    row = yield from one(Get(table, key.position))
+    if row is None:
+        raise ServiceError(404, "there is no object under this key")
+    names = table.key_schema.names
+    return _json(
+        200, {name: shown(value) for name, value in row.latest.items() if name not in names}, _etag(row)
+    )
+
+
+OPERATIONS = {"PUT": put, "GET": get, "DELETE": delete}
+
+
+def _etag(row: Row) -> tuple[str, str]:
+    return "ETag", f'"{row.modified_at}"'
+
+
+def _json(status: int, document: object, *headers: tuple[str, str]) -> Reply:
+    return Reply(status, [("Content-Type", "application/json"), *headers], orjson.dumps(document))
+
+
+# The way of a request: blueprint.py.
+def create(gateway: Gateway) -> Dialect:
+    """The dialect on a gateway."""
+    return KeyValue(gateway)
+
+
+def listed(table: Table) -> tuple[str, str, str]:
+    """(name, key, address) of a table of any dialect, for `tablegate tables`."""
+    return table.name, ", ".join(table.key_schema.names), f"/kv/{table.name}"
+
+
+class KeyValue(Dialect):
+    """Answers requests."""
+
+    name = DIALECT
+    hint = "curl -u ACCOUNT:KEY {url}/kv/TABLE/KEY"
+
+    def claims(self, request: Request) -> bool:
+        return request.path.startswith("/kv/")
+
+    def operation(self, request: Request) -> str:
+        return request.method if request.method in OPERATIONS else "unknown"
+
+    def refuse(self, request: Request, error: Exception) -> Reply:
+        return refusal(error)
+
+    def handle(self, request: Request) -> Exchange:
+        """Answer a request. Returns a Reply, whatever happens."""
+        try:
+            return (yield from self._answer(request))
+        except Exception as error:
+            return refusal(error)
+
+    def _answer(self, request: Request) -> Exchange:
+        namespace = namespace_of(request, self.gateway)
+        name, *keys = unquote(request.path.removeprefix("/kv/"), errors="strict").split("/", 1)
+        if not keys and request.method == "PUT":
+            return (yield from create_table(namespace, name))
+        operation = OPERATIONS.get(request.method)
+        if operation is None or not keys:
+            raise ServiceError(405, "there are PUT /kv/TABLE and PUT, GET and DELETE /kv/TABLE/KEY")
+        table = self.gateway.engine.cached_table(namespace, name) or (
+            yield from one(FindTable(namespace, name))
+        )
+        return (yield from operation(request, table, key_of(table, keys[0])))
