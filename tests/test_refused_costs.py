@@ -8,8 +8,10 @@ machine fails nothing. Lengths and echoes are checked before anything is built; 
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import orjson
 import pytest
@@ -27,38 +29,23 @@ from tests.support.raw_client import RawClient
 from tests.support.running import Process
 
 SIZE_BYTES = 400_000
-MOST_ECHOED = 100_000
+MOST_ECHOED = 200_000
+# The bound of issue 11 for 10 MB: 100 ms, beside the time that orjson takes to read the same body and to let it go again (20 to
+# 300 ms). Nobody can say what is wrong with a body that was not read.
+REFUSAL_CPU_S = 0.1
 
-DYNAMODB = {
+WORST = {
     "BatchWriteItem: many puts",
-    "BatchWriteItem: many empty writes",
-    "BatchWriteItem: many nulls",
-    "BatchWriteItem: many puts of nothing",
-    "BatchWriteItem: many wrong puts",
-    "BatchWriteItem: tables with a put",
-    "BatchWriteItem: tables with nothing",
-    "BatchWriteItem: tables with a bad name",
-    "BatchGetItem: many keys",
-    "BatchGetItem: many nulls",
-    "BatchGetItem: tables with a key",
-    "BatchGetItem: tables without keys",
-    "TransactWriteItems: transaction of puts",
-    "TransactWriteItems: transaction of deletes",
-    "TransactWriteItems: transaction of wrong puts",
-    "TransactWriteItems: transaction of updates without members",
-    "TransactWriteItems: transaction of nothing",
-    "TransactGetItems: transaction of gets",
-    "TransactGetItems: transaction of nothing",
-    "PutItem: item with a long wrong number",
-    "GetItem: AttributesToGet of strings",
-    "GetItem: long table name",
-    "GetItem: a long placeholder",
-    "GetItem: many names without an expression",
-    "DeleteItem: ConditionExpression of many values",
-    "ExecuteTransaction: many statements",
-    "BatchExecuteStatement: many nothing",
-    "CreateTable: many definitions",
-    "CreateTable: many GlobalSecondaryIndexes",
+    "PutItem: item with list of nothing",
+    "PutItem: item with set of equal numbers",
+    "PutItem: item with a long fraction",
+    "PutItem: item of many wrong attributes",
+    "UpdateItem: many wrong AttributeUpdates",
+    "DeleteItem: many Expected",
+    "Query: many wrong QueryFilter",
+    "Scan: many ScanFilter",
+    "Scan: a long list of IN",
+    "Scan: a long start key",
 }
 
 TABLE_STORE = {
@@ -107,20 +94,60 @@ def judged(body: bytes, send: Callable[[], Reply], yardstick: bytes) -> str | No
     return f"took {spent:.3f} s, not {allowed:.3f}" if spent > allowed else None
 
 
-def test_dynamodb_refuses_at_little_cost(dynamodb: DynamoDB) -> None:
+def refusal_cost(body: bytes, send: Callable[[], Reply]) -> tuple[float, Reply]:
+    """The seconds of CPU that a request costs beyond reading its JSON; the less of two tries, since machines are busy."""
+    least = math.inf
+    for _ in range(2):
+        replies: list[Reply] = []
+        gc.disable()  # JSON has no circles
+        parsing = cpu_seconds(lambda: orjson.loads(body))
+        gc.enable()
+        least = min(least, cpu_seconds(lambda: replies.append(send())) - parsing)  # noqa: B023
+        if least <= REFUSAL_CPU_S or replies[0].status < 400:
+            break
+    return least, replies[0]
+
+
+def refused_at_little_cost(style: str, size_bytes: int, wanted: set[str] | None) -> set[str]:
+    """Feed the bodies (None: all) and return the labels of what was not refused."""
     wrong: dict[str, str] = {}
-    seen = set()
-    for name, operation, body in wasteful_requests.dynamodb(SIZE_BYTES):
-        label = f"{operation}: {name}"
-        if label not in DYNAMODB:
-            continue
-        seen.add(label)
-        headers = {"content_type": JSON_1_0, "x_amz_target": f"DynamoDB_20120810.{operation}", **signed()}
-        problem = judged(body, lambda body=body, headers=headers: dynamodb.send(body=body, **headers), body)  # type: ignore[misc]
-        if problem is not None:
-            wrong[label] = problem
+    not_refused = set()
+    for service in serving(Settings(database="sqlite://", memory=True, message_style=style), Clock()):
+        service.table()
+        for name, operation, body in wasteful_requests.dynamodb(size_bytes):
+            label = f"{operation}: {name}"
+            if wanted is not None and label not in wanted:
+                continue
+            prefix = "DynamoDBStreams" if operation == "GetRecords" else "DynamoDB"
+            headers = {
+                "content_type": JSON_1_0,
+                "x_amz_target": f"{prefix}_20120810.{operation}",
+                **signed(),
+            }
+            cost, reply = refusal_cost(body, partial(service.send, body=body, **headers))
+            if reply.status < 400:
+                not_refused.add(label)
+            elif cost > REFUSAL_CPU_S:
+                wrong[label] = f"took {cost:.3f} s"
+            elif len(reply.body) > MOST_ECHOED:
+                wrong[label] = f"answered {len(reply.body)} bytes"
     assert wrong == {}
-    assert seen == DYNAMODB
+    return not_refused
+
+
+@pytest.mark.parametrize("style", ["2026", "classic"])
+def test_dynamodb_refuses_at_little_cost(style: str) -> None:
+    """Bodies of 10 MB of those kinds that cost most before: up to 26 s."""
+    assert refused_at_little_cost(style, 10_000_000, WORST) == set()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("style", ["2026", "classic"])
+def test_dynamodb_refuses_all_at_little_cost(style: str) -> None:
+    not_refused = refused_at_little_cost(style, 10_000_000, None)
+    assert {label for label in not_refused if not label.startswith("BatchExecuteStatement: 25 ")} == {
+        "ExecuteStatement: many parameters"  # for a statement that takes none
+    }
 
 
 def test_items_are_measured_no_further_than_they_may_weigh(dynamodb: DynamoDB) -> None:
@@ -159,13 +186,16 @@ def test_table_store_refuses_at_little_cost(tablestore: TableStore) -> None:
     assert seen == TABLE_STORE
 
 
-def test_statements_of_too_many_operators_cost_little(dynamodb: DynamoDB) -> None:
+@pytest.mark.parametrize(
+    ("condition", "count"), [(" AND ".join(["a=1"] * 580), 1159), (" OR ".join(["NOT a IN [1]"] * 300), 899)]
+)
+def test_statements_of_too_many_operators_cost_little(dynamodb: DynamoDB, condition: str, count: int) -> None:
     """Operators are counted before a tree is built of them: 25 such statements took a second."""
-    statement = "SELECT * FROM orders WHERE " + " AND ".join(["a=1"] * 580)
+    statement = f"SELECT * FROM orders WHERE {condition}"
     given = {"Statements": [{"Statement": statement}] * 25}
     assert cpu_seconds(lambda: dynamodb.call("BatchExecuteStatement", given)) < 0.25
     errors = [each["Error"]["Message"] for each in orjson.loads(dynamodb.last.body)["Responses"]]
-    assert errors == ["The expression contains too many operators; operator count: 1159"] * 25
+    assert errors == [f"The expression contains too many operators; operator count: {count}"] * 25
 
 
 def test_a_neighbour_is_served_meanwhile(tmp_path: object) -> None:

@@ -16,10 +16,10 @@ from urllib.parse import unquote
 import orjson
 
 from gateway.dialect import Dialect, Gateway
-from gateway.engine.engine import one
+from gateway.engine.engine import one, write_rows
 from gateway.http import Reply, Request
 from gateway.model import bodies
-from gateway.model.commands import CreateTable, Exchange, FindTable, Get, WriteGroup
+from gateway.model.commands import CreateTable, Exchange, FindTable, Get
 from gateway.model.errors import (
     Busy,
     ConditionFailed,
@@ -128,14 +128,14 @@ def namespace_of(request: Request, gateway: Gateway) -> str:
 
 
 # The operations, generators all: what they yield goes to the engine, and they are sent what came of it.
-def create_table(namespace: str, name: str) -> Exchange:
+def create_table(namespace: str, name: str) -> Exchange[Reply]:
     if not TABLE_NAME.fullmatch(name):
         raise ServiceError(400, "a table's name has 3 to 255 of A-Z, a-z, 0-9, '_', '.' and '-'")
     yield from one(CreateTable(DIALECT, namespace, name, SCHEMA))
     return _json(201, {"table": name})
 
 
-def put(request: Request, table: Table, key: Key) -> Exchange:
+def put(request: Request, table: Table, key: Key) -> Exchange[Reply]:
     [key_name] = table.key_schema.names
     try:
         members = orjson.loads(request.body)
@@ -152,12 +152,12 @@ def put(request: Request, table: Table, key: Key) -> Exchange:
     return Reply(204, [_etag(row)])
 
 
-def delete(request: Request, table: Table, key: Key) -> Exchange:
+def delete(request: Request, table: Table, key: Key) -> Exchange[Reply]:
     yield from _write(request, table, key, Remove())
     return Reply(204, [])
 
 
-def _write(request: Request, table: Table, key: Key, change: Change) -> Exchange:
+def _write(request: Request, table: Table, key: Key, change: Change) -> Exchange[Row | None]:
     """One write on the request's condition; the row after it."""
     condition: Predicate = ALWAYS
     if request.header("if-none-match") == "*":
@@ -165,11 +165,11 @@ def _write(request: Request, table: Table, key: Key, change: Change) -> Exchange
     elif etag := request.header("if-match"):
         # What is no ETag of ours is that of no row.
         condition = RevisionIs(int(etag[1:-1]) if re.fullmatch('"[0-9]{1,19}"', etag) else -1)
-    [outcome] = yield from one(WriteGroup((Write(table, key, change, condition, wants_old=False),)))
+    [outcome] = yield from write_rows(Write(table, key, change, condition, wants_old=False))
     return outcome.new
 
 
-def get(request: Request, table: Table, key: Key) -> Exchange:
+def get(request: Request, table: Table, key: Key) -> Exchange[Reply]:
     row = yield from one(Get(table, key.position))
     if row is None:
         raise ServiceError(404, "there is no object under this key")
@@ -216,14 +216,14 @@ class KeyValue(Dialect):
     def refuse(self, request: Request, error: Exception) -> Reply:
         return refusal(error)
 
-    def handle(self, request: Request) -> Exchange:
+    def handle(self, request: Request) -> Exchange[Reply]:
         """Answer a request. Returns a Reply, whatever happens."""
         try:
             return (yield from self._answer(request))
         except Exception as error:
             return refusal(error)
 
-    def _answer(self, request: Request) -> Exchange:
+    def _answer(self, request: Request) -> Exchange[Reply]:
         namespace = namespace_of(request, self.gateway)
         name, *keys = unquote(request.path.removeprefix("/kv/"), errors="strict").split("/", 1)
         if not keys and request.method == "PUT":

@@ -14,7 +14,7 @@ import orjson
 from adapters.dynamodb.expressions.conditions import ConditionReader
 from adapters.dynamodb.expressions.grammar import ConditionNode, ValueNode
 from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.values.values import value_of
+from adapters.dynamodb.values.values import measure, value_of
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.expression_messages import text_of
 from adapters.dynamodb.wire.messages import LATEST
@@ -25,13 +25,14 @@ from gateway.model.values import Value
 class Arguments(Placeholders):
     """The arguments of a statement, by the names that parsing.py gave them. Raises ServiceError if there are too few."""
 
-    __slots__ = ("_given",)
+    __slots__ = ("_given", "_made")
 
     def __init__(self, names: Sequence[str], parameters: Sequence[Any], style: str = LATEST) -> None:
         super().__init__(style=style)
         if len(parameters) < len(names):
             raise validation("Number of parameters in request and statement don't match.")
         self._given = dict(zip(names, parameters, strict=False))
+        self._made: dict[str, Value] = {}
 
     def wire(self, node: ValueNode) -> Any:
         """The wire value that a node stands for."""
@@ -40,7 +41,10 @@ class Arguments(Placeholders):
 
     def value(self, placeholder: str) -> Value:
         """The value that a node of this name stands for."""
-        return value_of(self.wire(ValueNode(placeholder)))
+        made = self._made.get(placeholder)
+        if made is None:
+            made = self._made[placeholder] = value_of(self.wire(ValueNode(placeholder)))
+        return made
 
     def name(self, placeholder: str) -> str:
         """Names stand for themselves, also if they begin with #."""
@@ -58,4 +62,4 @@ class Arguments(Placeholders):
 def check_parameters(parameters: Sequence[Any]) -> None:
     """Raise ServiceError for a parameter that is no value; which is told before the statement is read."""
     for parameter in parameters:
-        value_of(parameter)
+        measure(parameter, 0)

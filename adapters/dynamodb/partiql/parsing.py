@@ -64,7 +64,7 @@ def _count_operators(text: str) -> None:
     if not {"SET", "TRUE", "FALSE"}.isdisjoint(found):
         return
     compared = sum(token in _COMPARISONS for token in found)
-    if compared + found.count("AND") + found.count("OR") > limits.EXPRESSION_OPERATORS:
+    if compared + found.count("IN") + found.count("AND") + found.count("OR") > limits.EXPRESSION_OPERATORS:
         count = compared + sum(token in _JOINING for token in found)
         raise validation(text_of("operators", count=count))
 
@@ -76,14 +76,18 @@ def _parse(text: str) -> Parsed:
     if len(text) > 2 * limits.EXPRESSION_OPERATORS:
         _count_operators(text)
     tokens: list[Token] = []
+    reading: Any = _parser().parse_interactive()
     try:
         tokens += _parser().lex(text)
-        statement: Any = _parser().parse(text)
+        for token in tokens:
+            reading.feed_token(token)
+        statement: Any = reading.feed_eof(tokens[-1] if tokens else None)
     except VisitError as error:
         if isinstance(error.orig_exc, ServiceError):
             raise error.orig_exc from None
         raise
     except UnexpectedToken as error:
+        error.interactive_parser = reading  # which knows what it would have accepted
         raise refused(error, tokens) from None
     except UnexpectedInput:
         raise not_well_formed("") from None

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from adapters.dynamodb.validation.schema_types import (
@@ -34,7 +36,7 @@ def clean(operation: str, request: Request, body: Any, style: str) -> dict[str, 
     """The input without nulls and unknown members. Raises ServiceError: the first error in the service's order."""
     if not isinstance(body, dict):
         raise serialization(messages.json_type("structure", body, operation + "Input"))
-    data: dict[str, Any] = _typed_members(request.shape, body)
+    data: dict[str, Any] = _typed_members(request.shape, body, _Room())
     found = violations(operation, request.shape, data, style)
     is_old = style == messages.CLASSIC and messages.lacking(found)
     if request.named:
@@ -65,7 +67,7 @@ def _check_named(operation: str, request: Request, data: dict[str, Any], style: 
 
 def shorten(shape: Shape, data: Any) -> None:
     """Drop from lists and maps, in place, what is more than one member beyond what a request may have, so that a long list
-    costs no more than it takes to say that it is too long. Items and keys are bounded by what they weigh (values.py)."""
+    costs no more than it takes to say that it is too long. Items are bounded by what they weigh (values.py)."""
     match shape:
         case Structure() if isinstance(data, dict):
             for name, member in shape.members.items():
@@ -75,12 +77,17 @@ def shorten(shape: Shape, data: Any) -> None:
                     _drop_members(part, most)
                 if part and not isinstance(member, AttributeValue) and member != ITEM:
                     shorten(member, part)
-        case Sequence() if isinstance(data, list) and not isinstance(shape.of, AttributeValue):
-            del data[(shape.maximum or limits.LIST_MEMBERS) + 1 :]
+        case Sequence() if isinstance(data, list):
+            most = _MOST_VALUES if isinstance(shape.of, AttributeValue) else limits.LIST_MEMBERS
+            del data[(shape.maximum or most) + 1 :]
             if isinstance(shape.of, Structure):
                 for part in data:
                     shorten(shape.of, part)
-        case Mapping() if shape.keys is not None and isinstance(data, dict):
+            elif shape.of == ITEM:
+                for part in data:
+                    if isinstance(part, dict):
+                        _drop_members(part, limits.LIST_MEMBERS)
+        case Mapping() if isinstance(shape.of, Structure | Sequence) and isinstance(data, dict):
             for part in data.values():
                 if shape.lengths is not None and isinstance(part, list):
                     del part[shape.lengths[1] + 1 :]
@@ -88,23 +95,51 @@ def shorten(shape: Shape, data: Any) -> None:
 
 
 def _drop_members(data: dict[str, Any], most: int) -> None:
-    for name in [*data][most + 1 :]:
-        del data[name]
+    if len(data) > most:
+        kept = [*islice(data.items(), most + 1)]
+        data.clear()
+        data.update(kept)
 
 
 _MOST_MEMBERS = {
+    "AttributeUpdates": limits.LEGACY_CONDITIONS,
+    "Expected": limits.LEGACY_CONDITIONS,
+    "ExclusiveStartKey": limits.LIST_MEMBERS,
     "ExpressionAttributeNames": limits.PLACEHOLDERS,
     "ExpressionAttributeValues": limits.PLACEHOLDERS,
+    "Key": limits.LIST_MEMBERS,
     "KeyConditions": limits.LIST_MEMBERS,
+    "QueryFilter": limits.LEGACY_CONDITIONS,
     "RequestItems": limits.BATCH_GET_KEYS,
+    "ScanFilter": limits.LEGACY_CONDITIONS,
 }
+# Of lists of attribute values: in the parameters from before expressions, and for a statement, which has no more characters.
+_MOST_VALUES = max(limits.LEGACY_VALUES, limits.STATEMENT_CHARACTERS)
 
 
 # JSON types
 
 
-def typed(shape: Shape, data: Any, nested: bool = False) -> Any:
-    """The data without nulls and unknown members. `nested`: a member of a list or map.
+class _Room:
+    """How many attribute values are still looked at: no request that passes needs this engine to have seen them all, since
+    each is measured afterwards (values.py), which tells a wrong type too, only later."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = limits.TYPED_VALUES
+
+    def of(self, members: Iterable[Any]) -> Iterator[Any]:
+        """As many of the members as there is room for."""
+        for member in members:
+            if self.left <= 0:
+                return
+            self.left -= 1
+            yield member
+
+
+def typed(shape: Shape, data: Any, room: _Room, nested: bool = False) -> Any:
+    """The data without nulls and unknown members, which attribute values lose in place. `nested`: a member of a list or map.
 
     Raises SerializationException with the text of the service's deserialiser.
     """
@@ -118,30 +153,35 @@ def typed(shape: Shape, data: Any, nested: bool = False) -> Any:
         case Flag():
             return scalars.boolean_of(data)
         case AttributeValue():
-            return _typed_value(data, nested, 0)
+            _type_value(data, nested, 0, room)
+            return data
         case Sequence():
             if not isinstance(data, list):
                 _refuse("List", data, nested=nested)
-            return [typed(shape.of, part, True) for part in data]
+            if isinstance(shape.of, AttributeValue):
+                _type_values(data, 0, room)
+                return data
+            return [typed(shape.of, part, room, True) for part in data]
         case Mapping():
             if not isinstance(data, dict):
                 _refuse("Map", data, _java(shape.of), nested)
-            parts = {name: typed(shape.of, part, True) for name, part in data.items()}
             if isinstance(shape.of, AttributeValue):
-                return parts  # null stands for an empty value here
+                _type_values(data.values(), 0, room)
+                return data  # null stands for an empty value here
+            parts = {name: typed(shape.of, part, room, True) for name, part in data.items()}
             return {name: part for name, part in parts.items() if part is not None}
         case Structure():
             if not isinstance(data, dict):
                 _refuse("structure", data, shape.java, nested)
-            return _typed_members(shape, data)
+            return _typed_members(shape, data, room)
 
 
-def _typed_members(shape: Structure, data: dict[str, Any]) -> dict[str, Any]:
+def _typed_members(shape: Structure, data: dict[str, Any], room: _Room) -> dict[str, Any]:
     found = {}
     for name, member in shape.members.items():
-        part = typed(member, data.get(name))
+        part = data.get(name)
         if part is not None:
-            found[name] = part
+            found[name] = typed(member, part, room)
     return found
 
 
@@ -154,48 +194,54 @@ def _typed_number(shape: Number, data: Any) -> Any:
     return math.floor(min(max(data, low), high))
 
 
-def _typed_value(data: Any, nested: bool, level: int) -> dict[str, Any]:
-    """An attribute value without nulls and unknown tags, its tags in the order in which errors are looked for."""
-    found: dict[str, Any] = {}
+def _type_values(members: Iterable[Any], level: int, room: _Room) -> None:
+    for member in room.of(members):
+        if member is not None:
+            _type_value(member, True, level, room)
+
+
+def _type_value(data: Any, nested: bool, level: int, room: _Room) -> None:
+    """Look at the JSON types of an attribute value, and drop its nulls and unknown tags."""
     if not isinstance(data, dict):
         _refuse("structure", data, "AttributeValue", nested)
-    if level > limits.NESTING_LEVELS:
-        return {
-            "S": ""
-        }  # stands for anything: it is too deep in any case, and nothing here may recurse for ever
-    for tag in values.CHECK_ORDER:
-        part = data.get(tag)
-        if part is not None:
-            found[tag] = _typed_data(tag, part, level)
-    return found
+    if level > limits.NESTING_LEVELS:  # it is too deep in any case, and nothing may recurse for ever
+        data.clear()
+        data["S"] = ""
+        return
+    if len(data) != 1 or None in data.values():
+        values.drop_odd_tags(data)
+    for tag, part in data.items():
+        match tag:
+            case "S" | "N":
+                typed(_TEXT, part, room)
+            case "BOOL" | "NULL":
+                data[tag] = scalars.boolean_of(part)
+            case "M":
+                if not isinstance(part, dict):
+                    _refuse("Map", part, "AttributeValue")
+                _type_values(part.values(), level + 1, room)
+            case "B":
+                scalars.binary_bytes(part)
+            case "L" | "SS" | "NS" | "BS":
+                if not isinstance(part, list):
+                    _refuse("List", part)
+                _type_list(tag, part, level, room)
+            case _:
+                data.clear()  # an unknown tag alone
+                return
 
 
-def _typed_data(tag: str, part: Any, level: int) -> Any:
-    match tag:
-        case "S" | "N":
-            return typed(Text(), part)
-        case "B":
-            scalars.binary_bytes(part)
-            return part
-        case "BOOL" | "NULL":
-            return scalars.boolean_of(part)
-        case "M":
-            if not isinstance(part, dict):
-                _refuse("Map", part, "AttributeValue")
-            return {
-                name: None if inner is None else _typed_value(inner, True, level + 1)
-                for name, inner in part.items()
-            }
-    if not isinstance(part, list):
-        _refuse("List", part)
+def _type_list(tag: str, members: list[Any], level: int, room: _Room) -> None:
     if tag == "L":
-        return [None if inner is None else _typed_value(inner, True, level + 1) for inner in part]
-    if tag == "BS":
-        for inner in part:
-            if inner is not None:
-                scalars.binary_bytes(inner)
-        return part
-    return [typed(Text(), inner) for inner in part]
+        _type_values(members, level + 1, room)
+        return
+    wanted = scalars.binary_bytes if tag == "BS" else partial(typed, _TEXT, room=room)
+    for member in room.of(members):
+        if member is not None:
+            wanted(member)
+
+
+_TEXT = Text()
 
 
 def _java(member: Shape) -> str:
@@ -242,11 +288,16 @@ class _Look(NamedTuple):
     as_json: bool
     first_decade: bool = False
 
+    def room(self, broken: int) -> int:
+        """How many characters of a value that breaks so many constraints are repeated for each, of all that are left."""
+        told = sum(len(violation.value or "") for violation in self.found)
+        return max(limits.TOLD_CHARACTERS - told, 0) // min(broken, messages.MOST_VIOLATIONS)
+
 
 def _look(shape: Shape, data: Any, place: Place, look: _Look) -> None:
     broken = _broken(shape, data, look.first_decade)
     if broken:
-        told = _echo(shape, data, look.as_json)
+        told = _echo(shape, data, look.as_json)[: look.room(len(broken))]
         look.found.extend(
             Violation(*place, told, *constraint) for constraint in broken[: messages.MOST_VIOLATIONS]
         )
@@ -281,10 +332,9 @@ def _look_into(shape: Shape, data: Any, place: Place, look: _Look) -> None:
 
 
 def _echo(shape: Shape, data: Any, as_json: bool) -> str:
-    """A value as the service repeats it, cut."""
+    """A value as the service repeats it, as far as so much of it was sent."""
     begun = messages.beginning(data)
-    told = messages.echo(begun) if as_json else _java_text(shape, begun)
-    return told[: limits.ECHO_CHARACTERS]
+    return messages.echo(begun) if as_json else _java_text(shape, begun)
 
 
 def _camel(name: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from adapters.dynamodb.values import values
 from adapters.dynamodb.values.scalars import ValueRefused
+from adapters.dynamodb.wire import limits
 
 Input = dict[str, Any]
 
@@ -34,6 +35,7 @@ def check_attributes_to_get(data: Input) -> None:
 
 def check_attribute_updates(updates: Input) -> None:
     """AttributeUpdates. Raises ServiceError."""
+    _check_number(len(updates), limits.LEGACY_CONDITIONS)
     for name, update in updates.items():
         values.check_name(name)
         value, action = update.get("Value"), update.get("Action")
@@ -68,6 +70,7 @@ _TYPES = {
 
 def check_conditions(conditions: Input) -> None:
     """KeyConditions, QueryFilter and ScanFilter. Raises ServiceError."""
+    _check_operands(conditions)
     for name, condition in conditions.items():
         values.check_name(name)
         operator = condition["ComparisonOperator"]
@@ -99,6 +102,7 @@ def _sortable(scalar: Input) -> Any:
 
 def check_expected(expected: Input) -> None:
     """Expected. Raises ServiceError."""
+    _check_operands(expected)
     for name, condition in expected.items():
         values.check_name(name)
         given = condition.get("Value")
@@ -129,6 +133,18 @@ def _expected_comparison(name: str, condition: Input) -> None:
     if operator not in ("NULL", "NOT_NULL") and arguments is None and given is None:
         raise _refused("operator-without-value", operator=operator, name=name)
     _arguments(operator, [given] if given is not None else arguments or [])
+
+
+def _check_operands(conditions: Input) -> None:
+    _check_number(len(conditions), limits.LEGACY_CONDITIONS)
+    values_given = sum(len(given.get("AttributeValueList") or ()) for given in conditions.values())
+    _check_number(values_given, limits.LEGACY_VALUES)
+
+
+def _check_number(count: int, most: int) -> None:
+    """The limits are our own: none is documented. The words are those of an expression that has too much in it."""
+    if count > most:
+        raise _refused("operators", count=count)
 
 
 def _refused(rule: str, **facts: Any) -> ValueRefused:

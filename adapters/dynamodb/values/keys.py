@@ -15,6 +15,7 @@ from adapters.dynamodb.values.composites import composite_name, shown_schema, st
 from adapters.dynamodb.values.values import as_kind, value_of, view
 from adapters.dynamodb.wire import limits
 from gateway.model import fast_paths
+from gateway.model.bodies import untagged
 from gateway.model.composites import joined
 from gateway.model.errors import BadKey, KeyTooLong
 from gateway.model.keys import Key, KeyColumn, KeySchema
@@ -41,7 +42,7 @@ def key_of(table: Table, wire: Mapping[str, Any]) -> Key:
 def key_value(column: KeyColumn, is_partition: bool, wire: Mapping[str, Any], is_ours: bool = True) -> Value:
     """The value of one column of a `Key` parameter; `is_ours`: it must be legal as a key here."""
     member = wire.get(column.name)
-    value = None if member is None else as_kind(value_of(member), column.kind)
+    value = None if member is None else as_kind(_given(member), column.kind)
     if value is None:
         raise BadKey("schema")
     if is_ours and value.kind in _SIZED:
@@ -49,6 +50,15 @@ def key_value(column: KeyColumn, is_partition: bool, wire: Mapping[str, Any], is
             raise BadKey("key-empty", column=column, actual=value)
         _check_size(value, is_partition)
     return value
+
+
+def _given(member: Mapping[str, Any]) -> Value:
+    """The value that is given for a key attribute. Of a document or set, which is none, nothing is made but its kind."""
+    [(tag, data)] = member.items()
+    return untagged({tag: type(data)()}) if tag in _NEVER_KEYS else value_of(member)
+
+
+_NEVER_KEYS = frozenset({"L", "M", "SS", "NS", "BS"})
 
 
 def item_key(table: Table, item: Mapping[str, Any]) -> Key:
@@ -65,7 +75,7 @@ def item_key(table: Table, item: Mapping[str, Any]) -> Key:
         member = item.get(column.name)
         if member is None:
             raise BadKey("missing", column=column)
-        value = value_of(member)
+        value = _given(member)
         stored = value if value.kind is column.kind else as_kind(value, column.kind)
         if stored is None:
             raise BadKey("kind", column=column, actual=value)
@@ -104,7 +114,7 @@ _new = tuple.__new__  # makes a named tuple in half the time that its own constr
 
 def _check_item_index_keys(table: Table, item: Mapping[str, Any]) -> None:
     if table.indexes:
-        _check_index_values(table, lambda name: value_of(item[name]) if name in item else None, _PUT)
+        _check_index_values(table, lambda name: _given(item[name]) if name in item else None, _PUT)
 
 
 def check_given_index_keys(table: Table, given: Mapping[str, Value]) -> None:

@@ -63,6 +63,8 @@ def canonical_number(text: str) -> str:
         return text
     if not text:
         raise ValueRefused("empty-number")
+    if len(text) > limits.MEASURED_BYTES:
+        raise TooLarge
     match = _NUMBER.fullmatch(text)
     if match is None:
         raise ValueRefused("not-a-number", text=text)

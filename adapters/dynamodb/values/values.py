@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from base64 import b64decode
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -112,6 +112,8 @@ def _is_too_deep(wire: Mapping[str, Any]) -> bool:
 
 def _measure_named(wire: Mapping[str, Any], level: int, most: int = limits.MEASURED_BYTES) -> int:
     size = 0
+    if len(wire) > most:
+        raise TooLarge  # each member but one has a name
     for name, member in wire.items():
         size += _name_bytes[name]
         try:
@@ -146,19 +148,26 @@ def _measure_odd(member: Any, level: int) -> int:
         raise ValueRefused("empty-value")
     if type(member) is not dict:
         raise serialization(messages.json_type("structure", member, java="AttributeValue", nested=True))
-    for tag in [tag for tag, data in member.items() if data is None or tag not in _MEASURES]:
-        del member[tag]
+    drop_odd_tags(member)
     if not member:
         raise ValueRefused("empty-value")
     size = 0
-    for tag in [tag for tag in CHECK_ORDER if tag in member]:
+    for tag in [*member]:
         size = _MEASURES[tag](member[tag], member, level)
     if len(member) > 1:
         raise ValueRefused("several-types")
     return size
 
 
-CHECK_ORDER = ("S", "B", "N", "BOOL", "NULL", "BS", "NS", "SS", "L", "M")
+_CHECK_ORDER = ("S", "B", "N", "BOOL", "NULL", "BS", "NS", "SS", "L", "M")
+
+
+def drop_odd_tags(member: dict[str, Any]) -> None:
+    """Leave of an attribute value, in place, the tags that are known and not null, in the order in which errors are looked
+    for."""
+    known = {tag: member[tag] for tag in _CHECK_ORDER if member.get(tag) is not None}
+    member.clear()
+    member.update(known)
 
 
 def check_name(name: str) -> None:
@@ -228,6 +237,8 @@ def _measure_list(data: Any, member: dict[str, Any], level: int) -> int:
         return 3
     _check_level(level + 1)
     size = 3 + len(data)
+    if size > limits.MEASURED_BYTES:
+        raise TooLarge
     for element in data:
         size += measure(element, level + 1)
         if size > limits.MEASURED_BYTES:
@@ -254,21 +265,31 @@ def _members(data: Any, empty: str) -> list[Any]:
         wrong_type("List", data)
     if not data:
         raise ValueRefused(empty)
-    if is_too_large(len(data)):
-        raise TooLarge  # each member but one has a byte
+    if len(data) > limits.SET_MEMBERS:
+        raise TooLarge
     return data
 
 
-def _measure_text_set(data: Any, member: dict[str, Any], level: int) -> int:
-    size = 0
-    for element in _members(data, "empty-string-set"):
+def _check_texts(data: list[Any], null: str, look: Callable[[str], object] = str) -> None:
+    """Check that the members of a set are texts. If one is none, what `look` finds before it is told first."""
+    if set(map(type, data)) == {str}:
+        return
+    for element in data:
         if type(element) is not str:
             if element is None:
-                raise ValueRefused("null-in-string-set")
+                raise ValueRefused(null)
             wrong_type("String", element)
-        size += len(element) if element.isascii() else utf8_bytes(element)
-        if size > limits.MEASURED_BYTES:
-            raise TooLarge
+        look(element)
+
+
+def _measure_text_set(data: Any, member: dict[str, Any], level: int) -> int:
+    _check_texts(_members(data, "empty-string-set"), "null-in-string-set")
+    size = sum(map(len, data))
+    if size > limits.MEASURED_BYTES:
+        raise TooLarge
+    together = "".join(data)
+    if not together.isascii():
+        size = utf8_bytes(together)
     if len(set(data)) != len(data):
         raise ValueRefused("duplicate-strings", members=list(data))
     data.sort()
@@ -276,18 +297,10 @@ def _measure_text_set(data: Any, member: dict[str, Any], level: int) -> int:
 
 
 def _measure_number_set(data: Any, member: dict[str, Any], level: int) -> int:
-    canonical = []
-    size = 0
-    for element in _members(data, "empty-number-set"):
-        if type(element) is not str:
-            if element is None:
-                raise ValueRefused("null-in-number-set")
-            wrong_type("String", element)
-        canonical.append(canonical_number(element))
-        size += 2  # at the least
-        if size > limits.MEASURED_BYTES:
-            raise TooLarge
-    if len(set(canonical)) != len(canonical):
+    _check_texts(_members(data, "empty-number-set"), "null-in-number-set", canonical_number)
+    distinct = dict.fromkeys(data)  # in their order, so that the first that is wrong is told
+    canonical = list(map(canonical_number, distinct))
+    if len(set(canonical)) != len(data):
         raise ValueRefused("duplicate-numbers")
     canonical.sort(key=Decimal)
     member["NS"] = canonical
@@ -296,7 +309,9 @@ def _measure_number_set(data: Any, member: dict[str, Any], level: int) -> int:
 
 def _measure_binary_set(data: Any, member: dict[str, Any], level: int) -> int:
     size = 0
-    for element in _members(data, "empty-binary-set"):
+    members = _members(data, "empty-binary-set")
+    # Equal ones once, in their order; what is no text may have no hash.
+    for element in dict.fromkeys(members) if set(map(type, members)) == {str} else members:
         if element is None:
             raise ValueRefused("null-in-binary-set")
         size += binary_bytes(element)

@@ -15,12 +15,19 @@ PAGE_BYTES = (
 COMPRESSED_RESPONSE_FROM_BYTES = 4096  # smaller answers stay plain [7]
 
 LARGE_REQUEST_BYTES = 64 * 1024  # our own: the lengths of larger ones are looked at before all else
-ECHO_CHARACTERS = 4096  # our own: how much of a refused value is repeated
+# Our own. The service repeats lists of 101 actions whole, some 35,000 characters (nubo-db/dynamodb-conformance,
+# transactGetItems.test.ts and transactWriteItems.test.ts).
+ECHO_CHARACTERS = 16_384  # how much of a refused value, as it was sent, is repeated
+TOLD_CHARACTERS = 65_536  # of all that one error repeats, as it is told
 
 # Values
 
 ITEM_BYTES = 409_600  # names and values, on every write surface [25]
 MEASURED_BYTES = 512_000  # our own: no item or value is measured further, however much is left of it
+SET_MEMBERS = ITEM_BYTES // 2 + 256  # members that differ have two bytes each, all but 257 of them
+TYPED_VALUES = (
+    20_000  # our own: of so many values of a refused request the JSON types are told before all else
+)
 PLACEHOLDER_VALUES_BYTES = 2 * 1024 * 1024  # of all of ExpressionAttributeValues (developer guide, quotas)
 NESTING_LEVELS = 32  # an attribute value stands at level 0, so 31 maps around a scalar pass [6]
 ATTRIBUTE_NAME_BYTES = 65_535  # [24]
@@ -80,6 +87,9 @@ SCAN_SEGMENTS = 1_000_000
 # Lists that have limits of their own where they are read are looked at so far (our own)
 
 LIST_MEMBERS = 1000
+# Parameters from before expressions. The service takes 27,500 values for an IN (dynalite scan.js, recorded).
+LEGACY_CONDITIONS = 10_000
+LEGACY_VALUES = 50_000
 
 # Tables and indexes [37, 40]
 

@@ -13,6 +13,7 @@ import json
 from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import Any, Literal
 
 from adapters.dynamodb.wire import errors, limits
@@ -83,6 +84,7 @@ _TEXTS: dict[str, str] = {
     "start-key-segment": "Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. "
     "TotalSegments: {total} Segment: {segment}",
     "return-values": "ReturnValues can only be ALL_OLD or NONE",
+    "operators": "The expression contains too many operators; operator count: {count}",
     "duplicate-attribute": _INVALID + "Duplicate value in attribute name: {name}",
     "no-key-condition": "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.",
     "condition-count": "Conditions can be of length 1 or 2 only",
@@ -323,7 +325,9 @@ def _to_the_repeat(members: list[str], order: Callable[[str], Any] = str.encode)
     seen: set[str] = set()
     for place, member in enumerate(members):
         if member in seen:
-            return [*sorted(seen, key=order), *members[place:]]
+            # No more than an echo has room for.
+            most = limits.ECHO_CHARACTERS
+            return [*nsmallest(most, seen, key=order), *members[place : place + most]]
         seen.add(member)
     return members
 

@@ -1,0 +1,170 @@
+"""What is long, on both sides of what is taken: no refusal for the sake of cost meets what the service accepts.
+
+The limits of an item and of numbers are the service's (developer guide, quotas); those named as our own in limits.py are not
+documented, and are wide.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from typing import Any
+
+import orjson
+import pytest
+
+from adapters.dynamodb.validation.operation_schemas import check, shorten
+from adapters.dynamodb.values.scalars import ValueRefused, canonical_number
+from adapters.dynamodb.values.values import Item, item_of
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import ServiceError
+from adapters.dynamodb.wire.messages import LATEST
+from tests.adapters.dynamodb.conftest import Service
+
+BAD_SIZE = "Item size has exceeded the maximum allowed size"
+
+
+def refusal(operation: str, body: dict[str, Any]) -> str:
+    shorten(operation, body, LATEST)
+    with pytest.raises(ServiceError) as caught:
+        check(operation, body, LATEST)
+    return f"{caught.value.code}: {caught.value.message}"
+
+
+def put(member: Any) -> dict[str, Any]:
+    return {"TableName": "orders", "Item": {"pk": {"S": "1"}, "v": member}}
+
+
+def small_texts(most_bytes: int) -> list[str]:
+    """As many different texts as fit."""
+    letters = [chr(code) for code in range(128)]
+    found: list[str] = []
+    for length in range(4):
+        for parts in itertools.product(letters, repeat=length):
+            most_bytes -= length
+            if most_bytes < 0:
+                return found
+            found.append("".join(parts))
+    return found
+
+
+def test_the_set_of_most_members_that_an_item_holds_is_taken() -> None:
+    texts = small_texts(limits.ITEM_BYTES - len("pk1v"))
+    assert len(texts) > 140_000
+    assert item_of(put({"SS": texts})["Item"]).size_bytes <= limits.ITEM_BYTES
+
+
+@pytest.mark.parametrize(
+    ("tag", "member", "text"),
+    [
+        ("SS", "1", "contains duplicates"),
+        ("NS", "1", "contains duplicates"),
+        ("BS", "AA==", "contains duplicates"),
+        ("SS", None, "may not have a null string as a member"),
+        ("NS", "x", "cannot be converted to a numeric value"),
+    ],
+)
+def test_a_set_of_more_members_than_may_differ_is_too_large(tag: str, member: Any, text: str) -> None:
+    assert text in refusal("PutItem", put({tag: [member] * limits.SET_MEMBERS}))
+    assert BAD_SIZE in refusal("PutItem", put({tag: [member] * (limits.SET_MEMBERS + 1)}))
+
+
+def test_what_is_wrong_with_a_set_is_told_in_its_order() -> None:
+    for members, rule in (
+        (["x", None], "not-a-number"),
+        ([None, "x"], "null-in-number-set"),
+        (["1", "1", "x"], "not-a-number"),
+        (["1", "1.0"], "duplicate-numbers"),
+    ):
+        with pytest.raises(ValueRefused) as caught:
+            item_of({"v": {"NS": members}})
+        assert caught.value.rule == rule
+
+
+def test_a_number_may_be_long_for_its_zeros() -> None:
+    assert canonical_number("0" * (limits.MEASURED_BYTES - 1) + "7") == "7"
+    with pytest.raises(ValueRefused, match=BAD_SIZE):
+        canonical_number("0" * limits.MEASURED_BYTES + "7")
+
+
+def test_a_wrong_type_is_told_first_among_so_many_values() -> None:
+    """Later ones are found as well, in their turn."""
+    bad = {"N": "x"}
+    for before, code in ((limits.TYPED_VALUES - 4, "Serialization"), (limits.TYPED_VALUES, "Validation")):
+        members = [bad, *[{"S": ""}] * before, {"S": 1}]
+        assert refusal("PutItem", put({"L": members})).startswith(code)
+    members = [{"S": ""}] * (2 * limits.TYPED_VALUES)
+    assert refusal("PutItem", put({"L": [*members, {"S": 1}]})).startswith("Serialization")
+    assert isinstance(check("PutItem", put({"L": [*members, {"S": None, "N": "1"}]}), LATEST)["Item"], Item)
+
+
+@pytest.mark.parametrize("spare", [0, 1])
+@pytest.mark.parametrize(
+    ("operation", "member", "most", "request_of"),
+    [
+        ("Scan", "ScanFilter", limits.LEGACY_VALUES, lambda n: {"a": one_of(n)}),
+        ("Scan", "ScanFilter", limits.LEGACY_VALUES, lambda n: {"a": one_of(n - 3), "b": one_of(3)}),
+        (
+            "Scan",
+            "ScanFilter",
+            limits.LEGACY_CONDITIONS,
+            lambda n: {f"a{i}": {"ComparisonOperator": "NULL"} for i in range(n)},
+        ),
+        (
+            "DeleteItem",
+            "Expected",
+            limits.LEGACY_CONDITIONS,
+            lambda n: {f"a{i}": {"Exists": False} for i in range(n)},
+        ),
+        (
+            "UpdateItem",
+            "AttributeUpdates",
+            limits.LEGACY_CONDITIONS,
+            lambda n: {f"a{i}": {"Action": "DELETE"} for i in range(n)},
+        ),
+    ],
+)
+def test_parameters_from_before_expressions(
+    operation: str, member: str, most: int, request_of: Any, spare: int
+) -> None:
+    given = request_of(most + spare)
+    body = {"TableName": "orders", member: given}
+    if operation != "Scan":
+        body["Key"] = {"pk": {"S": "1"}}
+    if spare:
+        told = refusal(operation, body)
+        text = f"The expression contains too many operators; operator count: {most + 1}"
+        assert told == f"ValidationException: {text}"
+    else:
+        shorten(operation, body, LATEST)
+        assert check(operation, body, LATEST)[member] == request_of(most)
+
+
+def one_of(count: int) -> dict[str, Any]:
+    return {"ComparisonOperator": "IN", "AttributeValueList": [{"N": "1"}] * count}
+
+
+def test_an_error_repeats_long_lists_whole_but_no_more_than_so_much() -> None:
+    """Of 101 actions all are told (nubo-db/dynamodb-conformance, transactGetItems.test.ts)."""
+    gets = [{"Get": {"TableName": "orders", "Key": {"pk": {"S": f"tgi-{n}"}}}} for n in range(101)]
+    told = refusal("TransactGetItems", {"TransactItems": gets})
+    assert all(f"s=tgi-{n}," in told for n in range(101))
+    assert "))]' at 'transactItems' failed" in told
+    name = {"-": [{"DeleteRequest": {"Key": {"pk": {"S": str(n)}}}} for n in range(26)]}
+    many = {f"-{n}": name["-"] for n in range(90)}
+    assert len(refusal("BatchWriteItem", {"RequestItems": many})) < limits.TOLD_CHARACTERS + 10_000
+
+
+def test_the_collector_rests_only_while_a_large_body_is_read(service: Service) -> None:
+    service.table()
+    large = {"TableName": "orders", "Item": {"pk": {"S": "1"}, "v": {"S": "x" * limits.LARGE_REQUEST_BYTES}}}
+    for body in (large, {"TableName": "orders", "Item": {"pk": {"N": "x" * limits.LARGE_REQUEST_BYTES}}}):
+        service.call("PutItem", body)
+        assert gc.isenabled()
+    gc.disable()
+    try:
+        service.call("PutItem", large)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    assert orjson.loads(service.last.body) == {}
