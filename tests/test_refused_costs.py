@@ -1,4 +1,4 @@
-"""What is refused costs little: bodies of very many small things, of each dialect, and a neighbour meanwhile.
+"""What is refused costs little: bodies of very many small things for DynamoDB. (Each other dialect has such a file of its own.)
 
 CPU time is measured, and against what the JSON parser takes for the same body in the same moment, so that a slow or busy
 machine fails nothing. Lengths and echoes are checked before anything is built; before, a BatchWriteItem of 200,000 puts took
@@ -22,11 +22,6 @@ from gateway.settings import Settings
 from tests import wasteful_requests
 from tests.adapters.dynamodb.conftest import JSON_1_0, Clock, serving, signed
 from tests.adapters.dynamodb.conftest import Service as DynamoDB
-from tests.adapters.tablestore.client import Clock as TableStoreClock
-from tests.adapters.tablestore.client import Service as TableStore
-from tests.adapters.tablestore.client import opened
-from tests.support.raw_client import RawClient
-from tests.support.running import Process
 
 SIZE_BYTES = 400_000
 MOST_ECHOED = 200_000
@@ -48,28 +43,12 @@ WORST = {
     "Scan: a long start key",
 }
 
-TABLE_STORE = {
-    "BatchWriteRow: many rows",
-    "BatchWriteRow: many broken rows",
-    "BatchWriteRow: many tables",
-    "BatchWriteRow: many tables without rows",
-    "BulkImport: many rows",
-    "BatchGetRow: many keys",
-}
-
 
 @pytest.fixture(scope="module")
 def dynamodb() -> Iterator[DynamoDB]:
     settings = Settings(database="sqlite://", memory=True)
     for service in serving(settings, Clock()):
         service.table()
-        yield service
-
-
-@pytest.fixture(scope="module")
-def tablestore() -> Iterator[TableStore]:
-    with opened(TableStoreClock()) as service:
-        service.create()
         yield service
 
 
@@ -166,26 +145,6 @@ def test_items_are_measured_no_further_than_they_may_weigh(dynamodb: DynamoDB) -
         assert dynamodb.send(body=put(100_000, spare), **headers).status == status
 
 
-def test_table_store_refuses_at_little_cost(tablestore: TableStore) -> None:
-    yardstick = b"[" + b",".join([b'{"a":{"b":1}}'] * (SIZE_BYTES // 14)) + b"]"
-    wrong: dict[str, str] = {}
-    seen = set()
-    for name, operation, body in wasteful_requests.tablestore_batches(SIZE_BYTES):
-        label = f"{operation}: {name}"
-        if label not in TABLE_STORE:
-            continue
-        seen.add(label)
-        problem = judged(
-            body,
-            lambda body=body, operation=operation: tablestore.post(operation, body),  # type: ignore[misc]
-            yardstick,
-        )
-        if problem is not None:
-            wrong[label] = problem
-    assert wrong == {}
-    assert seen == TABLE_STORE
-
-
 @pytest.mark.parametrize(
     ("condition", "count"), [(" AND ".join(["a=1"] * 580), 1159), (" OR ".join(["NOT a IN [1]"] * 300), 899)]
 )
@@ -196,22 +155,3 @@ def test_statements_of_too_many_operators_cost_little(dynamodb: DynamoDB, condit
     assert cpu_seconds(lambda: dynamodb.call("BatchExecuteStatement", given)) < 0.25
     errors = [each["Error"]["Message"] for each in orjson.loads(dynamodb.last.body)["Responses"]]
     assert errors == [f"The expression contains too many operators; operator count: {count}"] * 25
-
-
-def test_a_neighbour_is_served_meanwhile(tmp_path: object) -> None:
-    process = Process(tmp_path, "--dialects", "dynamodb")  # type: ignore[arg-type]
-    process.wait_until_ready()
-    put = {"PutRequest": {"Item": {"p": {"S": "1"}}}}
-    with RawClient(process.url) as client, RawClient(process.url) as wasteful:
-        client.create_table("things")
-        client.call("PutItem", TableName="things", Item={"p": {"S": "1"}})
-        wasteful.start("BatchWriteItem", RequestItems={"things": [put] * 200_000})
-        began = time.monotonic()
-        for _ in range(20):
-            assert "Item" in client.call("GetItem", TableName="things", Key={"p": {"S": "1"}})
-        assert time.monotonic() - began < 5  # it was more than 7 s on a machine with nothing else to do
-        answer = wasteful.connection.getresponse()
-        assert answer.status == 400
-        assert len(answer.read()) < 10_000
-    code, errors = process.terminate()
-    assert (code, "Traceback" in errors) == (0, False), errors

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, unquote_plus
 
 from adapters.azuretable.auth.shared_access import Grant
+from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.addresses import Address, check_table_name
 from adapters.azuretable.wire.errors import ServiceError
 from gateway.dialect import Gateway
@@ -57,11 +58,13 @@ def options_of(query: str) -> dict[str, str]:
     """The decoded options of a raw query; of a repeated one the first, but two signatures are as good as none.
 
     "+" is a blank, as HTML forms and older clients write it, but in `sig`, whose base64 some clients leave unencoded.
-    Raises ServiceError InvalidUri for bytes that are not UTF-8.
+    Raises ServiceError InvalidUri for bytes that are not UTF-8, and for more options than any request has.
     """
     options: dict[str, str] = {}
     if not query:
         return options
+    if query.count("&") >= limits.OPTIONS_MAX:
+        raise ServiceError("InvalidUri", "URI is invalid")
     try:
         for part in query.split("&"):
             name, _, value = part.partition("=")

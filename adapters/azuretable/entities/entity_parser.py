@@ -73,6 +73,35 @@ def _plain(document: Any) -> Any:
     return dict(document) if isinstance(document, _Members) else document
 
 
+def document_of(body: bytes) -> dict[str, Any]:
+    """The members of a JSON object, of a repeated one the last, by a fast reader, to which whole numbers that fit no 64 bits
+    are floats. Raises ServiceError InvalidInput for anything else, and unread for what is made of lists and objects."""
+    body = body.removeprefix(b"\xef\xbb\xbf")
+    if _containers(body) > limits.JSON_CONTAINERS_MAX and (
+        _containers(_TEXT.sub(b"", _without_escapes(body))) > limits.JSON_CONTAINERS_MAX
+    ):
+        raise ServiceError("InvalidInput")
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise ServiceError("InvalidInput") from None
+    if type(found) is not dict:
+        raise ServiceError("InvalidInput")
+    return found
+
+
+_TEXT = re.compile(rb'"[^"]*"')
+
+
+def _containers(body: bytes) -> int:
+    return body.count(b"[") + body.count(b"{")
+
+
+def _without_escapes(body: bytes) -> bytes:
+    """JSON whose backslashes stand in front of no quotation mark: each that is left begins or ends a name or a text."""
+    return body.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in body else body
+
+
 def _members_of(body: bytes) -> dict[str, Any]:
     """The members of a JSON object that repeats none. Raises ServiceError InvalidInput, DuplicatePropertiesSpecified."""
     found = _fast_members(body)
@@ -85,35 +114,41 @@ def _members_of(body: bytes) -> dict[str, Any]:
     return found
 
 
-# A whole number that fits no 64 bits is a float to orjson, and only then is a float so large without having said so.
+# A whole number that fits no 64 bits is a float to the fast reader, and only then is a float so large without having said so.
 _LARGE = float(1 << 62)
+_WHOLE = re.compile(rb":\s*-?[0-9]{19,}\s*[,}]")
 
 
 def fast_members(body: bytes) -> dict[str, Any] | None:
-    """The fast path of `parse_object`: the members of an object that repeats none, or None for all that it might
-    read otherwise: errors, repeats, very large numbers.
+    """The members of an object by the fast reader, the fast path of `parse_object`; None for what it might read otherwise:
+    annotations with parts, very large numbers. Raises as `parse_object` does.
 
     Where every quotation mark belongs to a name or a text that was found, no name was there twice.
     """
-    try:
-        found = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    if type(found) is not dict:
-        return None
-    marks = body.count(b'"')
-    if b"\\" in body:
-        if b"\\\\" in body:  # else a backslash before a quotation mark escapes it
-            return None
-        marks -= body.count(b'\\"')
+    found = document_of(body)
+    is_large = False
     strings = len(found)
-    for wire in found.values():
+    for name, wire in found.items():
         kind = type(wire)
         if kind is str:
             strings += 1
-        elif (kind is float and not -_LARGE < wire < _LARGE) or kind is list or kind is dict:
+        elif kind is float:
+            is_large = is_large or not -_LARGE < wire < _LARGE
+        elif kind is list or kind is dict:
+            if not _is_passed_over(name):
+                raise ServiceError("InvalidInput")
             return None
-    return found if marks == 2 * strings else None
+    if is_large and _WHOLE.search(body):
+        return None
+    if _without_escapes(body).count(b'"') != 2 * strings:
+        raise ServiceError("DuplicatePropertiesSpecified")
+    return found
+
+
+def _is_passed_over(name: str) -> bool:
+    """Whether a member is an annotation, which is looked up where it belongs, or what the server itself tells, which is taken
+    back silently."""
+    return "@" in name or name.startswith("odata.") or name in names.SYSTEM_NAMES
 
 
 def _no_members(body: bytes) -> dict[str, Any] | None:
@@ -133,6 +168,11 @@ def parse_entity(body: bytes) -> Sent:
     members: dict[str, dict[str, Any]] = {}
     size, is_native = 0, True
     for name, wire in found.items():
+        # Of nulls and annotations there may be any number.
+        if wire is None and name.isidentifier() and len(name) <= limits.PROPERTY_NAME_MAX_CHARACTERS:
+            continue
+        if is_annotated and "@" in name:
+            continue
         if len(members) > limits.PROPERTIES_MAX:
             raise ServiceError("TooManyProperties")
         edm = found.get(name + "@odata.type") if is_annotated else None
@@ -183,12 +223,11 @@ def _key(found: Mapping[str, Any], name: str) -> str | None:
 
 
 def _attribute(name: str) -> tuple[str | None, int]:
-    """The attribute that a property name stands for, and the bytes its name counts. None: an annotation, which is looked up
-    where it belongs, or what the server itself tells, which is taken back silently.
+    """The attribute that a property name stands for, and the bytes its name counts. None: a member to be passed over.
 
     Raises ServiceError PropertyNameTooLong, PropertyNameInvalid.
     """
-    if "@" in name or name.startswith("odata.") or name in names.SYSTEM_NAMES:
+    if _is_passed_over(name):
         return None, 0
     if len(name) > limits.PROPERTY_NAME_MAX_CHARACTERS:
         raise ServiceError("PropertyNameTooLong")

@@ -155,6 +155,7 @@ class _Builder(Transformer[Token, Any]):
 
 
 _WORD = re.compile(r"\w+|\S")
+_WORDS = re.compile(r"(?:'[^']*')+|\w+|[^\s\w]")
 
 
 @cache
@@ -170,6 +171,8 @@ def read(text: str, schema: KeySchema) -> Predicate:
         return ALWAYS
     if len(text) > limits.FILTER_MAX_CHARACTERS:
         raise ServiceError("InvalidInput", "The filter is too long.")
+    if len(text) > limits.FILTER_MAX_WORDS and len(_WORDS.findall(text)) > limits.FILTER_MAX_WORDS:
+        raise ServiceError("InvalidInput", "The filter has too many operators.")
     try:
         known = _key_comparisons(text)
         tree: Any = _parser().parse(text) if known is None else known
@@ -202,7 +205,8 @@ def _syntax_text(text: str, error: UnexpectedInput) -> str:
     """The service's words. Its position is where its lexer stands: behind the word that it did not expect."""
     start = getattr(error, "pos_in_stream", None)
     word = None if start is None else _WORD.match(text, start)
-    return f"Syntax error at position {len(text) if word is None else word.end()} in '{text}'."
+    position = len(text) if word is None else word.end()
+    return f"Syntax error at position {position} in '{text[: limits.ECHO_MAX_CHARACTERS]}'."
 
 
 def _deeper(*nodes: _Node) -> int:

@@ -93,7 +93,7 @@ def create(call: Call, resource: TableSet) -> Exchange[Answer]:
     """POST /Tables"""
     call.grant.check(Action.CREATE_TABLE)
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
-    name = dict(entity_parser.parse_object(call.request.body)).get("TableName")
+    name = entity_parser.document_of(call.request.body).get("TableName")
     if name is None:
         raise ServiceError("PropertiesNeedValue")
     if not isinstance(name, str):

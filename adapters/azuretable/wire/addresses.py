@@ -152,10 +152,9 @@ def resolve(target: str, outer: Address, host: str) -> tuple[Address, str]:
         address = Address(outer.account, outer.secondary, outer.base, resource)
     if address.account != outer.account or isinstance(address.resource, Nested):
         raise ServiceError("InvalidInput")
-    if isinstance(address.resource, EntitySet | Entity) and "/" in address.resource.table:
-        raise ServiceError(
-            "InvalidResourceName"
-        )  # azure-data-tables, test_table_client.py test_table_name_errors
+    # A name that only ends in slashes is no path to anywhere else; that no table is called so is said where it is looked for.
+    if isinstance(address.resource, EntitySet | Entity) and "/" in address.resource.table.rstrip("/"):
+        raise ServiceError("InvalidInput")
     return address, query
 
 

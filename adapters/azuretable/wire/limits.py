@@ -21,7 +21,13 @@ DATETIME_MIN_YEAR = 1601
 # Requests
 BODY_MAX_BYTES = 4 << 20
 CHANGES_MAX = 100  # of one changeset
+CHANGE_HEAD_MAX_BYTES = 16 << 10  # ours, as are those below: of a part of a batch or of a change in it
+QUERY_HEAD_MAX_BYTES = 128 << 10  # of the one query of a batch, whose filter may be encoded
+PART_HEADERS_MAX = 200
+SEEMING_DELIMITERS_MAX = 10_000  # what looks like a delimiter in a batch and is no line of its own
+OPTIONS_MAX = 256  # of one query
 CLIENT_REQUEST_ID_MAX_CHARACTERS = 1024
+JSON_CONTAINERS_MAX = 64  # ours: an entity is flat; what has more objects and lists is refused unread
 CLOCK_SKEW_MAX_SECONDS = 15 * 60
 FIRST_VERSION_WITH_BATCHES = "2009-04-14"  # "Windows Azure Table", May 2009, section 4.1
 
@@ -31,6 +37,8 @@ PAGE_MAX_SECONDS = 5.0
 PAGE_MAX_BYTES = 16 << 20  # ours: of rows returned, so that no query holds much memory
 FILTER_MAX_CHARACTERS = 32 * 1024
 FILTER_MAX_DEPTH = 100
+FILTER_MAX_WORDS = 4096  # ours; "Querying tables and entities" allows 15 comparisons
+ECHO_MAX_CHARACTERS = 4096  # ours: of a filter that is told back
 
 # Service and access policies
 POLICIES_MAX = 5

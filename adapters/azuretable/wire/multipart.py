@@ -14,12 +14,14 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
 
+from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.errors import ServiceError
 from gateway.http import Headers
 
 _BOUNDARY = re.compile(r"""boundary\s*=\s*(?:"([^"]{1,200})"|([^\s;,"]{1,200}))""", re.IGNORECASE)
-_REQUEST_LINE = re.compile(r"([A-Za-z]+)[ \t]+(\S.*?)(?:[ \t]+HTTP/\d\.\d)?[ \t]*")
-_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_VERB = re.compile(r"([A-Za-z]+)[ \t]+(?=\S)")
+_PROTOCOL = re.compile(r"[ \t]HTTP/\d\.\d")
+_PROTOCOL_CHARACTERS = len(" HTTP/1.1")
 _TAIL = re.compile(rb"(--)?[ \t]*(?=\r?\n|$)")
 _LF = 0x0A
 
@@ -71,7 +73,7 @@ def parse(content_type: str, body: bytes, most: int) -> InnerBatch:
         if inner_type.lower().startswith("multipart/mixed"):
             changesets.append((inner_type, content))
         elif inner_type.lower().startswith("application/http"):
-            queries.append(_request(head, content))
+            queries.append(_request(head, content, limits.QUERY_HEAD_MAX_BYTES))
         else:
             raise ServiceError("InvalidInput")
     if not parts:
@@ -84,7 +86,9 @@ def parse(content_type: str, body: bytes, most: int) -> InnerBatch:
     for head, _ in inner_parts:
         if head.content_type is not None and not head.content_type.lower().startswith("application/http"):
             raise ServiceError("InvalidInput")
-    return InnerBatch(tuple([_request(head, content) for head, content in inner_parts]))
+    return InnerBatch(
+        tuple([_request(head, content, limits.CHANGE_HEAD_MAX_BYTES) for head, content in inner_parts])
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +107,9 @@ def _parts(content_type: str, body: bytes, most: int) -> list[tuple[_PartHead, b
     if named is None:
         raise ServiceError("InvalidInput")
     delimiter = b"--" + (named.group(1) or named.group(2)).encode("latin-1", "replace")
-    pieces = _regular_pieces(body, delimiter)
+    pieces = _regular_pieces(body, delimiter) if body.count(delimiter) <= most + 1 else None
     parts: list[tuple[_PartHead, bytes]] = []
-    for piece in _pieces(body, delimiter, most) if pieces is None else pieces[: most + 1]:
+    for piece in _pieces(body, delimiter, most) if pieces is None else pieces:
         head, content = _split(piece)
         parts.append((_part_head(head), content))
     return parts
@@ -136,8 +140,12 @@ def _pieces(body: bytes, delimiter: bytes, most: int) -> Iterator[bytes]:
 
 
 def _delimiters(body: bytes, delimiter: bytes) -> Iterator[tuple[int, int, bool]]:
-    """Each line that is the delimiter: where it begins (line break in front included), where it ends, whether it closes."""
+    """Each line that is the delimiter: where it begins (line break in front included), where it ends, whether it closes.
+
+    Raises ServiceError InvalidInput where too much looks like one and is none.
+    """
     at = body.find(delimiter)
+    seeming = 0
     while at >= 0:
         tail = _TAIL.match(body, at + len(delimiter))
         if tail is not None and (at == 0 or body[at - 1] == _LF):
@@ -145,6 +153,10 @@ def _delimiters(body: bytes, delimiter: bytes) -> Iterator[tuple[int, int, bool]
             if at > 0:
                 start = at - 2 if body[at - 2 : at - 1] == b"\r" else at - 1
             yield start, tail.end(), tail.group(1) is not None
+        else:
+            seeming += 1
+            if seeming > limits.SEEMING_DELIMITERS_MAX:
+                raise ServiceError("InvalidInput")
         at = body.find(delimiter, at + len(delimiter))
 
 
@@ -153,10 +165,10 @@ def _split(part: bytes) -> tuple[bytes, bytes]:
     head, separator, content = part.partition(b"\r\n\r\n")
     if separator and head.count(b"\n") == head.count(b"\r\n"):
         return head, content
-    blank = _BLANK_LINE.search(part)
-    if blank is None:
+    ends = [at + len(blank) for blank in (b"\n\n", b"\n\r\n") if (at := part.find(blank)) >= 0]
+    if not ends:
         return part, b""
-    return part[: blank.start()], part[blank.end() :]
+    return part[: min(ends)].rstrip(b"\r\n"), part[min(ends) :]
 
 
 # The parts that a client sends look alike: their heads are read once.
@@ -164,6 +176,8 @@ _HEAD_KNOWN_MAX = 2048
 
 
 def _part_head(head: bytes) -> _PartHead:
+    if len(head) > limits.CHANGE_HEAD_MAX_BYTES:
+        raise ServiceError("InvalidInput")
     return _known_part_head(head) if len(head) <= _HEAD_KNOWN_MAX else _read_part_head(head)
 
 
@@ -176,6 +190,8 @@ _known_part_head = lru_cache(maxsize=1024)(_read_part_head)
 
 
 def _headers(head: bytes) -> Headers:
+    if head.count(b"\n") > limits.PART_HEADERS_MAX:
+        raise ServiceError("InvalidInput")
     headers = []
     for line in head.decode("latin-1").splitlines():
         if not line.strip():
@@ -187,8 +203,10 @@ def _headers(head: bytes) -> Headers:
     return tuple(headers)
 
 
-def _request(part: _PartHead, content: bytes) -> InnerRequest:
+def _request(part: _PartHead, content: bytes, most_bytes: int) -> InnerRequest:
     head, body = _split(content.lstrip(b"\r\n"))
+    if len(head) > most_bytes:
+        raise ServiceError("InvalidInput")
     inner = _known_inner_head(head) if len(head) <= _HEAD_KNOWN_MAX else _read_inner_head(head)
     return InnerRequest(inner, body.strip(b"\r\n"), part.content_id or inner.content_id)
 
@@ -199,11 +217,15 @@ def _read_inner_head(head: bytes) -> InnerHead:
         line = line_bytes.decode("utf-8").rstrip("\r")
     except UnicodeDecodeError:
         raise ServiceError("InvalidInput") from None
-    found = _REQUEST_LINE.fullmatch(line)
+    line = line.rstrip(" \t")
+    found = _VERB.match(line)
     if found is None:
         raise ServiceError("InvalidInput")
+    target = line[found.end() :]
+    if _PROTOCOL.fullmatch(target, max(0, len(target) - _PROTOCOL_CHARACTERS)):
+        target = target[:-_PROTOCOL_CHARACTERS].rstrip(" \t")
     headers = _headers(rest)
-    return InnerHead(found.group(1).upper(), found.group(2), headers, dict(headers).get("content-id"))
+    return InnerHead(found.group(1).upper(), target, headers, dict(headers).get("content-id"))
 
 
 _known_inner_head = lru_cache(maxsize=1024)(_read_inner_head)

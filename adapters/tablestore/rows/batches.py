@@ -205,7 +205,7 @@ def _check_counts(nothing: str, most: int, tables: Sequence[tuple[str, int]]) ->
     if not tables:
         raise invalid(nothing)
     count = sum(count for _, count in tables)
-    if count > most:
+    if count > most or len(tables) > most:
         raise invalid(f"Rows count exceeds the upper limit: {most}.")
 
 

@@ -13,7 +13,15 @@ from adapters.tablestore.values.values import TYPE_NAMES, key_kind_shown, key_va
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.calls import Target
 from adapters.tablestore.wire.errors import ServiceError, invalid
-from adapters.tablestore.wire.plainbuffer import Bound, Datum, PlainBufferError, WireCell, WireRow, decode_row
+from adapters.tablestore.wire.plainbuffer import (
+    Bound,
+    Datum,
+    PlainBufferError,
+    TooManyCells,
+    WireCell,
+    WireRow,
+    decode_row,
+)
 from gateway.model.commands import PageLimits, Read
 from gateway.model.keys import (
     AUTO_INCREMENT,
@@ -37,6 +45,8 @@ def decode(data: bytes) -> WireRow:
     """The row of a request. Raises ServiceError."""
     try:
         return decode_row(data)
+    except TooManyCells as error:
+        raise _key_count() if error.is_key else invalid(f"Invalid PlainBuffer: {error}.") from None
     except PlainBufferError as error:
         raise invalid(f"Invalid PlainBuffer: {error}.") from None
 
@@ -77,7 +87,11 @@ def check_values(cells: Sequence[WireCell], may_draw: bool) -> None:
 def _check_count(cells: Sequence[WireCell]) -> None:
     """An index's key may have more columns than a table's; what it lacks or has too many is seen against its own."""
     if not 1 <= len(cells) <= limits.KEY_COLUMNS_MAX:
-        raise invalid(f"The number of primary key columns must be in range: [1, {limits.KEY_COLUMNS_MAX}].")
+        raise _key_count()
+
+
+def _key_count() -> ServiceError:
+    return invalid(f"The number of primary key columns must be in range: [1, {limits.KEY_COLUMNS_MAX}].")
 
 
 def check_value(cell: WireCell, may_draw: bool) -> None:

@@ -6,12 +6,15 @@ from __future__ import annotations
 NAME_MAX_BYTES = 255  # tables, columns, indexes
 INSTANCE_NAME_MAX = 256  # characters; the service's own have 3 to 16 ("Instance", naming conventions)
 KEY_COLUMNS_MAX = 4
+KEY_CELLS_MAX = (
+    4 * KEY_COLUMNS_MAX
+)  # our own: of a key that is read from a request; an index's has twice those of a table's
 KEY_VALUE_MAX_BYTES = 1024
 VALUE_MAX_BYTES = 2 * 1024 * 1024
 
 # Columns
 COLUMNS_MAX = 1024  # in one write, and in columns_to_get
-CELLS_MAX = 16 * COLUMNS_MAX  # our own: of a row that is read from a request; the number told of more is none
+CELLS_MAX = 2 * COLUMNS_MAX  # our own: of a row that is read from a request; the number told of more is none
 DEFINED_COLUMNS_MAX = 32
 FILTER_NODES_MAX = 32
 REGEX_MAX_BYTES = 256  # of a filter's value rule (developer reference, ValueTransferRule)

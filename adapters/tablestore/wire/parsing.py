@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
@@ -37,18 +38,51 @@ def parse(kind: type[MessageT], data: bytes, what: str) -> MessageT:
 _TOLD_CHARACTERS = 4096
 
 
+# What a list may have. One beyond is left of a longer one, for which it is refused.
+_MOST: dict[type[Message], tuple[tuple[str, int], ...]] = {
+    messages.CompositeColumnValueFilter: (("sub_filters", limits.FILTER_NODES_MAX),),
+    messages.CreateTableRequest: (("index_metas", limits.INDEXES_MAX), ("partitions", limits.PARTITIONS_MAX)),
+    messages.TableMeta: (
+        ("primary_key", limits.KEY_COLUMNS_MAX),
+        ("defined_column", limits.DEFINED_COLUMNS_MAX),
+    ),
+    messages.IndexMeta: (
+        ("primary_key", limits.KEY_COLUMNS_MAX),
+        ("defined_column", limits.DEFINED_COLUMNS_MAX),
+    ),
+    messages.AddDefinedColumnRequest: (("columns", limits.DEFINED_COLUMNS_MAX),),
+    messages.BulkImportRequest: (("rows", limits.BATCH_WRITE_ROWS_MAX),),
+}
+
+
 def _shorten(message: Message) -> None:
-    """Drop from the lists of a batch what is more than one beyond what it may have, so that a long one costs no more than it
-    takes to say that it is too long."""
+    """Drop from lists what is more than one beyond what they may have, so that a long one costs no more than it takes to say
+    that it is too long."""
+    for name, most in _MOST.get(type(message), ()):
+        del getattr(message, name)[most + 1 :]
     if isinstance(message, messages.BatchWriteRowRequest):
-        del message.tables[limits.BATCH_WRITE_ROWS_MAX + 1 :]
-        for written in message.tables:
-            del written.rows[limits.BATCH_WRITE_ROWS_MAX + 1 :]
-    elif isinstance(message, messages.BulkImportRequest):
-        del message.rows[limits.BATCH_WRITE_ROWS_MAX + 1 :]
+        _shorten_batch(message.tables, "rows", limits.BATCH_WRITE_ROWS_MAX)
     elif isinstance(message, messages.BatchGetRowRequest):
-        for read in message.tables:
-            del read.primary_key[limits.BATCH_GET_ROWS_MAX + 1 :]
+        _shorten_batch(message.tables, "primary_key", limits.BATCH_GET_ROWS_MAX)
+    elif isinstance(message, messages.CreateTableRequest):
+        _shorten(message.table_meta)
+        for index in message.index_metas:
+            _shorten(index)
+    elif isinstance(message, messages.CreateIndexRequest):
+        _shorten(message.index_meta)
+
+
+def _shorten_batch(tables: Any, name: str, most: int) -> None:
+    """The same of a batch, whose rows count together. There are no more tables than rows may be."""
+    del tables[most + 1 :]
+    left = most + 1
+    for number, table in enumerate(tables):
+        rows = getattr(table, name)
+        del rows[left:]
+        left -= len(rows)
+        if not left:
+            del tables[number + 1 :]
+            return
 
 
 def _has_only_text(message: Message) -> bool:
@@ -56,7 +90,7 @@ def _has_only_text(message: Message) -> bool:
     for name, is_text, is_repeated in _text_fields(message.DESCRIPTOR):
         if is_text:
             value = getattr(message, name)
-            if isinstance(value, bytes) or (is_repeated and any(isinstance(each, bytes) for each in value)):
+            if isinstance(value, bytes) or (is_repeated and _has_bytes(name, value)):
                 return False
         elif is_repeated:
             if not all(_has_only_text(part) for part in getattr(message, name)):
@@ -64,6 +98,11 @@ def _has_only_text(message: Message) -> bool:
         elif message.HasField(name) and not _has_only_text(getattr(message, name)):
             return False
     return True
+
+
+def _has_bytes(name: str, values: Sequence[str | bytes]) -> bool:
+    """Whether not all of a list are texts. Of columns there may be so many at most, whatever the rest are."""
+    return bytes in set(map(type, values[: limits.COLUMNS_MAX + 1] if name == "columns_to_get" else values))
 
 
 @cache

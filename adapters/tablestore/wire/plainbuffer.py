@@ -81,6 +81,14 @@ class PlainBufferError(ValueError):
     """The bytes are not PlainBuffer; the text says what was expected."""
 
 
+class TooManyCells(PlainBufferError):
+    """A row has more cells than any has, which is seen before all of them are read; `is_key`: in its key."""
+
+    def __init__(self, is_key: bool) -> None:
+        super().__init__("more cells than any row has")
+        self.is_key = is_key
+
+
 # Decoding
 
 _uint32 = struct.Struct("<I").unpack_from
@@ -126,10 +134,10 @@ def _row(data: bytes, at: int) -> tuple[WireRow, int]:
     checksums = bytearray()
     tag = data[at]
     if tag == _KEY:
-        at = _cells(data, at + 1, key, checksums)
+        at = _cells(data, at + 1, key, checksums, limits.KEY_CELLS_MAX)
         tag = data[at]
     if tag == _DATA:
-        at = _cells(data, at + 1, cells, checksums)
+        at = _cells(data, at + 1, cells, checksums, limits.CELLS_MAX)
         tag = data[at]
     is_delete = tag == _DELETE_ROW
     if is_delete:
@@ -149,8 +157,8 @@ def _row(data: bytes, at: int) -> tuple[WireRow, int]:
     return WireRow(key, cells, is_delete, extension), at + 2
 
 
-def _cells(data: bytes, at: int, into: list[WireCell], checksums: bytearray) -> int:
-    """Decode the cells of one section, and add their checksums. Returns where the section ends."""
+def _cells(data: bytes, at: int, into: list[WireCell], checksums: bytearray, most: int) -> int:
+    """Decode the cells of one section, `most` at most, and add their checksums. Returns where the section ends."""
     while data[at] == _CELL:
         if data[at + 1] != _NAME:
             raise PlainBufferError("a cell without a name")
@@ -191,8 +199,8 @@ def _cells(data: bytes, at: int, into: list[WireCell], checksums: bytearray) -> 
         at += 2
         checksums.append(crc)
         into.append(WireCell(name, value, stamp_ms, operation))
-        if len(into) > limits.CELLS_MAX:
-            raise PlainBufferError("more cells than any row has")
+        if len(into) > most:
+            raise TooManyCells(is_key=most < limits.CELLS_MAX)
     return at
 
 

@@ -243,19 +243,27 @@ def test_there_are_no_functions(expression: str) -> None:
 def test_depth_is_bounded() -> None:
     most = limits.FILTER_MAX_DEPTH
     assert is_true("not " * (most - 2) + "yes") is (most % 2 == 0)
-    for deep in ("not " * (most + 1) + "yes", "not (" * 5000 + "yes" + ")" * 5000):
+    for deep in ("not " * (most + 1) + "yes", "not (" * 1300 + "yes" + ")" * 1300):
         with pytest.raises(ServiceError, match="nested too deeply"):
             filters.read(deep, keys.OWN_SCHEMA)
     # Parentheses alone make no tree deeper.
-    assert is_true("(" * 3000 + "yes" + ")" * 3000)
+    assert is_true("(" * 2000 + "yes" + ")" * 2000)
 
 
 def test_length_is_bounded() -> None:
-    fits = " or ".join(["small eq 1"] * 2000 + ["yes"])
-    assert len(fits) < limits.FILTER_MAX_CHARACTERS
-    assert is_true(fits)
+    room = limits.FILTER_MAX_CHARACTERS - len("yes or big eq ''")
+    assert is_true(f"yes or big eq '{'x y ' * (room // 4)}'")
     with pytest.raises(ServiceError, match="too long"):
-        filters.read("yes or " * 5000 + "no", keys.OWN_SCHEMA)
+        filters.read(f"yes or big eq '{'x' * (room + 1)}'", keys.OWN_SCHEMA)
+
+
+def test_words_are_bounded() -> None:
+    """A text is one word whatever it says. Source: "Querying tables and entities", which allows 15 comparisons."""
+    text = "big eq '" + "x ''y'' " * 1000 + "' or "
+    fits = text + "small eq 1 or " * ((limits.FILTER_MAX_WORDS - 8) // 4)
+    assert is_true(fits + "not (no)")
+    with pytest.raises(ServiceError, match="too many operators"):
+        filters.read(fits + "not not (yes)", keys.OWN_SCHEMA)
 
 
 @pytest.mark.parametrize(
