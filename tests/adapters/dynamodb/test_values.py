@@ -337,6 +337,7 @@ def row_of(stored: dict[str, Value]) -> Row:
     return Row(Position(b"p", b""), Contents.of_values(stored), 1)
 
 
+@pytest.mark.fast_paths
 def test_a_row_of_native_kinds_is_rendered_as_its_stored_bytes() -> None:
     row = Row(Position(b"p", b""), Contents(b'{"a":{"S":"x"}}', None, 2), 1)
     assert render_row(row) is row.body
