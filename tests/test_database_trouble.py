@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -140,16 +141,16 @@ def test_a_lost_database_is_one_line_of_background_work(
     migrate(database)
     opened = open_store(settings, database)
     rounds: list[bool] = []
-    work = opened.engine.chores
+    work = opened.engine.chore
 
-    def counted() -> float:
+    def counted() -> Any:
         rounds.append(False)
-        pause = work()
+        done = work()
         rounds[-1] = True
-        return pause
+        return done
 
-    monkeypatch.setattr(opened.engine, "chores", counted)
-    thread = chores.Chores(opened.engine, opened.vault, Credentials(settings))
+    monkeypatch.setattr(opened.engine, "chore", counted)
+    thread = chores.Chores(opened.engine, opened.vault, Credentials(settings), 0.25)
     name = make_url(url).database
     with caplog.at_level(logging.INFO):
         thread.start()

@@ -121,7 +121,7 @@ class Vault:
         )
 
     def _open(self, row: StoredCredential) -> Credential:
-        plain = orjson.loads(self._seal.open(bytes(row.sealed), f"{row.scheme}/{row.access_id}"))
+        plain = orjson.loads(self._seal.open(bytes(row.encrypted_secrets), f"{row.scheme}/{row.access_id}"))
         return Credential(
             Scheme(row.scheme), row.access_id, tuple(plain["secrets"]), row.place, plain["session_token"]
         )

@@ -51,7 +51,8 @@ def locked_partition(partition: bytes) -> bytes:
 def partition_locks(session: Session, table_id: int, now_ms: int) -> dict[bytes, str]:
     """Who holds which partitions of a table: id by partition."""
     found = session.query(
-        "SELECT partition, id FROM holds WHERE table_id = ? AND expires_at_ms > ?", (table_id, now_ms)
+        "SELECT partition, id FROM partition_locks WHERE table_id = ? AND expires_at_ms > ?",
+        (table_id, now_ms),
     )
     return {bytes(partition): transaction for partition, transaction in found}
 
@@ -60,7 +61,9 @@ def find(session: Session, transaction: str, now_ms: int, lock: bool = False) ->
     """An open transaction; None if it never was, was ended, or is past its time. With `lock`, nobody else can stage, commit
     or abort it until this transaction of the database ends."""
     suffix = session.statements.for_update if lock else ""
-    found = session.query(f"SELECT {_OPEN_TRANSACTION} FROM holds WHERE id = ?{suffix}", (transaction,))
+    found = session.query(
+        f"SELECT {_OPEN_TRANSACTION} FROM partition_locks WHERE id = ?{suffix}", (transaction,)
+    )
     if not found:
         return None
     opened = OpenTransaction(*found[0])
@@ -70,12 +73,13 @@ def find(session: Session, transaction: str, now_ms: int, lock: bool = False) ->
 def add(session: Session, opened: OpenTransaction) -> None:
     """Open a transaction. What is left of one that held the partition and is past its time goes."""
     old = session.query(
-        "SELECT id FROM holds WHERE table_id = ? AND partition = ?", (opened.table_id, opened.partition)
+        "SELECT id FROM partition_locks WHERE table_id = ? AND partition = ?",
+        (opened.table_id, opened.partition),
     )
     for (transaction,) in old:
         remove(session, transaction)
     session.execute(
-        f"INSERT INTO holds ({_OPEN_TRANSACTION}) VALUES (?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO partition_locks ({_OPEN_TRANSACTION}) VALUES (?, ?, ?, ?, ?, ?)",
         (
             opened.id,
             opened.table_id,
@@ -89,13 +93,13 @@ def add(session: Session, opened: OpenTransaction) -> None:
 
 def remove(session: Session, transaction: str) -> None:
     """End a transaction, and forget what was staged in it."""
-    session.execute("DELETE FROM staged WHERE transaction_id = ?", (transaction,))
-    session.execute("DELETE FROM holds WHERE id = ?", (transaction,))
+    session.execute("DELETE FROM staged_writes WHERE transaction_id = ?", (transaction,))
+    session.execute("DELETE FROM partition_locks WHERE id = ?", (transaction,))
 
 
 def expired(session: Session, now_ms: int, limit: int) -> list[str]:
     """Some transactions that are past their time."""
-    found = session.query("SELECT id FROM holds WHERE expires_at_ms <= ? LIMIT ?", (now_ms, limit))
+    found = session.query("SELECT id FROM partition_locks WHERE expires_at_ms <= ? LIMIT ?", (now_ms, limit))
     return [transaction for (transaction,) in found]
 
 
@@ -103,11 +107,11 @@ def stage(session: Session, opened: OpenTransaction, writes: Iterable[StagedWrit
     """Add writes to a transaction that is locked."""
     values = [(opened.id, ordinal, *_columns(write)) for ordinal, write in enumerate(writes, opened.writes)]
     session.execute_many(
-        f"INSERT INTO staged (transaction_id, ordinal, {_STAGED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO staged_writes (transaction_id, ordinal, {_STAGED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         values,
     )
     session.execute(
-        "UPDATE holds SET writes = ?, size_bytes = ? WHERE id = ?",
+        "UPDATE partition_locks SET writes = ?, size_bytes = ? WHERE id = ?",
         (opened.writes + len(values), size_bytes, opened.id),
     )
 
@@ -115,7 +119,7 @@ def stage(session: Session, opened: OpenTransaction, writes: Iterable[StagedWrit
 def writes_of(session: Session, transaction: str) -> list[StagedWrite]:
     """What has been staged, in order."""
     found = session.query(
-        f"SELECT {_STAGED} FROM staged WHERE transaction_id = ? ORDER BY ordinal", (transaction,)
+        f"SELECT {_STAGED} FROM staged_writes WHERE transaction_id = ? ORDER BY ordinal", (transaction,)
     )
     return [_staged(*columns) for columns in found]
 

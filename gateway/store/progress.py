@@ -60,7 +60,7 @@ def listed(session: Session, at_most: int = COUNTED_ROWS, pieces: int = _PIECES)
 _WAITING = f"""
 SELECT '{PURGE}' AS work, id, kind, id AS counted FROM purges
 UNION ALL SELECT '{BACKFILL}', id, 'table', table_id FROM indexes WHERE filled = 0
-UNION ALL SELECT '{REFILL}', table_id, 'table', table_id FROM refills
+UNION ALL SELECT '{REFILL}', table_id, 'table', table_id FROM expiry_backfills
 ORDER BY 1, 2 LIMIT ?"""
 
 # The slot is named so that the narrow index serves, and bodies are not gone through.

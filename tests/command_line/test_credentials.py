@@ -36,7 +36,7 @@ def test_what_is_kept_comes_back(vault: Vault) -> None:
 def test_secrets_are_not_in_clear(vault: Vault, database: Database) -> None:
     vault.add(AWS)
     with database.read() as session:
-        [(sealed,)] = session.query("SELECT sealed FROM credentials")
+        [(sealed,)] = session.query("SELECT encrypted_secrets FROM credentials")
     assert b"swordfish" not in bytes(sealed)
     assert "swordfish" not in repr(AWS)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from adapters.azuretable.queries.queries import token_of
-from gateway.engine import page_builder
+from gateway.engine import page_budget, page_builder
 from gateway.http import Reply
 from tests.adapters.azuretable.client import Service, query_string
 
@@ -85,8 +85,8 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> Any:
         state.now += state.seconds
         return matches(*given)
 
-    monkeypatch.setattr(page_builder, "holds", slow)
-    monkeypatch.setattr(page_builder, "time", SimpleNamespace(monotonic=lambda: state.now))
+    monkeypatch.setattr(page_builder, "matches", slow)
+    monkeypatch.setattr(page_budget, "monotonic", lambda: state.now)
     return state
 
 

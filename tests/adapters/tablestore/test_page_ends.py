@@ -14,7 +14,7 @@ import pytest
 
 from adapters.tablestore.wire.plainbuffer import Bound, decode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.engine import page_builder
+from gateway.engine import page_budget
 from tests.adapters.tablestore.client import Service, plain, rows_of, units_of
 from tests.adapters.tablestore.filter_messages import single
 
@@ -130,7 +130,7 @@ def clock_of_pages(monkeypatch: pytest.MonkeyPatch) -> Any:
         state.now += state.step
         return state.now
 
-    monkeypatch.setattr(page_builder, "time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr(page_budget, "monotonic", monotonic)
     return state
 
 

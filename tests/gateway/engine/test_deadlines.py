@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway.engine import page_builder
+from gateway.engine import page_budget
 from gateway.model.commands import PageLimits
 from gateway.model.predicates import ALWAYS, Attribute, Compare, Comparison, Literal, Predicate
 from gateway.model.ranges import EVERYTHING, KeyRange
@@ -40,7 +40,7 @@ def clock_of_pages(monkeypatch: pytest.MonkeyPatch) -> Any:
         state.now += state.step
         return state.now
 
-    monkeypatch.setattr(page_builder, "time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr(page_budget, "monotonic", monotonic)
     return state
 
 

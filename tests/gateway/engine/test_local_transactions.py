@@ -178,8 +178,8 @@ def test_transactions_past_their_time_are_forgotten(held: Client, clock: Clock) 
     clock.advance(61)
     local_transactions.sweep(held.engine._store, clock.ms, 10)
     with held.engine._store.read() as session:
-        assert session.query("SELECT count(*) FROM staged")[0][0] == 0
-        assert session.query("SELECT count(*) FROM holds")[0][0] == 0
+        assert session.query("SELECT count(*) FROM staged_writes")[0][0] == 0
+        assert session.query("SELECT count(*) FROM partition_locks")[0][0] == 0
 
 
 def test_conditions_are_judged_on_what_is_staged(held: Client) -> None:

@@ -311,7 +311,7 @@ def test_background_work_of_a_start_does_not_depend_on_how_many_tables_there_are
     assert counting.of(reopened(engine, clock)) == few
 
 
-_SMALL = ("purges", "refills", "progress", "holds", "indexes_to_fill")
+_SMALL = ("purges", "expiry_backfills", "progress", "partition_locks", "indexes_to_fill")
 
 
 def test_looking_for_work_is_a_search_of_a_small_index(engine: Engine) -> None:
