@@ -82,8 +82,8 @@ class Engine:
         self._next_sweep = self._next_tending = self._next_forgetting = 0.0
         self._tended_up_to = 0
         works: dict[str, pacing.Batch] = {
-            progress.BACKFILL: lambda limit: indexing.backfill(store, limit),
-            progress.REFILL: lambda limit: expiring.refill(store, limit),
+            progress.INDEX_BACKFILL: lambda limit: indexing.backfill(store, limit),
+            progress.EXPIRY_BACKFILL: lambda limit: expiring.backfill(store, limit),
             progress.PURGE: self._purge,
             "expiry_sweep": self._sweep,
             "stream_trim": self._tend_streams,

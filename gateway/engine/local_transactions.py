@@ -18,7 +18,7 @@ from gateway.model.errors import (
     GatewayError,
     InvalidInput,
     LimitExceeded,
-    PartitionHeld,
+    PartitionLocked,
     StaleTable,
     TransactionMissing,
 )
@@ -36,7 +36,7 @@ from gateway.store.store import Store
 def begin(store: Store, command: BeginTransaction, now_ms: int) -> None:
     """Take a partition. The first transaction of a table tells its writers to look for holds from then on.
 
-    Raises PartitionHeld, StaleTable.
+    Raises PartitionLocked, StaleTable.
     """
     with store.write() as session:
         table = store.catalog.lock(session, command.table.id)
@@ -45,7 +45,7 @@ def begin(store: Store, command: BeginTransaction, now_ms: int) -> None:
             raise StaleTable()
         partition = local_transactions.locked_partition(command.partition)
         if partition in local_transactions.partition_locks(session, table.id, now_ms):
-            raise PartitionHeld()
+            raise PartitionLocked()
         expires_at_ms = now_ms + command.lifetime_ms
         local_transactions.add(
             session, OpenTransaction(command.transaction, table.id, partition, expires_at_ms, 0, 0)

@@ -156,7 +156,7 @@ class WriteGroup(NamedTuple):
     """Writes that happen all or not at all. Outcome: a list of Outcome, one for each write, in order.
 
     A group of one write fails with that write's error; a larger one with GroupRefused. With a token that was used before
-    by an equal request the outcome is Replayed. Where a partition is held by a local transaction: PartitionHeld;
+    by an equal request the outcome is Replayed. Where a partition is held by a local transaction: PartitionLocked;
     `transaction`: the one that these writes commit.
     """
 
@@ -377,7 +377,7 @@ class Reshard:
 
 @dataclass(frozen=True, slots=True)
 class BeginTransaction:
-    """Hold a partition of a table for a local transaction of that (new, unguessable) id. Outcome: None; PartitionHeld,
+    """Hold a partition of a table for a local transaction of that (new, unguessable) id. Outcome: None; PartitionLocked,
     StaleTable. Nobody else can write to the partition until the transaction ends or its time is up."""
 
     table: Table

@@ -11,7 +11,7 @@
     │   ├── BadOperand             an operand of a kind the action or function does not take
     │   └── NumberOutOfRange
     ├── LimitExceeded              what, the limit, and the actual figure
-    ├── PartitionHeld              an open local transaction holds the partition
+    ├── PartitionLocked              an open local transaction holds the partition
     ├── TransactionMissing             a local transaction that never was, or is over
     ├── Throttled                  the provisioned throughput is used up
     ├── Busy                       locks or the database did not yield in time; a retry may help
@@ -135,7 +135,7 @@ class LimitExceeded(GatewayError):
         self.actual = actual
 
 
-class PartitionHeld(GatewayError):
+class PartitionLocked(GatewayError):
     """An open local transaction holds this partition."""
 
 

@@ -256,7 +256,7 @@ class Catalog:
     def remove_index(self, session: Session, index_id: int) -> None:
         """Forget an index; its entries are purged later."""
         session.execute("DELETE FROM indexes WHERE id = ?", (index_id,))
-        progress.forget(session, progress.BACKFILL, index_id)
+        progress.forget(session, progress.INDEX_BACKFILL, index_id)
         session.execute("INSERT INTO purges (kind, id) VALUES ('index', ?)", (index_id,))
 
     def remove(self, session: Session, table: Table) -> None:
@@ -275,7 +275,7 @@ class Catalog:
     def save_progress(self, session: Session, index_id: int, mark: bytes, number: int) -> None:
         """Remember how far the filling of an index has come, by so many rows more."""
         session.execute("UPDATE indexes SET filled_up_to = ? WHERE id = ?", (mark, index_id))
-        progress.advance(session, progress.BACKFILL, index_id, number)
+        progress.advance(session, progress.INDEX_BACKFILL, index_id, number)
 
     # Documents of a namespace
 

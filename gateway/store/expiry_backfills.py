@@ -12,7 +12,7 @@ def begin(session: Session, table_id: int) -> None:
         "INSERT INTO expiry_backfills (table_id, mark) VALUES (?, NULL) ON CONFLICT (table_id) DO UPDATE SET mark = NULL",
         (table_id,),
     )
-    progress.forget(session, progress.REFILL, table_id)
+    progress.forget(session, progress.EXPIRY_BACKFILL, table_id)
 
 
 def first(session: Session) -> tuple[int, bytes | None] | None:
@@ -24,10 +24,10 @@ def first(session: Session) -> tuple[int, bytes | None] | None:
 def save_progress(session: Session, table_id: int, mark: bytes, number: int) -> None:
     """Remember how far a table has come, by so many rows more."""
     session.execute("UPDATE expiry_backfills SET mark = ? WHERE table_id = ?", (mark, table_id))
-    progress.advance(session, progress.REFILL, table_id, number)
+    progress.advance(session, progress.EXPIRY_BACKFILL, table_id, number)
 
 
 def finish(session: Session, table_id: int) -> None:
     """The table is through."""
     session.execute("DELETE FROM expiry_backfills WHERE table_id = ?", (table_id,))
-    progress.forget(session, progress.REFILL, table_id)
+    progress.forget(session, progress.EXPIRY_BACKFILL, table_id)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from gateway.store.databases import Session
 
-PURGE, BACKFILL, REFILL = "purge", "index_backfill", "expiry_refill"
-WORKS = (PURGE, BACKFILL, REFILL)
+PURGE, INDEX_BACKFILL, EXPIRY_BACKFILL = "purge", "index_backfill", "expiry_refill"
+WORKS = (PURGE, INDEX_BACKFILL, EXPIRY_BACKFILL)
 # Counting a million rows by their index takes a tenth of a second.
 COUNTED_ROWS = 1_000_000
 _PIECES = 100
@@ -59,8 +59,8 @@ def listed(session: Session, at_most: int = COUNTED_ROWS, pieces: int = _PIECES)
 # What is to be counted stands in `rows` or `entries`.
 _WAITING = f"""
 SELECT '{PURGE}' AS work, id, kind, id AS counted FROM purges
-UNION ALL SELECT '{BACKFILL}', id, 'table', table_id FROM indexes WHERE filled = 0
-UNION ALL SELECT '{REFILL}', table_id, 'table', table_id FROM expiry_backfills
+UNION ALL SELECT '{INDEX_BACKFILL}', id, 'table', table_id FROM indexes WHERE filled = 0
+UNION ALL SELECT '{EXPIRY_BACKFILL}', table_id, 'table', table_id FROM expiry_backfills
 ORDER BY 1, 2 LIMIT ?"""
 
 # The slot is named so that the narrow index serves, and bodies are not gone through.

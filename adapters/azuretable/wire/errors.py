@@ -17,7 +17,7 @@ from gateway.model.errors import (
     InvalidInput,
     LimitExceeded,
     NotAllowed,
-    PartitionHeld,
+    PartitionLocked,
     TableBusy,
     TableExists,
     TableMissing,
@@ -182,7 +182,7 @@ def service_error_of(error: GatewayError) -> ServiceError:
             return ServiceError("InvalidInput")
         case NotAllowed():
             return ServiceError("AuthorizationFailure", error.facts.get("text"))
-        case TableBusy() | Busy() | PartitionHeld() | Throttled():
+        case TableBusy() | Busy() | PartitionLocked() | Throttled():
             return ServiceError("ServerBusy")
         case Unknowable():
             return ServiceError("OperationTimedOut")

@@ -319,7 +319,7 @@ def _limit_exceeded(error: model.LimitExceeded, operation: str) -> ServiceError:
     return ServiceError("LimitExceededException", text)
 
 
-def _partition_held(error: model.PartitionHeld, operation: str) -> ServiceError:
+def _partition_held(error: model.PartitionLocked, operation: str) -> ServiceError:
     return ServiceError("TransactionConflictException", "Transaction is ongoing for the item")
 
 
@@ -401,7 +401,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.BadOperand: _bad_operand,
     model.NumberOutOfRange: _number_out_of_range,
     model.LimitExceeded: _limit_exceeded,
-    model.PartitionHeld: _partition_held,
+    model.PartitionLocked: _partition_held,
     model.TransactionMissing: _internal,
     model.Throttled: _throttled,
     model.Busy: _unavailable,

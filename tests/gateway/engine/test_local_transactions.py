@@ -26,7 +26,7 @@ from gateway.model.errors import (
     GatewayError,
     InvalidInput,
     LimitExceeded,
-    PartitionHeld,
+    PartitionLocked,
     TransactionMissing,
 )
 from gateway.model.keys import AUTO_INCREMENT, Key
@@ -148,16 +148,16 @@ def test_what_is_over_is_over(held: Client, end: type[CommitTransaction] | type[
 
 def test_others_are_kept_out_of_the_partition_and_not_of_others(held: Client) -> None:
     [refused, fine] = held.engine.run([WriteGroup((held.put("a", 9),)), WriteGroup((held.put("b", 9),))])
-    assert isinstance(refused, PartitionHeld)
+    assert isinstance(refused, PartitionLocked)
     assert not isinstance(fine, GatewayError)
-    with pytest.raises(PartitionHeld):
+    with pytest.raises(PartitionLocked):
         ask(held.engine, BeginTransaction(held.table, held.key("a").position.partition, "other", 1000))
     begin(held, "b", "other")
 
 
 def test_a_group_of_several_partitions_is_refused_whole(held: Client) -> None:
     [refused] = held.engine.run([WriteGroup((held.put("b", 9), held.put("a", 9)))])
-    assert isinstance(refused, PartitionHeld)
+    assert isinstance(refused, PartitionLocked)
     assert seen(held, "b", 9) is None
 
 

@@ -17,7 +17,7 @@ from gateway.model.tables import ExpiryRule, Rules, Table
 from gateway.model.values import decimal, text
 from gateway.store import progress
 from gateway.store.databases import Database, LockHeld, Session
-from gateway.store.progress import BACKFILL, PURGE, REFILL, Progress
+from gateway.store.progress import EXPIRY_BACKFILL, INDEX_BACKFILL, PURGE, Progress
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_chores, make_table
 
@@ -155,11 +155,11 @@ def test_an_index_that_is_filled_tells_rows_done_and_left_and_goes_on_after_a_cr
 ) -> None:
     [table] = engine.run([AlterTable("test", full.table, add_indexes=(by_color(),))])
     [index] = table.indexes
-    assert listed(engine) == [Progress(BACKFILL, index.id, 0, ROWS)]
-    done = work_a_little(engine, BACKFILL)
-    assert listed(engine) == [Progress(BACKFILL, index.id, done, ROWS - done)]
+    assert listed(engine) == [Progress(INDEX_BACKFILL, index.id, 0, ROWS)]
+    done = work_a_little(engine, INDEX_BACKFILL)
+    assert listed(engine) == [Progress(INDEX_BACKFILL, index.id, done, ROWS - done)]
     other = reopened(engine, clock)
-    rows = sum(chore.rows for chore in iter(other.chore, None) if chore.work == BACKFILL)
+    rows = sum(chore.rows for chore in iter(other.chore, None) if chore.work == INDEX_BACKFILL)
     assert rows == ROWS - done
     assert listed(other) == []
     with other._store.read() as session:
@@ -186,18 +186,20 @@ def test_new_expiry_times_tell_rows_done_and_left_and_go_on_after_a_crash(
 ) -> None:
     rules = Rules(expiry=ExpiryRule(attribute="ttl"))
     engine.run([AlterTable("test", full.table, rules=rules)])
-    assert listed(engine) == [Progress(REFILL, full.table.id, 0, ROWS)]
-    done = work_a_little(engine, REFILL)
-    assert listed(engine) == [Progress(REFILL, full.table.id, done, ROWS - done)]
+    assert listed(engine) == [Progress(EXPIRY_BACKFILL, full.table.id, 0, ROWS)]
+    done = work_a_little(engine, EXPIRY_BACKFILL)
+    assert listed(engine) == [Progress(EXPIRY_BACKFILL, full.table.id, done, ROWS - done)]
     other = reopened(engine, clock)
-    assert sum(chore.rows for chore in iter(other.chore, None) if chore.work == REFILL) == ROWS - done
+    assert (
+        sum(chore.rows for chore in iter(other.chore, None) if chore.work == EXPIRY_BACKFILL) == ROWS - done
+    )
     assert listed(other) == []
 
 
 def test_what_waits_under_a_table_that_is_dropped_is_forgotten(engine: Engine, full: Client) -> None:
     [table] = engine.run([AlterTable("test", full.table, add_indexes=(by_color(),))])
     [table] = engine.run([AlterTable("test", table, rules=Rules(expiry=ExpiryRule(attribute="ttl")))])
-    assert {piece.work for piece in listed(engine)} == {BACKFILL, REFILL}
+    assert {piece.work for piece in listed(engine)} == {INDEX_BACKFILL, EXPIRY_BACKFILL}
     engine.run([DropTable(table)])
     assert {piece.work for piece in listed(engine)} == {PURGE}
     do_chores(engine)
@@ -221,14 +223,14 @@ def test_what_begins_while_something_else_is_worked_on_is_counted_at_once(
     engine: Engine, full: Client
 ) -> None:
     engine.run([AlterTable("test", full.table, add_indexes=(by_color(),))])
-    work_a_little(engine, BACKFILL)
+    work_a_little(engine, INDEX_BACKFILL)
     second = make_table(engine, "second")
     Client(engine, second).write(*(Client(engine, second).put(f"p{n}") for n in range(2 * FEWEST_ROWS)))
     engine.run([DropTable(second)])
     while (chore := engine.chore()) is not None and chore.work != PURGE:
         pass
     assert engine.rows_left[PURGE] == FEWEST_ROWS
-    assert 0 < engine.rows_left[BACKFILL] < ROWS
+    assert 0 < engine.rows_left[INDEX_BACKFILL] < ROWS
 
 
 def test_counting_what_is_left_is_bounded(engine: Engine, full: Client) -> None:
@@ -264,7 +266,7 @@ def test_a_batch_has_few_large_rows(engine: Engine) -> None:
     big = text("x" * 1_500_000)
     things.write(*(things.put(f"p{n}", color=text("red"), big=big) for n in range(6)))
     [table] = engine.run([AlterTable("test", things.table, add_indexes=(by_color(),))])
-    assert batches_of(engine, BACKFILL) == [2, 2, 2, 0]
+    assert batches_of(engine, INDEX_BACKFILL) == [2, 2, 2, 0]
     engine.run([DropTable(table)])
     assert batches_of(engine, PURGE) == [2, 2, 2, 6]  # the entries are small
 
