@@ -221,7 +221,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ListenAddress:
     """Where and how to listen: bound sockets, TLS or not; `lane` is the ticker's (tick.py)."""
 
     sockets: list[socket.socket]
@@ -229,17 +229,21 @@ class Place:
     tls: ssl.SSLContext | None = None
 
 
-async def serve(app: flask.Flask, place: Place, ready: Callable[[], None], told: asyncio.Event) -> bool:
+async def serve(
+    app: flask.Flask, listen_address: ListenAddress, ready: Callable[[], None], told: asyncio.Event
+) -> bool:
     """Serve until told to stop. `ready` is called when requests are being answered. False: requests were left
     unanswered, and threads may still be at them."""
-    server = Server(app, place.lane)
-    await server.listen(place.sockets, place.tls)
+    server = Server(app, listen_address.lane)
+    await server.listen(listen_address.sockets, listen_address.tls)
     ready()
     await told.wait()
     return await server.stop()
 
 
-def run(app: flask.Flask, place: Place, ready: Callable[[], None], reload: Callable[[], None]) -> bool:
+def run(
+    app: flask.Flask, listen_address: ListenAddress, ready: Callable[[], None], reload: Callable[[], None]
+) -> bool:
     """Serve until SIGTERM or SIGINT; what `serve` says. At SIGHUP `reload` is called."""
 
     async def main() -> bool:
@@ -254,7 +258,7 @@ def run(app: flask.Flask, place: Place, ready: Callable[[], None], reload: Calla
         # Requests make no circles worth looking for every 700 objects: a batch of 25 items makes thousands.
         gc.set_threshold(*_GC_THRESHOLDS)
         allocator.keep_freed_memory()
-        return await serve(app, place, ready, told)
+        return await serve(app, listen_address, ready, told)
 
     return run_in_loop(main())
 

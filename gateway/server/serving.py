@@ -93,8 +93,10 @@ def _work(
         else:
             logs.info("credentials and certificates are read again")
 
-    place = server.Place(sockets, lane_of(settings), tls.context if tls is not None else None)
-    is_clean = server.run(app, place, ready, reload)
+    listen_address = server.ListenAddress(
+        sockets, lane_of(settings), tls.context if tls is not None else None
+    )
+    is_clean = server.run(app, listen_address, ready, reload)
     if not is_clean:
         # A thread is stuck in the database, and would be waited for at the end of the interpreter.
         logging.shutdown()

@@ -84,12 +84,12 @@ class Cache:
                 self._drop(table)
 
     def _drop(self, table: Table) -> None:
-        places: tuple[tuple[Any, Any], ...] = (
+        maps: tuple[tuple[Any, Any], ...] = (
             (self._by_id, table.id),
             (self._tables, (table.namespace, table.name)),
             (self._by_azure_name, (table.namespace, table.azure_name.lower())),
         )
-        for known, key in places:
+        for known, key in maps:
             if known.get(key) is table:
                 del known[key]
 

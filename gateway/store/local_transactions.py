@@ -16,7 +16,7 @@ from gateway.model.updates import Action
 from gateway.model.writes import ChangeKind, Recorded
 from gateway.store.changes import actions_json, actions_of
 from gateway.store.databases import Session
-from gateway.store.positions import place_of, position_of
+from gateway.store.positions import position_of, stored_position
 
 _OPEN_TRANSACTION = "id, table_id, partition, expires_at_ms, size_bytes, writes"
 _STAGED = "partition, sort, full_key, kind, modified_at, size_bytes, kinds, body, actions"
@@ -24,7 +24,7 @@ _STAGED = "partition, sort, full_key, kind, modified_at, size_bytes, kinds, body
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """An open local transaction. `partition` as `place_of` stores it; `writes`: how many have been staged."""
+    """An open local transaction. `partition` as `stored_position` stores it; `writes`: how many have been staged."""
 
     id: str
     table_id: int
@@ -45,7 +45,7 @@ class StagedWrite:
 
 def locked_partition(partition: bytes) -> bytes:
     """A partition as holds name it."""
-    return place_of(Position(partition, LOWEST)).partition
+    return stored_position(Position(partition, LOWEST)).partition
 
 
 def partition_locks(session: Session, table_id: int, now_ms: int) -> dict[bytes, str]:
@@ -125,12 +125,12 @@ def writes_of(session: Session, transaction: str) -> list[StagedWrite]:
 
 
 def _columns(write: StagedWrite) -> tuple[Any, ...]:
-    place = place_of(write.position)
+    stored = stored_position(write.position)
     new, recorded = write.new, write.recorded
     return (
-        place.partition,
-        place.sort,
-        place.full_key,
+        stored.partition,
+        stored.sort,
+        stored.full_key,
         recorded.kind.value,
         None if new is None else new.modified_at,
         None if new is None else new.size_bytes,

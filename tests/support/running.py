@@ -88,7 +88,7 @@ def start_app(app: flask.Flask, lane: str = "inline", finish: Any = lambda: None
 
     async def main() -> bool:
         state["told"], state["loop"] = asyncio.Event(), asyncio.get_running_loop()
-        return await server.serve(app, server.Place([listening], lane), ready.set, state["told"])
+        return await server.serve(app, server.ListenAddress([listening], lane), ready.set, state["told"])
 
     def work() -> None:
         try:

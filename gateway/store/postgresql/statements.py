@@ -101,8 +101,8 @@ class PostgreSQLStatements(Statements):
 
     def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
         if len(keys) == 1:
-            table_id, *place = keys[0]
-            return [(0, columns) for columns in session.query(rows.LOOK_UP, (*place, table_id))]
+            table_id, *stored = keys[0]
+            return [(0, columns) for columns in session.query(rows.LOOK_UP, (*stored, table_id))]
         found = session.query(_LOOK_UP_MANY, _columns(keys))
         return [(columns[ROW_WIDTH + 1] - 1, columns) for columns in found]
 

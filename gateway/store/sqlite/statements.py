@@ -51,8 +51,8 @@ class SQLiteStatements(Statements):
     def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
         return [
             (at, columns)
-            for at, (table_id, *place) in enumerate(keys)
-            for columns in session.query(rows.LOOK_UP, (*place, table_id))
+            for at, (table_id, *stored) in enumerate(keys)
+            for columns in session.query(rows.LOOK_UP, (*stored, table_id))
         ]
 
     def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:
