@@ -20,7 +20,7 @@ from gateway.model import bodies
 from gateway.model.values import Value, size_bytes
 
 
-class Sent(NamedTuple):
+class ParsedEntity(NamedTuple):
     """An entity as a client sent it: keys if given, and attributes by their names in the gateway. Nulls are gone.
 
     `members` are tagged as in a body (gateway/model/bodies.py), of `size_bytes` with their names; `is_native`: of kinds that
@@ -90,7 +90,8 @@ _LARGE = float(1 << 62)
 
 
 def _plainly(body: bytes) -> dict[str, Any] | None:
-    """The same by a faster reader, or None for all that it might read otherwise: errors, repeats, very large numbers.
+    """The members of a JSON object by a faster parser, or None for all that it might read otherwise: errors, repeats, very large
+    numbers.
 
     Where every quotation mark belongs to a name or a text that was found, no name was there twice.
     """
@@ -100,11 +101,11 @@ def _plainly(body: bytes) -> dict[str, Any] | None:
         return None
     if type(found) is not dict:
         return None
-    marks = body.count(b'"')
+    quotes = body.count(b'"')
     if b"\\" in body:
         if b"\\\\" in body:  # else a backslash before a quotation mark escapes it
             return None
-        marks -= body.count(b'\\"')
+        quotes -= body.count(b'\\"')
     strings = len(found)
     for wire in found.values():
         kind = type(wire)
@@ -112,13 +113,13 @@ def _plainly(body: bytes) -> dict[str, Any] | None:
             strings += 1
         elif (kind is float and not -_LARGE < wire < _LARGE) or kind is list or kind is dict:
             return None
-    return found if marks == 2 * strings else None
+    return found if quotes == 2 * strings else None
 
 
 # Entities
 
 
-def parse_entity(body: bytes) -> Sent:
+def parse_entity(body: bytes) -> ParsedEntity:
     """An entity. Raises ServiceError: InvalidInput, DuplicatePropertiesSpecified, PropertyNameInvalid and the limits."""
     found = _members_of(body)
     is_annotated = b"@" in body or b"\\" in body
@@ -162,7 +163,7 @@ def parse_entity(body: bytes) -> Sent:
     typed = is_annotated and any(
         found.get(f"{name}@odata.type") not in (None, "Edm.String") for name in ("PartitionKey", "RowKey")
     )
-    return Sent(_key(found, "PartitionKey"), _key(found, "RowKey"), members, size, is_native, typed)
+    return ParsedEntity(_key(found, "PartitionKey"), _key(found, "RowKey"), members, size, is_native, typed)
 
 
 def _key(found: Mapping[str, Any], name: str) -> str | None:
