@@ -261,12 +261,12 @@ def _prefiltered(
     )
     is_worth_it = True
     while is_worth_it and not scan.rest.is_empty:
-        stretch = scan.next(*page_builder.budget.unexamined())
-        if stretch is None:
+        scanned_range = scan.next(*page_builder.budget.unexamined())
+        if scanned_range is None:
             break
-        is_worth_it = 2 * len(stretch.passing) <= stretch.count
-        full = yield from page_builder.take_stretch(stretch, scan.until)
-        scan.take(stretch.last if full is None else full)
+        is_worth_it = 2 * len(scanned_range.passing) <= scanned_range.count
+        full = yield from page_builder.take_scanned_range(scanned_range, scan.until)
+        scan.take(scanned_range.last if full is None else full)
         is_worth_it = is_worth_it and full is None and not scan.is_full
         yield
     return scan.rest

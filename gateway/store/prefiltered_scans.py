@@ -17,13 +17,13 @@ from gateway.store.databases import Condition, Session
 from gateway.store.positions import KEPT_BYTES
 from gateway.store.scans import ROW_COLUMNS, Chunk, Columns, Source, columns_between
 
-_FIRST_STRETCH, _LARGEST_STRETCH = 1024, 4096
+_FIRST_RANGE_ROWS, _LARGEST_RANGE_ROWS = 1024, 4096
 # What a stretch may take; large rows are slow to look through.
-_STRETCH_S = 0.005
+_RANGE_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ScannedRange:
     """Rows one after the other: how many, their billed bytes, those that the screen lets through, and the last of them all
     (None: the range ends with them)."""
 
@@ -58,11 +58,11 @@ class PrefilteredScan:
         self._condition = condition
         self._known = measured
         self._weighs = weighs
-        self._wanted = _FIRST_STRETCH
+        self._wanted = _FIRST_RANGE_ROWS
         self.rest = bounds
         self.is_full = False
 
-    def next(self, most_rows: int = sys.maxsize, most_bytes: int = sys.maxsize) -> Stretch | None:
+    def next(self, most_rows: int = sys.maxsize, most_bytes: int = sys.maxsize) -> ScannedRange | None:
         """The next stretch, no longer and no heavier than this; None where skimming ends, because not one row fits, or
         keys may tie, or nothing is left."""
         wanted = min(self._wanted, most_rows)
@@ -82,9 +82,9 @@ class PrefilteredScan:
         passing = self._passing(self._through(last))
         if any(map(self._may_tie, passing)):
             return None
-        is_quick = monotonic() - began < _STRETCH_S
-        self._wanted = min(self._wanted * 4, _LARGEST_STRETCH) if is_quick else max(self._wanted // 4, 1)
-        return Stretch(count, size, passing, last)
+        is_quick = monotonic() - began < _RANGE_S
+        self._wanted = min(self._wanted * 4, _LARGEST_RANGE_ROWS) if is_quick else max(self._wanted // 4, 1)
+        return ScannedRange(count, size, passing, last)
 
     def take(self, last: Columns | None) -> None:
         """Go on after this row; None: there is nothing after."""
