@@ -356,7 +356,7 @@ def drive(engine: Engine, begin: Callable[[], Exchange]) -> Any:
         commands = next_commands(exchange, None)
         while isinstance(commands, list):
             try:
-                outcomes = run_patiently(engine, commands)
+                outcomes = run_with_retries(engine, commands)
             except Exception as error:
                 commands = next_commands(exchange, error)
                 continue
@@ -369,7 +369,7 @@ def drive(engine: Engine, begin: Callable[[], Exchange]) -> Any:
     raise Busy("tables keep changing")
 
 
-def run_patiently(engine: Engine, commands: list[Command]) -> list[Any]:
+def run_with_retries(engine: Engine, commands: list[Command]) -> list[Any]:
     """As Engine.run, waiting for what is Contended as the tick would."""
     outcomes = engine.run(commands)
     until = time.monotonic() + LOCK_RETRY_S
