@@ -13,8 +13,8 @@ from gateway import logs, metrics
 from gateway.engine.engine import Engine
 from gateway.engine.pacing import rest_after
 from gateway.model.errors import Busy, Unknowable
+from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credentials
-from gateway.security.vault import Vault
 from gateway.store.databases import CommitLost, Retry
 
 _CREDENTIALS_S = 2.0
@@ -29,10 +29,12 @@ class Chores(threading.Thread):
     `share`: of one core, what the engine's work may have; 0: none, another process of this server does it.
     """
 
-    def __init__(self, engine: Engine, vault: Vault, credentials: Credentials, share: float) -> None:
+    def __init__(
+        self, engine: Engine, credential_store: CredentialStore, credentials: Credentials, share: float
+    ) -> None:
         super().__init__(name="chores", daemon=True)
         self._engine = engine
-        self._vault = vault
+        self._credential_store = credential_store
         self._credentials = credentials
         self._share = share
         self._stopping = threading.Event()
@@ -83,6 +85,6 @@ class Chores(threading.Thread):
     def _look_at_credentials(self) -> None:
         if monotonic() >= self._next_look:
             self._next_look = monotonic() + _CREDENTIALS_S
-            changed = self._vault.changes()
+            changed = self._credential_store.changes()
             if changed is not None:
                 self._credentials.replace(changed)

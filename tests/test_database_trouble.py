@@ -150,7 +150,7 @@ def test_a_lost_database_is_one_line_of_background_work(
         return done
 
     monkeypatch.setattr(opened.engine, "chore", counted)
-    thread = chores.Chores(opened.engine, opened.vault, Credentials(settings), 0.25)
+    thread = chores.Chores(opened.engine, opened.credential_store, Credentials(settings), 0.25)
     name = make_url(url).database
     with caplog.at_level(logging.INFO):
         thread.start()

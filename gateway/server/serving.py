@@ -46,7 +46,7 @@ def serve(settings: Settings) -> None:
         migrate(database)
         opened = open_store(settings, database)
         if settings.credentials_file is not None:
-            opened.vault.add_first(settings.credentials_file)
+            opened.credential_store.add_first(settings.credentials_file)
         sockets = [_bind(settings.host, port) for port in _ports(settings)]
         figures = _metrics_socket(settings)
         # The first line, for whoever asked for a free port.
@@ -74,7 +74,7 @@ def _work(
     share = (
         settings.background_share if workers.is_first() else 0.0
     )  # of the server, not of each of its processes
-    chores = Chores(opened.engine, opened.vault, dialects.gateway.credentials, share)
+    chores = Chores(opened.engine, opened.credential_store, dialects.gateway.credentials, share)
 
     def ready() -> None:
         chores.start()

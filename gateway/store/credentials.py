@@ -1,4 +1,4 @@
-"""Credentials as SQL: rows whose secrets are encrypted. What they mean is in gateway/security/vault.py."""
+"""Credentials as SQL: rows whose secrets are encrypted. What they mean is in gateway/security/credential_store.py."""
 
 from __future__ import annotations
 

@@ -262,7 +262,7 @@ namespace_properties = Table(
     PrimaryKeyConstraint("namespace", "name"),
 )
 
-# Access keys. The secrets are encrypted (gateway/security/seal.py).
+# Access keys. The secrets are encrypted (gateway/security/secret_cipher.py).
 credentials = Table(
     "credentials",
     metadata,

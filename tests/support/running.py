@@ -67,7 +67,9 @@ def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
     made = load({"database": database_url, "port": 0, **settings}, {})
     opened = open_store(made, connect(made))
     app = create_app(made, opened)
-    chores = Chores(opened.engine, opened.vault, mounted(app).gateway.credentials, made.background_share)
+    chores = Chores(
+        opened.engine, opened.credential_store, mounted(app).gateway.credentials, made.background_share
+    )
 
     def finish() -> None:
         chores.stop()

@@ -134,7 +134,7 @@ def tenants(shared_database_url: str) -> Iterator[Tenants]:
     settings = load({"database": shared_database_url, **SETTINGS}, {})
     opened = open_store(settings, connect(settings))
     for credential in CREDENTIALS:
-        opened.vault.add(credential)
+        opened.credential_store.add(credential)
     opened.close()
     server = start(shared_database_url, **SETTINGS)
     try:

@@ -359,7 +359,7 @@ def test_many_threads_share_a_client(live):
 def test_signatures_are_checked_when_auth_is_strict(serve, database_url):
     settings = load({"database": database_url, "secret_key": SEALING_KEY}, {})
     opened = open_store(settings, connect(settings))
-    opened.vault.add(Credential(Scheme.AWS, "AKIDEXAMPLE", ("a secret",)))
+    opened.credential_store.add(Credential(Scheme.AWS, "AKIDEXAMPLE", ("a secret",)))
     opened.close()
     running = serve(database_url, dialects="dynamodb", auth="strict", secret_key=SEALING_KEY)
     for access_id, secret, code in (

@@ -22,7 +22,7 @@ class WrongKey(Exception):
     """The seal does not open: sealed under another key, or for another credential, or altered."""
 
 
-class Seal:
+class SecretCipher:
     """Seals and opens. `owner` is bound in: what was sealed for one does not open for another."""
 
     def __init__(self, key: str) -> None:
@@ -31,17 +31,17 @@ class Seal:
         # The key is random by the documentation's advice, so a plain digest stretches it well enough.
         self._cipher = AESGCM(hashlib.sha256(b"tablegate credentials\0" + key.encode()).digest())
 
-    def seal(self, plain: bytes, owner: str) -> bytes:
+    def encrypt(self, plain: bytes, owner: str) -> bytes:
         """The nonce and the sealed text."""
         nonce = os.urandom(_NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, plain, owner.encode())
 
-    def open(self, sealed: bytes, owner: str) -> bytes:
+    def decrypt(self, encrypted: bytes, owner: str) -> bytes:
         """What was sealed. Raises WrongKey."""
         from cryptography.exceptions import InvalidTag
 
         try:
-            return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], owner.encode())
+            return self._cipher.decrypt(encrypted[:_NONCE_BYTES], encrypted[_NONCE_BYTES:], owner.encode())
         except (InvalidTag, ValueError):
             raise WrongKey("the stored credentials do not open with this secret key") from None
 
