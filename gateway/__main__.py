@@ -140,7 +140,7 @@ def sweep(settings: Settings) -> None:
     """Do all background work that is due now: expired rows, new indexes, dropped tables."""
     with _opened(settings) as opened:
         batches = 0
-        while opened.engine.chore():
+        while opened.engine.background_batch():
             batches += 1
         click.echo(f"nothing more to do after {batches} batches")
 

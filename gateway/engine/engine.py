@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from gateway.engine import defining, expiring, indexing, local_transactions, pacing, reading, streaming
 from gateway.engine.defining import Definer
-from gateway.engine.pacing import Chore
+from gateway.engine.pacing import BatchDone
 from gateway.engine.reading import Reading
 from gateway.engine.writing import Batch
 from gateway.model.commands import (
@@ -90,7 +90,7 @@ class Engine:
             "dropped_names": lambda limit: defining.remove_gone(store, self._now_ms(), limit),
             "tokens": self._forget,
         }
-        self._rota = pacing.Rota(works, progress.WORKS, self._count_left)
+        self._round_robin = pacing.RoundRobin(works, progress.WORKS, self._count_left)
 
     def register_view(self, dialect: str, view: IndexView) -> None:
         """Tell how a dialect reads the key columns of the indexes that it makes. Before the first command."""
@@ -140,10 +140,10 @@ class Engine:
         if left:
             outcomes.update(zip(left, self._read([commands[at] for at in left]), strict=True))
 
-    def chore(self) -> Chore | None:
+    def background_batch(self) -> BatchDone | None:
         """Do one batch of background work, of a bounded time: fill an index, delete what expired or was dropped, tend streams.
         None: nothing waits to be done; look again after `idle_s`."""
-        return self._rota.next_batch()
+        return self._round_robin.next_batch()
 
     @property
     def idle_s(self) -> float:
@@ -154,7 +154,7 @@ class Engine:
     def rows_left(self) -> Mapping[str, int]:
         """About how many rows background work has still to go over, by the work; of what is not named, none or an unknown
         number."""
-        return self._rota.left
+        return self._round_robin.left
 
     def _count_left(self) -> dict[str, int]:
         left: dict[str, int] = {}

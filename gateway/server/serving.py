@@ -20,7 +20,7 @@ from typing import Any
 
 from gateway import __version__, logs
 from gateway.app import OWN_PATHS, Mounted, Opened, connect, create_app, metrics_app, mounted, open_store
-from gateway.chores import Chores
+from gateway.background import BackgroundWork
 from gateway.database_urls import without_password
 from gateway.server import certificates, server, workers
 from gateway.server.file_lock import FileLock
@@ -74,17 +74,17 @@ def _work(
     share = (
         settings.background_share if workers.is_first() else 0.0
     )  # of the server, not of each of its processes
-    chores = Chores(opened.engine, opened.credential_store, dialects.gateway.credentials, share)
+    background = BackgroundWork(opened.engine, opened.credential_store, dialects.gateway.credentials, share)
 
     def ready() -> None:
-        chores.start()
+        background.start()
         if workers.is_first():
             if figures is not None:
                 _serve_metrics(dialects, figures)
             _tell(settings, dialects, [_url(settings, each) for each in sockets], figures)
 
     def reload() -> None:
-        chores.look_at_credentials_now()
+        background.look_at_credentials_now()
         try:
             if tls is not None:
                 tls.reload()
@@ -101,7 +101,7 @@ def _work(
         # A thread is stuck in the database, and would be waited for at the end of the interpreter.
         logging.shutdown()
         os._exit(1)
-    chores.stop()
+    background.stop()
     opened.close()
 
 

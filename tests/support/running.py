@@ -25,7 +25,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.test import run_wsgi_app
 
 from gateway.app import Mounted, connect, create_app, mount, mounted, open_store
-from gateway.chores import Chores
+from gateway.background import BackgroundWork
 from gateway.http import WSGI_REQUEST, Gateway, Reply, Request
 from gateway.server import server
 from gateway.server.serving import lane_of
@@ -67,16 +67,16 @@ def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
     made = load({"database": database_url, "port": 0, **settings}, {})
     opened = open_store(made, connect(made))
     app = create_app(made, opened)
-    chores = Chores(
+    background = BackgroundWork(
         opened.engine, opened.credential_store, mounted(app).gateway.credentials, made.background_share
     )
 
     def finish() -> None:
-        chores.stop()
+        background.stop()
         opened.close()
 
     running = start_app(app, lane_of(made), finish) if entry == "server" else start_plain(app, finish)
-    chores.start()
+    background.start()
     return running
 
 

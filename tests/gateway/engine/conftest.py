@@ -121,7 +121,7 @@ def things(engine: Engine) -> Client:
     return Client(engine, make_table(engine))
 
 
-def do_chores(engine: Engine) -> None:
+def do_background_work(engine: Engine) -> None:
     """Everything that waits to be done in the background."""
-    while engine.chore():
+    while engine.background_batch():
         pass

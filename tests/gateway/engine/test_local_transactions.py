@@ -40,7 +40,7 @@ from gateway.model.writes import Replace, Write
 from gateway.store.databases import Database
 from gateway.store.opening import open_database
 from gateway.store.store import Store
-from tests.gateway.engine.conftest import Client, Clock, by_color, do_chores, make_table
+from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
 from tests.gateway.engine.test_streaming import ask, everything, make, stream_of
 
 LIMIT = 4 << 20
@@ -266,10 +266,10 @@ def test_the_sweep_leaves_a_held_partition_alone(engine: Engine, clock: Clock) -
     table.write(table.put("a", 1, dies=decimal(clock.ms // 1000 + 1)))
     table = begin(table, lifetime_ms=600_000)
     clock.advance(5)
-    engine.chore()
+    engine.background_batch()
     assert seen(table, "a", 1) is not None
     ask(engine, AbortTransaction(ID))
-    do_chores(engine)
+    do_background_work(engine)
     assert seen(table, "a", 1) is None
 
 

@@ -23,7 +23,7 @@ _AFTER_FAILURE_S = 1.0
 _DATABASE_AWAY = (Busy, Unknowable, Retry, CommitLost)
 
 
-class Chores(threading.Thread):
+class BackgroundWork(threading.Thread):
     """Works from `start()` to `stop()`; a failure is logged and tried again.
 
     `share`: of one core, what the engine's work may have; 0: none, another process of this server does it.
@@ -32,7 +32,7 @@ class Chores(threading.Thread):
     def __init__(
         self, engine: Engine, credential_store: CredentialStore, credentials: Credentials, share: float
     ) -> None:
-        super().__init__(name="chores", daemon=True)
+        super().__init__(name="background", daemon=True)
         self._engine = engine
         self._credential_store = credential_store
         self._credentials = credentials
@@ -72,13 +72,13 @@ class Chores(threading.Thread):
 
     def _do_a_batch(self) -> None:
         began = monotonic()
-        chore = self._engine.chore()
+        batch = self._engine.background_batch()
         took = monotonic() - began
         pause = rest_after(took, self._share)
-        if chore is None:
+        if batch is None:
             pause = max(pause, self._engine.idle_s)
         else:
-            metrics.worked(chore.work, chore.rows, took)
+            metrics.worked(batch.work, batch.rows, took)
         metrics.left_to_do(self._engine.rows_left)
         self._next_batch = began + took + pause
 
