@@ -1,7 +1,7 @@
-"""The quick engine: is a request beyond reproach? And the door to both engines.
+"""The fast validator: is a request valid as it stands? And `Checker`, the entry point of both validators.
 
-There are two engines for one set of shapes (schema_types.py). Quick closures are compiled once per operation; they only answer
-yes or no and allocate nothing. Whatever they do not like - an error, a null, an unknown member - goes to the slow engine
+There are two validators for one set of shapes (schema_types.py). The fast one consists of closures that are compiled once per
+operation and only answer yes or no. Whatever they refuse - an error, a null, an unknown member - goes to the full validator
 (full_validator.py), which finds out what the service would say.
 """
 
@@ -30,8 +30,8 @@ from adapters.dynamodb.values import scalars, values
 from adapters.dynamodb.wire import messages
 from adapters.dynamodb.wire.errors import ServiceError
 
-Quick = Callable[[Any], bool]
-"""Whether data is beyond reproach. On other data it is false or raises anything."""
+FastCheck = Callable[[Any], bool]
+"""Whether data is valid as it stands. On other data it is false or raises anything."""
 
 Rule = Callable[[dict[str, Any], str, bool], None]
 """What members mean together: (input, style, whether its attribute values are known to be good). Raises ServiceError."""
@@ -43,35 +43,35 @@ class Checker:
 
     operation: str
     request: Request
-    quick: Quick
+    fast_check: FastCheck
     rule: Rule | None
 
     def __call__(self, body: Any, style: str) -> dict[str, Any]:
         try:
-            good = self.quick(body)
+            good = self.fast_check(body)
         except scalars.TooLarge:
             raise messages.refused(self.operation, "item-size", style) from None
         except (ServiceError, TypeError, AttributeError, ValueError):
-            good = False  # the slow engine finds out what is wrong, and in which order to say it
+            good = False  # the full validator finds out what is wrong, and in which order to say it
         data = body if good else full_validator.clean(self.operation, self.request, body, style)
         if self.rule is not None:
             self.rule(data, style, good)
         return data
 
 
-# The quick engine
+# The fast validator
 
 
-def quick(shape: Shape) -> Quick:
-    """A closure that is true of data beyond reproach. On other data it is false or raises anything.
+def fast_check(shape: Shape) -> FastCheck:
+    """A closure that is true of data that is valid as it stands. On other data it is false or raises anything.
 
     Attribute values of maps are checked whole and put into canonical form; members named Item become `values.Item`.
     """
     match shape:
         case Text():
-            return _quick_text(shape)
+            return _fast_text(shape)
         case Number():
-            smallest, largest = WIDTHS.get(shape.java, (0, -1))  # a Double always takes the slow way
+            smallest, largest = WIDTHS.get(shape.java, (0, -1))  # a Double is always for the full validator
             low = smallest if shape.minimum is None else shape.minimum
             high = largest if shape.maximum is None else shape.maximum
             return lambda data: type(data) is int and low <= data <= high
@@ -80,14 +80,14 @@ def quick(shape: Shape) -> Quick:
         case AttributeValue():
             return lambda data: values.measure(data, 0) >= 0
         case Sequence():
-            return _quick_sequence(shape)
+            return _fast_sequence(shape)
         case Mapping():
-            return _quick_mapping(shape)
+            return _fast_mapping(shape)
         case Structure():
-            return _quick_structure(shape)
+            return _fast_structure(shape)
 
 
-def _quick_text(shape: Text) -> Quick:
+def _fast_text(shape: Text) -> FastCheck:
     if shape.enum:
         return frozenset(shape.enum).__contains__
     low, high = _bounds(shape.minimum, shape.maximum)
@@ -102,18 +102,18 @@ def _quick_text(shape: Text) -> Quick:
     return lambda data: type(data) is str and low <= len(data) <= high
 
 
-def _quick_sequence(shape: Sequence) -> Quick:
+def _fast_sequence(shape: Sequence) -> FastCheck:
     low, high = _bounds(shape.minimum, shape.maximum)
-    member = quick(shape.of)
+    member = fast_check(shape.of)
     return lambda data: type(data) is list and low <= len(data) <= high and all(map(member, data))
 
 
-def _quick_mapping(shape: Mapping) -> Quick:
+def _fast_mapping(shape: Mapping) -> FastCheck:
     if shape == ITEM:
         return lambda data: type(data) is dict and values.measure_members(data) >= 0
     low, high = _bounds(shape.minimum, shape.maximum)
-    member = quick(shape.of)
-    keys = None if shape.keys is None else _quick_text(shape.keys)
+    member = fast_check(shape.of)
+    keys = None if shape.keys is None else _fast_text(shape.keys)
     lengths = range(10**9) if shape.lengths is None else range(shape.lengths[0], shape.lengths[1] + 1)
 
     def check(data: Any) -> bool:
@@ -128,8 +128,8 @@ def _quick_mapping(shape: Mapping) -> Quick:
     return check
 
 
-def _quick_structure(shape: Structure) -> Quick:
-    members = {name: quick(member) for name, member in shape.members.items() if name != "Item"}
+def _fast_structure(shape: Structure) -> FastCheck:
+    members = {name: fast_check(member) for name, member in shape.members.items() if name != "Item"}
     required = tuple(shape.required)
     has_item = "Item" in shape.members
 

@@ -1,4 +1,4 @@
-"""The slow engine: what the service says of a request that is not beyond reproach, and what is left of one that is good
+"""The full validator: what the service says of a request that the fast one refuses, and what is left of one that is good
 enough - once nulls and unknown members are dropped.
 
 Knows the order: JSON types, then the member that is told alone, then constraints in the order of the shape.

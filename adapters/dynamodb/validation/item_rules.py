@@ -4,7 +4,7 @@ Knows which parameters exclude each other, and where in the order attribute valu
 no grammar: expressions are parsed by whoever handles the request, and here only where a transaction is refused anyway, to
 find out whether an earlier expression is wrong.
 
-Each rule gets (input, style, good). `good`: the attribute values of maps were checked by the quick engine already; then only
+Each rule gets (input, style, good). `good`: the attribute values of maps were checked by the fast validator already; then only
 those that it does not look at one by one are left. Order and texts: dynalite validations/*.js, docs/protocols/dynamodb.md
 rules 9 to 26.
 """

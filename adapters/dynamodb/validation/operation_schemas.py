@@ -1,4 +1,4 @@
-"""What each operation takes, as data, and the door to the checks: `check(operation, body, style)`.
+"""What each operation takes, as data, and the entry point of the checks: `check(operation, body, style)`.
 
 Knows members, their constraints, and the order in which the service looks at them. How a shape is checked is in
 checking.py and refusing.py; what members mean together is in rules.py and table_rules.py.
@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from adapters.dynamodb.validation import full_validator, item_rules, table_rules
-from adapters.dynamodb.validation.fast_validator import Checker, Rule, quick
+from adapters.dynamodb.validation.fast_validator import Checker, Rule, fast_check
 from adapters.dynamodb.validation.schema_types import (
     ITEM,
     AttributeValue,
@@ -52,7 +52,7 @@ def shorten(operation: str, body: Any, style: str) -> None:
 @cache
 def _checker(operation: str, style: str) -> Checker:
     request = _requests(style)[operation]
-    return Checker(operation, request, quick(_strict(request)), _RULES.get(operation))
+    return Checker(operation, request, fast_check(_strict(request)), _RULES.get(operation))
 
 
 def _strict(request: Request) -> Structure:
