@@ -244,7 +244,7 @@ def _lines(file: TextIO | None) -> list[str]:
 
 @main.group()
 def credentials() -> None:
-    """Access keys, stored sealed in the database. A running server takes changes up within seconds."""
+    """Access keys, stored encrypted in the database. A running server takes changes up within seconds."""
 
 
 @credentials.command("add")

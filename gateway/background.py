@@ -1,4 +1,4 @@
-"""Background work on a thread of its own: the engine's chores (backfill, expiry, purging), and news of credentials.
+"""Background work on a thread of its own: the engine's batches (backfill, expiry, purging), and news of credentials.
 
 Knows when to call, and rests after each batch (gateway/engine/pacing.py); what is done is the engine's.
 """

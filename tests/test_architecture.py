@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-HOUSE = ("gateway", "adapters", "migrations")
+OUR_FOLDERS = ("gateway", "adapters", "migrations")
 # Pure third-party parts, free to all: they do no I/O and know nothing of us.
 PURE = {"orjson", "msgspec", "lark", "google", "re2"}
 
@@ -33,7 +33,7 @@ def imports_of(path: Path) -> Iterator[str]:
                 yield whole if whole in MODULES else node.module
 
 
-FILES = {module_name(path): path for folder in HOUSE for path in (ROOT / folder).rglob("*.py")}
+FILES = {module_name(path): path for folder in OUR_FOLDERS for path in (ROOT / folder).rglob("*.py")}
 MODULES = set(FILES)
 IMPORTS = {module: sorted(set(imports_of(path))) for module, path in FILES.items()}
 
@@ -43,7 +43,10 @@ def within(module: str, package: str) -> bool:
 
 
 def outside(module: str) -> bool:
-    return module.partition(".")[0] not in HOUSE and module.partition(".")[0] not in sys.stdlib_module_names
+    return (
+        module.partition(".")[0] not in OUR_FOLDERS
+        and module.partition(".")[0] not in sys.stdlib_module_names
+    )
 
 
 def of(package: str) -> list[str]:
@@ -81,12 +84,12 @@ def test_the_engine_knows_the_store_and_the_model(module: str) -> None:
 @pytest.mark.parametrize("module", of("adapters"))
 def test_an_adapter_knows_the_engine_the_model_and_http(module: str) -> None:
     own = ".".join(module.split(".")[:2])
-    doors = ("engine.engine", "model", "security.credentials", "http", "metrics", "settings")
+    entry_points = ("engine.engine", "model", "security.credentials", "http", "metrics", "settings")
     for imported in IMPORTS[module]:
         if within(imported, "adapters"):
             assert within(imported, own) or imported == "adapters", f"another adapter: {imported}"
         elif within(imported, "gateway"):
-            assert any(within(imported, f"gateway.{door}") for door in doors), imported
+            assert any(within(imported, f"gateway.{entry_point}") for entry_point in entry_points), imported
         assert not within(imported, "sqlalchemy"), imported
 
 

@@ -44,8 +44,8 @@ def puts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> lis
 
 
 def inserts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> list[list[Row]] | None:
-    """The same if all are of different rows, each one that is not there or may be put over, and none fails where none is
-    there."""
+    """For each group the rows that its writes leave, in order, if all are of different rows that are not there or may be put
+    over, and none fails where no row is there; else None."""
     left: list[list[Row]] = []
     seen: set[tuple[int, object]] = set()
     number = 0

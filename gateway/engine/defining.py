@@ -255,7 +255,7 @@ class Definer:
 
 
 def _is_gone(table: Table, now_ms: int) -> bool:
-    """Whether the time that a deleted table stays visible is over. BackgroundWork remove it for good."""
+    """Whether the time that a deleted table stays visible is over. Background work removes it for good."""
     return table.state is State.DELETING and now_ms >= table.busy_until_ms
 
 

@@ -1,4 +1,4 @@
-"""The one door for adapters: commands in, outcomes out. Transaction boundaries, retries, the clock and background work."""
+"""The one entry point for adapters: commands in, outcomes out. Transaction boundaries, retries, the clock and background work."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Engine:
         return self._store.catalog.cache.get(namespace, name)
 
     def cached_azure_table(self, namespace: str, azure_name: str) -> Table | None:
-        """The same by Azure name, whose case does not matter."""
+        """A table's descriptor by its Azure name, in whatever case, without any I/O, or None: then ask with FindTable."""
         return self._store.catalog.cache.get_azure(namespace, azure_name)
 
     def run(self, commands: list[Command], nowait: bool = False) -> list[Any]:
@@ -127,9 +127,9 @@ class Engine:
         return outcomes
 
     def run_in_slices(self, commands: list[Reading], outcomes: dict[int, Any], reader: int) -> Iterator[None]:
-        """The same for reads, stopping after each slice of a page, so that the caller may do something else in between, in the
-        same thread. Outcomes are there as soon as they are known, under the number of their command, and all at the end.
-        `reader` (from 1): what is run at the same time has different ones."""
+        """Run reads, all of one snapshot, and stop after each slice of a page, so that the caller may do something else in
+        between, in the same thread. `outcomes` is filled as outcomes become known, each under the index of its command; at the
+        end all are there. `reader` (from 1): calls that are under way at the same time have different ones."""
         try:
             yield from reading.read_in_slices(
                 self._store, commands, self._now() // 1_000_000, outcomes, reader
@@ -191,7 +191,7 @@ class Engine:
         return gone
 
     def _forget(self, limit: int) -> int | None:
-        """Idempotency tokens and local transactions that are past their time."""
+        """Forget some idempotency tokens and local transactions that are past their time. How many; None: not now."""
         if time.monotonic() < self._next_forgetting:
             return None
         ended = local_transactions.sweep(self._store, self._now_ms(), limit)
@@ -253,7 +253,8 @@ class Engine:
         return answer if isinstance(answer, GatewayError) else None
 
     def _commit(self, transaction: str, now_ms: int) -> Any:
-        """Once: what was staged may grow until it is carried out, and is then read again."""
+        """One attempt to commit a local transaction: its outcomes or its error. Raises Retry, TransactionMissing; each attempt
+        reads anew what is staged, which may have grown."""
         [answer] = self._write_once([local_transactions.commit_group(self._store, transaction, now_ms)])
         if isinstance(answer, StaleTable):
             raise Retry("the table changed under a transaction that is being committed")
@@ -350,7 +351,8 @@ class Engine:
 
 
 def drive(engine: Engine, begin: Callable[[], Exchange]) -> Any:
-    """Run an exchange to its end, alone: how Flask handles a request. The server drives many at once (server.py)."""
+    """Run an exchange to its end, alone, and give what it returns: how Flask handles a request. The server's tick drives
+    many at once (server/tick.py). `begin` begins the exchange, anew whenever a table was stale. Raises Busy after eight."""
     for _ in range(8):
         exchange = begin()
         commands = next_commands(exchange, None)
@@ -370,7 +372,7 @@ def drive(engine: Engine, begin: Callable[[], Exchange]) -> Any:
 
 
 def run_with_retries(engine: Engine, commands: list[Command]) -> list[Any]:
-    """As Engine.run, waiting for what is Contended as the tick would."""
+    """What Engine.run gives; commands that are Contended are run again for LOCK_RETRY_S seconds, as the tick does it."""
     outcomes = engine.run(commands)
     until = time.monotonic() + LOCK_RETRY_S
     pauses = pauses_between_attempts()
@@ -383,7 +385,7 @@ def run_with_retries(engine: Engine, commands: list[Command]) -> list[Any]:
 
 
 def contended(outcomes: list[Any]) -> list[int]:
-    """Where in a list the outcomes stand that are to be had by trying again."""
+    """The indexes of those outcomes that are Contended: their commands are to be run again."""
     return [at for at, outcome in enumerate(outcomes) if type(outcome) is Contended]
 
 

@@ -70,9 +70,8 @@ class RoundRobin:
     def next_batch(self) -> BatchDone | None:
         """Do one batch of the work whose turn it is. None: there is nothing to do now."""
         for work in list(self._works):
-            do, size = self._works[work] = self._works.pop(
-                work
-            )  # whoever was asked is asked last the next time
+            # Whoever was asked is asked last the next time.
+            do, size = self._works[work] = self._works.pop(work)
             began = time.monotonic()
             try:
                 rows = do(size.rows)

@@ -19,7 +19,7 @@ _BATCH_BYTES = 4_000_000
 
 
 class LockedBatch(NamedTuple):
-    """The rows of a batch, locked; the mark that stands behind them; how many keys it went over."""
+    """The rows of a batch, locked until the transaction ends; the mark behind the last of them; how many keys it went over."""
 
     rows: list[Row]
     mark: bytes

@@ -42,7 +42,7 @@ Answer = list[Outcome] | Replayed | GatewayError
 
 
 class _OutOfDate(Exception):
-    """Some tables are no longer what parse saw."""
+    """Some tables are no longer what the parser of the request saw."""
 
     def __init__(self, tables: set[int]) -> None:
         super().__init__(tables)
@@ -183,7 +183,7 @@ class Batch:
     def _check_partition_locks(
         self, session: Session, tables: Mapping[int, Table], answers: list[Answer | None]
     ) -> None:
-        """Refuse writes to partitions that a local transaction holds; a commit must be of one that is still open."""
+        """Refuse writes to partitions that a local transaction has locked; a commit must be of one that is still open."""
         locked = {
             table.id: local_transactions.partition_locks(session, table.id, self._now_ms)
             for table in tables.values()

@@ -62,17 +62,19 @@ class PageLimits(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One of `total` parts of a table, by hash of the partition: spreads with lowest <= spread < highest."""
+    """One of `total` parts of a table, by hash of the partition: lowest <= partition_hash < highest (model/keys.py)."""
 
     number: int
     total: int
 
     @property
     def lowest(self) -> int:
+        """The lowest partition_hash of the segment."""
         return self.number * PARTITION_HASHES // self.total
 
     @property
     def highest(self) -> int:
+        """The lowest partition_hash above the segment."""
         return (self.number + 1) * PARTITION_HASHES // self.total
 
     def contains(self, position: Position) -> bool:
@@ -156,7 +158,7 @@ class WriteGroup(NamedTuple):
     """Writes that happen all or not at all. Outcome: a list of Outcome, one for each write, in order.
 
     A group of one write fails with that write's error; a larger one with GroupRefused. With a token that was used before
-    by an equal request the outcome is Replayed. Where a partition is held by a local transaction: PartitionLocked;
+    by an equal request the outcome is Replayed. Where a local transaction has locked a partition: PartitionLocked;
     `transaction`: the one that these writes commit.
     """
 
@@ -377,7 +379,7 @@ class Reshard:
 
 @dataclass(frozen=True, slots=True)
 class BeginTransaction:
-    """Hold a partition of a table for a local transaction of that (new, unguessable) id. Outcome: None; PartitionLocked,
+    """Lock a partition of a table for a local transaction of that (new, unguessable) id. Outcome: None; PartitionLocked,
     StaleTable. Nobody else can write to the partition until the transaction ends or its time is up."""
 
     table: Table

@@ -29,6 +29,7 @@ class _Branch:
 
     @classmethod
     def of(cls, value: Value | None, step: str | int) -> _Branch:
+        """The document that a value is, opened for a change at this step. Raises BadPath if it is no such document."""
         wanted = Kind.MAP if isinstance(step, str) else Kind.LIST
         if value is None or value.kind is not wanted:
             raise BadPath("path")
@@ -37,6 +38,7 @@ class _Branch:
         return cls(wanted, dict(enumerate(value.data)), len(value.data))
 
     def put(self, step: str | int, value: Value) -> None:
+        """Set a member, or an element; an index past the end of the list appends."""
         if isinstance(step, int) and step >= self.length:
             self.added[step] = value
         else:

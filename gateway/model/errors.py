@@ -11,8 +11,8 @@
     │   ├── BadOperand             an operand of a kind the action or function does not take
     │   └── NumberOutOfRange
     ├── LimitExceeded              what, the limit, and the actual figure
-    ├── PartitionLocked              an open local transaction holds the partition
-    ├── TransactionMissing             a local transaction that never was, or is over
+    ├── PartitionLocked            an open local transaction has locked the partition
+    ├── TransactionMissing         a local transaction that never was, or is over
     ├── Throttled                  the provisioned throughput is used up
     ├── Busy                       locks or the database did not yield in time; a retry may help
     │   ├── Contended              internal: not now; whoever can wait without holding up others tries again
@@ -136,7 +136,7 @@ class LimitExceeded(GatewayError):
 
 
 class PartitionLocked(GatewayError):
-    """An open local transaction holds this partition."""
+    """An open local transaction has locked this partition."""
 
 
 class TransactionMissing(GatewayError):

@@ -1,4 +1,4 @@
-"""Keeping credentials: sealed rows of the database <-> Credential, and the file of the first start.
+"""Keeping credentials: rows of the database with encrypted secrets <-> Credential, and the file of the first start.
 
 Knows the forms of keys of each scheme. How signatures use them is the dialects'.
 """
@@ -37,7 +37,7 @@ class BadCredential(ValueError):
 
 
 class CredentialStore:
-    """The credentials of one database. `key` gives the sealing key, and is asked only when there is something to seal."""
+    """The credentials of one database. `key` gives the secret key, and is called only when there is something to encrypt."""
 
     def __init__(self, store: Store, key: Callable[[], str]) -> None:
         self._store = store

@@ -78,13 +78,13 @@ class Session:
         self._connection = connection
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """All rows of a statement."""
+        """All rows of a statement. Raises Retry, LockHeld, Busy."""
         found: list[Row] = self._connection.execute(statement, parameters).fetchall()
         return found
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], list[Row]]:
-        """The same, its rows to be had by calling what this returns. Where statements cost a round trip, those asked one
-        after the other cost one together."""
+        """Ask a statement; its rows are to be had by calling what this returns. Where statements cost a
+        round trip, those asked one after the other cost one together."""
         found = self.query(statement, parameters)
         return lambda: found
 
@@ -98,7 +98,7 @@ class Session:
         return count
 
     def ask_count(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], int]:
-        """The same, the number to be had by calling what this returns."""
+        """Run a statement; the number of rows it touched is to be had by calling what this returns."""
         count = self.execute(statement, parameters)
         return lambda: count
 
@@ -209,14 +209,17 @@ class Database:
 
     @contextmanager
     def read(self, reader: int = 0) -> Iterator[Session]:
+        """A session in a read-only transaction with one snapshot. Raises Busy, Retry."""
         raise NotImplementedError
         yield
 
     def look(self) -> AbstractContextManager[Session]:
+        """A session for a single statement that reads. Raises Busy, Retry."""
         return self.read()
 
     @contextmanager
     def write(self, nowait: bool = False) -> Iterator[Session]:
+        """A session in a write transaction, which commits at the end of the block. Raises Busy, Retry, CommitLost."""
         raise NotImplementedError
         yield
 

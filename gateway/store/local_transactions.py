@@ -1,7 +1,8 @@
-"""Open local transactions as SQL: which partition each holds, and the writes staged in it.
+"""Open local transactions as SQL: the partition that each has locked, and the writes staged in it.
 
-A hold belongs to one partition of one table. Whoever writes to a table that has local transactions has its row of `tables`
-locked for share; whoever begins one has it locked for itself: so a writer either sees the hold or was done before.
+A row of `partition_locks` is an open transaction and locks one partition of one table. Whoever writes to a table that has
+local transactions has the table's row of `tables` locked for share; whoever begins a transaction has that row locked for
+itself: so a writer either sees the partition lock or was done before.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ class StagedWrite:
 
 
 def locked_partition(partition: bytes) -> bytes:
-    """A partition as holds name it."""
+    """The bytes of a partition as partition locks and OpenTransaction name it: clipped like its column."""
     return stored_position(Position(partition, LOWEST)).partition
 
 
 def partition_locks(session: Session, table_id: int, now_ms: int) -> dict[bytes, str]:
-    """Who holds which partitions of a table: id by partition."""
+    """The partitions of a table that are locked, and by whom: id of the transaction by partition. `now_ms`: since 1970."""
     found = session.query(
         "SELECT partition, id FROM partition_locks WHERE table_id = ? AND expires_at_ms > ?",
         (table_id, now_ms),
@@ -71,7 +72,7 @@ def find(session: Session, transaction: str, now_ms: int, lock: bool = False) ->
 
 
 def add(session: Session, opened: OpenTransaction) -> None:
-    """Open a transaction. What is left of one that held the partition and is past its time goes."""
+    """Open a transaction. What is left of one that had the partition locked and is past its time goes."""
     old = session.query(
         "SELECT id FROM partition_locks WHERE table_id = ? AND partition = ?",
         (opened.table_id, opened.partition),
@@ -98,13 +99,13 @@ def remove(session: Session, transaction: str) -> None:
 
 
 def expired(session: Session, now_ms: int, limit: int) -> list[str]:
-    """Some transactions that are past their time."""
+    """The ids of some transactions that are past their time, `limit` at most."""
     found = session.query("SELECT id FROM partition_locks WHERE expires_at_ms <= ? LIMIT ?", (now_ms, limit))
     return [transaction for (transaction,) in found]
 
 
 def stage(session: Session, opened: OpenTransaction, writes: Iterable[StagedWrite], size_bytes: int) -> None:
-    """Add writes to a transaction that is locked."""
+    """Add writes to a transaction that this session has locked (`find`). `size_bytes`: of all its writes then."""
     values = [(opened.id, ordinal, *_columns(write)) for ordinal, write in enumerate(writes, opened.writes)]
     session.execute_many(
         f"INSERT INTO staged_writes (transaction_id, ordinal, {_STAGED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -117,7 +118,7 @@ def stage(session: Session, opened: OpenTransaction, writes: Iterable[StagedWrit
 
 
 def writes_of(session: Session, transaction: str) -> list[StagedWrite]:
-    """What has been staged, in order."""
+    """The writes that have been staged in a transaction, in order."""
     found = session.query(
         f"SELECT {_STAGED} FROM staged_writes WHERE transaction_id = ? ORDER BY ordinal", (transaction,)
     )

@@ -19,7 +19,7 @@ KEPT_BYTES = COLUMN_BYTES - hashlib.sha256().digest_size
 
 
 class StoredPosition(NamedTuple):
-    """The columns of a position."""
+    """A position as its columns: partition and sort, clipped where they are too long; the slot; the full key if one was."""
 
     partition: bytes
     sort: bytes

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from gateway.store.databases import Session
 
+# As /metrics and `tablegate tables` name them, and as databases have them.
 PURGE, INDEX_BACKFILL, EXPIRY_BACKFILL = "purge", "index_backfill", "expiry_refill"
 WORKS = (PURGE, INDEX_BACKFILL, EXPIRY_BACKFILL)
 # Counting a million rows by their index takes a tenth of a second.
@@ -26,7 +27,7 @@ class Progress(NamedTuple):
 
 
 def advance(session: Session, work: str, owner_id: int, rows: int) -> None:
-    """So many more rows are done."""
+    """Note that so many more rows of a piece of work are done. `owner_id`: of the table or index that it is on."""
     session.execute(
         "INSERT INTO progress (work, id, rows_done) VALUES (?, ?, ?)"
         " ON CONFLICT (work, id) DO UPDATE SET rows_done = progress.rows_done + excluded.rows_done",
@@ -35,7 +36,7 @@ def advance(session: Session, work: str, owner_id: int, rows: int) -> None:
 
 
 def forget(session: Session, work: str, owner_id: int) -> None:
-    """The work is done, or begun anew."""
+    """Forget how far a piece of work has come: it is done, or begun anew."""
     session.execute("DELETE FROM progress WHERE work = ? AND id = ?", (work, owner_id))
 
 

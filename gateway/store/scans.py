@@ -57,6 +57,7 @@ class StoredRow(Row):
 
     @property
     def modified_at(self) -> int:  # type: ignore[override]
+        """When the row was last written, in ticks of 100 ns since 1970."""
         modified_at: int = self.columns[_MODIFIED_AT]
         return modified_at
 
@@ -272,8 +273,8 @@ class Walk:
                 yield from self._partition(partitions[whole], KeyRange(lower, upper), reverse)
 
     def segment(self, lowest: int, highest: int, after: Position | None) -> Iterator[Chunk]:
-        """Everything with lowest <= spread < highest, ordered by slot and columns: so much of the source is visited as the
-        slots hold that this touches. `after`: the position in the source of the last row seen."""
+        """Everything with lowest <= partition_hash < highest, ordered by slot and columns: of the source only the slots are
+        visited that such hashes have. `after`: the position in the source of the last row seen."""
         source = self._source
         alias = source.alias
         slot, partition, sort = lowest >> 24, LOWEST, LOWEST

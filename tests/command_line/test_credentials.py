@@ -1,4 +1,4 @@
-"""Credentials: sealed in the database, taken up by a running server, given by a file at the first start."""
+"""Credentials: encrypted in the database, taken up by a running server, given by a file at the first start."""
 
 from __future__ import annotations
 

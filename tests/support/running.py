@@ -63,7 +63,7 @@ class Running:
 
 
 def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
-    """A server on a database that has been migrated, with its chores. `entry`: one of ENTRIES."""
+    """A server on a database that has been migrated, with its background work. `entry`: one of ENTRIES."""
     made = load({"database": database_url, "port": 0, **settings}, {})
     opened = open_store(made, connect(made))
     app = create_app(made, opened)

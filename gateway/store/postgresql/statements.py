@@ -75,7 +75,7 @@ _LIKE_SPECIAL = re.compile(r"[\\%_]")
 
 
 class PostgreSQLStatements(Statements):
-    """See Statements."""
+    """The SQL of PostgreSQL; what each method is for, Statements says."""
 
     for_update = " FOR UPDATE"
     greatest = "GREATEST"
@@ -140,12 +140,12 @@ class PostgreSQLStatements(Statements):
         )
 
     def pattern_condition(self, pattern: BodyPattern) -> Condition:
-        """By LIKE, which goes by bytes on bytea."""
+        """A LIKE, which compares bytes where the column is bytea."""
         like = "".join(spelled(pattern, _LIKE_WILD, _LIKE_SPECIAL, "\\%s"))
         return "r.body LIKE ?", [f"%{like}%".encode()]
 
     def number_condition(self, name: str, above: bool, bound: float) -> Condition:
-        """Anything: PostgreSQL reads no JSON out of bytes."""
+        """A condition that is true of every row: PostgreSQL reads no JSON out of bytes."""
         return "(1 = 1)", []
 
 

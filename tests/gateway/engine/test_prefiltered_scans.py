@@ -53,7 +53,7 @@ FILTERS: list[Predicate] = [
     is_equal("tag", text("third")),
     is_equal("tag", text("nobody")),
     Exists(("rare",)),
-    Exists(("tag",)),  # of every row: skimming gives up
+    Exists(("tag",)),  # of every row: the scan gives up
     And((is_equal("tag", text("third")), Not(is_equal("color", text("red"))))),
 ]
 
@@ -108,10 +108,12 @@ def test_pages_are_those_of_a_walk_row_by_row(
         bounds = EVERYTHING if index is not None else random_range(chance)
         with monkeypatch.context() as patched:
             patched.setattr(prefiltered_scans, "_FIRST_RANGE_ROWS", chance.choice([2, 16, 256]))
-            skimmed = client.page(bounds, **options)
+            prefiltered = client.page(bounds, **options)
             patched.setattr(reading, "prefilter_of", lambda predicate: None)
             walked = client.page(bounds, **options)
-        assert outline(skimmed, PageBudget(limits).weighs) == outline(walked, PageBudget(limits).weighs), (
+        assert outline(prefiltered, PageBudget(limits).weighs) == outline(
+            walked, PageBudget(limits).weighs
+        ), (
             bounds,
             options,
         )
@@ -152,7 +154,7 @@ def test_rows_that_are_kept_back_never_leave_the_database(
         monkeypatch.setattr(kind, "query", counted(vars(kind)["query"]))
     page = client.page(filter=Exists(("rare",)))
     assert (sorts(page.rows), page.scanned) == ([30, 170, 30], 243)
-    # And one row at the end of each stretch.
+    # And one row at the end of each scanned range.
     assert len(fetched) <= 3 + 2
 
 

@@ -411,7 +411,7 @@ def test_a_writer_with_an_old_descriptor_parses_again(engine: Engine) -> None:
 
 
 def rolling(database: Database, clock: Clock, hours: int) -> Engine:
-    """An engine whose chores have just begun."""
+    """An engine whose background work has just begun."""
     options = EngineOptions(sweep_period_s=0, stream_shards=2, stream_roll_ms=hours * HOUR_MS)
     return Engine(Store(database), options, clock)
 
