@@ -23,7 +23,8 @@ WITHOUT_ROWS = frozenset({State.CREATING, State.DELETING})
 
 
 def puts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> list[list[Row]] | None:
-    """For each group the rows that its writes leave, in order, if all are puts that may go over anything; else None."""
+    """For each group the rows that its writes leave, in order, if all are puts that may go over anything; else None.
+    `now`: ticks of 100 ns since 1970."""
     if not all(_is_plain(table, now // 10_000) for table in tables):
         return None
     left: list[list[Row]] = []
@@ -45,7 +46,7 @@ def puts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> lis
 
 def inserts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> list[list[Row]] | None:
     """For each group the rows that its writes leave, in order, if all are of different rows that are not there or may be put
-    over, and none fails where no row is there; else None."""
+    over, and none fails where no row is there; else None. `now`: ticks of 100 ns since 1970."""
     left: list[list[Row]] = []
     seen: set[tuple[int, object]] = set()
     number = 0

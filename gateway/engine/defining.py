@@ -47,7 +47,10 @@ class Definer:
         self._counted: dict[int, tuple[float, TableStatistics]] = {}
 
     def run(self, command: Definition, now_ms: int) -> Any:
-        """The outcome of one command. Raises TableMissing, TableExists, TableBusy, IndexMissing, StaleTable."""
+        """Run one command; its outcome. `now_ms`: milliseconds since 1970.
+
+        Raises TableMissing, TableExists, TableBusy, IndexMissing, StaleTable.
+        """
         match command:
             case FindTable():
                 return self._find(command, now_ms)

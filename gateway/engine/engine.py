@@ -105,11 +105,11 @@ class Engine:
         return self._store.catalog.cache.get_azure(namespace, azure_name)
 
     def run(self, commands: list[Command], nowait: bool = False) -> list[Any]:
-        """For each command its outcome, or the GatewayError it met. All writes of the list are one transaction, all its
+        """Run commands; for each its outcome, or the GatewayError it met. All writes of the list are one transaction, all its
         reads one snapshot, taken after the writes.
 
         A command that is answered Contended did nothing and may be run again after a pause; then `nowait`, so that it
-        waits for locks as little as can be.
+        waits for locks as little as can be. Only a defect of ours raises anything.
         """
         outcomes: list[Any] = [None] * len(commands)
         writes = [at for at, command in enumerate(commands) if isinstance(command, WriteGroup)]
@@ -205,7 +205,7 @@ class Engine:
         return self._now() // 1_000_000
 
     def ping(self) -> None:
-        """Raise unless the database answers a read, and OutOfSpace while it refuses writes."""
+        """Read from the database. Raises what the database did if it does not answer, and OutOfSpace while it refuses writes."""
         with self._store.read() as session:
             session.query("SELECT 1")
         if self._store.database.refuses_writes:
@@ -223,7 +223,7 @@ class Engine:
             return self._store.catalog.names(session)
 
     def close(self) -> None:
-        """Give back connections."""
+        """Give back the connections to the database."""
         self._store.close()
 
     def _define(self, command: Any) -> Any:
@@ -325,8 +325,8 @@ class Engine:
         return None
 
     def _insist(self, work: Callable[[], Any]) -> Any:
-        """Do something that may fail for a passing reason; at once again with jitter, a few times; what it gave, or the
-        GatewayError. Waiting for a lock longer than the database did is not for here: others wait behind this call."""
+        """Do something that may fail for a passing reason, up to _ATTEMPTS times with short pauses; what it gave, or the
+        GatewayError it met. Waiting for a lock longer than the database did is not for here: others wait behind this call."""
         pause = _FIRST_PAUSE_S
         began = time.monotonic()
         for attempt in range(_ATTEMPTS):

@@ -43,7 +43,7 @@ Slices = Generator[None, None, Page | GatewayError]
 
 
 def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
-    """The outcome of each command, all from one snapshot."""
+    """Run reads; the outcome of each, all from one snapshot. `now_ms`: milliseconds since 1970, by which cells are too old."""
     if store.shared and not any(_wants_session(command) for command in commands):
         return _look_up(store, cast(list[Get | ReadAll], commands), now_ms)
     outcomes: dict[int, Outcome] = {}

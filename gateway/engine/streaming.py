@@ -51,7 +51,7 @@ class Record(NamedTuple):
 
 
 def wants(table: Table) -> bool:
-    """Whether writes of a table are recorded."""
+    """Whether the writes of a table are recorded in a stream."""
     return table.rules.stream is not None and table.rules.stream.enabled
 
 

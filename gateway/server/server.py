@@ -95,7 +95,7 @@ class Server:
     # What connections call (connection.Reception)
 
     def enter(self, connection: Connection) -> bool:
-        """A new connection. When all places are taken, the one goes that has waited longest for its client to send, be it
+        """A new connection. When there are as many as may be, the one goes that has waited longest for its client to send, be it
         idle, in the middle of a head or of a body that has stopped coming; if none waits, this one."""
         self._connections.add(connection)
         metrics.CONNECTIONS.set(len(self._connections))
@@ -109,7 +109,7 @@ class Server:
         return any(known.give_up() for _, _, known in heapq.nsmallest(_CANDIDATES, waiting))
 
     def leave(self, connection: Connection) -> None:
-        """It is gone."""
+        """A connection is gone."""
         self._connections.discard(connection)
         metrics.CONNECTIONS.set(len(self._connections))
         if self.is_stopping and not self._connections:
@@ -123,7 +123,7 @@ class Server:
             next(iter(heads)).give_up()
 
     def head_ended(self, connection: Connection) -> None:
-        """It is not waited for any longer."""
+        """The rest of a head is not waited for any longer."""
         heads = self._heads.get(connection.client, {})
         heads.pop(connection, None)
         if not heads:

@@ -138,8 +138,8 @@ def _check_exposure(settings: Settings) -> None:
 
 
 def _allow_descriptors(connections: int) -> None:
-    """Raise the soft limit of open files, usually 1,024, so that the database can be opened while all places for clients are
-    taken. Connections in a TLS handshake have no place yet, so there is room for as many of these."""
+    """Raise the soft limit of open files, usually 1,024, so that the database can be opened while as many clients as may be
+    are connected. Connections in a TLS handshake are not counted yet, so there is room for as many of these."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * connections + _OWN_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < wanted:

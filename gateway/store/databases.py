@@ -1,9 +1,10 @@
 """What a database is to the store: sessions, transactions, the SQL that it does not share, and what may go wrong with it.
 
-What differs between databases is in a folder for each (sqlite/, postgresql/) and nowhere else: connections, how a transaction
-begins and ends, which errors mean what, and the SQL that locks, claims, moves sets of rows or reads inside bodies
-(`Statements`). opening.py gives the database that a URL names, so that a gateway on SQLite never loads a driver it does not
-need. docs/adding-a-database.md says what a third one takes.
+What databases do not share, on the path of requests, is in a folder for each (sqlite/, postgresql/) and nowhere else:
+connections, how a transaction begins and ends, which errors mean what, and the SQL that locks, claims, moves sets of rows or
+reads inside bodies (`Statements`). Besides, only schema.py (types of columns, partial indexes) and migrating.py (its lock)
+tell databases apart. opening.py gives the database that a URL names, so that a gateway on SQLite loads no other's driver.
+docs/adding-a-database.md says what a third one takes.
 
 All other statements are written once, with `?` for parameters. SQLAlchemy keeps the pool, the schema and the migrations; the
 data path runs on raw DBAPI connections held per thread, because opening a SQLAlchemy transaction for every operation costs 4
@@ -66,7 +67,8 @@ class LockHeld(Retry):
 
 
 class Session:
-    """One connection inside a transaction. Statements have `?` parameters.
+    """One connection inside a transaction. Statements have `?` parameters. What they raise is the driver's error, which leaves
+    the block of the transaction as one of ours (Database).
 
     `transaction_id`: to ask PostgreSQL with what became of the transaction, if a statement has told it on the way.
     """
@@ -78,7 +80,7 @@ class Session:
         self._connection = connection
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """All rows of a statement. Raises Retry, LockHeld, Busy."""
+        """Run a statement; all its rows."""
         found: list[Row] = self._connection.execute(statement, parameters).fetchall()
         return found
 
@@ -198,6 +200,9 @@ class Database:
     ones wait a few milliseconds for a lock and no longer.
     `shared`: other processes may write too, so that what was read before may be out of date.
     `refuses_writes`: why, since a write met OutOfSpace and until somebody found that there is room again; else "".
+
+    Errors of the database leave these blocks as LockHeld, Retry, Busy, OutOfSpace or DatabaseFailed; `write()` raises CommitLost
+    if nobody knows whether it committed.
     """
 
     shared = False
@@ -209,17 +214,17 @@ class Database:
 
     @contextmanager
     def read(self, reader: int = 0) -> Iterator[Session]:
-        """A session in a read-only transaction with one snapshot. Raises Busy, Retry."""
+        """A session in a read-only transaction with one snapshot. `reader`: which of the thread's connections, from 0."""
         raise NotImplementedError
         yield
 
     def look(self) -> AbstractContextManager[Session]:
-        """A session for a single statement that reads. Raises Busy, Retry."""
+        """A session for a single statement that reads."""
         return self.read()
 
     @contextmanager
     def write(self, nowait: bool = False) -> Iterator[Session]:
-        """A session in a write transaction, which commits at the end of the block. Raises Busy, Retry, CommitLost."""
+        """A session in a write transaction, which commits at the end of the block. `nowait`: it hardly waits for locks."""
         raise NotImplementedError
         yield
 

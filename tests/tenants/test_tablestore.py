@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import tablestore as ots
 
-from adapters.tablestore.operations import OPERATIONS
+from adapters.tablestore.operation_table import OPERATIONS
 from adapters.tablestore.wire.plainbuffer import Bound, decode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from tests.adapters.tablestore.client import Refused, no_throughput, plain, row, rows_of

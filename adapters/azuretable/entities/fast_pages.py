@@ -35,7 +35,8 @@ MemberTags = tuple[tuple[str, str], ...]
 def entities(page: Page, annotated: bool, general: Callable[[bytes, int], bytes]) -> list[bytes]:
     """The entities that rows with Azure's own keys are, as JSON: pieces of it, to be put together with commas between them.
 
-    `annotated`: with minimal metadata, or with none. `general` is how a row's body is shown by the book, and when it was written.
+    `annotated`: with minimal metadata, or with none. `general` is how the general path shows a row's body with the time
+    of its write.
     """
     known = _Known(annotated, general)
     for concatenated in page.concatenated:
