@@ -130,8 +130,8 @@ class BodyTemplate:
     annotated: bool
 
     def pattern_for(self, lines: bytes) -> re.Pattern[bytes] | None:
-        """The pattern that finds the values in bodies of this form, one a line, and nothing in others. None: two backslashes
-        follow each other; where they do not, a quotation mark behind one is part of a text."""
+        """The pattern that finds the values in bodies of this template, one a line, and nothing in others. None: two
+        backslashes follow each other; where they do not, a quotation mark behind one is part of a text."""
         if b"\\" not in lines:  # by far the faster search
             return _compiled(self.source, False)
         return None if _TWO_BACKSLASHES in lines else _compiled(self.source, True)
