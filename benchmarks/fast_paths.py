@@ -143,7 +143,9 @@ def _azure() -> Iterator[tuple[str, Case]]:
         "fast_members",
         _switched(lambda: entity_parser.parse_entity(body), entity_parser, _fast_members=_none),
     )
-    shape = entity_renderer.Shape(_table(azure_keys.OWN_SCHEMA), "http://host", "account", Level.MINIMAL)
+    shape = entity_renderer.EntityFormat(
+        _table(azure_keys.OWN_SCHEMA), "http://host", "account", Level.MINIMAL
+    )
     texts = {"PartitionKey": {"S": "p"}, **{f"A{at}": {"S": "x" * 10} for at in range(8)}, "N": {"I32": "5"}}
     bodies = [orjson.dumps({**texts, "RowKey": {"S": str(number)}}) for number in range(_ROWS)]
     yield (
@@ -193,7 +195,7 @@ def _tablestore() -> Iterator[tuple[str, Case]]:
 def _updates() -> Iterator[tuple[str, Case]]:
     body = orjson.dumps(_item(1))
     actions = (updates.SetTo(("a1",), updates.Literal(text("y"))),)
-    situation = updates.Situation({"p": text("partition"), "s": text("00000001")}, 10**12, stamped=False)
+    situation = updates.EditContext({"p": text("partition"), "s": text("00000001")}, 10**12, stamped=False)
     yield (
         "FastDraft",
         _switched(

@@ -140,7 +140,7 @@ def sweep(settings: Settings) -> None:
     """Do all background work that is due now: expired rows, new indexes, dropped tables."""
     with _opened(settings) as opened:
         batches = 0
-        while opened.engine.chore():
+        while opened.engine.background_batch():
             batches += 1
         click.echo(f"nothing more to do after {batches} batches")
 
@@ -244,7 +244,7 @@ def _lines(file: TextIO | None) -> list[str]:
 
 @main.group()
 def credentials() -> None:
-    """Access keys, stored sealed in the database. A running server takes changes up within seconds."""
+    """Access keys, stored encrypted in the database. A running server takes changes up within seconds."""
 
 
 @credentials.command("add")
@@ -268,7 +268,7 @@ def credentials_add(
     a place is good for all instances, but for none with --auth strict and --namespaces separate: there --any-place makes
     one for all.
     """
-    from gateway.security.vault import new_secret
+    from gateway.security.credential_store import new_secret
 
     kind = Scheme(scheme)
     wanted = 2 if kind is Scheme.AZURE else 1
@@ -280,7 +280,7 @@ def credentials_add(
     token = "".join(_lines(session_token_file)) or session_token
     credential = Credential(kind, access_id, (*secrets, *read, *made), place, token)
     with _opened(settings) as opened:
-        opened.vault.add(credential)
+        opened.credential_store.add(credential)
     _print(credential, [*secrets, *made])
 
 
@@ -294,7 +294,7 @@ def credentials_bind(settings: Settings, access_id: str, scheme: str, place: str
     if not place:
         raise click.UsageError("say --place or --any-place")
     with _opened(settings) as opened:
-        _print(opened.vault.bind(Scheme(scheme), access_id, place))
+        _print(opened.credential_store.bind(Scheme(scheme), access_id, place))
 
 
 @credentials.command("list")
@@ -302,7 +302,7 @@ def credentials_bind(settings: Settings, access_id: str, scheme: str, place: str
 def credentials_list(settings: Settings) -> None:
     """List credentials, without their secrets."""
     with _opened(settings) as opened:
-        for credential in opened.vault.load():
+        for credential in opened.credential_store.load():
             _print(credential)
 
 
@@ -319,20 +319,20 @@ def credentials_rotate(
     settings: Settings, access_id: str, scheme: str, key: int, secret: str | None, secret_file: TextIO | None
 ) -> None:
     """Give a credential a new secret and print it, unless it was read from a file; the old one is refused from then on."""
-    from gateway.security.vault import BadCredential, new_secret
+    from gateway.security.credential_store import BadCredential, new_secret
 
     kind = Scheme(scheme)
     read = _lines(secret_file)
     if len(read) > 1:
         raise click.ClickException(f"{access_id} gets one new secret, not {len(read)}")
     with _opened(settings) as opened:
-        found = opened.vault.find(kind, access_id)
+        found = opened.credential_store.find(kind, access_id)
         kept = list(found.secrets)
         if key > len(kept):
             raise BadCredential("only Azure accounts have a second key")
         kept[key - 1] = secret or "".join(read) or new_secret(kind)
         changed = dataclasses.replace(found, secrets=tuple(kept))
-        opened.vault.replace(changed)
+        opened.credential_store.replace(changed)
     _print(changed, [each for each in kept if each not in read])
 
 
@@ -343,7 +343,7 @@ def credentials_rotate(
 def credentials_remove(settings: Settings, access_id: str, scheme: str) -> None:
     """Forget a credential."""
     with _opened(settings) as opened:
-        opened.vault.remove(Scheme(scheme), access_id)
+        opened.credential_store.remove(Scheme(scheme), access_id)
     click.echo(f"removed {scheme} {access_id}")
 
 
@@ -387,8 +387,8 @@ def _said_clearly() -> Iterator[None]:
     from sqlalchemy.exc import SQLAlchemyError
 
     from gateway.model.errors import GatewayError
-    from gateway.security.seal import WrongKey
-    from gateway.security.vault import BadCredential
+    from gateway.security.credential_store import BadCredential
+    from gateway.security.secret_cipher import WrongKey
     from gateway.server.file_lock import AlreadyHeld
     from gateway.server.serving import Refused
     from gateway.store.databases import Unusable

@@ -25,9 +25,9 @@ from gateway.http import Reply, Request
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
 from gateway.model.tables import Table
 from gateway.security.browsers import Browsers
+from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credentials
-from gateway.security.seal import find_key
-from gateway.security.vault import Vault
+from gateway.security.secret_cipher import find_key
 from gateway.server.flask_bridge import current_request, flask_response, request_of
 from gateway.settings import BadSetting, Settings
 from gateway.store.databases import Database
@@ -43,7 +43,7 @@ class Opened:
 
     store: Store
     engine: Engine
-    vault: Vault
+    credential_store: CredentialStore
 
     def close(self) -> None:
         """Give back connections."""
@@ -118,13 +118,13 @@ def open_store(settings: Settings, database: Database) -> Opened:
         stream_shards=settings.stream_shards,
         stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),
     )
-    return Opened(store, Engine(store, options), Vault(store, lambda: find_key(settings)))
+    return Opened(store, Engine(store, options), CredentialStore(store, lambda: find_key(settings)))
 
 
 def create_app(settings: Settings, opened: Opened | None = None) -> flask.Flask:
     """The gateway as an ordinary WSGI application, on a database that has been migrated."""
     opened = opened or open_store(settings, connect(settings))
-    credentials = Credentials(settings, opened.vault.load())
+    credentials = Credentials(settings, opened.credential_store.load())
     gateway = Gateway(opened.engine, credentials, settings, lambda: time.time_ns() // 1_000_000)
     return mount(Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects)))
 

@@ -81,7 +81,7 @@ class Settings:
     )
     secret_key: str = setting(
         "",
-        "Key that seals stored credentials; without it a key file beside a SQLite database is used.",
+        "Key that encrypts stored credentials; without it a key file beside a SQLite database is used.",
         everywhere=True,
     )
     secret_key_file: Path | None = setting(None, "File that holds the secret key.", everywhere=True)

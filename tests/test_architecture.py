@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-HOUSE = ("gateway", "adapters", "migrations")
+OUR_FOLDERS = ("gateway", "adapters", "migrations")
 # From the lowest to the highest: a module imports from its own group and from lower ones. A group is a folder, or a module
 # that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
 GROUPS = {
@@ -53,7 +53,7 @@ def imports_of(path: Path) -> Iterator[str]:
                 yield whole if whole in MODULES else node.module
 
 
-FILES = {module_name(path): path for folder in HOUSE for path in (ROOT / folder).rglob("*.py")}
+FILES = {module_name(path): path for folder in OUR_FOLDERS for path in (ROOT / folder).rglob("*.py")}
 MODULES = set(FILES)
 TREES = {module: ast.parse(path.read_text()) for module, path in FILES.items()}
 IMPORTS = {module: sorted(set(imports_of(path))) for module, path in FILES.items()}
@@ -64,7 +64,10 @@ def within(module: str, package: str) -> bool:
 
 
 def outside(module: str) -> bool:
-    return module.partition(".")[0] not in HOUSE and module.partition(".")[0] not in sys.stdlib_module_names
+    return (
+        module.partition(".")[0] not in OUR_FOLDERS
+        and module.partition(".")[0] not in sys.stdlib_module_names
+    )
 
 
 def of(package: str) -> list[str]:
@@ -102,12 +105,20 @@ def test_the_engine_knows_the_store_and_the_model(module: str) -> None:
 @pytest.mark.parametrize("module", of("adapters"))
 def test_an_adapter_knows_the_engine_the_model_and_http(module: str) -> None:
     own = ".".join(module.split(".")[:2])
-    doors = ("engine.engine", "model", "security.credentials", "dialect", "http", "metrics", "settings")
+    entry_points = (
+        "engine.engine",
+        "model",
+        "security.credentials",
+        "dialect",
+        "http",
+        "metrics",
+        "settings",
+    )
     for imported in IMPORTS[module]:
         if within(imported, "adapters"):
             assert within(imported, own) or imported == "adapters", f"another adapter: {imported}"
         elif within(imported, "gateway"):
-            assert any(within(imported, f"gateway.{door}") for door in doors), imported
+            assert any(within(imported, f"gateway.{entry_point}") for entry_point in entry_points), imported
         assert not within(imported, "sqlalchemy"), imported
         assert not within(imported, "flask") and not within(imported, "werkzeug"), imported
 
@@ -164,7 +175,7 @@ def test_only_opening_knows_the_databases(module: str) -> None:
 def test_nobody_asks_which_database_it_is() -> None:
     """What differs between databases is a method of each (store/databases.py)."""
     question = "is_" + "postgresql"
-    for folder in (*HOUSE, "tests", "benchmarks", "docs"):
+    for folder in (*OUR_FOLDERS, "tests", "benchmarks", "docs"):
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in (".py", ".md", ".toml"):
                 assert question not in path.read_text(), path
@@ -251,7 +262,7 @@ def test_every_module_has_a_purpose() -> None:
     """What an `__init__.py` says is its folder's purpose, which the heading says."""
     modules = {
         str(path.relative_to(ROOT))
-        for folder in (*HOUSE, "tablegate")
+        for folder in (*OUR_FOLDERS, "tablegate")
         for path in (ROOT / folder).rglob("*.py")
         if path.name != "__init__.py"
     }

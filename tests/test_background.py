@@ -180,7 +180,7 @@ def started(database_url: str, monkeypatch: pytest.MonkeyPatch, tables: int, wan
         create_app(settings, opened)
         [table] = opened.engine.run([FindTable("", wanted)])
         assert table.name == wanted
-        while opened.engine.chore():
+        while opened.engine.background_batch():
             pass
     opened.close()
     return seen[0], seen[1]

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -18,7 +19,7 @@ import requests
 from click.testing import CliRunner
 from sqlalchemy import make_url
 
-from gateway import chores
+from gateway import background
 from gateway.__main__ import main
 from gateway.app import connect, mounted, open_store
 from gateway.model.errors import Busy, OutOfSpace
@@ -133,23 +134,23 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_a_lost_database_is_one_line_of_background_work(
     postgres: PostgresServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chores, "_AFTER_FAILURE_S", 0.01)
+    monkeypatch.setattr(background, "_AFTER_FAILURE_S", 0.01)
     url = postgres.empty_database()
     settings = load({"database": url}, {})
     database = connect(settings)
     migrate(database)
     opened = open_store(settings, database)
     rounds: list[bool] = []
-    work = opened.engine.chores
+    work = opened.engine.background_batch
 
-    def counted() -> float:
+    def counted() -> Any:
         rounds.append(False)
-        pause = work()
+        done = work()
         rounds[-1] = True
-        return pause
+        return done
 
-    monkeypatch.setattr(opened.engine, "chores", counted)
-    thread = chores.Chores(opened.engine, opened.vault, Credentials(settings))
+    monkeypatch.setattr(opened.engine, "background_batch", counted)
+    thread = background.BackgroundWork(opened.engine, opened.credential_store, Credentials(settings), 0.25)
     name = make_url(url).database
     with caplog.at_level(logging.INFO):
         thread.start()

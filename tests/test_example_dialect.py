@@ -20,7 +20,7 @@ from docs.examples import key_value_dialect as key_value
 from gateway.app import Mounted, connect, mount, open_store
 from gateway.dialect import Gateway
 from gateway.model.commands import FindTable
-from gateway.model.errors import Busy, DatabaseFailed, PartitionHeld, TableBusy
+from gateway.model.errors import Busy, DatabaseFailed, PartitionLocked, TableBusy
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from gateway.settings import load
 from tests.support.running import ENTRIES, Running, start_app, start_plain
@@ -201,7 +201,7 @@ def test_who_does_not_prove_who_he_is(client: Client, headers: dict[str, str]) -
     [
         (Busy(), 503, "try again"),
         (TableBusy("a", "creating"), 409, "the table is being made, changed or deleted"),
-        (PartitionHeld(), 409, "the object belongs to an open transaction"),
+        (PartitionLocked(), 409, "the object belongs to an open transaction"),
         (DatabaseFailed(), 500, "internal error"),
         (ValueError(), 500, "internal error"),
     ],

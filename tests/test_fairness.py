@@ -21,7 +21,7 @@ ITEMS = 6_000
 
 
 def heavy(terms: int) -> dict[str, Any]:
-    """A Scan whose filter no screen can help: with twenty terms, each item takes a tenth of a millisecond and more."""
+    """A Scan whose filter no prefilter can help: with twenty terms, each item takes a tenth of a millisecond and more."""
     return {
         "TableName": "things",
         "FilterExpression": "NOT contains(x, :part) AND " * terms + "size(x) > :size",

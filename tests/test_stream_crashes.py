@@ -31,7 +31,7 @@ WRITERS = 8
 KEYS = 5
 
 Begin = Callable[[], Process]
-Place = tuple[str, str]
+ShardIterator = tuple[str, str]
 """(shard, iterator)."""
 
 
@@ -125,7 +125,7 @@ class Reader:
         return self._places[shard] != place
 
 
-def patient(work: Callable[[], bool]) -> bool:
+def with_retries(work: Callable[[], bool]) -> bool:
     """Do something that a killed server may interrupt."""
     try:
         return work()
@@ -154,11 +154,11 @@ def test_a_reader_gets_each_change_once_and_in_order(begin: Begin, database_url:
     while time.monotonic() - began < SECONDS:
         while events and time.monotonic() - began > events[0][0]:
             events.pop(0)[1]()
-        patient(reader.follow)
+        with_retries(reader.follow)
     done.set()
     for writer in writers:
         writer.join()
-    while patient(reader.follow):
+    while with_retries(reader.follow):
         pass
     assert not events
     check(writers, reader.seen)

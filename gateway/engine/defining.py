@@ -47,7 +47,10 @@ class Definer:
         self._counted: dict[int, tuple[float, TableStatistics]] = {}
 
     def run(self, command: Definition, now_ms: int) -> Any:
-        """The outcome of one command. Raises TableMissing, TableExists, TableBusy, IndexMissing, StaleTable."""
+        """Run one command; its outcome. `now_ms`: milliseconds since 1970.
+
+        Raises TableMissing, TableExists, TableBusy, IndexMissing, StaleTable.
+        """
         match command:
             case FindTable():
                 return self._find(command, now_ms)
@@ -255,7 +258,7 @@ class Definer:
 
 
 def _is_gone(table: Table, now_ms: int) -> bool:
-    """Whether the time that a deleted table stays visible is over. Chores remove it for good."""
+    """Whether the time that a deleted table stays visible is over. Background work removes it for good."""
     return table.state is State.DELETING and now_ms >= table.busy_until_ms
 
 

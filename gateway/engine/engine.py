@@ -1,4 +1,4 @@
-"""The one door for adapters: commands in, outcomes out. Transaction boundaries, retries, the clock and background work."""
+"""The one entry point for adapters: commands in, outcomes out. Transaction boundaries, retries, the clock and background work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple
 
 from gateway.engine import defining, expiring, indexing, local_transactions, pacing, reading, streaming
 from gateway.engine.defining import Definer
-from gateway.engine.pacing import Chore
+from gateway.engine.pacing import BatchDone
 from gateway.engine.reading import Reading
 from gateway.engine.writing import Batch
 from gateway.model.commands import (
@@ -87,15 +87,15 @@ class Engine:
         self._next_sweep = self._next_tending = self._next_forgetting = 0.0
         self._tended_up_to = 0
         works: dict[str, pacing.Batch] = {
-            progress.BACKFILL: lambda limit: indexing.backfill(store, limit),
-            progress.REFILL: lambda limit: expiring.refill(store, limit),
+            progress.INDEX_BACKFILL: lambda limit: indexing.backfill(store, limit),
+            progress.EXPIRY_BACKFILL: lambda limit: expiring.backfill(store, limit),
             progress.PURGE: self._purge,
             "expiry_sweep": self._sweep,
             "stream_trim": self._tend_streams,
             "dropped_names": lambda limit: defining.remove_gone(store, self._now_ms(), limit),
             "tokens": self._forget,
         }
-        self._rota = pacing.Rota(works, progress.WORKS, self._count_left)
+        self._round_robin = pacing.RoundRobin(works, progress.WORKS, self._count_left)
 
     def register_view(self, dialect: str, view: IndexView) -> None:
         """Tell how a dialect reads the key columns of the indexes that it makes. Before the first command."""
@@ -106,7 +106,7 @@ class Engine:
         return self._store.catalog.cache.get(namespace, name)
 
     def cached_azure_table(self, namespace: str, azure_name: str) -> Table | None:
-        """The same by Azure name, whose case does not matter."""
+        """A table's descriptor by its Azure name, in whatever case, without any I/O, or None: then ask with FindTable."""
         return self._store.catalog.cache.get_azure(namespace, azure_name)
 
     def run(self, commands: list[AnyCommand], nowait: bool = False) -> list[Any]:
@@ -114,7 +114,7 @@ class Engine:
         reads one snapshot, taken after the writes.
 
         A command that is answered Contended did nothing and may be run again after a pause; then `nowait`, so that it
-        waits for locks as little as can be.
+        waits for locks as little as can be. Only a defect of ours raises anything.
         """
         outcomes: list[Any] = [None] * len(commands)
         writes = [at for at, command in enumerate(commands) if isinstance(command, WriteGroup)]
@@ -132,9 +132,9 @@ class Engine:
         return outcomes
 
     def run_in_slices(self, commands: list[Reading], outcomes: dict[int, Any], reader: int) -> Iterator[None]:
-        """The same for reads, stopping after each slice of a page, so that the caller may do something else in between, in the
-        same thread. Outcomes are there as soon as they are known, under the number of their command, and all at the end.
-        `reader` (from 1): what is run at the same time has different ones."""
+        """Run reads, all of one snapshot, and stop after each slice of a page, so that the caller may do something else in
+        between, in the same thread. `outcomes` is filled as outcomes become known, each under the index of its command; at the
+        end all are there. `reader` (from 1): calls that are under way at the same time have different ones."""
         try:
             yield from reading.read_in_slices(
                 self._store, commands, self._now() // 1_000_000, outcomes, reader
@@ -145,10 +145,10 @@ class Engine:
         if left:
             outcomes.update(zip(left, self._read([commands[at] for at in left]), strict=True))
 
-    def chore(self) -> Chore | None:
+    def background_batch(self) -> BatchDone | None:
         """Do one batch of background work, of a bounded time: fill an index, delete what expired or was dropped, tend streams.
         None: nothing waits to be done; look again after `idle_s`."""
-        return self._rota.next_batch()
+        return self._round_robin.next_batch()
 
     @property
     def idle_s(self) -> float:
@@ -159,7 +159,7 @@ class Engine:
     def rows_left(self) -> Mapping[str, int]:
         """About how many rows background work has still to go over, by the work; of what is not named, none or an unknown
         number."""
-        return self._rota.left
+        return self._round_robin.left
 
     def _count_left(self) -> dict[str, int]:
         left: dict[str, int] = {}
@@ -196,7 +196,7 @@ class Engine:
         return gone
 
     def _forget(self, limit: int) -> int | None:
-        """Idempotency tokens and local transactions that are past their time."""
+        """Forget some idempotency tokens and local transactions that are past their time. How many; None: not now."""
         if time.monotonic() < self._next_forgetting:
             return None
         ended = local_transactions.sweep(self._store, self._now_ms(), limit)
@@ -210,7 +210,7 @@ class Engine:
         return self._now() // 1_000_000
 
     def ping(self) -> None:
-        """Raise unless the database answers a read, and OutOfSpace while it refuses writes."""
+        """Read from the database. Raises what the database did if it does not answer, and OutOfSpace while it refuses writes."""
         with self._store.read() as session:
             session.query("SELECT 1")
         if self._store.database.refuses_writes:
@@ -228,7 +228,7 @@ class Engine:
             return self._store.catalog.names(session)
 
     def close(self) -> None:
-        """Give back connections."""
+        """Give back the connections to the database."""
         self._store.close()
 
     def _define(self, command: Any) -> Any:
@@ -258,7 +258,8 @@ class Engine:
         return answer if isinstance(answer, GatewayError) else None
 
     def _commit(self, transaction: str, now_ms: int) -> Any:
-        """Once: what was staged may grow until it is carried out, and is then read again."""
+        """One attempt to commit a local transaction: its outcomes or its error. Raises Retry, TransactionMissing; each attempt
+        reads anew what is staged, which may have grown."""
         [answer] = self._write_once([local_transactions.commit_group(self._store, transaction, now_ms)])
         if isinstance(answer, StaleTable):
             raise Retry("the table changed under a transaction that is being committed")
@@ -329,8 +330,8 @@ class Engine:
         return None
 
     def _insist(self, work: Callable[[], Any]) -> Any:
-        """Do something that may fail for a passing reason; at once again with jitter, a few times; what it gave, or the
-        GatewayError. Waiting for a lock longer than the database did is not for here: others wait behind this call."""
+        """Do something that may fail for a passing reason, up to _ATTEMPTS times with short pauses; what it gave, or the
+        GatewayError it met. Waiting for a lock longer than the database did is not for here: others wait behind this call."""
         pause = _FIRST_PAUSE_S
         began = time.monotonic()
         for attempt in range(_ATTEMPTS):
@@ -368,7 +369,7 @@ def drive(engine: Engine, begin: Callable[[], Exchange[R]]) -> R:
         commands = next_commands(exchange, None)
         while not isinstance(commands, Returned):
             try:
-                outcomes = run_patiently(engine, commands)
+                outcomes = run_with_retries(engine, commands)
             except Exception as error:
                 commands = next_commands(exchange, error)
                 continue
@@ -381,7 +382,7 @@ def drive(engine: Engine, begin: Callable[[], Exchange[R]]) -> R:
     raise Busy("tables keep changing")
 
 
-def run_patiently(engine: Engine, commands: list[AnyCommand]) -> list[Any]:
+def run_with_retries(engine: Engine, commands: list[AnyCommand]) -> list[Any]:
     """As Engine.run, waiting for what is Contended as the tick would."""
     outcomes = engine.run(commands)
     until = time.monotonic() + LOCK_RETRY_S
@@ -395,7 +396,7 @@ def run_patiently(engine: Engine, commands: list[AnyCommand]) -> list[Any]:
 
 
 def contended(outcomes: list[Any]) -> list[int]:
-    """Where in a list the outcomes stand that are to be had by trying again."""
+    """The indexes of those outcomes that are Contended: their commands are to be run again."""
     return [at for at, outcome in enumerate(outcomes) if type(outcome) is Contended]
 
 

@@ -50,7 +50,7 @@ def _removal(table: Table, row: Row) -> Write:
     return Write(table, key, Remove(), RevisionIs(row.modified_at), actor=EXPIRY_ACTOR)
 
 
-def refill(store: Store, limit: int) -> int | None:
+def backfill(store: Store, limit: int) -> int | None:
     """Give one batch, of at most `limit` rows, of a table whose rule changed their new times. How many rows it went over; None:
     no table waits.
 

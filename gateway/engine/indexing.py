@@ -68,6 +68,6 @@ def _finish(store: Store, table: Table, index: Index) -> None:
         current = store.catalog.lock(session, table.id)
         if current is not None and current.version == table.version:
             store.catalog.update_index(session, dataclasses.replace(index, filled=True))
-            progress.forget(session, progress.BACKFILL, index.id)
+            progress.forget(session, progress.INDEX_BACKFILL, index.id)
             store.catalog.update(session, current)
     store.catalog.cache.forget(table.id)

@@ -1,8 +1,8 @@
 """Local transactions: begin, stage, read through, commit, abort.
 
-A transaction holds one partition, alone, until it ends or its time is up. Its writes are decided at once, on staged rows
-over real ones, and kept; commit carries them out as one group of the ordinary write path, conditions no longer looked at:
-nobody else could write to the partition meanwhile.
+A transaction locks one partition, for itself alone, until it ends or its time is up. Its writes are decided at once, on staged
+rows over stored ones, and kept; commit carries them out as one group of the ordinary write path, conditions no longer looked
+at: nobody else could write to the partition meanwhile.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gateway.model.errors import (
     GatewayError,
     InvalidInput,
     LimitExceeded,
-    PartitionHeld,
+    PartitionLocked,
     StaleTable,
     TransactionMissing,
 )
@@ -34,9 +34,9 @@ from gateway.store.store import Store
 
 
 def begin(store: Store, command: BeginTransaction, now_ms: int) -> None:
-    """Take a partition. The first transaction of a table tells its writers to look for holds from then on.
+    """Lock a partition. The first transaction of a table tells its writers to look for partition locks from then on.
 
-    Raises PartitionHeld, StaleTable.
+    Raises PartitionLocked, StaleTable.
     """
     with store.write() as session:
         table = store.catalog.lock(session, command.table.id)
@@ -45,7 +45,7 @@ def begin(store: Store, command: BeginTransaction, now_ms: int) -> None:
             raise StaleTable()
         partition = local_transactions.locked_partition(command.partition)
         if partition in local_transactions.partition_locks(session, table.id, now_ms):
-            raise PartitionHeld()
+            raise PartitionLocked()
         expires_at_ms = now_ms + command.lifetime_ms
         local_transactions.add(
             session, OpenTransaction(command.transaction, table.id, partition, expires_at_ms, 0, 0)
@@ -57,7 +57,10 @@ def begin(store: Store, command: BeginTransaction, now_ms: int) -> None:
 
 
 def stage(store: Store, command: Stage, now: int) -> list[list[Outcome] | GatewayError]:
-    """Decide groups of writes and keep them: for each its outcomes or its error. Raises TransactionMissing, StaleTable."""
+    """Decide groups of writes and keep them: for each its outcomes or its error. `now`: ticks of 100 ns since 1970.
+
+    Raises TransactionMissing, StaleTable.
+    """
     now_ms = now // 10_000
     tables = {write.table.id: write.table for group in command.groups for write in group.writes}
     with store.write() as session:
@@ -106,7 +109,7 @@ def _fetch(
 
 
 def _refusal(opened: OpenTransaction, write: Write) -> GatewayError | None:
-    """What keeps a write out of a transaction."""
+    """What keeps a write out of a transaction; None: nothing."""
     partition = local_transactions.locked_partition(write.key.position.partition)
     if write.table.id != opened.table_id or partition != opened.partition:
         return InvalidInput("other-partition")
@@ -122,7 +125,7 @@ def _recorded(write: Write, new: Row | None, now: int) -> Recorded | None:
 
 
 def weight(write: Write) -> int:
-    """What a write adds to the size of its transaction: the contents that it brings."""
+    """The bytes that a write adds to the size of its transaction: the billed size of the contents that it brings."""
     return write.change.contents.size_bytes if isinstance(write.change, Replace) else 0
 
 
@@ -150,7 +153,7 @@ def _carried_out(table: Table, write: StagedWrite) -> Write:
 
 
 def end(store: Store, command: AbortTransaction, now_ms: int) -> None:
-    """Give a partition back, and forget what was staged. Raises TransactionMissing."""
+    """Unlock the partition, and forget what was staged. Raises TransactionMissing."""
     with store.write() as session:
         if local_transactions.find(session, command.transaction, now_ms, lock=True) is None:
             raise TransactionMissing()

@@ -21,13 +21,13 @@ def draw(session: Session, groups: Mapping[int, WriteGroup], now: int) -> dict[i
     writes = {at: list(group.writes) for at, group in groups.items()}
     asking: dict[str, list[tuple[int, int]]] = {}
     for at, group in writes.items():
-        for place, write in enumerate(group):
+        for ordinal, write in enumerate(group):
             if AUTO_INCREMENT in write.key.values:  # type: ignore[comparison-overlap]
                 name = partition_counter(write.table.id, write.key.position.partition)
-                asking.setdefault(name, []).append((at, place))
+                asking.setdefault(name, []).append((at, ordinal))
     for name in sorted(asking):
-        places = asking[name]
-        first = advance(session, name, len(places), now // 10) - len(places) + 1
-        for number, (at, place) in enumerate(places, first):
-            writes[at][place] = numbered(writes[at][place], number)
+        askers = asking[name]
+        first = advance(session, name, len(askers), now // 10) - len(askers) + 1
+        for number, (at, ordinal) in enumerate(askers, first):
+            writes[at][ordinal] = numbered(writes[at][ordinal], number)
     return writes

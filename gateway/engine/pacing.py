@@ -1,7 +1,7 @@
 """Pacing: background work goes batch by batch, each of a bounded time, and rests after each in proportion to what it took.
 
 Knows how large a batch is, whose turn it is, and how long the rest is. What a batch does is told by those who do it; the rests
-are taken by the thread that does it all (gateway/chores.py).
+are taken by the thread that does it all (gateway/background.py).
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class BatchSize:
             self.rows = min(MOST_ROWS, self.rows * 2)
 
 
-class Chore(NamedTuple):
+class BatchDone(NamedTuple):
     """A batch that was done: of which work, and how many rows it went over."""
 
     work: str
     rows: int
 
 
-class Rota:
+class RoundRobin:
     """Kinds of work that take turns, a batch each. `count`: how many rows are left, of those that are `countable`."""
 
     def __init__(
@@ -67,12 +67,11 @@ class Rota:
         self.left: dict[str, int] = {}
         """About how many rows are left; of what is not named, none, or it cannot be counted."""
 
-    def next_batch(self) -> Chore | None:
+    def next_batch(self) -> BatchDone | None:
         """Do one batch of the work whose turn it is. None: there is nothing to do now."""
         for work in list(self._works):
-            do, size = self._works[work] = self._works.pop(
-                work
-            )  # whoever was asked is asked last the next time
+            # Whoever was asked is asked last the next time.
+            do, size = self._works[work] = self._works.pop(work)
             began = time.monotonic()
             try:
                 rows = do(size.rows)
@@ -84,7 +83,7 @@ class Rota:
             size.took(rows, time.monotonic() - began)
             if work in self._countable:
                 self._keep_count(work, rows)
-            return Chore(work, rows)
+            return BatchDone(work, rows)
         self.left = {}
         self._count_again_at = 0.0
         return None

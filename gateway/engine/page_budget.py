@@ -1,6 +1,6 @@
 """What is left of a page's limits: the only reader of PageLimits, for all four ways in which a page is filled.
 
-A page is filled row by row; with many rows at once that need no look at each; with stretches of which only what passes a
+A page is filled row by row; with many rows at once that need no look at each; with scanned ranges of which only what passes a
 prefilter is fetched; and with bodies that SQL has concatenated. Whichever way, a limit stops the page at the same row. Knows
 numbers and sizes; knows neither rows nor filters.
 """
@@ -108,7 +108,7 @@ class PageBudget:
             return 0
         return number
 
-    # Stretches of which only what passes a prefilter is fetched
+    # Scanned ranges of which only what passes a prefilter is fetched
 
     @property
     def weighs(self) -> bool:

@@ -1,6 +1,7 @@
 """A page while it is filled: which rows it takes, as its reader may see them. Where a limit stops it, the budget says.
 
-Knows the forms in which the store gives rows (columns, stretches, concatenated bodies) and no SQL; reading.py brings them.
+Knows in which forms the store gives rows (columns, scanned ranges, concatenated bodies), and judges filters; knows no SQL and
+no limits. reading.py brings the rows and page_budget.py counts them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from gateway.model.keys import Position
 from gateway.model.predicates import ALWAYS, matches
 from gateway.model.rows import Row
 from gateway.store import concatenated
-from gateway.store.prefiltered_scans import Stretch
+from gateway.store.prefiltered_scans import ScannedRange
 from gateway.store.scans import Chunk, Columns, StoredRow
 
 # How many bodies are asked for concatenated: at first (the second where the number of rows is limited, so that many are
@@ -201,15 +202,15 @@ class PageBuilder:
         command = self._command
         return row if command.filter is ALWAYS or matches(command.filter, row, command.view) else None
 
-    # Stretches of which only what passes a prefilter was fetched
+    # Scanned ranges of which only what passes a prefilter was fetched
 
-    def take_stretch(
-        self, stretch: Stretch, measure: Callable[[Columns], tuple[int, int]]
+    def take_scanned_range(
+        self, scanned_range: ScannedRange, measure: Callable[[Columns], tuple[int, int]]
     ) -> Generator[None, None, Columns | None]:
-        """Take a stretch for which the budget has room, whole (None) or up to the row that is the last to be returned, in
-        slices. `measure`: the number of rows up to one, and their size."""
+        """Take a scanned range for which the budget has room, whole (None) or up to the row that is the last to be returned,
+        in slices. `measure`: the number of rows up to one, and their size."""
         slices = _Slices(sys.maxsize)
-        for columns in stretch.passing:
+        for columns in scanned_range.passing:
             if slices.is_over:
                 yield
                 slices.begin()
@@ -218,7 +219,7 @@ class PageBuilder:
                 self._return(row, columns[self._size_at])
                 if self.budget.has_returned_enough:
                     return self._advance(*measure(columns), columns)
-        self._advance(stretch.count, stretch.size, stretch.last)
+        self._advance(scanned_range.count, scanned_range.size, scanned_range.last)
         return None
 
     def _advance(self, count: int, size: int, last: Columns | None) -> Columns | None:

@@ -61,8 +61,8 @@ def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
 def read_in_slices(
     store: Store, commands: list[Reading], now_ms: int, outcomes: dict[int, Outcome], reader: int = 0
 ) -> Iterator[None]:
-    """The same, stopping after each slice of a page; pages take turns. Outcomes are there as soon as they are known, under the
-    number of their command. `reader`: of the session that is open until the end."""
+    """Do what `read` does, and stop after each slice of a page; pages take turns. `outcomes` is filled as outcomes become
+    known, each under the index of its command. `reader`: of the session that is open until the end."""
     tables = {table.id: table for command in commands for table in _tables_of(command)}
     with store.read(reader) as session:
         stale = store.catalog.check(session, tables.values(), lock=False) if store.shared else set()
@@ -131,7 +131,7 @@ def _staged(session: Session, command: Reading, found: dict[RowKey, Row], now_ms
 
 
 def _staged_page(session: Session, command: Read, now_ms: int, measured: Measured) -> Slices:
-    """The same of a page."""
+    """The outcome of a page that is read through a local transaction."""
     written = _written(session, command, now_ms)
     if isinstance(written, GatewayError):
         return written
@@ -270,12 +270,12 @@ def fast_prefiltered(
     )
     is_worth_it = True
     while is_worth_it and not scan.rest.is_empty:
-        stretch = scan.next(*page_builder.budget.unexamined())
-        if stretch is None:
+        scanned_range = scan.next(*page_builder.budget.unexamined())
+        if scanned_range is None:
             break
-        is_worth_it = 2 * len(stretch.passing) <= stretch.count
-        full = yield from page_builder.take_stretch(stretch, scan.until)
-        scan.take(stretch.last if full is None else full)
+        is_worth_it = 2 * len(scanned_range.passing) <= scanned_range.count
+        full = yield from page_builder.take_scanned_range(scanned_range, scan.until)
+        scan.take(scanned_range.last if full is None else full)
         is_worth_it = is_worth_it and full is None and not scan.is_full
         yield
     return scan.rest

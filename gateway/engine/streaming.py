@@ -51,7 +51,7 @@ class Record(NamedTuple):
 
 
 def wants(table: Table) -> bool:
-    """Whether writes of a table are recorded."""
+    """Whether the writes of a table are recorded in a stream."""
     return table.rules.stream is not None and table.rules.stream.enabled
 
 
@@ -256,6 +256,7 @@ class _Plan:
         self._now_ms = now_ms
 
     def reach(self, count: int) -> None:
+        """Split the widest shards, or merge the narrowest neighbours, until so many are open."""
         while len(self.live) < count:
             self._split(max(range(len(self.live)), key=lambda at: _width(self.live[at])))
         while len(self.live) > count:

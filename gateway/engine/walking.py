@@ -18,15 +18,15 @@ from gateway.store.databases import Session
 _BATCH_BYTES = 4_000_000
 
 
-class Stretch(NamedTuple):
-    """The rows of a batch, locked; the mark that stands behind them; how many keys it went over."""
+class LockedBatch(NamedTuple):
+    """The rows of a batch, locked until the transaction ends; the mark behind the last of them; how many keys it went over."""
 
     rows: list[Row]
     mark: bytes
     length: int
 
 
-def next_batch(session: Session, table: Table, mark: bytes | None, limit: int) -> Stretch | None:
+def next_batch(session: Session, table: Table, mark: bytes | None, limit: int) -> LockedBatch | None:
     """The next rows after a mark (None: from the start), `limit` at most; None when the table is through."""
     positions = rows.positions_after(session, table.id, _unpack(mark), limit, _BATCH_BYTES)
     if not positions:
@@ -35,7 +35,7 @@ def next_batch(session: Session, table: Table, mark: bytes | None, limit: int) -
     rows.claim(session, keys)
     present = rows.fetch_many(session, keys)
     rows.remove_many(session, (), claims=[key for key in keys if key not in present])
-    return Stretch(list(present.values()), _pack(positions[-1]), len(positions))
+    return LockedBatch(list(present.values()), _pack(positions[-1]), len(positions))
 
 
 def _pack(position: Position) -> bytes:

@@ -18,7 +18,7 @@ from gateway.engine.streaming import Record
 from gateway.model.commands import Outcome, Replayed, WriteGroup
 from gateway.model.errors import (
     GatewayError,
-    PartitionHeld,
+    PartitionLocked,
     StaleTable,
     TableBusy,
     TokenReused,
@@ -42,7 +42,7 @@ Answer = list[Outcome] | Replayed | GatewayError
 
 
 class _OutOfDate(Exception):
-    """Some tables are no longer what parse saw."""
+    """Some tables are no longer what the parser of the request saw."""
 
     def __init__(self, tables: set[int]) -> None:
         super().__init__(tables)
@@ -183,13 +183,13 @@ class Batch:
     def _check_partition_locks(
         self, session: Session, tables: Mapping[int, Table], answers: list[Answer | None]
     ) -> None:
-        """Refuse writes to partitions that a local transaction holds; a commit must be of one that is still open."""
-        held = {
+        """Refuse writes to partitions that a local transaction has locked; a commit must be of one that is still open."""
+        locked = {
             table.id: local_transactions.partition_locks(session, table.id, self._now_ms)
             for table in tables.values()
             if table.rules.has_local_transactions
         }
-        if not any(held.values()) and not any(group.transaction for group in self._groups):
+        if not any(locked.values()) and not any(group.transaction for group in self._groups):
             return
         for at, group in enumerate(self._groups):
             if group.transaction:
@@ -200,8 +200,8 @@ class Batch:
                     raise Retry("more was staged while the transaction was about to be committed")
             for write in group.writes:
                 partition = local_transactions.locked_partition(write.key.position.partition)
-                if held.get(write.table.id, {}).get(partition, group.transaction) != group.transaction:
-                    answers[at] = answers[at] or PartitionHeld()
+                if locked.get(write.table.id, {}).get(partition, group.transaction) != group.transaction:
+                    answers[at] = answers[at] or PartitionLocked()
 
     def _take_tokens(
         self, session: Session, answers: list[Answer | None]

@@ -55,6 +55,7 @@ class Stream:
 
     @property
     def label(self) -> str:
+        """The part of the stream's address that tells it from the table's other streams."""
         return self.rule.label
 
 

@@ -91,17 +91,19 @@ class PageLimits(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One of `total` parts of a table, by hash of the partition: spreads with lowest <= spread < highest."""
+    """One of `total` parts of a table, by hash of the partition: lowest <= partition_hash < highest (model/keys.py)."""
 
     number: int
     total: int
 
     @property
     def lowest(self) -> int:
+        """The lowest partition_hash of the segment."""
         return self.number * PARTITION_HASHES // self.total
 
     @property
     def highest(self) -> int:
+        """The lowest partition_hash above the segment."""
         return (self.number + 1) * PARTITION_HASHES // self.total
 
     def contains(self, position: Position) -> bool:
@@ -165,7 +167,7 @@ class Page(NamedTuple):
     """A page: the rows that passed the filter; how many rows and billed bytes were looked at (of bytes too few may be told
     where no limit weighs them); `last`: the last row looked at, if a limit stopped the page; `next`: the first row not looked
     at, if the limits said to peek and there is one; `concatenated`: rows before `rows`, piece by piece, where the command said
-    that it joins."""
+    what to concatenate."""
 
     rows: list[Row]
     scanned: int
@@ -189,7 +191,7 @@ class WriteGroup(NamedTuple):
     """Writes that happen all or not at all. Outcome: a list of Outcome, one for each write, in order.
 
     A group of one write fails with that write's error; a larger one with GroupRefused. With a token that was used before
-    by an equal request the outcome is Replayed. Where a partition is held by a local transaction: PartitionHeld;
+    by an equal request the outcome is Replayed. Where a local transaction has locked a partition: PartitionLocked;
     `transaction`: the one that these writes commit.
     """
 
@@ -418,7 +420,7 @@ class Reshard(Asks[Table]):
 
 @dataclass(frozen=True, slots=True)
 class BeginTransaction(Asks[None]):
-    """Hold a partition of a table for a local transaction of that (new, unguessable) id. Outcome: None; PartitionHeld,
+    """Hold a partition of a table for a local transaction of that (new, unguessable) id. Outcome: None; PartitionLocked,
     StaleTable. Nobody else can write to the partition until the transaction ends or its time is up."""
 
     table: Table

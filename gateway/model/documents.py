@@ -29,6 +29,7 @@ class _Branch:
 
     @classmethod
     def of(cls, value: Value | None, step: str | int) -> _Branch:
+        """The document that a value is, opened for a change at this step. Raises BadPath if it is no such document."""
         wanted = Kind.MAP if isinstance(step, str) else Kind.LIST
         if value is None or value.kind is not wanted:
             raise BadPath("path")
@@ -37,6 +38,7 @@ class _Branch:
         return cls(wanted, dict(enumerate(value.data)), len(value.data))
 
     def put(self, step: str | int, value: Value) -> None:
+        """Set a member, or an element; an index past the end of the list appends."""
         if isinstance(step, int) and step >= self.length:
             self.added[step] = value
         else:
@@ -66,21 +68,21 @@ class Documents:
         return value_at(self._before, path)
 
     def put(self, path: Path, value: Value) -> None:
-        """Set what is at a path; a list index past the end appends, in the order of the indexes."""
+        """Set what is at a path; a list index past the end appends, in the order of the indexes. Raises BadPath."""
         if len(path) == 1:
             self._changed[str(path[0])] = value
         else:
             self._branch(path).put(path[-1], value)
 
     def remove(self, path: Path) -> None:
-        """Take away what is at a path, if anything is."""
+        """Take away what is at a path, if anything is. Raises BadPath."""
         if len(path) == 1:
             self._changed[str(path[0])] = None
         else:
             self._branch(path).members.pop(path[-1], None)
 
     def subtract(self, path: Path, value: Value) -> None:
-        """Take members out of the set at a path; an emptied set goes away."""
+        """Take members out of the set at a path; an emptied set goes away. Raises BadPath, BadOperand."""
         current = self.old_at(path)
         if current is None:
             if len(path) > 1:

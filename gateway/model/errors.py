@@ -12,8 +12,8 @@
     │   ├── NumberOutOfRange
     │   └── RowRefused             the row that a write would leave breaks a rule of the dialect that writes it
     ├── LimitExceeded              what, the limit, and the actual figure
-    ├── PartitionHeld              an open local transaction holds the partition
-    ├── TransactionMissing             a local transaction that never was, or is over
+    ├── PartitionLocked            an open local transaction has locked the partition
+    ├── TransactionMissing         a local transaction that never was, or is over
     ├── Throttled                  the provisioned throughput is used up
     ├── Busy                       locks or the database did not yield in time; a retry may help
     │   ├── Contended              internal: not now; whoever can wait without holding up others tries again
@@ -144,8 +144,8 @@ class LimitExceeded(GatewayError):
         self.actual = actual
 
 
-class PartitionHeld(GatewayError):
-    """An open local transaction holds this partition."""
+class PartitionLocked(GatewayError):
+    """An open local transaction has locked this partition."""
 
 
 class TransactionMissing(GatewayError):

@@ -118,7 +118,7 @@ def _decode_number(data: bytes, start: int) -> tuple[Decimal, int]:
 
 
 def slot_of(partition: bytes) -> int:
-    """The fixed hash slot, 0..255, of a partition: the top byte of its spread. Never changed: rows are stored by it."""
+    """The fixed hash slot, 0..255, of a partition: the top byte of its partition_hash. Never changed: rows are stored by it."""
     return partition_hash(partition) >> 24
 
 

@@ -33,7 +33,7 @@ class Node:
     __slots__ = ()
 
     def __bool__(self) -> bool:
-        raise TypeError("a predicate is a tree, not a truth value: use holds()")
+        raise TypeError("a predicate is a tree, not a truth value: use matches()")
 
 
 # Operands
@@ -223,7 +223,7 @@ def matches(predicate: Predicate, row: Row | None, view: View | None = None) -> 
 
 
 def failing_part(predicate: Predicate, row: Row | None, view: View | None = None) -> Predicate | None:
-    """The first top-level conjunct that is false, or None if the predicate holds."""
+    """The first top-level conjunct that is false, or None if the predicate is true."""
     parts = predicate.parts if isinstance(predicate, And) else (predicate,)
     for part in parts:
         if not matches(part, row, view):
@@ -257,7 +257,9 @@ _INTEGER_TEXT_MAX = 64  # characters; leading zeros are legal, thousands of digi
 class Attributes(Protocol):
     """Attributes by name: a mapping of values, or the contents of a row, which decode only what they are asked for."""
 
-    def get(self, name: str, /) -> Value | None: ...
+    def get(self, name: str, /) -> Value | None:
+        """The value of an attribute, or None."""
+        ...
 
 
 def value_at(values: Attributes, path: Path) -> Value | None:
@@ -288,7 +290,7 @@ def patterns_of(predicate: Predicate) -> Iterator[Pattern]:
 
 
 def with_reach(predicate: Predicate, most_bytes: int) -> Predicate:
-    """The same predicate, which searches no more than so much of each text."""
+    """A predicate that judges as this one does, but searches at most the first `most_bytes` of each text."""
     match predicate:
         case And(parts) | Or(parts):
             return type(predicate)(tuple(with_reach(part, most_bytes) for part in parts))

@@ -31,6 +31,7 @@ class KeyRange(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
+        """Whether no position is in the range."""
         return self.lower >= self.upper
 
     def after(self, position: Position) -> KeyRange:
@@ -64,7 +65,7 @@ class ColumnBounds(NamedTuple):
     upper: bytes = HIGHEST
 
     def also(self, other: ColumnBounds) -> ColumnBounds:
-        """Both at once."""
+        """The bounds of what is within these bounds and the others."""
         return ColumnBounds(max(self.lower, other.lower), min(self.upper, other.upper))
 
 

@@ -128,7 +128,7 @@ class Contents:
         return made
 
     def replacing(self, values: Mapping[str, Value], key_names: tuple[str, ...]) -> Contents:
-        """The same contents with other latest values for some attributes; stamps stay."""
+        """These contents with other latest values for some attributes; stamps stay."""
         cells = self._cells
         if cells is None and (self.kinds is None or self.kinds == FOREIGN_KINDS):
             return Contents.of_values({**self.latest, **values})
@@ -143,7 +143,7 @@ class Contents:
         return Contents.of_cells(key_values, cells)
 
     def only(self, names: frozenset[str]) -> Contents:
-        """The same contents without the attributes that are not named."""
+        """These contents without the attributes that are not named."""
         cut = {name: value for name, value in self.latest.items() if name in names}
         if len(cut) == len(self.latest):
             return self
@@ -238,6 +238,7 @@ class Row:
 
     @property
     def body(self) -> bytes:
+        """Canonical JSON of the latest values (bodies.py)."""
         return self.contents.body
 
     @property
@@ -252,14 +253,17 @@ class Row:
 
     @property
     def latest(self) -> dict[str, Value]:
+        """Attribute name -> latest value, key columns included. Not to be changed."""
         return self.contents.latest
 
     @property
     def size_bytes(self) -> int:
+        """Billed size of the contents, in bytes."""
         return self.contents.size_bytes
 
     @property
     def cells(self) -> dict[str, tuple[Cell, ...]]:
+        """Attribute name -> versions, newest first. A cell stored without a stamp has the time of the row's last write."""
         return self.contents.cells(self.modified_at // TICKS_PER_MS)
 
     def __repr__(self) -> str:

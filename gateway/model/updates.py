@@ -158,7 +158,7 @@ Action = SetTo | Remove | Add | Subtract | PutCell | DeleteCell | DeleteCells | 
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class EditContext:
     """What an edit needs to know besides the row. `now_ms`: the stamp of cells that are given none; `stamped`: cells keep
     their stamps, newest first, up to `max_versions`; `view`: how the asking dialect sees stored values."""
 
@@ -169,17 +169,17 @@ class Situation:
     view: View | None = None
 
 
-def edit(old: Row | None, actions: tuple[Action, ...], situation: Situation) -> Contents:
+def edit(old: Row | None, actions: tuple[Action, ...], context: EditContext) -> Contents:
     """The contents of a row after the actions. With no row there is only its key before them.
 
     Attributes that no action names keep value, kind and stamps; so does one that is set to just what the dialect saw of
     it. Raises BadPath (rules `operand-missing`, `path`), BadOperand (`operand`), NumberOutOfRange (`overflow`,
     `underflow`, `precision`).
     """
-    draft = _draft_of(old, situation)
-    before = dict(situation.key_values) if old is None else old.contents
+    draft = _draft_of(old, context)
+    before = dict(context.key_values) if old is None else old.contents
     resolved = [
-        _resolve(action.operand, before, situation.view) if isinstance(action, SetTo) else None
+        _resolve(action.operand, before, context.view) if isinstance(action, SetTo) else None
         for action in actions
     ]
     documents = Documents(before)
@@ -191,7 +191,7 @@ def edit(old: Row | None, actions: tuple[Action, ...], situation: Situation) -> 
             case Remove(path):
                 documents.remove(path)
             case Add(path, value):
-                documents.put(path, _sum_of(documents.old_at(path), value, situation.view))
+                documents.put(path, _sum_of(documents.old_at(path), value, context.view))
             case Subtract(path, value):
                 documents.subtract(path, value)
             case PutCell(name, value, stamp_ms):
@@ -201,7 +201,7 @@ def edit(old: Row | None, actions: tuple[Action, ...], situation: Situation) -> 
             case DeleteCells(name):
                 draft.drop(name)
             case Increment(name, delta, stamp_ms):
-                draft.put(name, _incremented(draft.newest(name), delta, situation.view), stamp_ms)
+                draft.put(name, _incremented(draft.newest(name), delta, context.view), stamp_ms)
             case _:
                 assert_never(action)
     for name, result in documents.results():
@@ -220,13 +220,11 @@ def names_of(actions: tuple[Action, ...]) -> tuple[str, ...]:
     )
 
 
-def _fast_draft_of(old: Row | None, situation: Situation) -> Draft | FastDraft:
+def _fast_draft_of(old: Row | None, context: EditContext) -> Draft | FastDraft:
     """The draft of an edit: a fast one for the rows that it is made for."""
-    if old is not None and old.is_native and not situation.stamped:
-        return FastDraft(
-            dict(old.contents.members), old.size_bytes, situation, old.modified_at // TICKS_PER_MS
-        )
-    return Draft.of(old, situation)
+    if old is not None and old.is_native and not context.stamped:
+        return FastDraft(dict(old.contents.members), old.size_bytes, context, old.modified_at // TICKS_PER_MS)
+    return Draft.of(old, context)
 
 
 @dataclass(slots=True)
@@ -236,7 +234,7 @@ class FastDraft:
 
     members: dict[str, dict[str, Any]]
     size_bytes: int
-    situation: Situation
+    context: EditContext
     default_stamp_ms: int
     foreign: set[str] = field(default_factory=set)
 
@@ -250,7 +248,7 @@ class FastDraft:
         if stored is None:
             self.size_bytes += len(name.encode()) + size_bytes(value)
         else:
-            value = _in_stored_kind(value, stored, self.situation.view)
+            value = _in_stored_kind(value, stored, self.context.view)
             self.size_bytes += size_bytes(value) - size_bytes(stored)
         self.members[name] = tagged(value)
         if value.kind in FOREIGN:
@@ -272,7 +270,7 @@ class FastDraft:
             self.drop(name)
 
     def contents(self) -> Contents:
-        for name, value in self.situation.key_values.items():
+        for name, value in self.context.key_values.items():
             if name not in self.members:
                 self.put(name, value, None)
         return Contents.of_members(self.members, FOREIGN_KINDS if self.foreign else None, self.size_bytes)
@@ -285,19 +283,19 @@ class Draft:
     latest: dict[str, Value]
     cells: dict[str, tuple[Cell, ...]] | None
     default_stamp_ms: int
-    situation: Situation
+    context: EditContext
 
     @classmethod
-    def of(cls, old: Row | None, situation: Situation) -> Draft:
+    def of(cls, old: Row | None, context: EditContext) -> Draft:
         if old is None:
-            latest = dict(situation.key_values)
-            return cls(latest, {} if situation.stamped else None, situation.now_ms, situation)
+            latest = dict(context.key_values)
+            return cls(latest, {} if context.stamped else None, context.now_ms, context)
         has_stamps = old.contents.kinds is not None and old.contents.kinds != FOREIGN_KINDS
         cells = None
-        if situation.stamped or has_stamps:
-            keys = situation.key_values
+        if context.stamped or has_stamps:
+            keys = context.key_values
             cells = {name: versions for name, versions in old.cells.items() if name not in keys}
-        return cls(dict(old.latest), cells, old.modified_at // TICKS_PER_MS, situation)
+        return cls(dict(old.latest), cells, old.modified_at // TICKS_PER_MS, context)
 
     def newest(self, name: str) -> Value | None:
         return self.latest.get(name)
@@ -306,15 +304,15 @@ class Draft:
         """Add a version. The same stamp again replaces; what is over `max_versions` falls away, oldest first."""
         stored = self.latest.get(name)
         if stored is not None:
-            value = _in_stored_kind(value, stored, self.situation.view)
-        if self.cells is None or name in self.situation.key_values:
+            value = _in_stored_kind(value, stored, self.context.view)
+        if self.cells is None or name in self.context.key_values:
             self.latest[name] = value
             return
-        stamp_ms = self.situation.now_ms if stamp_ms is None else stamp_ms
+        stamp_ms = self.context.now_ms if stamp_ms is None else stamp_ms
         versions = [cell for cell in self.cells.get(name, ()) if cell.stamp_ms != stamp_ms]
         versions.append(Cell(value, stamp_ms))
         versions.sort(key=lambda cell: -cell.stamp_ms)
-        self._keep(name, tuple(versions[: max(self.situation.max_versions, 1)]))
+        self._keep(name, tuple(versions[: max(self.context.max_versions, 1)]))
 
     def drop(self, name: str) -> None:
         """Take an attribute away with all its versions."""
@@ -338,11 +336,11 @@ class Draft:
             self.drop(name)
 
     def contents(self) -> Contents:
-        for name, value in self.situation.key_values.items():
+        for name, value in self.context.key_values.items():
             self.latest.setdefault(name, value)
         if self.cells is None:
             return Contents.of_values(self.latest)
-        keys = {name: self.latest[name] for name in self.situation.key_values}
+        keys = {name: self.latest[name] for name in self.context.key_values}
         return Contents.of_cells(keys, self.cells)
 
 

@@ -86,7 +86,7 @@ def number_of(value: Value) -> Decimal | int | None:
 
 
 def equal(left: Value, right: Value) -> bool:
-    """Whether two values are the same: numbers by value, everything else within its kind. NaN equals nothing."""
+    """Whether two values are equal: numbers by value, everything else within its kind. NaN equals nothing."""
     if left.kind in NUMBERS and right.kind in NUMBERS:
         if left.kind is right.kind:
             return bool(left.data == right.data)

@@ -109,7 +109,7 @@ def apply(write: Write, old: Row | None, now: int) -> Row | None:
         case Edit(actions, may_create):
             if old is None and not may_create:
                 return None
-            contents = updates.edit(old, actions, _situation(write, now))
+            contents = updates.edit(old, actions, _edit_context(write, now))
         case Remove():
             return None
         case Keep():
@@ -137,7 +137,7 @@ def numbered(write: Write, number: int) -> Write:
     return write._replace(key=Key(values, table.key_schema.position(values)), change=change)
 
 
-def _situation(write: Write, now: int) -> updates.Situation:
+def _edit_context(write: Write, now: int) -> updates.EditContext:
     rules = write.table.rules
     key_values: Mapping[str, Value] = dict(zip(write.table.key_schema.names, write.key.values, strict=True))
-    return updates.Situation(key_values, now // 10_000, rules.stamped, rules.max_versions, write.view)
+    return updates.EditContext(key_values, now // 10_000, rules.stamped, rules.max_versions, write.view)

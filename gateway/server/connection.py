@@ -42,13 +42,13 @@ class Reception(Protocol):
         """A new connection; False if there are too many."""
 
     def leave(self, connection: Connection) -> None:
-        """It is gone."""
+        """A connection is gone."""
 
     def head_began(self, connection: Connection) -> None:
         """A part of a head has come, and the rest has not."""
 
     def head_ended(self, connection: Connection) -> None:
-        """It has come after all, or is not waited for any longer."""
+        """The rest of the head has come, or is not waited for any longer."""
 
     def handle(self, request: Request, answer: Callable[[Reply], None]) -> None:
         """Have a request handled; `answer` is called once, in the event loop."""
@@ -80,7 +80,8 @@ class _Exchange:
 
 
 class Connection(asyncio.Protocol):
-    """See the file's docstring. `deadline` (monotonic seconds) is looked at by the reception's sweep, once a second."""
+    """One connection: bytes to requests, replies to bytes. `deadline` (monotonic seconds) is looked at by the reception's
+    sweep, once a second."""
 
     # Of the message that is being read.
     _target: bytes

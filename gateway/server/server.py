@@ -97,7 +97,7 @@ class Server:
     # What connections call (connection.Reception)
 
     def enter(self, connection: Connection) -> bool:
-        """A new connection. When all places are taken, the one goes that has waited longest for its client to send, be it
+        """A new connection. When there are as many as may be, the one goes that has waited longest for its client to send, be it
         idle, in the middle of a head or of a body that has stopped coming; if none waits, this one."""
         self._connections.add(connection)
         metrics.CONNECTIONS.set(len(self._connections))
@@ -111,7 +111,7 @@ class Server:
         return any(known.give_up() for _, _, known in heapq.nsmallest(_CANDIDATES, waiting))
 
     def leave(self, connection: Connection) -> None:
-        """It is gone."""
+        """A connection is gone."""
         self._connections.discard(connection)
         metrics.CONNECTIONS.set(len(self._connections))
         if self.is_stopping and not self._connections:
@@ -125,7 +125,7 @@ class Server:
             next(iter(heads)).give_up()
 
     def head_ended(self, connection: Connection) -> None:
-        """It is not waited for any longer."""
+        """The rest of a head is not waited for any longer."""
         heads = self._heads.get(connection.client, {})
         heads.pop(connection, None)
         if not heads:
@@ -223,7 +223,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ListenAddress:
     """Where and how to listen: bound sockets, TLS or not; `lane` is the ticker's (tick.py)."""
 
     sockets: list[socket.socket]
@@ -231,17 +231,21 @@ class Place:
     tls: ssl.SSLContext | None = None
 
 
-async def serve(app: flask.Flask, place: Place, ready: Callable[[], None], told: asyncio.Event) -> bool:
+async def serve(
+    app: flask.Flask, listen_address: ListenAddress, ready: Callable[[], None], told: asyncio.Event
+) -> bool:
     """Serve until told to stop. `ready` is called when requests are being answered. False: requests were left
     unanswered, and threads may still be at them."""
-    server = Server(app, place.lane)
-    await server.listen(place.sockets, place.tls)
+    server = Server(app, listen_address.lane)
+    await server.listen(listen_address.sockets, listen_address.tls)
     ready()
     await told.wait()
     return await server.stop()
 
 
-def run(app: flask.Flask, place: Place, ready: Callable[[], None], reload: Callable[[], None]) -> bool:
+def run(
+    app: flask.Flask, listen_address: ListenAddress, ready: Callable[[], None], reload: Callable[[], None]
+) -> bool:
     """Serve until SIGTERM or SIGINT; what `serve` says. At SIGHUP `reload` is called."""
 
     async def main() -> bool:
@@ -256,7 +260,7 @@ def run(app: flask.Flask, place: Place, ready: Callable[[], None], reload: Calla
         # Requests make no circles worth looking for every 700 objects: a batch of 25 items makes thousands.
         gc.set_threshold(*_GC_THRESHOLDS)
         allocator.keep_freed_memory()
-        return await serve(app, place, ready, told)
+        return await serve(app, listen_address, ready, told)
 
     return run_in_loop(main())
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from gateway import __version__, logs
 from gateway.app import OWN_PATHS, Mounted, Opened, connect, create_app, metrics_app, mounted, open_store
-from gateway.chores import Chores
+from gateway.background import BackgroundWork
 from gateway.database_urls import without_password
 from gateway.server import certificates, server, workers
 from gateway.server.file_lock import FileLock
@@ -47,7 +47,7 @@ def serve(settings: Settings) -> None:
         migrate(database)
         opened = open_store(settings, database)
         if settings.credentials_file is not None:
-            opened.vault.add_first(settings.credentials_file)
+            opened.credential_store.add_first(settings.credentials_file)
         sockets = [_bind(settings.host, port) for port in _ports(settings)]
         figures = _metrics_socket(settings)
         # The first line, for whoever asked for a free port.
@@ -75,17 +75,17 @@ def _work(
     share = (
         settings.background_share if workers.is_first() else 0.0
     )  # of the server, not of each of its processes
-    chores = Chores(opened.engine, opened.vault, dialects.gateway.credentials, share)
+    background = BackgroundWork(opened.engine, opened.credential_store, dialects.gateway.credentials, share)
 
     def ready() -> None:
-        chores.start()
+        background.start()
         if workers.is_first():
             if figures is not None:
                 _serve_metrics(dialects, figures)
             _tell(settings, dialects, [_url(settings, each) for each in sockets], figures)
 
     def reload() -> None:
-        chores.look_at_credentials_now()
+        background.look_at_credentials_now()
         try:
             if tls is not None:
                 tls.reload()
@@ -94,13 +94,15 @@ def _work(
         else:
             logs.info("credentials and certificates are read again")
 
-    place = server.Place(sockets, lane_of(settings), tls.context if tls is not None else None)
-    is_clean = server.run(app, place, ready, reload)
+    listen_address = server.ListenAddress(
+        sockets, lane_of(settings), tls.context if tls is not None else None
+    )
+    is_clean = server.run(app, listen_address, ready, reload)
     if not is_clean:
         # A thread is stuck in the database, and would be waited for at the end of the interpreter.
         logging.shutdown()
         os._exit(1)
-    chores.stop()
+    background.stop()
     opened.close()
 
 
@@ -137,8 +139,8 @@ def _check_exposure(settings: Settings) -> None:
 
 
 def _allow_descriptors(connections: int) -> None:
-    """Raise the soft limit of open files, usually 1,024, so that the database can be opened while all places for clients are
-    taken. Connections in a TLS handshake have no place yet, so there is room for as many of these."""
+    """Raise the soft limit of open files, usually 1,024, so that the database can be opened while as many clients as may be
+    are connected. Connections in a TLS handshake are not counted yet, so there is room for as many of these."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * connections + _OWN_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < wanted:

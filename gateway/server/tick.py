@@ -13,8 +13,8 @@ alone. What is neither (the control plane) goes alone from the start.
 Pages are read in slices, for some milliseconds at a time; where anything else is to be done, every other tick is for that.
 So those who scan do not hold up those who want one row. A list of pages keeps its snapshot until the last is read.
 
-What the engine answers with Contended waits aside, while others go on, and is run again alone and in a hurry, for a few
-seconds. Only those commands of a request that were not done are run again.
+What the engine answers with Contended waits aside, while others go on, and is run again alone, without waiting for locks, for a
+few seconds. Only those commands of a request that were not done are run again.
 
 Knows neither HTTP nor SQL nor dialects.
 """
@@ -77,7 +77,7 @@ class PendingRequest:
 
 
 class LockRetry:
-    """What a visit has of its outcomes while some are Contended: `waiting` says which."""
+    """What a pending request has of its outcomes while some are Contended: `waiting` says which."""
 
     __slots__ = ("outcomes", "pauses", "until", "waiting")
 
@@ -99,7 +99,7 @@ class LockRetry:
 
 
 Answered = tuple[PendingRequest, list[Any] | Exception]
-"""A visit and its own outcomes, or what the engine raised for it alone."""
+"""A pending request and its own outcomes, or what the engine raised for it alone."""
 
 
 class Ticker:
@@ -124,7 +124,7 @@ class Ticker:
         self.wake()
 
     def wake(self) -> None:
-        """There is something to do in the next turn."""
+        """Do something in the next turn of the loop."""
         if not self._is_turn_due:
             self._is_turn_due = True
             self._loop.call_soon(self._turn)
@@ -163,7 +163,7 @@ class Ticker:
             self._write_lane.others.append(pending)
 
     def deliver(self, answers: list[Answered]) -> None:
-        """Send each visit what the engine had for it."""
+        """Send each pending request what the engine had for it."""
         for pending, outcomes in answers:
             if isinstance(outcomes, Exception):
                 # Its handler may put that into its dialect's words.
@@ -225,19 +225,19 @@ Work = Callable[[], list[Answered]]
 
 
 class _Pages:
-    """Visits whose pages are read in slices, in one snapshot."""
+    """Pending requests whose pages are read in slices, in one snapshot."""
 
     def __init__(self, engine: Engine, pending_requests: list[PendingRequest], reader: int) -> None:
         self.reader = reader
         self.is_over = False
-        self._visits = [pending for pending in pending_requests for _ in pending.commands]  # of each command
+        self._owners = [pending for pending in pending_requests for _ in pending.commands]  # of each command
         self._missing = {pending: len(pending.commands) for pending in pending_requests}
         self._outcomes: dict[int, Any] = {}
         commands = [command for pending in pending_requests for command in pending.commands]
         self._slices = engine.run_in_slices(cast(list[Reading], commands), self._outcomes, reader)
 
     def advance(self) -> list[Answered]:
-        """Read another slice; the visits that have all that they asked for now."""
+        """Read another slice; the requests that have all that they asked for now."""
         known = len(self._outcomes)
         try:
             next(self._slices)
@@ -248,17 +248,17 @@ class _Pages:
             return [(pending, error) for pending in self._missing]
         answers: list[Answered] = []
         for at in [*self._outcomes][known:]:
-            pending = self._visits[at]
+            pending = self._owners[at]
             self._missing[pending] -= 1
             if not self._missing[pending]:
                 del self._missing[pending]
-                first = self._visits.index(pending)
+                first = self._owners.index(pending)
                 answers.append((pending, [self._outcomes[first + n] for n in range(len(pending.commands))]))
         return answers
 
 
 class _Lane:
-    """Visits that wait for the database, and the one call of it that is under way."""
+    """Pending requests that wait for the database, and the one call of it that is under way."""
 
     def __init__(
         self, engine: Engine, limits: TickLimits, ticker: Ticker, thread: ThreadPoolExecutor | None = None
@@ -312,7 +312,7 @@ class _Lane:
         return partial(self._run, self._take())
 
     def _take(self) -> list[list[PendingRequest]]:
-        """What goes to the engine in this tick: lists of visits, each to be one call of it."""
+        """What goes to the engine in this tick: lists of pending requests, each to be one call of it."""
         lists = [taken for waiting in (self.writes, self.reads) if (taken := self._take_some(waiting))]
         lists += [[self.others.popleft()] for _ in range(min(len(self.others), _MOST_ALONE))]
         return lists

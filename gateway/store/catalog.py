@@ -55,9 +55,11 @@ class Cache:
         self._lock = threading.Lock()
 
     def get(self, namespace: str, name: str) -> Table | None:
+        """The descriptor of a table, or None: it is not in the cache."""
         return self._used(self._tables.get((namespace, name)))
 
     def get_azure(self, namespace: str, azure_name: str) -> Table | None:
+        """The descriptor of a table by its Azure name, in whatever case, or None: it is not in the cache."""
         return self._used(self._by_azure_name.get((namespace, azure_name.lower())))
 
     def _used(self, table: Table | None) -> Table | None:
@@ -67,6 +69,7 @@ class Cache:
         return table
 
     def keep(self, table: Table) -> None:
+        """Put a descriptor in place of the one of its name."""
         with self._lock:
             known = self._tables.get((table.namespace, table.name))
             if known is not None:
@@ -78,18 +81,19 @@ class Cache:
             self._by_azure_name[table.namespace, table.azure_name.lower()] = table
 
     def forget(self, table_id: int) -> None:
+        """Take a descriptor out, if it is there."""
         with self._lock:
             table = self._by_id.get(table_id)
             if table is not None:
                 self._drop(table)
 
     def _drop(self, table: Table) -> None:
-        places: tuple[tuple[Any, Any], ...] = (
+        maps: tuple[tuple[Any, Any], ...] = (
             (self._by_id, table.id),
             (self._tables, (table.namespace, table.name)),
             (self._by_azure_name, (table.namespace, table.azure_name.lower())),
         )
-        for known, key in places:
+        for known, key in maps:
             if known.get(key) is table:
                 del known[key]
 
@@ -117,7 +121,7 @@ class Catalog:
         return tables[0] if tables else None
 
     def all(self, session: Session, where: str = "1 = 1", parameters: Sequence[Any] = ()) -> list[Table]:
-        """All tables, for chores and the command line."""
+        """All tables that meet a condition in SQL, for background work and the command line."""
         return self._load(session, where, parameters)
 
     def names(self, session: Session) -> frozenset[str]:
@@ -128,7 +132,7 @@ class Catalog:
     def page(
         self, session: Session, namespace: str, after: str, limit: int | None, by_azure_name: bool = False
     ) -> list[Table]:
-        """Tables of a namespace in name order, after a name."""
+        """Tables of a namespace in name order, after a name; `limit` at most (None: all)."""
         after = after.partition("\0")[0]  # between the two there is no name
         column, above = ("azure_name_lower", after.lower()) if by_azure_name else ("name", after)
         tail = f" ORDER BY {column}" + (" LIMIT ?" if limit is not None else "")
@@ -151,7 +155,7 @@ class Catalog:
         return self.ask_check(session, tables, lock)()
 
     def ask_check(self, session: Session, tables: Iterable[Table], lock: bool) -> Callable[[], set[int]]:
-        """The same, to be had by calling what this returns (Session.ask)."""
+        """Ask what `check` tells: the ids are to be had by calling what this returns (Session.ask)."""
         expected = {table.id: table.version for table in tables}
         answer = session.statements.ask_versions(session, sorted(expected), lock)
 
@@ -185,7 +189,7 @@ class Catalog:
         return self.by_id(session, table_id)
 
     def azure_name_taken(self, session: Session, namespace: str) -> Callable[[str], bool]:
-        """Whether a lower-case Azure name is in use."""
+        """A function that says whether an Azure name, given in lower case, is in use in a namespace."""
         return lambda lower: bool(
             session.query(
                 "SELECT 1 FROM tables WHERE namespace = ? AND azure_name_lower = ?", (namespace, lower)
@@ -256,7 +260,7 @@ class Catalog:
     def remove_index(self, session: Session, index_id: int) -> None:
         """Forget an index; its entries are purged later."""
         session.execute("DELETE FROM indexes WHERE id = ?", (index_id,))
-        progress.forget(session, progress.BACKFILL, index_id)
+        progress.forget(session, progress.INDEX_BACKFILL, index_id)
         session.execute("INSERT INTO purges (kind, id) VALUES ('index', ?)", (index_id,))
 
     def remove(self, session: Session, table: Table) -> None:
@@ -275,19 +279,19 @@ class Catalog:
     def save_progress(self, session: Session, index_id: int, mark: bytes, number: int) -> None:
         """Remember how far the filling of an index has come, by so many rows more."""
         session.execute("UPDATE indexes SET filled_up_to = ? WHERE id = ?", (mark, index_id))
-        progress.advance(session, progress.BACKFILL, index_id, number)
+        progress.advance(session, progress.INDEX_BACKFILL, index_id, number)
 
     # Documents of a namespace
 
     def document(self, session: Session, namespace: str, name: str) -> Any:
-        """The document kept under a name, or None."""
+        """The JSON document that is kept under a name in a namespace, or None."""
         found = session.query(
             "SELECT document FROM namespace_properties WHERE namespace = ? AND name = ?", (namespace, name)
         )
         return orjson.loads(found[0][0]) if found else None
 
     def keep_document(self, session: Session, namespace: str, name: str, document: Mapping[str, Any]) -> None:
-        """Put a document in the place of the one that was there."""
+        """Keep a JSON document under a name in a namespace, in place of the one that was there."""
         session.execute(
             "INSERT INTO namespace_properties (namespace, name, document) VALUES (?, ?, ?)"
             " ON CONFLICT (namespace, name) DO UPDATE SET document = excluded.document",
@@ -344,6 +348,7 @@ def _columns_document(columns: tuple[KeyColumn, ...]) -> list[list[Any]]:
 
 
 def key_schema_document(schema: KeySchema) -> list[Any]:
+    """The JSON form of a key schema: the partition columns and the sort columns, each as [name, kind, auto-increment]."""
     return [_columns_document(schema.partition), _columns_document(schema.sort)]
 
 
@@ -352,6 +357,7 @@ def _key_schema_json(schema: KeySchema) -> str:
 
 
 def key_schema_of(document: list[Any]) -> KeySchema:
+    """The key schema of a JSON form that key_schema_document made."""
     partition, sort = (
         tuple(KeyColumn(name, Kind(kind), auto) for name, kind, auto in columns) for columns in document
     )

@@ -14,7 +14,7 @@ from gateway.model.commands import Concatenation
 from gateway.model.keys import Position
 from gateway.model.ranges import KeyRange
 from gateway.store.databases import Session, Statements
-from gateway.store.positions import KEPT_BYTES, place_of
+from gateway.store.positions import KEPT_BYTES, stored_position
 
 
 class ConcatenatedBodies(NamedTuple):
@@ -33,7 +33,7 @@ def fetch(
 ) -> ConcatenatedBodies | None:
     """The first `most` rows of a range within one partition, or all that there are; None: go row by row."""
     partition = bounds.lower.partition
-    column = place_of(Position(partition, b"")).partition
+    column = stored_position(Position(partition, b"")).partition
     lower, upper = bounds.lower.sort, bounds.upper.sort
     if max(len(column), len(lower), len(upper)) >= KEPT_BYTES:
         return None

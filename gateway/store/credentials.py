@@ -1,4 +1,4 @@
-"""Credentials as SQL: rows whose secrets are sealed. What they mean is in gateway/security/vault.py."""
+"""Credentials as SQL: rows whose secrets are encrypted. What they mean is in gateway/security/credential_store.py."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from gateway.store.databases import Session
 
 
 class StoredCredential(NamedTuple):
-    """A row of `credentials`. `sealed` holds the secrets; `changed_at_ms` grows whenever the row changes."""
+    """A row of `credentials`. `changed_at_ms` grows whenever the row changes."""
 
     scheme: str
     access_id: str
     place: str
-    sealed: bytes
+    encrypted_secrets: bytes
     changed_at_ms: int
 
 
 def all_of(session: Session) -> list[StoredCredential]:
     """Every credential, by scheme and id."""
     found = session.query(
-        "SELECT scheme, access_id, place, sealed, changed_at_ms FROM credentials ORDER BY scheme, access_id"
+        "SELECT scheme, access_id, place, encrypted_secrets, changed_at_ms FROM credentials ORDER BY scheme, access_id"
     )
     return [StoredCredential(*columns) for columns in found]
 
@@ -29,7 +29,7 @@ def save(session: Session, credential: StoredCredential) -> None:
     """Put a credential in place of the one of its scheme and id."""
     remove(session, credential.scheme, credential.access_id)
     session.execute(
-        "INSERT INTO credentials (scheme, access_id, place, sealed, changed_at_ms) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO credentials (scheme, access_id, place, encrypted_secrets, changed_at_ms) VALUES (?, ?, ?, ?, ?)",
         credential,
     )
 

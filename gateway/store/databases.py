@@ -1,9 +1,10 @@
 """What a database is to the store: sessions, transactions, the SQL that it does not share, and what may go wrong with it.
 
-What differs between databases is in a folder for each (sqlite/, postgresql/) and nowhere else: connections, how a transaction
-begins and ends, which errors mean what, and the SQL that locks, claims, moves sets of rows or reads inside bodies
-(`Statements`). opening.py gives the database that a URL names, so that a gateway on SQLite never loads a driver it does not
-need. docs/adding-a-database.md says what a third one takes.
+What databases do not share, on the path of requests, is in a folder for each (sqlite/, postgresql/) and nowhere else:
+connections, how a transaction begins and ends, which errors mean what, and the SQL that locks, claims, moves sets of rows or
+reads inside bodies (`Statements`). Besides, only schema.py (types of columns, partial indexes) and migrating.py (its lock)
+tell databases apart. opening.py gives the database that a URL names, so that a gateway on SQLite loads no other's driver.
+docs/adding-a-database.md says what a third one takes.
 
 All other statements are written once, with `?` for parameters. SQLAlchemy keeps the pool, the schema and the migrations; the
 data path runs on raw DBAPI connections held per thread, because opening a SQLAlchemy transaction for every operation costs 4
@@ -66,7 +67,8 @@ class LockHeld(Retry):
 
 
 class Session:
-    """One connection inside a transaction. Statements have `?` parameters.
+    """One connection inside a transaction. Statements have `?` parameters. What they raise is the driver's error, which leaves
+    the block of the transaction as one of ours (Database).
 
     `transaction_id`: to ask PostgreSQL with what became of the transaction, if a statement has told it on the way.
     """
@@ -78,13 +80,13 @@ class Session:
         self._connection = connection
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        """All rows of a statement."""
+        """Run a statement; all its rows."""
         found: list[Row] = self._connection.execute(statement, parameters).fetchall()
         return found
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], list[Row]]:
-        """The same, its rows to be had by calling what this returns. Where statements cost a round trip, those asked one
-        after the other cost one together."""
+        """Ask a statement; its rows are to be had by calling what this returns. Where statements cost a
+        round trip, those asked one after the other cost one together."""
         found = self.query(statement, parameters)
         return lambda: found
 
@@ -98,7 +100,7 @@ class Session:
         return count
 
     def ask_count(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], int]:
-        """The same, the number to be had by calling what this returns."""
+        """Run a statement; the number of rows it touched is to be had by calling what this returns."""
         count = self.execute(statement, parameters)
         return lambda: count
 
@@ -198,6 +200,9 @@ class Database:
     ones wait a few milliseconds for a lock and no longer.
     `shared`: other processes may write too, so that what was read before may be out of date.
     `refuses_writes`: why, since a write met OutOfSpace and until somebody found that there is room again; else "".
+
+    Errors of the database leave these blocks as LockHeld, Retry, Busy, OutOfSpace or DatabaseFailed; `write()` raises CommitLost
+    if nobody knows whether it committed.
     """
 
     shared = False
@@ -211,6 +216,7 @@ class Database:
         raise NotImplementedError
 
     def look(self) -> AbstractContextManager[Session]:
+        """A session for a single statement that reads."""
         return self.read()
 
     def write(self, nowait: bool = False) -> AbstractContextManager[Session]:

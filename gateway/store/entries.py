@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from gateway.model.tables import Entry
 from gateway.store.databases import Key, Session
-from gateway.store.positions import place_of
+from gateway.store.positions import stored_position
 
 COLUMNS = "index_id, partition, sort, slot, size_bytes, row_partition, row_sort, row_slot, full_key"
 
@@ -20,18 +20,18 @@ def add_many(session: Session, entries: Iterable[tuple[int, Entry]]) -> None:
     """Store entries: (index id, entry). An entry that is there gets the new size."""
     values = []
     for index_id, entry in entries:
-        place, row = place_of(entry.position), place_of(entry.row.position)
+        stored, row = stored_position(entry.position), stored_position(entry.row.position)
         values.append(
             (
                 index_id,
-                place.partition,
-                place.sort,
-                place.slot,
+                stored.partition,
+                stored.sort,
+                stored.slot,
                 entry.size_bytes,
                 row.partition,
                 row.sort,
                 row.slot,
-                place.full_key,
+                stored.full_key,
             )
         )
     if values:
@@ -40,7 +40,7 @@ def add_many(session: Session, entries: Iterable[tuple[int, Entry]]) -> None:
 
 def remove_many(session: Session, entries: Sequence[tuple[int, Entry]]) -> None:
     """Delete entries: (index id, entry)."""
-    keys: list[Key] = [(index_id, *place_of(entry.position)[:3]) for index_id, entry in entries]
+    keys: list[Key] = [(index_id, *stored_position(entry.position)[:3]) for index_id, entry in entries]
     if keys:
         session.statements.remove_entries(session, sorted(keys))
 

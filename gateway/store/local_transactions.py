@@ -1,7 +1,8 @@
-"""Open local transactions as SQL: which partition each holds, and the writes staged in it.
+"""Open local transactions as SQL: the partition that each has locked, and the writes staged in it.
 
-A hold belongs to one partition of one table. Whoever writes to a table that has local transactions has its row of `tables`
-locked for share; whoever begins one has it locked for itself: so a writer either sees the hold or was done before.
+A row of `partition_locks` is an open transaction and locks one partition of one table. Whoever writes to a table that has
+local transactions has the table's row of `tables` locked for share; whoever begins a transaction has that row locked for
+itself: so a writer either sees the partition lock or was done before.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from gateway.model.updates import Action
 from gateway.model.writes import ChangeKind, Recorded
 from gateway.store.changes import actions_json, actions_of
 from gateway.store.databases import Session
-from gateway.store.positions import place_of, position_of
+from gateway.store.positions import position_of, stored_position
 
 _OPEN_TRANSACTION = "id, table_id, partition, expires_at_ms, size_bytes, writes"
 _STAGED = "partition, sort, full_key, kind, modified_at, size_bytes, kinds, body, actions"
@@ -24,7 +25,7 @@ _STAGED = "partition, sort, full_key, kind, modified_at, size_bytes, kinds, body
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """An open local transaction. `partition` as `place_of` stores it; `writes`: how many have been staged."""
+    """An open local transaction. `partition` as `stored_position` stores it; `writes`: how many have been staged."""
 
     id: str
     table_id: int
@@ -44,14 +45,15 @@ class StagedWrite:
 
 
 def locked_partition(partition: bytes) -> bytes:
-    """A partition as holds name it."""
-    return place_of(Position(partition, LOWEST)).partition
+    """The bytes of a partition as partition locks and OpenTransaction name it: clipped like its column."""
+    return stored_position(Position(partition, LOWEST)).partition
 
 
 def partition_locks(session: Session, table_id: int, now_ms: int) -> dict[bytes, str]:
-    """Who holds which partitions of a table: id by partition."""
+    """The partitions of a table that are locked, and by whom: id of the transaction by partition. `now_ms`: since 1970."""
     found = session.query(
-        "SELECT partition, id FROM holds WHERE table_id = ? AND expires_at_ms > ?", (table_id, now_ms)
+        "SELECT partition, id FROM partition_locks WHERE table_id = ? AND expires_at_ms > ?",
+        (table_id, now_ms),
     )
     return {bytes(partition): transaction for partition, transaction in found}
 
@@ -60,7 +62,9 @@ def find(session: Session, transaction: str, now_ms: int, lock: bool = False) ->
     """An open transaction; None if it never was, was ended, or is past its time. With `lock`, nobody else can stage, commit
     or abort it until this transaction of the database ends."""
     suffix = session.statements.for_update if lock else ""
-    found = session.query(f"SELECT {_OPEN_TRANSACTION} FROM holds WHERE id = ?{suffix}", (transaction,))
+    found = session.query(
+        f"SELECT {_OPEN_TRANSACTION} FROM partition_locks WHERE id = ?{suffix}", (transaction,)
+    )
     if not found:
         return None
     opened = OpenTransaction(*found[0])
@@ -68,14 +72,15 @@ def find(session: Session, transaction: str, now_ms: int, lock: bool = False) ->
 
 
 def add(session: Session, opened: OpenTransaction) -> None:
-    """Open a transaction. What is left of one that held the partition and is past its time goes."""
+    """Open a transaction. What is left of one that had the partition locked and is past its time goes."""
     old = session.query(
-        "SELECT id FROM holds WHERE table_id = ? AND partition = ?", (opened.table_id, opened.partition)
+        "SELECT id FROM partition_locks WHERE table_id = ? AND partition = ?",
+        (opened.table_id, opened.partition),
     )
     for (transaction,) in old:
         remove(session, transaction)
     session.execute(
-        f"INSERT INTO holds ({_OPEN_TRANSACTION}) VALUES (?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO partition_locks ({_OPEN_TRANSACTION}) VALUES (?, ?, ?, ?, ?, ?)",
         (
             opened.id,
             opened.table_id,
@@ -89,44 +94,44 @@ def add(session: Session, opened: OpenTransaction) -> None:
 
 def remove(session: Session, transaction: str) -> None:
     """End a transaction, and forget what was staged in it."""
-    session.execute("DELETE FROM staged WHERE transaction_id = ?", (transaction,))
-    session.execute("DELETE FROM holds WHERE id = ?", (transaction,))
+    session.execute("DELETE FROM staged_writes WHERE transaction_id = ?", (transaction,))
+    session.execute("DELETE FROM partition_locks WHERE id = ?", (transaction,))
 
 
 def expired(session: Session, now_ms: int, limit: int) -> list[str]:
-    """Some transactions that are past their time."""
-    found = session.query("SELECT id FROM holds WHERE expires_at_ms <= ? LIMIT ?", (now_ms, limit))
+    """The ids of some transactions that are past their time, `limit` at most."""
+    found = session.query("SELECT id FROM partition_locks WHERE expires_at_ms <= ? LIMIT ?", (now_ms, limit))
     return [transaction for (transaction,) in found]
 
 
 def stage(session: Session, opened: OpenTransaction, writes: Iterable[StagedWrite], size_bytes: int) -> None:
-    """Add writes to a transaction that is locked."""
+    """Add writes to a transaction that this session has locked (`find`). `size_bytes`: of all its writes then."""
     values = [(opened.id, ordinal, *_columns(write)) for ordinal, write in enumerate(writes, opened.writes)]
     session.execute_many(
-        f"INSERT INTO staged (transaction_id, ordinal, {_STAGED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO staged_writes (transaction_id, ordinal, {_STAGED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         values,
     )
     session.execute(
-        "UPDATE holds SET writes = ?, size_bytes = ? WHERE id = ?",
+        "UPDATE partition_locks SET writes = ?, size_bytes = ? WHERE id = ?",
         (opened.writes + len(values), size_bytes, opened.id),
     )
 
 
 def writes_of(session: Session, transaction: str) -> list[StagedWrite]:
-    """What has been staged, in order."""
+    """The writes that have been staged in a transaction, in order."""
     found = session.query(
-        f"SELECT {_STAGED} FROM staged WHERE transaction_id = ? ORDER BY ordinal", (transaction,)
+        f"SELECT {_STAGED} FROM staged_writes WHERE transaction_id = ? ORDER BY ordinal", (transaction,)
     )
     return [_staged(*columns) for columns in found]
 
 
 def _columns(write: StagedWrite) -> tuple[Any, ...]:
-    place = place_of(write.position)
+    stored = stored_position(write.position)
     new, recorded = write.new, write.recorded
     return (
-        place.partition,
-        place.sort,
-        place.full_key,
+        stored.partition,
+        stored.sort,
+        stored.full_key,
         recorded.kind.value,
         None if new is None else new.modified_at,
         None if new is None else new.size_bytes,

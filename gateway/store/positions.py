@@ -18,8 +18,8 @@ COLUMN_BYTES = 1_280
 KEPT_BYTES = COLUMN_BYTES - hashlib.sha256().digest_size
 
 
-class Place(NamedTuple):
-    """The columns of a position."""
+class StoredPosition(NamedTuple):
+    """A position as its columns: partition and sort, clipped where they are too long; the slot; the full key if one was."""
 
     partition: bytes
     sort: bytes
@@ -27,13 +27,13 @@ class Place(NamedTuple):
     full_key: bytes | None
 
 
-def place_of(position: Position) -> Place:
+def stored_position(position: Position) -> StoredPosition:
     """The columns under which a position is stored."""
     partition, sort = position
     if len(partition) < COLUMN_BYTES and len(sort) < COLUMN_BYTES:
-        return Place(partition, sort, slot_of(partition), None)
+        return StoredPosition(partition, sort, slot_of(partition), None)
     full_key = len(partition).to_bytes(4, "big") + partition + sort
-    return Place(_clip(partition), _clip(sort), slot_of(partition), full_key)
+    return StoredPosition(_clip(partition), _clip(sort), slot_of(partition), full_key)
 
 
 def position_of(partition: bytes, sort: bytes, full_key: bytes | None) -> Position:

@@ -1,9 +1,9 @@
-"""Skimming: walking a key range with a screen, so that of most rows only their number and weight leave the database.
+"""Walking a key range with a prefilter, so that of most rows only their number and size leave the database.
 
-A range is taken in stretches. Of each the reader learns how many rows it has and what they weigh, by which limits of pages
-go, and gets the rows that the screen lets through. Long keys may tie in their columns (positions.py), whose order is then
-not the order of keys. Ties that the screen keeps back do no harm unless a stretch ends among them; where one would, or one is
-let through, skimming ends, and whoever asked goes on row by row.
+A scan takes its key range part by part (`ScannedRange`). Of each part the reader learns how many rows it has and their billed
+bytes, which the limits of pages count, and gets the rows that the prefilter lets through. Long keys may tie in their columns
+(positions.py), whose order is then not the order of keys. Ties that the prefilter keeps back do no harm unless a part ends
+among them; where one would, or where a tied row is let through, the scan ends, and the reader goes on row by row.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from gateway.store.databases import Condition, Session
 from gateway.store.positions import KEPT_BYTES
 from gateway.store.scans import ROW_COLUMNS, Chunk, Columns, Source, columns_between
 
-_FIRST_STRETCH, _LARGEST_STRETCH = 1024, 4096
-# What a stretch may take; large rows are slow to look through.
-_STRETCH_S = 0.005
+_FIRST_RANGE_ROWS, _LARGEST_RANGE_ROWS = 1024, 4096
+# Seconds that one part may take; large rows are slow to look through.
+_RANGE_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Rows one after the other: how many, their billed bytes, those that the screen lets through, and the last of them all
-    (None: the range ends with them)."""
+class ScannedRange:
+    """Neighbouring rows of a scan: how many, their billed bytes, those that the prefilter lets through, and the last of all
+    of them (None: the scan's range ends with them)."""
 
     count: int
     size: int
@@ -40,7 +40,7 @@ Measured = dict[tuple[str, tuple[object, ...]], tuple[int, int]]
 class PrefilteredScan:
     """A walk over a key range of one source in one session. `rest`: what of it was not yet taken. `weighs`: whether sizes are
     wanted; if not they are said to be 0, which saves half of the time that measuring takes. `measured`: shared by all walks in
-    one snapshot. `is_full`: the last stretch ended before a row that was too heavy, so that there is no other."""
+    one snapshot. `is_full`: the last part ended before a row that was too large, so that there is no further one."""
 
     def __init__(
         self,
@@ -58,12 +58,12 @@ class PrefilteredScan:
         self._condition = condition
         self._known = measured
         self._weighs = weighs
-        self._wanted = _FIRST_STRETCH
+        self._wanted = _FIRST_RANGE_ROWS
         self.rest = bounds
         self.is_full = False
 
-    def next(self, most_rows: int = sys.maxsize, most_bytes: int = sys.maxsize) -> Stretch | None:
-        """The next stretch, no longer and no heavier than this; None where skimming ends, because not one row fits, or
+    def next(self, most_rows: int = sys.maxsize, most_bytes: int = sys.maxsize) -> ScannedRange | None:
+        """The next part, of at most so many rows and billed bytes; None where the scan ends, because not one row fits, or
         keys may tie, or nothing is left."""
         wanted = min(self._wanted, most_rows)
         if wanted <= 0 or any(len(column) > KEPT_BYTES for bound in self.rest for column in bound):
@@ -82,9 +82,9 @@ class PrefilteredScan:
         passing = self._passing(self._through(last))
         if any(map(self._may_tie, passing)):
             return None
-        is_quick = monotonic() - began < _STRETCH_S
-        self._wanted = min(self._wanted * 4, _LARGEST_STRETCH) if is_quick else max(self._wanted // 4, 1)
-        return Stretch(count, size, passing, last)
+        is_quick = monotonic() - began < _RANGE_S
+        self._wanted = min(self._wanted * 4, _LARGEST_RANGE_ROWS) if is_quick else max(self._wanted // 4, 1)
+        return ScannedRange(count, size, passing, last)
 
     def take(self, last: Columns | None) -> None:
         """Go on after this row; None: there is nothing after."""
@@ -95,7 +95,7 @@ class PrefilteredScan:
             self.rest = self.rest.before(position) if self._reverse else self.rest.after(position)
 
     def until(self, last: Columns) -> tuple[int, int]:
-        """How many rows there are from where the skim stands to this one, and what they weigh."""
+        """How many rows there are from where the scan stands to this one, and their billed bytes."""
         return self._measured(self._through(last), sys.maxsize)
 
     def _may_tie(self, columns: Columns) -> bool:
@@ -126,7 +126,7 @@ class PrefilteredScan:
         return known
 
     def _fitting(self, wanted: int, most_bytes: int) -> tuple[int, int]:
-        """How many of the next rows weigh no more than this together, and how much they do."""
+        """How many of the next rows have no more billed bytes than this together, and how many they have."""
         tail, parameters = self._tail(self.rest)
         sizes = self._session.query(
             f"SELECT {self._source.alias}.size_bytes {tail} LIMIT ?", (*parameters, wanted)

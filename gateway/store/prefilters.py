@@ -1,8 +1,8 @@
-"""Screens: what the bytes of a row's body must look like for a predicate to hold, as a condition that SQL can judge.
+"""Prefilters: what the bytes of a row's body must look like for a predicate to be true, as a condition that SQL can judge.
 
-A screen may let rows through for which the predicate does not hold - `matches` is still asked about each - but it never keeps
-one back for which it does. So it may be coarse, and whoever walks rows may leave to the database those it keeps back, which
-are then neither fetched nor decoded.
+A prefilter may let rows through of which the predicate is false - `matches` (model/predicates.py) is still asked about each
+row that comes - but it never keeps one back of which the predicate is true. So a prefilter may be coarse, and the rows that it
+keeps back are neither fetched nor decoded.
 
 Knows how bodies.py spells a value, and so in which few spellings a value stands that equals a given one. Knows no dialect's
 view, only what all of them keep to (predicates.View): a number is shown as an equal number or as its text, what is not TEXT
@@ -89,19 +89,19 @@ Prefilter = Has | NumberBeyond | AllOf | AnyOf
 
 
 def prefilter_of(predicate: Predicate) -> Prefilter | None:
-    """What can be said of the bodies of the rows for which a predicate holds; None: nothing."""
+    """The prefilter of a predicate; None: nothing can be said of the bodies of the rows of which it is true."""
     try:
-        return _screen(predicate)
+        return _prefilter(predicate)
     except orjson.JSONEncodeError:  # a text that no body can hold, such as half a surrogate pair
         return None
 
 
-def _screen(predicate: Predicate) -> Prefilter | None:
+def _prefilter(predicate: Predicate) -> Prefilter | None:
     match predicate:
         case And(parts):
-            return _all([_screen(part) for part in parts])
+            return _all([_prefilter(part) for part in parts])
         case Or(parts):
-            return _any([_screen(part) for part in parts])
+            return _any([_prefilter(part) for part in parts])
         case Compare(Attribute(path), Comparison.EQ, Literal(value)):
             return _equal(path, value)
         case Compare(Literal(value), Comparison.EQ, Attribute(path)):
@@ -126,7 +126,7 @@ def _screen(predicate: Predicate) -> Prefilter | None:
 
 
 def _all(parts: Sequence[Prefilter | None]) -> Prefilter | None:
-    """Where a part says nothing, the others do. The most telling come first: rows are mostly kept back by one part."""
+    """The prefilter of a conjunction: parts that say nothing are left out. The part that keeps most rows back comes first."""
     telling = sorted([part for part in parts if part is not None], key=_telling, reverse=True)
     del telling[_MOST_PATTERNS:]
     return telling[0] if len(telling) == 1 else AllOf(tuple(telling)) if telling else None
@@ -140,7 +140,7 @@ def _any(parts: Sequence[Prefilter | None]) -> Prefilter | None:
 
 
 def _telling(prefilter: Prefilter) -> int:
-    """About how much a screen keeps back: by the length of what it looks for."""
+    """About how much a prefilter keeps back: by the length of what it looks for."""
     match prefilter:
         case Has(pattern, _):
             return sum(len(piece) for piece in pattern if isinstance(piece, str))
@@ -160,7 +160,7 @@ def _patterns(prefilter: Prefilter) -> int:
 
 
 def _present(operand: Operand) -> Prefilter | None:
-    """An operand of which nothing is known but that it is there."""
+    """The prefilter of an operand of which nothing is known but that it is there."""
     match operand:
         case Attribute(path) | SizeOf(path) | Extracted(Attribute(path)):
             return _attribute(path)
@@ -182,7 +182,7 @@ def _escaped(text: str) -> str:
 
 
 def _equal(path: Path, value: Value) -> Prefilter:
-    """What has a value at a path that equals another."""
+    """The prefilter of rows that have a value at a path that equals another."""
     kind, data = value
     if not isinstance(path[-1], str):
         return _attribute(path)  # an element of a list has no name before it
@@ -207,8 +207,8 @@ def _equal(path: Path, value: Value) -> Prefilter:
 
 
 def _number(path: Path, number: Decimal) -> Prefilter:
-    """What has a number at a path: whatever its kind, it begins with the same digits; a DOUBLE may have ".0" after them. One
-    pattern for all is worth that it may find the number under a later name."""
+    """The prefilter of rows with a number at a path: whatever its kind, it begins with these digits, and a DOUBLE may have
+    ".0" after them. One pattern serves all kinds, although it may find the number under a later name."""
     if not -_GREATEST_EXPONENT < number.adjusted() < _GREATEST_EXPONENT:
         return _attribute(path)
     head, digits, double = _name(path) + '":{"', decimal_text(number), float(number)
@@ -222,7 +222,7 @@ def _number(path: Path, number: Decimal) -> Prefilter:
 
 
 def _beyond(path: Path, above: bool, value: Value) -> Prefilter:
-    """What has a number at a path that is above or below another, or equal to it."""
+    """The prefilter of rows with a number at a path that is above or below another, or equal to it."""
     present, number = _attribute(path), number_of(value)
     if number is None or len(path) > 1 or not _PLAIN_NAME.fullmatch(str(path[0])):
         return present
@@ -234,8 +234,8 @@ def _beyond(path: Path, above: bool, value: Value) -> Prefilter:
 
 
 def _text(path: Path, text: str, end: str) -> Prefilter:
-    """What has a text at a path that begins with another and then goes on with `end`; as TEXT or as the text of another
-    kind, which by its first character can be of few."""
+    """The prefilter of rows with a text at a path that begins with another and then goes on with `end`: as TEXT, or as the
+    text of another kind, of which its first character leaves only a few."""
     first = text[:1]
     if first in ("", "{") or not isinstance(path[-1], str):
         return _attribute(path)
@@ -253,7 +253,8 @@ def _text(path: Path, text: str, end: str) -> Prefilter:
 
 
 def _containing(path: Path, member: Value) -> Prefilter:
-    """What has a member, an element or a part at a path. Inside a document texts and numbers are spelled as outside."""
+    """The prefilter of rows with a member, an element or a part at a path. Inside a document texts and numbers are spelled as
+    outside."""
     head, (kind, data), number = _name(path) + '":', member, number_of(member)
     if kind is Kind.TEXT:
         spelled = _escaped(data)

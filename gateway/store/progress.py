@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from gateway.store.databases import Session
 
-PURGE, BACKFILL, REFILL = "purge", "index_backfill", "expiry_refill"
-WORKS = (PURGE, BACKFILL, REFILL)
+# As /metrics and `tablegate tables` name them, and as databases have them.
+PURGE, INDEX_BACKFILL, EXPIRY_BACKFILL = "purge", "index_backfill", "expiry_refill"
+WORKS = (PURGE, INDEX_BACKFILL, EXPIRY_BACKFILL)
 # Counting a million rows by their index takes a tenth of a second.
 COUNTED_ROWS = 1_000_000
 _PIECES = 100
@@ -26,7 +27,7 @@ class Progress(NamedTuple):
 
 
 def advance(session: Session, work: str, owner_id: int, rows: int) -> None:
-    """So many more rows are done."""
+    """Note that so many more rows of a piece of work are done. `owner_id`: of the table or index that it is on."""
     session.execute(
         "INSERT INTO progress (work, id, rows_done) VALUES (?, ?, ?)"
         " ON CONFLICT (work, id) DO UPDATE SET rows_done = progress.rows_done + excluded.rows_done",
@@ -35,7 +36,7 @@ def advance(session: Session, work: str, owner_id: int, rows: int) -> None:
 
 
 def forget(session: Session, work: str, owner_id: int) -> None:
-    """The work is done, or begun anew."""
+    """Forget how far a piece of work has come: it is done, or begun anew."""
     session.execute("DELETE FROM progress WHERE work = ? AND id = ?", (work, owner_id))
 
 
@@ -59,8 +60,8 @@ def listed(session: Session, at_most: int = COUNTED_ROWS, pieces: int = _PIECES)
 # What is to be counted stands in `rows` or `entries`.
 _WAITING = f"""
 SELECT '{PURGE}' AS work, id, kind, id AS counted FROM purges
-UNION ALL SELECT '{BACKFILL}', id, 'table', table_id FROM indexes WHERE filled = 0
-UNION ALL SELECT '{REFILL}', table_id, 'table', table_id FROM refills
+UNION ALL SELECT '{INDEX_BACKFILL}', id, 'table', table_id FROM indexes WHERE filled = 0
+UNION ALL SELECT '{EXPIRY_BACKFILL}', table_id, 'table', table_id FROM expiry_backfills
 ORDER BY 1, 2 LIMIT ?"""
 
 # The slot is named so that the narrow index serves, and bodies are not gone through.

@@ -12,7 +12,7 @@ from gateway.model.keys import LOWEST, Position
 from gateway.model.rows import Row
 from gateway.model.write_groups import RowKey
 from gateway.store.databases import Key, Session
-from gateway.store.positions import Place, place_of, position_of
+from gateway.store.positions import StoredPosition, position_of, stored_position
 from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH, StoredRow
 
 LOWEST_SLOT = (0, LOWEST, LOWEST)
@@ -121,8 +121,8 @@ def positions_after(
     than have so many bytes together. Bodies are not read."""
     slot, partition, sort = LOWEST_SLOT
     if after is not None:
-        place = place_of(after)
-        slot, partition, sort = place.slot, place.partition, place.sort + b"\x00"
+        stored = stored_position(after)
+        slot, partition, sort = stored.slot, stored.partition, stored.sort + b"\x00"
     found = session.query(
         "SELECT partition, sort, full_key, size_bytes FROM rows WHERE table_id = ? AND (slot, partition, sort) >= (?, ?, ?)"
         " ORDER BY slot, partition, sort LIMIT ?",
@@ -153,7 +153,7 @@ def set_expiry(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
         "UPDATE rows SET expires_at_ms = ?"
         " WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ? AND modified_at = ?",
         [
-            (row.expires_at_ms, table_id, *place_of(row.position)[:3], row.modified_at)
+            (row.expires_at_ms, table_id, *stored_position(row.position)[:3], row.modified_at)
             for table_id, row in rows
         ],
     )
@@ -168,22 +168,22 @@ def count(session: Session, table_id: int) -> tuple[int, int]:
 
 
 def _columns(table_id: int, row: Row) -> tuple[object, ...]:
-    place: Place = place_of(row.position)
+    stored: StoredPosition = stored_position(row.position)
     contents = row.contents
     return (
         table_id,
-        place.partition,
-        place.sort,
-        place.slot,
+        stored.partition,
+        stored.sort,
+        stored.slot,
         row.modified_at,
         row.expires_at_ms,
         contents.size_bytes,
         contents.kinds,
         contents.body,
-        place.full_key,
+        stored.full_key,
     )
 
 
 def _stored(keys: Sequence[RowKey]) -> list[Key]:
     """Keys as the database has them."""
-    return [(table_id, *place_of(position)[:3]) for table_id, position in keys]
+    return [(table_id, *stored_position(position)[:3]) for table_id, position in keys]

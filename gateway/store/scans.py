@@ -15,7 +15,14 @@ from gateway.model.keys import HIGHEST, LOWEST, Position, partition_hash
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Contents, Row
 from gateway.store.databases import Session
-from gateway.store.positions import COLUMN_BYTES, KEPT_BYTES, lower_bound, place_of, position_of, upper_bound
+from gateway.store.positions import (
+    COLUMN_BYTES,
+    KEPT_BYTES,
+    lower_bound,
+    position_of,
+    stored_position,
+    upper_bound,
+)
 
 ROW_COLUMNS = "r.partition, r.sort, r.full_key, r.modified_at, r.expires_at_ms, r.size_bytes, r.kinds, r.body"
 ROW_WIDTH = 8
@@ -50,6 +57,7 @@ class StoredRow(Row):
 
     @property
     def modified_at(self) -> int:  # type: ignore[override]
+        """When the row was last written, in ticks of 100 ns since 1970."""
         modified_at: int = self.columns[_MODIFIED_AT]
         return modified_at
 
@@ -139,7 +147,7 @@ class Walk:
             return
         if bounds.lower.partition == bounds.upper.partition:
             yield from self._partition(
-                place_of(Position(bounds.lower.partition, b"")).partition, bounds, reverse
+                stored_position(Position(bounds.lower.partition, b"")).partition, bounds, reverse
             )
             return
         source = self._source
@@ -265,14 +273,14 @@ class Walk:
                 yield from self._partition(partitions[whole], KeyRange(lower, upper), reverse)
 
     def segment(self, lowest: int, highest: int, after: Position | None) -> Iterator[Chunk]:
-        """Everything with lowest <= spread < highest, ordered by slot and columns: so much of the source is visited as the
-        slots hold that this touches. `after`: the position in the source of the last row seen."""
+        """Everything with lowest <= partition_hash < highest, ordered by slot and columns: of the source only the slots are
+        visited that such hashes have. `after`: the position in the source of the last row seen."""
         source = self._source
         alias = source.alias
         slot, partition, sort = lowest >> 24, LOWEST, LOWEST
         if after is not None:
-            place = place_of(after)
-            slot, partition, sort = place.slot, place.partition, place.sort + b"\x00"
+            stored = stored_position(after)
+            slot, partition, sort = stored.slot, stored.partition, stored.sort + b"\x00"
         where = f"({alias}.slot, {alias}.partition, {alias}.sort) >= (?, ?, ?) AND {alias}.slot <= ?"
         order = f"{alias}.slot, {alias}.partition, {alias}.sort"
         while True:
@@ -317,18 +325,18 @@ def _columns_of(row: Row | None) -> list[Columns]:
     """A row as a row of the result of `rows_source`, or nothing."""
     if row is None:
         return []
-    place = place_of(row.position)
+    stored = stored_position(row.position)
     contents = row.contents
     return [
         (
-            place.partition,
-            place.sort,
-            place.full_key,
+            stored.partition,
+            stored.sort,
+            stored.full_key,
             row.modified_at,
             row.expires_at_ms,
             contents.size_bytes,
             contents.kinds,
             contents.body,
-            place.slot,
+            stored.slot,
         )
     ]

@@ -194,9 +194,9 @@ changes = Table(
 )
 Index("changes_by_time", changes.c.stream_id, changes.c.shard, changes.c.at_ms)
 
-# Open local transactions. Each holds one partition (as gateway/store/positions.py stores it) of one table.
-holds = Table(
-    "holds",
+# Open local transactions. Each locks one partition (as gateway/store/positions.py stores it) of one table.
+partition_locks = Table(
+    "partition_locks",
     metadata,
     Column("id", Text, primary_key=True),
     Column("table_id", BigInteger, nullable=False),
@@ -208,8 +208,8 @@ holds = Table(
 )
 
 # The writes of open local transactions: the row that each leaves, and what change streams will be told.
-staged = Table(
-    "staged",
+staged_writes = Table(
+    "staged_writes",
     metadata,
     Column("transaction_id", Text, nullable=False),
     Column("ordinal", Integer, nullable=False),
@@ -235,8 +235,8 @@ purges = Table(
 )
 
 # Tables whose expiry rule changed, and how far their rows have been given new times.
-refills = Table(
-    "refills",
+expiry_backfills = Table(
+    "expiry_backfills",
     metadata,
     Column("table_id", BigInteger, primary_key=True, autoincrement=False),
     Column("mark", LargeBinary),
@@ -262,14 +262,14 @@ namespace_properties = Table(
     PrimaryKeyConstraint("namespace", "name"),
 )
 
-# Access keys. The secrets are sealed (gateway/security/seal.py).
+# Access keys. The secrets are encrypted (gateway/security/secret_cipher.py).
 credentials = Table(
     "credentials",
     metadata,
     Column("scheme", Name, nullable=False),
     Column("access_id", Name, nullable=False),
     Column("place", Text, nullable=False),
-    Column("sealed", LargeBinary, nullable=False),
+    Column("encrypted_secrets", LargeBinary, nullable=False),
     Column("changed_at_ms", BigInteger, nullable=False),
     PrimaryKeyConstraint("scheme", "access_id"),
 )

@@ -23,11 +23,11 @@ class Store:
         return self.database.shared
 
     def read(self, reader: int = 0) -> AbstractContextManager[Session]:
-        """A read-only snapshot. Those that a thread has open at the same time have different slots."""
+        """A session in a read-only snapshot. Those that a thread has open at the same time have different numbers as `reader`."""
         return self.database.read(reader)
 
     def look(self) -> AbstractContextManager[Session]:
-        """For a single statement that reads."""
+        """A session for a single statement that reads."""
         return self.database.look()
 
     def write(self, nowait: bool = False) -> AbstractContextManager[Session]:

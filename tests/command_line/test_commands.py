@@ -325,7 +325,7 @@ def secrets_of(folder: Path, access_id: str) -> tuple[str, ...]:
     settings = load({"database": str(folder / "tablegate.sqlite")}, {})
     opened = open_store(settings, connect(settings))
     try:
-        [found] = [item for item in opened.vault.load() if item.access_id == access_id]
+        [found] = [item for item in opened.credential_store.load() if item.access_id == access_id]
         return found.secrets
     finally:
         opened.close()
@@ -371,7 +371,7 @@ def test_a_session_token_may_come_from_a_file(tmp_path: Path) -> None:
     assert added.endswith("session_token=...\n")
     settings = load({"database": str(tmp_path / "tablegate.sqlite")}, {})
     opened = open_store(settings, connect(settings))
-    [found] = opened.vault.load()
+    [found] = opened.credential_store.load()
     opened.close()
     assert found.session_token == "swordfish"
 

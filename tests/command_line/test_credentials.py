@@ -1,4 +1,4 @@
-"""Credentials: sealed in the database, taken up by a running server, given by a file at the first start."""
+"""Credentials: encrypted in the database, taken up by a running server, given by a file at the first start."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gateway.security.credential_store import BadCredential, CredentialStore, new_secret
 from gateway.security.credentials import ANY_PLACE, DEV_AZURE_ACCOUNT, Credential, Credentials, Scheme
-from gateway.security.seal import Seal, WrongKey, find_key
-from gateway.security.vault import BadCredential, Vault, new_secret
+from gateway.security.secret_cipher import SecretCipher, WrongKey, find_key
 from gateway.settings import BadSetting, load
 from gateway.store.databases import Database
 from gateway.store.store import Store
@@ -20,45 +20,45 @@ AWS = Credential(Scheme.AWS, "AKIDEXAMPLE", ("swordfish",), "123456789012", "tok
 
 
 @pytest.fixture
-def vault(database: Database) -> Vault:
-    return Vault(Store(database), lambda: KEY)
+def credential_store(database: Database) -> CredentialStore:
+    return CredentialStore(Store(database), lambda: KEY)
 
 
-def test_what_is_kept_comes_back(vault: Vault) -> None:
+def test_what_is_kept_comes_back(credential_store: CredentialStore) -> None:
     azure = Credential(Scheme.AZURE, "account1", (new_secret(Scheme.AZURE), new_secret(Scheme.AZURE)))
-    vault.add(AWS)
-    vault.add(azure)
-    assert vault.load() == [AWS, azure]
-    vault.remove(Scheme.AWS, AWS.access_id)
-    assert vault.load() == [azure]
+    credential_store.add(AWS)
+    credential_store.add(azure)
+    assert credential_store.load() == [AWS, azure]
+    credential_store.remove(Scheme.AWS, AWS.access_id)
+    assert credential_store.load() == [azure]
 
 
-def test_secrets_are_not_in_clear(vault: Vault, database: Database) -> None:
-    vault.add(AWS)
+def test_secrets_are_not_in_clear(credential_store: CredentialStore, database: Database) -> None:
+    credential_store.add(AWS)
     with database.read() as session:
-        [(sealed,)] = session.query("SELECT sealed FROM credentials")
-    assert b"swordfish" not in bytes(sealed)
+        [(encrypted,)] = session.query("SELECT encrypted_secrets FROM credentials")
+    assert b"swordfish" not in bytes(encrypted)
     assert "swordfish" not in repr(AWS)
 
 
-def test_another_key_does_not_open_them(vault: Vault, database: Database) -> None:
-    vault.add(AWS)
+def test_another_key_does_not_open_them(credential_store: CredentialStore, database: Database) -> None:
+    credential_store.add(AWS)
     with pytest.raises(WrongKey):
-        Vault(Store(database), lambda: "another key, long enough").load()
+        CredentialStore(Store(database), lambda: "another key, long enough").load()
 
 
 def test_a_seal_is_bound_to_its_owner() -> None:
-    sealed = Seal(KEY).seal(b"swordfish", "aws/one")
+    encrypted = SecretCipher(KEY).encrypt(b"swordfish", "aws/one")
     with pytest.raises(WrongKey):
-        Seal(KEY).open(sealed, "aws/two")
+        SecretCipher(KEY).decrypt(encrypted, "aws/two")
 
 
-def test_changes_are_noticed_once(vault: Vault, database: Database) -> None:
-    vault.load()
-    assert vault.changes() is None
-    Vault(Store(database), lambda: KEY).add(AWS)
-    assert vault.changes() == [AWS]
-    assert vault.changes() is None
+def test_changes_are_noticed_once(credential_store: CredentialStore, database: Database) -> None:
+    credential_store.load()
+    assert credential_store.changes() is None
+    CredentialStore(Store(database), lambda: KEY).add(AWS)
+    assert credential_store.changes() == [AWS]
+    assert credential_store.changes() is None
 
 
 @pytest.mark.parametrize(
@@ -76,31 +76,35 @@ def test_changes_are_noticed_once(vault: Vault, database: Database) -> None:
         (AWS, "stored already"),
     ],
 )
-def test_a_credential_of_no_use_is_refused(vault: Vault, credential: Credential, words: str) -> None:
-    vault.add(AWS)
+def test_a_credential_of_no_use_is_refused(
+    credential_store: CredentialStore, credential: Credential, words: str
+) -> None:
+    credential_store.add(AWS)
     with pytest.raises(BadCredential, match=words):
-        vault.add(credential)
+        credential_store.add(credential)
 
 
-def test_the_file_of_the_first_start_counts_only_then(vault: Vault, tmp_path: Path) -> None:
+def test_the_file_of_the_first_start_counts_only_then(
+    credential_store: CredentialStore, tmp_path: Path
+) -> None:
     toml, listed = tmp_path / "c.toml", tmp_path / "c.json"
     toml.write_text('[[credentials]]\nscheme = "aws"\naccess_id = "one"\nsecret = "x"\n')
     listed.write_text(
         json.dumps([{"scheme": "tablestore", "access_id": "two", "secret": "y", "place": "instance"}])
     )
-    assert vault.add_first(toml) == 1
-    assert vault.add_first(listed) == 0
-    assert [item.access_id for item in vault.load()] == ["one"]
+    assert credential_store.add_first(toml) == 1
+    assert credential_store.add_first(listed) == 0
+    assert [item.access_id for item in credential_store.load()] == ["one"]
 
 
 @pytest.mark.parametrize(
     "text", ["{", '[{"scheme": "aws"}]', '[{"scheme": "gcp", "access_id": "a", "secret": "b"}]', "7"]
 )
-def test_a_file_of_no_use_is_named(vault: Vault, tmp_path: Path, text: str) -> None:
+def test_a_file_of_no_use_is_named(credential_store: CredentialStore, tmp_path: Path, text: str) -> None:
     file = tmp_path / "c.json"
     file.write_text(text)
     with pytest.raises(BadCredential, match=r"c\.json"):
-        vault.add_first(file)
+        credential_store.add_first(file)
 
 
 def test_the_key_of_a_sqlite_database_is_made_beside_it(tmp_path: Path) -> None:
@@ -171,10 +175,12 @@ def test_one_that_can_enter_nowhere_is_told_of(caplog: pytest.LogCaptureFixture)
     assert "unsaid reaches no instance" in told
 
 
-def test_a_place_can_be_given_later_and_the_secret_stays(vault: Vault) -> None:
-    vault.add(Credential(Scheme.TABLESTORE, "id", ("x",)))
-    assert vault.bind(Scheme.TABLESTORE, "id", "one") == Credential(Scheme.TABLESTORE, "id", ("x",), "one")
-    vault.bind(Scheme.TABLESTORE, "id", ANY_PLACE)
-    assert vault.load() == [Credential(Scheme.TABLESTORE, "id", ("x",), ANY_PLACE)]
+def test_a_place_can_be_given_later_and_the_secret_stays(credential_store: CredentialStore) -> None:
+    credential_store.add(Credential(Scheme.TABLESTORE, "id", ("x",)))
+    assert credential_store.bind(Scheme.TABLESTORE, "id", "one") == Credential(
+        Scheme.TABLESTORE, "id", ("x",), "one"
+    )
+    credential_store.bind(Scheme.TABLESTORE, "id", ANY_PLACE)
+    assert credential_store.load() == [Credential(Scheme.TABLESTORE, "id", ("x",), ANY_PLACE)]
     with pytest.raises(BadCredential, match="no tablestore credential other"):
-        vault.bind(Scheme.TABLESTORE, "other", "one")
+        credential_store.bind(Scheme.TABLESTORE, "other", "one")

@@ -25,8 +25,8 @@ from azure.core.exceptions import (
 from azure.data.tables import EdmType, EntityProperty, TableClient, TableTransactionError, UpdateMode
 
 from adapters.azuretable.wire import limits
+from gateway.security.credential_store import new_secret
 from gateway.security.credentials import Scheme
-from gateway.security.vault import new_secret
 from tests.adapters.azuretable.batch_requests import insert_part
 from tests.adapters.azuretable.client import ACCOUNT, KEY, sign
 from tests.support.live_azure import LiveAzure

@@ -25,7 +25,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.test import run_wsgi_app
 
 from gateway.app import Mounted, connect, create_app, mount, mounted, open_store
-from gateway.chores import Chores
+from gateway.background import BackgroundWork
 from gateway.dialect import Gateway
 from gateway.http import Reply, Request
 from gateway.server import server
@@ -65,18 +65,20 @@ class Running:
 
 
 def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
-    """A server on a database that has been migrated, with its chores. `entry`: one of ENTRIES."""
+    """A server on a database that has been migrated, with its background work. `entry`: one of ENTRIES."""
     made = load({"database": database_url, "port": 0, **settings}, {})
     opened = open_store(made, connect(made))
     app = create_app(made, opened)
-    chores = Chores(opened.engine, opened.vault, mounted(app).gateway.credentials, made.background_share)
+    background = BackgroundWork(
+        opened.engine, opened.credential_store, mounted(app).gateway.credentials, made.background_share
+    )
 
     def finish() -> None:
-        chores.stop()
+        background.stop()
         opened.close()
 
     running = start_app(app, lane_of(made), finish) if entry == "server" else start_plain(app, finish)
-    chores.start()
+    background.start()
     return running
 
 
@@ -90,7 +92,7 @@ def start_app(app: flask.Flask, lane: str = "inline", finish: Any = lambda: None
 
     async def main() -> bool:
         state["told"], state["loop"] = asyncio.Event(), asyncio.get_running_loop()
-        return await server.serve(app, server.Place([listening], lane), ready.set, state["told"])
+        return await server.serve(app, server.ListenAddress([listening], lane), ready.set, state["told"])
 
     def work() -> None:
         try:

@@ -34,7 +34,7 @@ from tests.support.live_tablestore import LiveTableStore, WallClock
 from tests.support.running import Running, start
 
 REGION = "eu-central-1"
-SETTINGS = {"auth": "strict", "namespaces": "separate", "secret_key": "what seals the tenants' secrets"}
+SETTINGS = {"auth": "strict", "namespaces": "separate", "secret_key": "what encrypts the tenants' secrets"}
 ACCOUNTS = {"victim": "111111111111", "thief": "222222222222"}
 ABSENT = "absent"
 """The name that nothing has, where the victim's is `MUSIC`."""
@@ -134,7 +134,7 @@ def tenants(shared_database_url: str) -> Iterator[Tenants]:
     settings = load({"database": shared_database_url, **SETTINGS}, {})
     opened = open_store(settings, connect(settings))
     for credential in CREDENTIALS:
-        opened.vault.add(credential)
+        opened.credential_store.add(credential)
     opened.close()
     server = start(shared_database_url, **SETTINGS)
     try:

@@ -15,8 +15,8 @@ import orjson
 from adapters.azuretable.auth.shared_access import Action
 from adapters.azuretable.calls import Answer, Call, find_table
 from adapters.azuretable.entities import entity_renderer
-from adapters.azuretable.entities.entity_parser import Sent, parse_entity
-from adapters.azuretable.entities.entity_renderer import Shape
+from adapters.azuretable.entities.entity_parser import ParsedEntity, parse_entity
+from adapters.azuretable.entities.entity_renderer import EntityFormat
 from adapters.azuretable.values import keys
 from adapters.azuretable.values.values import view
 from adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate
@@ -66,7 +66,7 @@ def _write(call: Call, resource: EntitySet | Entity) -> Exchange[Answer]:
 def get(call: Call, resource: Entity) -> Exchange[Answer]:
     """GET /T(PartitionKey='p',RowKey='r')"""
     call.grant.check(Action.QUERY, resource.table)
-    shape_of = shape_reader(call)
+    format_of = format_reader(call)
     table = yield from find_table(call, resource.table)
     key = keys.key_of(table.key_schema, resource.partition_key, resource.row_key)
     if key is None or not call.grant.covers(resource.partition_key, resource.row_key):
@@ -74,22 +74,22 @@ def get(call: Call, resource: Entity) -> Exchange[Answer]:
     row = yield from one(Get(table, key.position))
     if row is None:
         raise ServiceError("ResourceNotFound")
-    shape = shape_of(table)
+    entity_format = format_of(table)
     headers = [
-        ("Content-Type", entity_renderer.content_type(shape.level)),
+        ("Content-Type", entity_renderer.content_type(entity_format.level)),
         ("ETag", entity_renderer.etag(row)),
     ]
-    return Answer(200, headers, entity_renderer.dumps(shape.one(row)))
+    return Answer(200, headers, entity_renderer.dumps(entity_format.one(row)))
 
 
-def shape_reader(call: Call) -> Callable[[Table], Shape]:
+def format_reader(call: Call) -> Callable[[Table], EntityFormat]:
     """How the caller wants entities shown: reads $format, Accept and $select at once, and wants the table later."""
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
     names = [name for part in call.options.get("$select", "").split(",") if (name := part.strip())]
     if not names or "*" in names:
-        return lambda table: Shape(table, call.origin, call.address.account, level)
+        return lambda table: EntityFormat(table, call.origin, call.address.account, level)
     selected, projection = frozenset(names), f"&$select={','.join(names)}"
-    return lambda table: Shape(table, call.origin, call.address.account, level, selected, projection)
+    return lambda table: EntityFormat(table, call.origin, call.address.account, level, selected, projection)
 
 
 def action_of(call: Call, resource: EntitySet | Entity) -> Action:
@@ -122,19 +122,19 @@ def _prepare_update(call: Call, resource: Entity, table: Table, body: bytes) -> 
         change: Change = Remove()
         key = keys.key_of(table.key_schema, *call_keys)
     else:
-        sent = parse_entity(body)
-        _check_same_key(sent, call_keys)
+        entity = parse_entity(body)
+        _check_same_key(entity, call_keys)
         condition = _condition(if_match) if if_match else ALWAYS
         key = keys.key_of(table.key_schema, *call_keys)
         if not if_match:
             keys.check_new_key(*call_keys)
             if key is None:
                 raise ServiceError("InvalidInput")
-        _check_names(sent, key_names)
+        _check_names(entity, key_names)
         if call.method == "PUT":
-            change = Replace(_contents(key_names, key, sent))
+            change = Replace(_contents(key_names, key, entity))
         else:
-            change = _merge(table, sent.attributes, may_create=not if_match)
+            change = _merge(table, entity.attributes, may_create=not if_match)
     if key is None:
         raise ServiceError("ResourceNotFound")
     call.grant.check_key(*call_keys)
@@ -152,26 +152,26 @@ class _Inserter:
         self._schema = table.key_schema
         self._key_names = table.key_schema.names
         self._has_own_keys = keys.is_own(table.key_schema)
-        self._shape = Shape(table, call.origin, call.address.account, level)
+        self._format = EntityFormat(table, call.origin, call.address.account, level)
         self._preference = preference_of(call)
         self._applied = [] if self._preference is None else [("Preference-Applied", self._preference)]
         self._root = f"{call.origin}/{table.azure_name}"
 
     def prepare(self, body: bytes) -> Prepared:
         """Read one insert. Raises ServiceError."""
-        sent = parse_entity(body)
-        if sent.partition_key is None or sent.row_key is None:
+        entity = parse_entity(body)
+        if entity.partition_key is None or entity.row_key is None:
             raise ServiceError("PropertiesNeedValue")
-        if sent.has_typed_keys:
+        if entity.has_typed_keys:
             raise ServiceError("InvalidInput")
-        call_keys = (sent.partition_key, sent.row_key)
+        call_keys = (entity.partition_key, entity.row_key)
         keys.check_new_key(*call_keys)
         key = keys.own_key(*call_keys) if self._has_own_keys else keys.key_of(self._schema, *call_keys)
         if key is None:
             raise ServiceError("InvalidInput")
         self._grant.check_key(*call_keys)
-        _check_names(sent, self._key_names)
-        contents = _contents(self._key_names, key, sent)
+        _check_names(entity, self._key_names)
+        contents = _contents(self._key_names, key, entity)
         # There is no old row whose kinds could be kept.
         rule = (
             None
@@ -189,8 +189,8 @@ class _Inserter:
         if self._preference == "return-no-content":
             headers.append(("DataServiceId", location))
             return Answer(204, headers)
-        headers.append(("Content-Type", entity_renderer.content_type(self._shape.level)))
-        return Answer(201, headers, entity_renderer.dumps(self._shape.one(row)))
+        headers.append(("Content-Type", entity_renderer.content_type(self._format.level)))
+        return Answer(201, headers, entity_renderer.dumps(self._format.one(row)))
 
 
 def _condition(if_match: str) -> Predicate:
@@ -200,24 +200,24 @@ def _condition(if_match: str) -> Predicate:
     return RevisionIs(_NO_REVISION if revision is None else revision)
 
 
-def _check_same_key(sent: Sent, call_keys: tuple[str, str]) -> None:
+def _check_same_key(entity: ParsedEntity, call_keys: tuple[str, str]) -> None:
     """Keys in the body are optional; if given, they are those of the address."""
-    if sent.partition_key not in (None, call_keys[0]) or sent.row_key not in (None, call_keys[1]):
+    if entity.partition_key not in (None, call_keys[0]) or entity.row_key not in (None, call_keys[1]):
         raise ServiceError("InvalidInput")
 
 
-def _check_names(sent: Sent, key_names: tuple[str, ...]) -> None:
+def _check_names(entity: ParsedEntity, key_names: tuple[str, ...]) -> None:
     """A key column is called PartitionKey or RowKey here, and a row has one key only."""
-    if not sent.members.keys().isdisjoint(key_names):
+    if not entity.members.keys().isdisjoint(key_names):
         raise ServiceError("PropertyNameInvalid")
 
 
-def _contents(key_names: tuple[str, ...], key: Key | None, sent: Sent) -> Contents:
+def _contents(key_names: tuple[str, ...], key: Key | None, entity: ParsedEntity) -> Contents:
     """What a row holds after it was sent whole."""
     if key is None:  # of no row: this will be refused
         return Contents(b"{}", None, 0)
     members: dict[str, Any] = {}
-    size, is_native = sent.size_bytes + _names_size_bytes(key_names), sent.is_native
+    size, is_native = entity.size_bytes + _names_size_bytes(key_names), entity.is_native
     for name, value in zip(key_names, key.values, strict=True):
         kind, data = value
         if kind is Kind.TEXT and data.isascii():  # as nearly all are
@@ -227,7 +227,7 @@ def _contents(key_names: tuple[str, ...], key: Key | None, sent: Sent) -> Conten
         members[name] = bodies.tagged(value)
         size += size_bytes(value)
         is_native = is_native and not bodies.is_foreign(value)
-    members.update(sent.members)
+    members.update(entity.members)
     return Contents(orjson.dumps(members), None if is_native else FOREIGN_KINDS, size)
 
 

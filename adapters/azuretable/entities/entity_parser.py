@@ -20,7 +20,7 @@ from gateway.model import bodies, fast_paths
 from gateway.model.values import Value, size_bytes
 
 
-class Sent(NamedTuple):
+class ParsedEntity(NamedTuple):
     """An entity as a client sent it: keys if given, and attributes by their names in the gateway. Nulls are gone.
 
     `members` are tagged as in a body (gateway/model/bodies.py), of `size_bytes` with their names; `is_native`: of kinds that
@@ -161,7 +161,7 @@ _fast_members = fast_paths.choose(fast_members, _no_members)
 # Entities
 
 
-def parse_entity(body: bytes) -> Sent:
+def parse_entity(body: bytes) -> ParsedEntity:
     """An entity. Raises ServiceError: InvalidInput, DuplicatePropertiesSpecified, PropertyNameInvalid and the limits."""
     found = _members_of(body)
     is_annotated = b"@" in body or b"\\" in body
@@ -210,7 +210,7 @@ def parse_entity(body: bytes) -> Sent:
     typed = is_annotated and any(
         found.get(f"{name}@odata.type") not in (None, "Edm.String") for name in ("PartitionKey", "RowKey")
     )
-    return Sent(_key(found, "PartitionKey"), _key(found, "RowKey"), members, size, is_native, typed)
+    return ParsedEntity(_key(found, "PartitionKey"), _key(found, "RowKey"), members, size, is_native, typed)
 
 
 def _key(found: Mapping[str, Any], name: str) -> str | None:

@@ -165,7 +165,7 @@ _SPLICED = fast_paths.choose((Level.MINIMAL, Level.NONE), ())
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class EntityFormat:
     """How entities of one table are shown: `root` is the service's URL, `selected` the properties asked for (None: all).
 
     `projection` is what the address in the metadata says of those: "&$select=b,a", in the client's order.

@@ -1,11 +1,11 @@
-"""Pages of entities, spliced from the rows' bodies without decoding them: the fast path of `Shape.many`.
+"""Pages of entities, spliced from the rows' bodies without decoding them: the fast path of `EntityFormat.many`.
 
-A body is canonical JSON without blanks (gateway/model/bodies.py). Rows of a table mostly have the same names and kinds: a
-`Form`, which is a pattern that finds the values of such a body, and the bytes between which an entity has them. Rows of one
-form are then one search and one join, all of it C. What the JSON text of a value is, it stays.
+A body is canonical JSON without blanks (gateway/model/bodies.py). Rows of a table mostly have the same names and kinds. For
+each such set a `BodyTemplate` has a pattern that finds the values in a body, and the bytes that an entity has between them.
+Rows of one template are then one search and one join, all of it C. The JSON text of a value is copied as it stands.
 
-Kinds that Azure sees as another or not at all, and rows whose form is rare, are for the general path (entity_renderer.py).
-tests/adapters/azuretable/test_pages.py holds the two against each other.
+Kinds that Azure sees as another or not at all, and rows whose names and kinds are rare, are for the general path
+(entity_renderer.py). tests/adapters/azuretable/test_pages.py compares the two.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ import orjson
 from adapters.azuretable.values import names, values
 from gateway.model.commands import ConcatenatedRows, Concatenation, Page
 
-# A form costs as much as a hundred rows to compile: it must pay.
-_ROWS_MIN, _FORMS_MAX, _MEMBERS_MAX = 16, 4, 64
-_ROWS_TO_LEARN = 2  # by then a page of one form knows it
+# A template costs as much as a hundred rows to compile: it must pay.
+_ROWS_MIN, _TEMPLATES_MAX, _MEMBERS_MAX = 16, 4, 64
+_ROWS_TO_LEARN = 2  # by then a page of one template knows it
 _ROWS_AT_ONCE = 64  # what is copied on the way stays in the processor's cache
 CONCATENATION = Concatenation("\n", native=False, moments=True)
-"""Rows as they are read best: what a body does not say of its row (Read.joins), Azure does not show."""
+"""Rows as they are read best: what a body does not say of its row (Read.concatenation), Azure does not show."""
 
 Convert = Callable[[bytes], bytes]
-Marks = tuple[tuple[str, str], ...]
+MemberTags = tuple[tuple[str, str], ...]
 """Names and tags of a body's members, in order."""
 
 
 def entities(page: Page, annotated: bool, general: Callable[[bytes, int], bytes]) -> list[bytes]:
     """The entities that rows with Azure's own keys are, as JSON: pieces of it, to be put together with commas between them.
 
-    `annotated`: with minimal metadata, or with none. `general` is how a row's body is shown by the book, and when it was written.
+    `annotated`: with minimal metadata, or with none. `general` is how the general path shows a row's body with the time
+    of its write.
     """
     known = _Known(annotated, general)
     for concatenated in page.concatenated:
@@ -45,20 +46,20 @@ def entities(page: Page, annotated: bool, general: Callable[[bytes, int], bytes]
 
 
 class _Known:
-    """A page while it is written, and the forms that are known by then. `found`: pieces of it."""
+    """A page while it is written, and the templates that are known by then. `found`: pieces of it."""
 
     def __init__(self, annotated: bool, general: Callable[[bytes, int], bytes]) -> None:
         self._annotated = annotated
         self._general = general
-        self._forms: list[Form] = []
-        self._seen: set[Marks] = set()
+        self._templates: list[BodyTemplate] = []
+        self._seen: set[MemberTags] = set()
         self._is_uniform = True
         self.found: list[bytes] = []
 
     def add_concatenated(self, concatenated: ConcatenatedRows) -> None:
-        """Add rows that came in one piece, line by line; if they are all of the first form, without a look at each."""
+        """Add rows that came in one piece, line by line; if all of them match the first template, without a look at each."""
         if concatenated.number >= _ROWS_MIN and self._is_uniform:
-            if not self._forms:
+            if not self._templates:
                 for body in concatenated.bodies.split(b"\n", _ROWS_TO_LEARN)[:_ROWS_TO_LEARN]:
                     self._learn(body)
             self._is_uniform = self._add_alike(concatenated.bodies, concatenated.modified_at)
@@ -67,11 +68,11 @@ class _Known:
         self.add(concatenated.bodies.split(b"\n"), concatenated.modified_at)
 
     def add(self, bodies: Sequence[bytes], written_at: Sequence[int]) -> None:
-        """Add rows, most of which will be of a few forms."""
-        if len(bodies) < _ROWS_MIN and not self._forms:
+        """Add rows, most of which will match a few templates."""
+        if len(bodies) < _ROWS_MIN and not self._templates:
             self.found += map(self._general, bodies, written_at)
             return
-        at = 0 if self._forms else _ROWS_TO_LEARN
+        at = 0 if self._templates else _ROWS_TO_LEARN
         self.found += map(self._entity, bodies[:at], written_at[:at])
         for start in range(at, len(bodies), _ROWS_AT_ONCE):
             some, moments = bodies[start : start + _ROWS_AT_ONCE], written_at[start : start + _ROWS_AT_ONCE]
@@ -79,43 +80,43 @@ class _Known:
                 self.found += map(self._entity, some, moments)
 
     def _add_alike(self, lines: bytes, written_at: Sequence[int]) -> bool:
-        """Add rows if they are all of the first form; whether they are."""
-        if not self._forms:
+        """Add rows if all of them match the first template; whether they do."""
+        if not self._templates:
             return False
-        pattern = self._forms[0].pattern_for(lines)
+        pattern = self._templates[0].pattern_for(lines)
         values_of = [] if pattern is None else pattern.findall(lines)
         if len(values_of) != len(written_at):
             return False
-        self.found.append(self._forms[0].entities(written_at, values_of))
+        self.found.append(self._templates[0].entities(written_at, values_of))
         return True
 
     def _entity(self, body: bytes, written_at: int) -> bytes:
-        for form in self._forms:
-            pattern = form.pattern_for(body)
+        for template in self._templates:
+            pattern = template.pattern_for(body)
             if pattern is None:
                 return self._general(body, written_at)
             found = pattern.fullmatch(body)
             if found is not None:
-                return form.entities([written_at], [found.groups()])
+                return template.entities([written_at], [found.groups()])
         self._learn(body)
         return self._general(body, written_at)
 
     def _learn(self, body: bytes) -> None:
-        """A form that is met for the second time will be known from then on."""
-        if len(self._forms) == _FORMS_MAX:
+        """Names and kinds that are met for the second time have a template from then on."""
+        if len(self._templates) == _TEMPLATES_MAX:
             return
-        marks = marks_of(body)
-        if marks in self._seen:
-            self._forms.append(form_of(marks, self._annotated))
-        elif marks is not None:
-            self._seen.add(marks)
+        member_tags = member_tags_of(body)
+        if member_tags in self._seen:
+            self._templates.append(template_of(member_tags, self._annotated))
+        elif member_tags is not None:
+            self._seen.add(member_tags)
 
 
-# Forms
+# Templates
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class BodyTemplate:
     """How rows with the same names and kinds are shown.
 
     The groups of its pattern are the values as they stand in a body. `columns` says which of them an entity has where, and
@@ -129,8 +130,8 @@ class Form:
     annotated: bool
 
     def pattern_for(self, lines: bytes) -> re.Pattern[bytes] | None:
-        """The pattern that finds the values in bodies of this form, one a line, and nothing in others. None: two backslashes
-        follow each other; where they do not, a quotation mark behind one is part of a text."""
+        """The pattern that finds the values in bodies of this template, one a line, and nothing in others. None: two
+        backslashes follow each other; where they do not, a quotation mark behind one is part of a text."""
         if b"\\" not in lines:  # by far the faster search
             return _compiled(self.source, False)
         return None if _TWO_BACKSLASHES in lines else _compiled(self.source, True)
@@ -163,25 +164,25 @@ class Form:
         return b'{"odata.etag":"W/\\"datetime\'%s\'\\"","PartitionKey":"' % etag, behind
 
 
-def marks_of(body: bytes) -> Marks | None:
+def member_tags_of(body: bytes) -> MemberTags | None:
     """The names and tags of a body, or None: too many, or kinds that are not just copied."""
     members = orjson.loads(body)
-    marks = tuple((name, tag) for name, member in members.items() for tag in member)
-    if len(marks) > _MEMBERS_MAX or any(tag not in _WRITERS for _, tag in marks):
+    member_tags = tuple((name, tag) for name, member in members.items() for tag in member)
+    if len(member_tags) > _MEMBERS_MAX or any(tag not in _WRITERS for _, tag in member_tags):
         return None
-    return marks
+    return member_tags
 
 
 @lru_cache(maxsize=256)
-def form_of(marks: Marks, annotated: bool) -> Form:
-    """The form of bodies with these names and tags."""
+def template_of(member_tags: MemberTags, annotated: bool) -> BodyTemplate:
+    """The template of bodies with these names and tags."""
     patterns: list[bytes] = []
-    groups = {name: at for at, (name, _) in enumerate(marks)}
+    groups = {name: at for at, (name, _) in enumerate(member_tags)}
     glue = [b'","RowKey":"', b""]
     columns: list[tuple[int, Convert | None]] = [
         (groups.pop(name), None) for name in ("PartitionKey", "RowKey")
     ]
-    for name, tag in marks:
+    for name, tag in member_tags:
         value = b"([a-z]+)" if tag == "BOOL" else _TEXT
         patterns.append(_literal(name) + b':\\{"' + tag.encode() + b'":' + value + b"\\}")
         if name in groups:
@@ -190,7 +191,7 @@ def form_of(marks: Marks, annotated: bool) -> Form:
             glue.append(after)
             columns.append((groups[name], convert))
     glue[-1] += b"},"
-    return Form(b",".join(patterns), tuple(columns), tuple(glue), annotated)
+    return BodyTemplate(b",".join(patterns), tuple(columns), tuple(glue), annotated)
 
 
 @lru_cache(maxsize=256)

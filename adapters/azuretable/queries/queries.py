@@ -12,7 +12,7 @@ from functools import lru_cache
 from adapters.azuretable.auth.shared_access import Action, SharedAccess
 from adapters.azuretable.calls import Answer, Call, find_table
 from adapters.azuretable.entities import entity_renderer, fast_pages
-from adapters.azuretable.entities.entities import shape_reader
+from adapters.azuretable.entities.entities import format_reader
 from adapters.azuretable.queries import filters
 from adapters.azuretable.values.values import view
 from adapters.azuretable.wire import limits
@@ -43,23 +43,23 @@ _ROWS_TO_JOIN = 64
 def query(call: Call, resource: EntitySet) -> Exchange[Answer]:
     """GET /T()"""
     call.grant.check(Action.QUERY, resource.table)
-    shape_of = shape_reader(call)
+    format_of = format_reader(call)
     check_options(call)
     top = top_of(call)
     table = yield from find_table(call, resource.table)
-    shape = shape_of(table)
+    entity_format = format_of(table)
     page = Page([], 0, 0, None, None)
     if top:
         read = _read(call, table, top)
-        if shape.is_spliced and top >= _ROWS_TO_JOIN:
+        if entity_format.is_spliced and top >= _ROWS_TO_JOIN:
             read = read._replace(concatenation=fast_pages.CONCATENATION)
         page = yield from one(read)
-    headers = [("Content-Type", entity_renderer.content_type(shape.level))]
+    headers = [("Content-Type", entity_renderer.content_type(entity_format.level))]
     if page.next is not None:
         partition, sort = page.next.position
         headers.append(("x-ms-continuation-NextPartitionKey", token_of(partition)))
         headers.append(("x-ms-continuation-NextRowKey", token_of(sort)))
-    return Answer(200, headers, shape.many(page))
+    return Answer(200, headers, entity_format.many(page))
 
 
 def _read(call: Call, table: Table, top: int) -> Read:

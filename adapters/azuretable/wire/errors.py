@@ -16,7 +16,7 @@ from gateway.model.errors import (
     GatewayError,
     InvalidInput,
     NotAllowed,
-    PartitionHeld,
+    PartitionLocked,
     RowRefused,
     TableBusy,
     TableExists,
@@ -186,7 +186,7 @@ def service_error_of(error: GatewayError) -> ServiceError:
             return ServiceError("InvalidInput")
         case NotAllowed():
             return ServiceError("AuthorizationFailure", error.facts.get("text"))
-        case TableBusy() | Busy() | PartitionHeld() | Throttled():
+        case TableBusy() | Busy() | PartitionLocked() | Throttled():
             return ServiceError("ServerBusy")
         case Unknowable():
             return ServiceError("OperationTimedOut")

@@ -40,7 +40,7 @@ from gateway.model.tables import Index, State, Table
 _NOT_PROJECTED = "One or more parameter values were invalid: "
 
 
-class Place(NamedTuple):
+class PageStart(NamedTuple):
     """Where a page goes on: in which of the statement's ranges, and after which key (None: at its beginning)."""
 
     number: int = 0
@@ -50,7 +50,7 @@ class Place(NamedTuple):
 def select(call: Call, statement: Select, arguments: Arguments) -> Exchange[bytes]:
     """One page of a SELECT, as ExecuteStatement answers it."""
     predicate = arguments.predicate(statement.where)
-    place = _place(call)
+    page_start = _page_start(call)
     table = yield from find_table(call, statement.source[0])
     index = _index(call, table, statement)
     whole_rows = _wants_whole_rows(statement, table, index)
@@ -72,11 +72,11 @@ def select(call: Call, statement: Select, arguments: Arguments) -> Exchange[byte
         view=view,
         whole_rows=whole_rows,
     )
-    return (yield from _pages(call, statement, base, bounds, place, is_scan=found is None))
+    return (yield from _pages(call, statement, base, bounds, page_start, is_scan=found is None))
 
 
 def _pages(
-    call: Call, statement: Select, base: Read, bounds: list[KeyRange], place: Place, is_scan: bool
+    call: Call, statement: Select, base: Read, bounds: list[KeyRange], page_start: PageStart, is_scan: bool
 ) -> Exchange[bytes]:
     """Read range after range until a limit stops it, and answer."""
     table, index = base.table, base.index
@@ -84,12 +84,12 @@ def _pages(
     consistent = bool(call.input.get("ConsistentRead"))
     room, left = limits.PAGE_BYTES, call.input.get("Limit")
     rows: list[Row] = []
-    following: Place | None = None
-    for number in range(place.number, len(bounds)):
+    following: PageStart | None = None
+    for number in range(page_start.number, len(bounds)):
         if left == 0 or room <= 0:
-            following = Place(number)
+            following = PageStart(number)
             break
-        start = place.key if number == place.number else None
+        start = page_start.key if number == page_start.number else None
         read = base._replace(
             range=bounds[number] if start is None else _rest(base, bounds[number], start, call),
             limits=PageLimits(scanned=left, filled_bytes=room),
@@ -105,7 +105,7 @@ def _pages(
         left = None if left is None else left - page.scanned
         room -= page.scanned_bytes
         if page.last is not None and (is_scan or index is not None or table.key_schema.sort):
-            following = Place(number, last_key(table, index, page.last))
+            following = PageStart(number, last_key(table, index, page.last))
             break
     charge.tell(consumed_capacity.meter)
     rest: dict[str, Any] = {}
@@ -195,15 +195,15 @@ def _digest(call: Call) -> str:
     return hashlib.sha256(orjson.dumps(given, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
-def _token(call: Call, place: Place) -> str:
-    return base64.urlsafe_b64encode(orjson.dumps([_digest(call), *place])).decode()
+def _token(call: Call, page_start: PageStart) -> str:
+    return base64.urlsafe_b64encode(orjson.dumps([_digest(call), *page_start])).decode()
 
 
-def _place(call: Call) -> Place:
+def _page_start(call: Call) -> PageStart:
     """Where the NextToken says that this page begins. Raises ServiceError."""
     token = call.input.get("NextToken")
     if token is None:
-        return Place()
+        return PageStart()
     try:
         digest, number, key = orjson.loads(base64.b64decode(token.encode(), b"-_", validate=True))
         if not isinstance(digest, str) or type(number) is not int or number < 0:
@@ -214,7 +214,7 @@ def _place(call: Call) -> Place:
         raise _invalid_token() from None
     if digest != _digest(call):
         raise validation("NextToken does not match request")
-    return Place(number, key)
+    return PageStart(number, key)
 
 
 def _invalid_token() -> Exception:

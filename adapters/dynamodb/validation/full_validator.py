@@ -277,7 +277,7 @@ def violations(operation: str, shape: Structure, data: dict[str, Any], style: st
     return found
 
 
-Place = tuple[str, str]
+MemberPath = tuple[str, str]
 """A path with member names as on the wire, and in lower camel case."""
 
 
@@ -294,18 +294,18 @@ class _Look(NamedTuple):
         return max(limits.TOLD_CHARACTERS - told, 0) // min(broken, messages.MOST_VIOLATIONS)
 
 
-def _look(shape: Shape, data: Any, place: Place, look: _Look) -> None:
+def _look(shape: Shape, data: Any, member_path: MemberPath, look: _Look) -> None:
     broken = _broken(shape, data, look.first_decade)
     if broken:
         told = _echo(shape, data, look.as_json)[: look.room(len(broken))]
         look.found.extend(
-            Violation(*place, told, *constraint) for constraint in broken[: messages.MOST_VIOLATIONS]
+            Violation(*member_path, told, *constraint) for constraint in broken[: messages.MOST_VIOLATIONS]
         )
-    _look_into(shape, data, place, look)
+    _look_into(shape, data, member_path, look)
 
 
-def _look_into(shape: Shape, data: Any, place: Place, look: _Look) -> None:
-    path, camel = place
+def _look_into(shape: Shape, data: Any, member_path: MemberPath, look: _Look) -> None:
+    path, camel = member_path
     match shape:
         case Structure():
             for name, member in shape.members.items():

@@ -1,4 +1,4 @@
-"""What each operation takes, as data, and the door to the checks: `check(operation, body, style)`.
+"""What each operation takes, as data, and the entry point of the checks: `check(operation, body, style)`.
 
 Knows members, their constraints, and the order in which the service looks at them. How a shape is checked is in
 checking.py and refusing.py; what members mean together is in rules.py and table_rules.py.

@@ -328,7 +328,7 @@ def _limit_exceeded(error: model.LimitExceeded, operation: str) -> ServiceError:
     return ServiceError("LimitExceededException", text)
 
 
-def _partition_held(error: model.PartitionHeld, operation: str) -> ServiceError:
+def _partition_held(error: model.PartitionLocked, operation: str) -> ServiceError:
     return ServiceError("TransactionConflictException", "Transaction is ongoing for the item")
 
 
@@ -411,7 +411,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.NumberOutOfRange: _number_out_of_range,
     model.RowRefused: _row_refused,
     model.LimitExceeded: _limit_exceeded,
-    model.PartitionHeld: _partition_held,
+    model.PartitionLocked: _partition_held,
     model.TransactionMissing: _internal,
     model.Throttled: _throttled,
     model.Busy: _unavailable,

@@ -1,8 +1,8 @@
-"""Many stored bodies of one shape -> PlainBuffer: rows with the same columns of the same kinds, as those of a page mostly are.
+"""Many stored bodies of one layout -> PlainBuffer: rows with the same columns of the same kinds, as those of a page mostly are.
 
-A shape knows how its bodies are spelled, so that one look for a pattern gives all values of a row as bytes, with neither JSON
+A layout knows how its bodies are spelled, so that one look for a pattern gives all values of a row as bytes, with neither JSON
 nor text between. Rows are then encoded column by column, each step one pass over all of them, and what does not change from
-row to row is encoded, and its checksum reckoned, once. What is spelled otherwise, an escape being enough, matches no shape and
+row to row is encoded, and its checksum reckoned, once. What is spelled otherwise, an escape being enough, matches no layout and
 is fast_rows.py's to encode. Knows nothing of tables.
 """
 
@@ -28,7 +28,7 @@ Spelled = tuple[bytes, ...]
 """The values of a row as its body spells them."""
 
 Stamps = tuple[int, ...]
-"""The stamps of a row's attributes, in the order in which a shape shows them."""
+"""The stamps of a row's attributes, in the order in which a layout shows them."""
 
 _SPELLINGS = {
     "S": rb'"([^"]*)"',
@@ -46,7 +46,7 @@ _STARTS = {
 }
 """How a value begins, if that does not depend on its length: tag, length, type."""
 _FIXED_SIZES = {"I64": 8, "D": 8, "BOOL": 1}
-# Fewer rows are not worth the steps, nor is it to look for more shapes than this among rows that are read together.
+# Fewer rows are not worth the steps, nor is it to look for more layouts than this among rows that are read together.
 _ROWS_LEAST, _SHAPES_MOST = 16, 4
 _MEMBERS_MOST, _NAMES_BYTES, _KINDS_BYTES = 64, 1024, 4096  # what is larger is not worth keeping
 
@@ -71,7 +71,7 @@ class _Column(NamedTuple):
     crc: int
 
 
-class Shape:
+class BodyLayout:
     """The columns of rows and their kinds, in the order of their bodies. `attributes`: names of those that have stamps, in
     the order in which they are shown."""
 
@@ -87,7 +87,7 @@ class Shape:
         )
 
     def spelled(self, body: bytes) -> Spelled | None:
-        """The values of a row of this shape; None for another, and for one with escapes in it."""
+        """The values of a row of this layout; None for another, and for one with escapes in it."""
         found = self._match(body)
         return None if found is None or b"\\" in body else found.groups()
 
@@ -176,7 +176,7 @@ def _tail(stamp_ms: int) -> tuple[bytes, int]:
 def encoder_of_many(
     key_names: tuple[str, ...], one: Callable[[Row], Row]
 ) -> Callable[[Sequence[Row]], list[Row]]:
-    """The function that encodes the whole of rows with this key, of which `one` gets those that have their shape to
+    """The function that encodes the whole of rows with this key, of which `one` gets those that have their layout to
     themselves or none."""
 
     def encode(rows: Sequence[Row]) -> list[Row]:
@@ -185,10 +185,10 @@ def encoder_of_many(
         for _ in range(_SHAPES_MOST):
             if len(left) < _ROWS_LEAST:
                 break
-            shape = _shape_among([rows[at].body for at in left[:: len(left) // 4]], key_names)
-            if shape is None:
+            layout = _layout_among([rows[at].body for at in left[:: len(left) // 4]], key_names)
+            if layout is None:
                 break
-            left = _encode_alike(shape, rows, left, encoded)
+            left = _encode_alike(layout, rows, left, encoded)
         for at in left:
             encoded[at] = one(rows[at])
         return [encoded[at] for at in range(len(rows))]
@@ -197,17 +197,17 @@ def encoder_of_many(
 
 
 def _encode_alike(
-    shape: Shape, rows: Sequence[Row], left: Sequence[int], encoded: dict[int, Row]
+    layout: BodyLayout, rows: Sequence[Row], left: Sequence[int], encoded: dict[int, Row]
 ) -> Sequence[int]:
-    """Encode those rows of these places that have this shape. Returns the places of the others."""
+    """Encode those rows of these indexes that have this layout. Returns the indexes of the others."""
     spelled: list[Spelled] = []
     stamps: list[Stamps] = []
     places: list[int] = []
     others: list[int] = []
-    attributes = shape.attributes
+    attributes = layout.attributes
     for at in left:
         row = rows[at]
-        found = shape.spelled(row.body)
+        found = layout.spelled(row.body)
         stamped = None if found is None else _stamps(row.kinds, row.modified_at // TICKS_PER_MS, attributes)
         if found is None or stamped is None:
             others.append(at)
@@ -216,7 +216,7 @@ def _encode_alike(
             spelled.append(found)
             stamps.append(stamped)
     if places:
-        encoded.update(zip(places, map(EncodedRow, *shape.encode(spelled, stamps)), strict=True))
+        encoded.update(zip(places, map(EncodedRow, *layout.encode(spelled, stamps)), strict=True))
     return others
 
 
@@ -233,16 +233,16 @@ def _kept_stamps(kinds: bytes | None, default_ms: int, attributes: tuple[str, ..
     return None if stamps is None else tuple([stamps.get(name, default_ms) for name in attributes])
 
 
-def _shape_among(bodies: Sequence[bytes], key_names: tuple[str, ...]) -> Shape | None:
-    """The commonest shape of these bodies; None if each has its own, if it has values of other kinds, lacks a column of the
+def _layout_among(bodies: Sequence[bytes], key_names: tuple[str, ...]) -> BodyLayout | None:
+    """The commonest layout of these bodies; None if each has its own, if it has values of other kinds, lacks a column of the
     key, or is too large to be worth a pattern."""
-    [(shape, count)] = Counter(map(_names_and_tags, bodies)).most_common(1)
-    names, tags = shape
+    [(layout, count)] = Counter(map(_names_and_tags, bodies)).most_common(1)
+    names, tags = layout
     if count < 2 or not _SPELLINGS.keys() >= set(tags) or not set(names) >= set(key_names):
         return None
     if len(names) > _MEMBERS_MOST or sum(map(len, names)) > _NAMES_BYTES:
         return None
-    return _kept_shape(names, tags, key_names)
+    return _kept_layout(names, tags, key_names)
 
 
 def _names_and_tags(body: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -250,4 +250,4 @@ def _names_and_tags(body: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(members), tuple(tag for member in members.values() for tag in member)
 
 
-_kept_shape = lru_cache(maxsize=128)(Shape)
+_kept_layout = lru_cache(maxsize=128)(BodyLayout)

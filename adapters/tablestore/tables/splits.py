@@ -26,7 +26,7 @@ _LOCATION = hashlib.md5(
     b"tablegate", usedforsecurity=False
 ).hexdigest()  # the service gives 32 characters, too
 # How many rows are weighed at once, so that nobody waits long for a session.
-_STRETCH_ROWS = 50_000
+_RANGE_ROWS = 50_000
 _NOTHING = Or(())
 
 
@@ -56,8 +56,8 @@ def _points(table: Table, size: int, most: int | None) -> Exchange[list[Row]]:
     points: list[Row] = []
     rest, part_size = EVERYTHING, 0
     while most is None or len(points) < most:
-        stretch = PageLimits(scanned=_STRETCH_ROWS, filled_bytes=size - part_size)
-        page = yield from one(Read(stored, rest, stretch, filter=_NOTHING))
+        range_limits = PageLimits(scanned=_RANGE_ROWS, filled_bytes=size - part_size)
+        page = yield from one(Read(stored, rest, range_limits, filter=_NOTHING))
         if page.last is None:
             break
         rest, part_size = rest.after(page.last.position), part_size + page.scanned_bytes

@@ -126,7 +126,7 @@ _PLAIN: dict[type[GatewayError], tuple[str, str]] = {
     facts.IndexMissing: ("OTSObjectNotExist", "Requested index does not exist."),
     facts.TableExists: ("OTSObjectAlreadyExist", "Requested table already exists."),
     facts.TableBusy: ("OTSTableNotReady", "The table is not ready."),
-    facts.PartitionHeld: ("OTSRowOperationConflict", "Data is being modified by the other request."),
+    facts.PartitionLocked: ("OTSRowOperationConflict", "Data is being modified by the other request."),
     facts.TransactionMissing: ("OTSSessionNotExist", "Session not exist or may be timeout."),
     facts.Throttled: ("OTSNotEnoughCapacityUnit", "Remaining capacity unit is not enough."),
     facts.Busy: ("OTSServerBusy", "Server is busy."),

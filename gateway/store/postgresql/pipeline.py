@@ -122,7 +122,7 @@ class Answer:
 class Pipeline:
     """One psycopg connection. `begin`, any number of `send` and `settle`, `end`; in between psycopg may use it too.
 
-    `prepares`: whether the session at the other end stays the same, so that it remembers statements.
+    `prepares`: whether one server session serves the connection all the time, so that it remembers statements.
     """
 
     def __init__(self, connection: psycopg.Connection[Any], prepares: bool) -> None:
@@ -136,11 +136,11 @@ class Pipeline:
         self._poll.register(connection.fileno(), select.POLLIN)
 
     def begin(self) -> None:
-        """Statements follow."""
+        """Enter pipeline mode: statements may be sent."""
         self._libpq.enter_pipeline_mode()
 
     def send(self, text: str, parameters: Sequence[Any] = ()) -> Answer:
-        """Put a statement on the way."""
+        """Send a statement; its answer is there after `settle`."""
         statement = _statement(text)
         values: list[bytes | None] = []
         formats: list[int] = []
@@ -166,7 +166,7 @@ class Pipeline:
         return name
 
     def settle(self) -> None:
-        """Have the answers to all that was sent. Raises the first error among them, after which the connection is of no
+        """Wait for the answers to all that was sent. Raises the first error among them, after which the connection is of no
         use: a statement whose turn never came may be believed prepared."""
         if not self._due:
             return
@@ -183,7 +183,7 @@ class Pipeline:
                 self._next_result()  # None, which ends the results of a statement
 
     def end(self) -> None:
-        """Leave the connection as it was. Everything has been settled."""
+        """Leave pipeline mode. Everything has been settled."""
         self._libpq.exit_pipeline_mode()
 
     def rows(self, answer: Answer) -> list[Row]:

@@ -75,7 +75,7 @@ _LIKE_SPECIAL = re.compile(r"[\\%_]")
 
 
 class PostgreSQLStatements(Statements):
-    """See Statements."""
+    """The SQL of PostgreSQL; what each method is for, Statements says."""
 
     for_update = " FOR UPDATE"
     greatest = "GREATEST"
@@ -101,8 +101,8 @@ class PostgreSQLStatements(Statements):
 
     def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
         if len(keys) == 1:
-            table_id, *place = keys[0]
-            return [(0, columns) for columns in session.query(rows.LOOK_UP, (*place, table_id))]
+            table_id, *stored = keys[0]
+            return [(0, columns) for columns in session.query(rows.LOOK_UP, (*stored, table_id))]
         found = session.query(_LOOK_UP_MANY, _columns(keys))
         return [(columns[ROW_WIDTH + 1] - 1, columns) for columns in found]
 
@@ -140,12 +140,12 @@ class PostgreSQLStatements(Statements):
         )
 
     def pattern_condition(self, pattern: BodyPattern) -> Condition:
-        """By LIKE, which goes by bytes on bytea."""
+        """A LIKE, which compares bytes where the column is bytea."""
         like = "".join(spelled(pattern, _LIKE_WILD, _LIKE_SPECIAL, "\\%s"))
         return "r.body LIKE ?", [f"%{like}%".encode()]
 
     def number_condition(self, name: str, above: bool, bound: float) -> Condition:
-        """Anything: PostgreSQL reads no JSON out of bytes."""
+        """A condition that is true of every row: PostgreSQL reads no JSON out of bytes."""
         return "(1 = 1)", []
 
 

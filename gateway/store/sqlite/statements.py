@@ -24,7 +24,7 @@ _GLOB_SPECIAL = re.compile(r"[*?\[]")
 
 
 class SQLiteStatements(Statements):
-    """See Statements."""
+    """The SQL of SQLite; what each method is for, Statements says."""
 
     for_update = ""
     greatest = "max"
@@ -51,8 +51,8 @@ class SQLiteStatements(Statements):
     def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
         return [
             (at, columns)
-            for at, (table_id, *place) in enumerate(keys)
-            for columns in session.query(rows.LOOK_UP, (*place, table_id))
+            for at, (table_id, *stored) in enumerate(keys)
+            for columns in session.query(rows.LOOK_UP, (*stored, table_id))
         ]
 
     def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:
@@ -88,13 +88,13 @@ class SQLiteStatements(Statements):
         )
 
     def pattern_condition(self, pattern: BodyPattern) -> Condition:
-        """By GLOB, which is four times as fast as instr, and case-sensitive as LIKE is not."""
+        """A GLOB, which is four times as fast as instr, and case-sensitive as LIKE is not."""
         glob = f"*{''.join(spelled(pattern, _GLOB_WILD, _GLOB_SPECIAL, '[%s]'))}*"
         return "CAST(r.body AS TEXT) GLOB ?", [glob]
 
     def number_condition(self, name: str, above: bool, bound: float) -> Condition:
-        """Out of the body's JSON, which SQLite reads faster than rows can be decoded in Python. A DOUBLE is let through
-        whatever it is: not all of its spellings are numbers to SQLite."""
+        """A comparison with the number in the body's JSON, which SQLite reads faster than Python decodes rows. A
+        DOUBLE is let through whatever it is: not all of its spellings are numbers to SQLite."""
         if not _HAS_JSON:
             return "(1 = 1)", []
         at = "json_extract(CAST(r.body AS TEXT), ?)"

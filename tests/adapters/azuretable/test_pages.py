@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.azuretable.entities import fast_pages
-from adapters.azuretable.entities.entity_renderer import Level, Shape
+from adapters.azuretable.entities.entity_renderer import EntityFormat, Level
 from adapters.azuretable.values import keys
 from gateway.model.commands import ConcatenatedRows, Page
 from gateway.model.keys import Position
@@ -104,9 +104,11 @@ def pages_of_rows(draw: st.DrawFn) -> list[Row]:
     return rows
 
 
-def as_before(shape: Shape, rows: list[Row]) -> bytes:
-    head: dict[str, Any] = {} if shape.level is Level.NONE else {"odata.metadata": shape.metadata}
-    return orjson.dumps({**head, "value": [shape.member(row) for row in rows]})
+def as_before(entity_format: EntityFormat, rows: list[Row]) -> bytes:
+    head: dict[str, Any] = (
+        {} if entity_format.level is Level.NONE else {"odata.metadata": entity_format.metadata}
+    )
+    return orjson.dumps({**head, "value": [entity_format.member(row) for row in rows]})
 
 
 def page_of(rows: list[Row], concatenated: Sequence[int] = ()) -> Page:
@@ -130,18 +132,18 @@ def page_of(rows: list[Row], concatenated: Sequence[int] = ()) -> Page:
 def test_a_page_is_what_its_rows_are(
     rows: list[Row], level: Level, selected: frozenset[str] | None, at_once: int, concatenated: list[int]
 ) -> None:
-    shape = Shape(TABLE, 'http://host"/account', "account", level, selected)
+    entity_format = EntityFormat(TABLE, 'http://host"/account', "account", level, selected)
     with pytest.MonkeyPatch.context() as patches:
         patches.setattr(fast_pages, "_ROWS_AT_ONCE", at_once)
-        assert shape.many(page_of(rows)) == as_before(shape, rows)
-        if shape.is_spliced:
-            assert shape.many(page_of(rows, concatenated)) == as_before(shape, rows)
+        assert entity_format.many(page_of(rows)) == as_before(entity_format, rows)
+        if entity_format.is_spliced:
+            assert entity_format.many(page_of(rows, concatenated)) == as_before(entity_format, rows)
 
 
 @pytest.mark.parametrize("level", Level)
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 200])
 def test_pages_of_every_length(level: Level, count: int) -> None:
-    shape = Shape(TABLE, "http://host/account", "account", level)
+    entity_format = EntityFormat(TABLE, "http://host/account", "account", level)
     rows = [
         Row(
             Position(b"", b""),
@@ -159,9 +161,9 @@ def test_pages_of_every_length(level: Level, count: int) -> None:
         )
         for at in range(count)
     ]
-    assert shape.many(page_of(rows)) == as_before(shape, rows)
-    if shape.is_spliced:
-        assert shape.many(page_of(rows, [50, 80, 3])) == as_before(shape, rows)
+    assert entity_format.many(page_of(rows)) == as_before(entity_format, rows)
+    if entity_format.is_spliced:
+        assert entity_format.many(page_of(rows, [50, 80, 3])) == as_before(entity_format, rows)
 
 
 def test_rows_of_a_known_form_are_not_decoded() -> None:

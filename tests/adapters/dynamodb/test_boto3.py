@@ -25,7 +25,7 @@ from tests.support.live_dynamodb import REGION, Index, Live
 from tests.support.running import start
 
 DEFAULTS = Config(max_pool_connections=16)
-SEALING_KEY = "a key that seals what is stored in this test"
+SECRET_KEY = "a key that encrypts what is stored in this test"
 SOON = {"Delay": 1, "MaxAttempts": 10}
 
 
@@ -357,11 +357,11 @@ def test_many_threads_share_a_client(live):
 
 
 def test_signatures_are_checked_when_auth_is_strict(serve, database_url):
-    settings = load({"database": database_url, "secret_key": SEALING_KEY}, {})
+    settings = load({"database": database_url, "secret_key": SECRET_KEY}, {})
     opened = open_store(settings, connect(settings))
-    opened.vault.add(Credential(Scheme.AWS, "AKIDEXAMPLE", ("a secret",)))
+    opened.credential_store.add(Credential(Scheme.AWS, "AKIDEXAMPLE", ("a secret",)))
     opened.close()
-    running = serve(database_url, dialects="dynamodb", auth="strict", secret_key=SEALING_KEY)
+    running = serve(database_url, dialects="dynamodb", auth="strict", secret_key=SECRET_KEY)
     for access_id, secret, code in (
         ("AKIDEXAMPLE", "a secret", ""),
         ("AKIDEXAMPLE", "another", "InvalidSignatureException"),

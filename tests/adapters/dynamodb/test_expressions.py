@@ -51,11 +51,11 @@ from gateway.model.updates import (
     Concatenate,
     Current,
     CurrentOr,
+    EditContext,
     Minus,
     Plus,
     Remove,
     SetTo,
-    Situation,
     Subtract,
     edit,
 )
@@ -1022,7 +1022,7 @@ def test_projections_whose_paths_cannot_stand_together(
 def test_what_an_update_touched(expression: str, old: Any, new: Any) -> None:
     actions = update(expression)
     row = Row(Position(b"p", b""), Contents.of_values(ITEM), 1)
-    after = edit(row, actions, Situation({"p": ITEM["p"]}, 1, stamped=False)).latest
+    after = edit(row, actions, EditContext({"p": ITEM["p"]}, 1, stamped=False)).latest
     assert {name: plain(value) for name, value in touched(actions, ITEM).items()} == old
     assert {name: plain(value) for name, value in touched(actions, after).items()} == new
 
@@ -1097,4 +1097,4 @@ def test_a_long_chain_of_fallbacks_is_taken() -> None:
     depth = 235
     actions = update("SET a = " + "if_not_exists(z," * depth + ":n" + ")" * depth)
     row = Row(Position(b"p", b""), Contents.of_values(ITEM), 1)
-    assert edit(row, actions, Situation({"p": ITEM["p"]}, 1, stamped=False)).latest["a"] == decimal(5)
+    assert edit(row, actions, EditContext({"p": ITEM["p"]}, 1, stamped=False)).latest["a"] == decimal(5)

@@ -30,7 +30,7 @@ from gateway.model.predicates import (
     matches,
 )
 from gateway.model.rows import Contents, Row
-from gateway.model.updates import Add, Remove, SetTo, Situation, Subtract, edit
+from gateway.model.updates import Add, EditContext, Remove, SetTo, Subtract, edit
 from gateway.model.updates import Literal as Constant
 from gateway.model.values import Kind, Value, decimal, text
 
@@ -182,7 +182,7 @@ def updated(updates: Wire, item: dict[str, Value] | None = ITEM) -> dict[str, Va
     actions = legacy.attribute_updates(updates)
     contents = None if item is None else Contents.of_values(item)
     row = None if contents is None else Row(Position(b"p", b""), contents, 1)
-    return dict(edit(row, actions, Situation({"p": text("p")}, 1, stamped=False)).latest)
+    return dict(edit(row, actions, EditContext({"p": text("p")}, 1, stamped=False)).latest)
 
 
 def test_actions() -> None:

@@ -118,7 +118,7 @@ def test_the_size_of_an_index_that_is_made_later_is_the_same(items: Service) -> 
         AttributeDefinitions=[{"AttributeName": "g", "AttributeType": "S"}],
         GlobalSecondaryIndexUpdates=[{"Create": later}],
     )
-    while items.gateway.engine.chore():
+    while items.gateway.engine.background_batch():
         pass
     assert sizes(items)["later"] == KEYS_BYTES + SHOWN_NAME_BYTES + 100
 

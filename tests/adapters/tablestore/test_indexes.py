@@ -47,7 +47,7 @@ def everything(service: Service, name: str = "i", key: tuple[str, ...] = ("s", "
 
 
 def fill(service: Service) -> None:
-    while service.gateway.engine.chore():
+    while service.gateway.engine.background_batch():
         pass
 
 

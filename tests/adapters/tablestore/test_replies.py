@@ -109,7 +109,7 @@ def test_every_error_of_the_gateway_has_words() -> None:
         facts.InvalidInput("other-partition"),
         facts.LimitExceeded("transaction-bytes", 1, 2),
         facts.LimitExceeded("else", 1, 2),
-        facts.PartitionHeld(),
+        facts.PartitionLocked(),
         facts.TransactionMissing(),
         facts.Throttled("t", "write"),
         facts.Busy("x"),
@@ -126,7 +126,7 @@ def test_every_error_of_the_gateway_has_words() -> None:
         assert told_error.message
     # A retry must never be asked for where it cannot help, or where it might apply a write twice.
     retried = {type(error) for error in made if errors.service_error_of(error).code in errors.RETRIED}
-    assert retried == {facts.TableBusy, facts.PartitionHeld, facts.Throttled, facts.Busy}
+    assert retried == {facts.TableBusy, facts.PartitionLocked, facts.Throttled, facts.Busy}
 
 
 def test_an_index_that_is_being_built_is_told_by_its_fact_and_not_by_a_word_of_the_state() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from gateway.engine.engine import Engine, EngineOptions, run_patiently
+from gateway.engine.engine import Engine, EngineOptions, run_with_retries
 from gateway.model.commands import CreateTable, NewIndex, Outcome, Page, PageLimits, Read, WriteGroup
 from gateway.model.keys import Key, KeyColumn, KeySchema
 from gateway.model.predicates import ALWAYS, Predicate
@@ -82,7 +82,7 @@ class Client:
 
     def write(self, *writes: Write) -> list[Outcome]:
         """Each write a group of its own, in one list, with the patience of a server; fails with the first error."""
-        answers = run_patiently(self.engine, [WriteGroup((write,)) for write in writes])
+        answers = run_with_retries(self.engine, [WriteGroup((write,)) for write in writes])
         for answer in answers:
             if isinstance(answer, Exception):
                 raise answer
@@ -121,7 +121,7 @@ def things(engine: Engine) -> Client:
     return Client(engine, make_table(engine))
 
 
-def do_chores(engine: Engine) -> None:
+def do_background_work(engine: Engine) -> None:
     """Everything that waits to be done in the background."""
-    while engine.chore():
+    while engine.background_batch():
         pass

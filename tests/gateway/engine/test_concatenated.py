@@ -1,4 +1,4 @@
-"""Pages whose first rows come as joined bodies hold what the same pages hold row by row."""
+"""Pages whose first rows come as concatenated bodies hold what the same pages hold row by row."""
 
 from __future__ import annotations
 
@@ -149,14 +149,14 @@ def test_rows_of_foreign_kinds_are_joined_for_who_takes_them(client: Client) -> 
 
 def test_a_page_that_cannot_be_joined_is_screened(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A filter is judged in SQL whether or not its reader would have taken pages in one piece."""
-    screened: list[Predicate] = []
+    judged: list[Predicate] = []
 
     def recorded(predicate: Predicate) -> object:
-        screened.append(predicate)
+        judged.append(predicate)
         return prefilter_of(predicate)
 
     monkeypatch.setattr(reading, "prefilter_of", recorded)
     is_twenty = is_equal("n", Value(Kind.INT64, 20))
     page = client.page(within(partition("b")), filter=is_twenty, concatenation=LINES)
     assert [row.latest["s"].data for row in page.rows] == [20]
-    assert screened == [is_twenty]
+    assert judged == [is_twenty]

@@ -1,4 +1,4 @@
-"""A page that has taken its time ends, however its rows come: one by one, many together, or screened by SQL.
+"""A page that has taken its time ends, however its rows come: one by one, many together, or prefiltered by SQL.
 
 The clock here goes on by so many seconds whenever a page looks at it.
 """
@@ -27,7 +27,7 @@ def color(comparison: Comparison, value: str) -> Predicate:
 
 WAYS: dict[str, Predicate] = {
     "many together": ALWAYS,
-    "screened, none passes": color(Comparison.EQ, "blue"),
+    "prefiltered, none passes": color(Comparison.EQ, "blue"),
     "one by one, none passes": color(Comparison.NE, "red"),
 }
 

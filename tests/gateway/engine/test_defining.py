@@ -19,7 +19,7 @@ from gateway.model.errors import StaleTable, TableBusy, TableExists, TableMissin
 from gateway.model.tables import Rules, State, Table
 from gateway.store.databases import Database
 from gateway.store.store import Store
-from tests.gateway.engine.conftest import PAIR, Client, Clock, by_color, do_chores, make_table
+from tests.gateway.engine.conftest import PAIR, Client, Clock, by_color, do_background_work, make_table
 
 
 def test_a_table_is_found_as_it_was_made(engine: Engine) -> None:
@@ -88,7 +88,7 @@ def test_a_drop_leaves_nothing_behind_and_ids_are_never_used_again(engine: Engin
     anew = Client(engine, make_table(engine, indexes=(by_color(),)))
     assert anew.rows() == []
     anew.write(anew.put("kept"))
-    do_chores(engine)
+    do_background_work(engine)
     with engine._store.read() as session:
         assert session.query("SELECT count(*) FROM rows") == [(1,)]
     assert anew.table.id > things.table.id

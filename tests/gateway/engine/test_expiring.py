@@ -7,7 +7,7 @@ from gateway.engine.engine import Engine
 from gateway.model.commands import AlterTable
 from gateway.model.tables import ExpiryRule, Rules
 from gateway.model.values import Value, decimal, text
-from tests.gateway.engine.conftest import Client, Clock, do_chores, make_table
+from tests.gateway.engine.conftest import Client, Clock, do_background_work, make_table
 
 
 def expiring_table(engine: Engine) -> Client:
@@ -27,10 +27,10 @@ def test_a_row_goes_when_its_second_has_passed(engine: Engine, clock: Clock) -> 
     things.write(
         things.put("soon", ttl=in_seconds(clock, 10)), things.put("later", ttl=in_seconds(clock, 100))
     )
-    do_chores(engine)
+    do_background_work(engine)
     assert names(things) == ["later", "soon"]
     clock.advance(11)
-    do_chores(engine)
+    do_background_work(engine)
     assert names(things) == ["later"]
 
 
@@ -45,7 +45,7 @@ def test_only_numbers_of_the_last_five_years_count(engine: Engine, clock: Clock)
         things.put("ago", ttl=in_seconds(clock, -4 * years)),
         things.put("endless", ttl=decimal("1e100")),
     )
-    do_chores(engine)
+    do_background_work(engine)
     assert names(things) == ["endless", "long-ago", "none", "text"]
 
 
@@ -62,13 +62,13 @@ def test_changing_the_rule_changes_what_expires(engine: Engine, clock: Clock) ->
     things = Client(engine, make_table(engine))
     things.write(*(things.put(f"p{n}", ttl=in_seconds(clock, -10)) for n in range(600)))
     before = {row.position: row.modified_at for row in things.rows()}
-    do_chores(engine)
+    do_background_work(engine)
     assert len(things.rows()) == 600
     assert {row.position: row.modified_at for row in things.rows()} == before
     [things.table] = engine.run(
         [AlterTable("test", things.table, rules=Rules(expiry=ExpiryRule(attribute="ttl")))]
     )
-    do_chores(engine)
+    do_background_work(engine)
     assert things.rows() == []
 
 
@@ -77,5 +77,5 @@ def test_without_a_rule_nothing_expires_any_more(engine: Engine, clock: Clock) -
     things.write(*(things.put(f"p{n}", ttl=in_seconds(clock, 10)) for n in range(3)))
     [things.table] = engine.run([AlterTable("test", things.table, rules=Rules())])
     clock.advance(20)
-    do_chores(engine)
+    do_background_work(engine)
     assert len(things.rows()) == 3

@@ -14,7 +14,7 @@ from gateway.model.keys import KeySchema
 from gateway.model.ranges import EVERYTHING
 from gateway.model.tables import Projection
 from gateway.model.values import Kind, decimal, text
-from tests.gateway.engine.conftest import Client, by_color, column, do_chores, make_table
+from tests.gateway.engine.conftest import Client, by_color, column, do_background_work, make_table
 
 
 def entries_of(client: Client, index_name: str) -> list[tuple[str, int, str]]:
@@ -64,7 +64,7 @@ def test_a_new_index_is_filled_with_what_was_there(engine: Engine, things: Clien
     [things.table] = engine.run([AlterTable("test", things.table, add_indexes=(by_color(),))])
     with pytest.raises(TableBusy):
         entries_of(things, "by_color")
-    do_chores(engine)
+    do_background_work(engine)
     [things.table] = engine.run([FindTable("", "things")])
     assert entries_of(things, "by_color") == expected_entries(things)
     assert len(entries_of(things, "by_color")) == 600
@@ -100,7 +100,7 @@ def test_an_index_switched_on_under_load_misses_no_row(engine: Engine, things: C
             [altered] = engine.run([AlterTable("test", things.table, add_indexes=(by_color(),))])
             if not isinstance(altered, StaleTable):
                 break
-        do_chores(engine)
+        do_background_work(engine)
     finally:
         stop.set()
         for writer in writers:
@@ -114,7 +114,7 @@ def test_a_dropped_index_leaves_no_entries(engine: Engine) -> None:
     things = Client(engine, make_table(engine, indexes=(by_color(),)))
     things.write(*(things.put(f"p{n}", color=text("red")) for n in range(10)))
     [things.table] = engine.run([AlterTable("test", things.table, drop_indexes=("by_color",))])
-    do_chores(engine)
+    do_background_work(engine)
     with engine._store.read() as session:
         assert session.query("SELECT count(*) FROM entries") == [(0,)]
     assert len(things.rows()) == 10

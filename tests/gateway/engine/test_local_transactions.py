@@ -26,7 +26,7 @@ from gateway.model.errors import (
     GatewayError,
     InvalidInput,
     LimitExceeded,
-    PartitionHeld,
+    PartitionLocked,
     TransactionMissing,
 )
 from gateway.model.keys import AUTO_INCREMENT, Key
@@ -40,7 +40,7 @@ from gateway.model.writes import Replace, Write
 from gateway.store.databases import Database
 from gateway.store.opening import open_database
 from gateway.store.store import Store
-from tests.gateway.engine.conftest import Client, Clock, by_color, do_chores, make_table
+from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
 from tests.gateway.engine.test_streaming import ask, everything, make, stream_of
 
 LIMIT = 4 << 20
@@ -148,16 +148,16 @@ def test_what_is_over_is_over(held: Client, end: type[CommitTransaction] | type[
 
 def test_others_are_kept_out_of_the_partition_and_not_of_others(held: Client) -> None:
     [refused, fine] = held.engine.run([WriteGroup((held.put("a", 9),)), WriteGroup((held.put("b", 9),))])
-    assert isinstance(refused, PartitionHeld)
+    assert isinstance(refused, PartitionLocked)
     assert not isinstance(fine, GatewayError)
-    with pytest.raises(PartitionHeld):
+    with pytest.raises(PartitionLocked):
         ask(held.engine, BeginTransaction(held.table, held.key("a").position.partition, "other", 1000))
     begin(held, "b", "other")
 
 
 def test_a_group_of_several_partitions_is_refused_whole(held: Client) -> None:
     [refused] = held.engine.run([WriteGroup((held.put("b", 9), held.put("a", 9)))])
-    assert isinstance(refused, PartitionHeld)
+    assert isinstance(refused, PartitionLocked)
     assert seen(held, "b", 9) is None
 
 
@@ -178,8 +178,8 @@ def test_transactions_past_their_time_are_forgotten(held: Client, clock: Clock) 
     clock.advance(61)
     local_transactions.sweep(held.engine._store, clock.ms, 10)
     with held.engine._store.read() as session:
-        assert session.query("SELECT count(*) FROM staged")[0][0] == 0
-        assert session.query("SELECT count(*) FROM holds")[0][0] == 0
+        assert session.query("SELECT count(*) FROM staged_writes")[0][0] == 0
+        assert session.query("SELECT count(*) FROM partition_locks")[0][0] == 0
 
 
 def test_conditions_are_judged_on_what_is_staged(held: Client) -> None:
@@ -266,10 +266,10 @@ def test_the_sweep_leaves_a_held_partition_alone(engine: Engine, clock: Clock) -
     table.write(table.put("a", 1, dies=decimal(clock.ms // 1000 + 1)))
     table = begin(table, lifetime_ms=600_000)
     clock.advance(5)
-    engine.chore()
+    engine.background_batch()
     assert seen(table, "a", 1) is not None
     ask(engine, AbortTransaction(ID))
-    do_chores(engine)
+    do_background_work(engine)
     assert seen(table, "a", 1) is None
 
 

@@ -18,7 +18,7 @@ from gateway.model.writes import Edit, Replace, Write
 from gateway.store.databases import Database
 from gateway.store.opening import open_database
 from gateway.store.store import Store
-from tests.gateway.engine.conftest import Clock, do_chores
+from tests.gateway.engine.conftest import Clock, do_background_work
 
 SCHEMA = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("id", Kind.INT64, auto_increment=True),))
 
@@ -85,7 +85,7 @@ def test_counters_go_with_their_table(engine: Engine) -> None:
     table = make(engine)
     engine.run([put(table, "a")])
     engine.run([DropTable(table)])
-    do_chores(engine)
+    do_background_work(engine)
     with engine._store.read() as session:
         assert session.query("SELECT count(*) FROM counters WHERE name LIKE 'drawn/%'")[0][0] == 0
 

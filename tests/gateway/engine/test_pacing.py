@@ -8,18 +8,26 @@ from typing import Any
 
 import pytest
 
-from gateway import chores
+from gateway import background
 from gateway.engine import pacing
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.engine.pacing import BATCH_S, FEWEST_ROWS, MOST_ROWS, BatchSize, Chore, Rota, rest_after
+from gateway.engine.pacing import (
+    BATCH_S,
+    FEWEST_ROWS,
+    MOST_ROWS,
+    BatchDone,
+    BatchSize,
+    RoundRobin,
+    rest_after,
+)
 from gateway.model.commands import AlterTable, DropTable
 from gateway.model.tables import ExpiryRule, Rules, Table
 from gateway.model.values import decimal, text
 from gateway.store import progress
 from gateway.store.databases import Database, LockHeld, Session
-from gateway.store.progress import BACKFILL, PURGE, REFILL, Progress
+from gateway.store.progress import EXPIRY_BACKFILL, INDEX_BACKFILL, PURGE, Progress
 from gateway.store.store import Store
-from tests.gateway.engine.conftest import Client, Clock, by_color, do_chores, make_table
+from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
 
 ROWS = 300
 
@@ -63,15 +71,15 @@ def test_works_take_turns() -> None:
         left[name] -= 1
         return 1
 
-    rota = Rota({name: lambda limit, name=name: work(name, limit) for name in left}, (), dict)  # type: ignore[misc]
-    assert [rota.next_batch() for _ in range(6)] == [Chore(name, 1) for name in "ababb"] + [None]
+    round_robin = RoundRobin({name: lambda limit, name=name: work(name, limit) for name in left}, (), dict)  # type: ignore[misc]
+    assert [round_robin.next_batch() for _ in range(6)] == [BatchDone(name, 1) for name in "ababb"] + [None]
 
 
 def test_who_waits_for_a_lock_rests_like_everybody() -> None:
     def work(limit: int) -> int | None:
         raise LockHeld("taken")
 
-    assert Rota({"a": work}, (), dict).next_batch() == Chore("a", 0)
+    assert RoundRobin({"a": work}, (), dict).next_batch() == BatchDone("a", 0)
 
 
 class Ended(Exception):
@@ -89,10 +97,10 @@ def test_the_thread_rests_after_each_batch_for_as_long_as_the_share_says(
         rows_left: dict[str, int] = {}  # noqa: RUF012
         idle_s = 0.25
 
-        def chore(self) -> Chore:
+        def background_batch(self) -> BatchDone:
             batches.append(now[0])
             now[0] += 1.0
-            return Chore(PURGE, 1)
+            return BatchDone(PURGE, 1)
 
     class Watched:
         def changes(self) -> None:
@@ -104,9 +112,9 @@ def test_the_thread_rests_after_each_batch_for_as_long_as_the_share_says(
             now[0] += timeout
             return now[0] > 150
 
-    monkeypatch.setattr(chores, "monotonic", lambda: now[0])
-    monkeypatch.setattr(chores.threading, "Event", Waiting)
-    made: Any = chores.Chores(Working(), Watched(), None, 0.25)  # type: ignore[arg-type]
+    monkeypatch.setattr(background, "monotonic", lambda: now[0])
+    monkeypatch.setattr(background.threading, "Event", Waiting)
+    made: Any = background.BackgroundWork(Working(), Watched(), None, 0.25)  # type: ignore[arg-type]
     made.run()
     assert batches == [100 + 4.0 * number for number in range(13)]
     assert max(after - before for before, after in itertools.pairwise(looks)) <= 3.0
@@ -131,9 +139,9 @@ def work_a_little(engine: Engine, work: str) -> int:
     """Some batches of a work, but not all; how many rows they went over."""
     rows = 0
     while rows < 2 * FEWEST_ROWS:
-        chore = engine.chore()
-        assert chore is not None
-        rows += chore.rows if chore.work == work else 0
+        batch = engine.background_batch()
+        assert batch is not None
+        rows += batch.rows if batch.work == work else 0
     assert rows < ROWS
     return rows
 
@@ -155,11 +163,11 @@ def test_an_index_that_is_filled_tells_rows_done_and_left_and_goes_on_after_a_cr
 ) -> None:
     [table] = engine.run([AlterTable("test", full.table, add_indexes=(by_color(),))])
     [index] = table.indexes
-    assert listed(engine) == [Progress(BACKFILL, index.id, 0, ROWS)]
-    done = work_a_little(engine, BACKFILL)
-    assert listed(engine) == [Progress(BACKFILL, index.id, done, ROWS - done)]
+    assert listed(engine) == [Progress(INDEX_BACKFILL, index.id, 0, ROWS)]
+    done = work_a_little(engine, INDEX_BACKFILL)
+    assert listed(engine) == [Progress(INDEX_BACKFILL, index.id, done, ROWS - done)]
     other = reopened(engine, clock)
-    rows = sum(chore.rows for chore in iter(other.chore, None) if chore.work == BACKFILL)
+    rows = sum(batch.rows for batch in iter(other.background_batch, None) if batch.work == INDEX_BACKFILL)
     assert rows == ROWS - done
     assert listed(other) == []
     with other._store.read() as session:
@@ -175,7 +183,9 @@ def test_a_dropped_table_tells_rows_deleted_and_left_and_goes_on_after_a_crash(
     done = work_a_little(engine, PURGE)
     assert listed(engine) == [Progress(PURGE, full.table.id, done, ROWS - done)]
     other = reopened(engine, clock)
-    assert sum(chore.rows for chore in iter(other.chore, None) if chore.work == PURGE) == ROWS - done
+    assert (
+        sum(batch.rows for batch in iter(other.background_batch, None) if batch.work == PURGE) == ROWS - done
+    )
     with other._store.read() as session:
         for name in ("rows", "purges", "progress"):
             assert session.query(f"SELECT count(*) FROM {name}") == [(0,)]
@@ -186,21 +196,24 @@ def test_new_expiry_times_tell_rows_done_and_left_and_go_on_after_a_crash(
 ) -> None:
     rules = Rules(expiry=ExpiryRule(attribute="ttl"))
     engine.run([AlterTable("test", full.table, rules=rules)])
-    assert listed(engine) == [Progress(REFILL, full.table.id, 0, ROWS)]
-    done = work_a_little(engine, REFILL)
-    assert listed(engine) == [Progress(REFILL, full.table.id, done, ROWS - done)]
+    assert listed(engine) == [Progress(EXPIRY_BACKFILL, full.table.id, 0, ROWS)]
+    done = work_a_little(engine, EXPIRY_BACKFILL)
+    assert listed(engine) == [Progress(EXPIRY_BACKFILL, full.table.id, done, ROWS - done)]
     other = reopened(engine, clock)
-    assert sum(chore.rows for chore in iter(other.chore, None) if chore.work == REFILL) == ROWS - done
+    assert (
+        sum(batch.rows for batch in iter(other.background_batch, None) if batch.work == EXPIRY_BACKFILL)
+        == ROWS - done
+    )
     assert listed(other) == []
 
 
 def test_what_waits_under_a_table_that_is_dropped_is_forgotten(engine: Engine, full: Client) -> None:
     [table] = engine.run([AlterTable("test", full.table, add_indexes=(by_color(),))])
     [table] = engine.run([AlterTable("test", table, rules=Rules(expiry=ExpiryRule(attribute="ttl")))])
-    assert {piece.work for piece in listed(engine)} == {BACKFILL, REFILL}
+    assert {piece.work for piece in listed(engine)} == {INDEX_BACKFILL, EXPIRY_BACKFILL}
     engine.run([DropTable(table)])
     assert {piece.work for piece in listed(engine)} == {PURGE}
-    do_chores(engine)
+    do_background_work(engine)
     assert listed(engine) == []
 
 
@@ -209,8 +222,8 @@ def test_the_engine_tells_what_is_left_while_it_works_and_nothing_when_it_is_don
 ) -> None:
     engine.run([DropTable(full.table)])
     left = []
-    while (chore := engine.chore()) is not None:
-        if chore.work == PURGE:
+    while (batch := engine.background_batch()) is not None:
+        if batch.work == PURGE:
             left.append(engine.rows_left[PURGE])
     assert left[0] == ROWS - FEWEST_ROWS
     assert left == sorted(left, reverse=True)
@@ -221,14 +234,14 @@ def test_what_begins_while_something_else_is_worked_on_is_counted_at_once(
     engine: Engine, full: Client
 ) -> None:
     engine.run([AlterTable("test", full.table, add_indexes=(by_color(),))])
-    work_a_little(engine, BACKFILL)
+    work_a_little(engine, INDEX_BACKFILL)
     second = make_table(engine, "second")
     Client(engine, second).write(*(Client(engine, second).put(f"p{n}") for n in range(2 * FEWEST_ROWS)))
     engine.run([DropTable(second)])
-    while (chore := engine.chore()) is not None and chore.work != PURGE:
+    while (batch := engine.background_batch()) is not None and batch.work != PURGE:
         pass
     assert engine.rows_left[PURGE] == FEWEST_ROWS
-    assert 0 < engine.rows_left[BACKFILL] < ROWS
+    assert 0 < engine.rows_left[INDEX_BACKFILL] < ROWS
 
 
 def test_counting_what_is_left_is_bounded(engine: Engine, full: Client) -> None:
@@ -264,13 +277,13 @@ def test_a_batch_has_few_large_rows(engine: Engine) -> None:
     big = text("x" * 1_500_000)
     things.write(*(things.put(f"p{n}", color=text("red"), big=big) for n in range(6)))
     [table] = engine.run([AlterTable("test", things.table, add_indexes=(by_color(),))])
-    assert batches_of(engine, BACKFILL) == [2, 2, 2, 0]
+    assert batches_of(engine, INDEX_BACKFILL) == [2, 2, 2, 0]
     engine.run([DropTable(table)])
     assert batches_of(engine, PURGE) == [2, 2, 2, 6]  # the entries are small
 
 
 def batches_of(engine: Engine, work: str) -> list[int]:
-    return [chore.rows for chore in iter(engine.chore, None) if chore.work == work]
+    return [batch.rows for batch in iter(engine.background_batch, None) if batch.work == work]
 
 
 class Counting:
@@ -291,7 +304,7 @@ class Counting:
     def of(self, engine: Engine) -> tuple[int, int]:
         """Of all background work until there is none."""
         self.statements = self.rows = 0
-        do_chores(engine)
+        do_background_work(engine)
         return self.statements, self.rows
 
 
@@ -311,7 +324,7 @@ def test_background_work_of_a_start_does_not_depend_on_how_many_tables_there_are
     assert counting.of(reopened(engine, clock)) == few
 
 
-_SMALL = ("purges", "refills", "progress", "holds", "indexes_to_fill")
+_SMALL = ("purges", "expiry_backfills", "progress", "partition_locks", "indexes_to_fill")
 
 
 def test_looking_for_work_is_a_search_of_a_small_index(engine: Engine) -> None:
@@ -322,7 +335,7 @@ def test_looking_for_work_is_a_search_of_a_small_index(engine: Engine) -> None:
     with engine._store.read() as session:
         connection = session._connection
     connection.set_trace_callback(seen.append)
-    while engine.chore():
+    while engine.background_batch():
         pass
     connection.set_trace_callback(None)
     with engine._store.read() as session:

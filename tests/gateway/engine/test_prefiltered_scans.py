@@ -55,7 +55,7 @@ FILTERS: list[Predicate] = [
     is_equal("tag", text("third")),
     is_equal("tag", text("nobody")),
     Exists(("rare",)),
-    Exists(("tag",)),  # of every row: skimming gives up
+    Exists(("tag",)),  # of every row: the scan gives up
     And((is_equal("tag", text("third")), Not(is_equal("color", text("red"))))),
 ]
 
@@ -109,11 +109,13 @@ def test_pages_are_those_of_a_walk_row_by_row(
         }
         bounds = EVERYTHING if index is not None else random_range(chance)
         with monkeypatch.context() as patched:
-            patched.setattr(prefiltered_scans, "_FIRST_STRETCH", chance.choice([2, 16, 256]))
-            skimmed = client.page(bounds, **options)
+            patched.setattr(prefiltered_scans, "_FIRST_RANGE_ROWS", chance.choice([2, 16, 256]))
+            prefiltered = client.page(bounds, **options)
             patched.setattr(reading, "prefilter_of", lambda predicate: None)
             walked = client.page(bounds, **options)
-        assert outline(skimmed, PageBudget(limits).weighs) == outline(walked, PageBudget(limits).weighs), (
+        assert outline(prefiltered, PageBudget(limits).weighs) == outline(
+            walked, PageBudget(limits).weighs
+        ), (
             bounds,
             options,
         )
@@ -127,8 +129,8 @@ def test_ties_of_long_keys_are_put_in_order(
     client = Client(engine, make_table(engine))
     names = ["a", "k" * 1_300 + "b", "k" * 1_300 + "a", "k" * 1_240, "k" * 1_300 + "c", "z"]
     client.write(*(client.put(name, s, tag=decimal((s + len(name)) % 3)) for name in names for s in range(4)))
-    for stretch in (1, 2, 3, 5, 256):
-        monkeypatch.setattr(prefiltered_scans, "_FIRST_STRETCH", stretch)
+    for range_rows in (1, 2, 3, 5, 256):
+        monkeypatch.setattr(prefiltered_scans, "_FIRST_RANGE_ROWS", range_rows)
         for rest in range(4):
             tagged = client.page(filter=is_equal("tag", decimal(rest)), reverse=reverse)
             every = [row for row in client.rows(reverse=reverse) if row.latest["tag"] == decimal(rest)]
@@ -154,7 +156,7 @@ def test_rows_that_are_kept_back_never_leave_the_database(
         monkeypatch.setattr(kind, "query", counted(vars(kind)["query"]))
     page = client.page(filter=Exists(("rare",)))
     assert (sorts(page.rows), page.scanned) == ([30, 170, 30], 243)
-    # And one row at the end of each stretch.
+    # And one row at the end of each scanned range.
     assert len(fetched) <= 3 + 2
 
 
@@ -189,7 +191,7 @@ def test_pages_read_in_one_snapshot_are_those_read_alone(
 ) -> None:
     client = filled(engine)
     chance = random.Random(11)
-    monkeypatch.setattr(prefiltered_scans, "_FIRST_STRETCH", 16)
+    monkeypatch.setattr(prefiltered_scans, "_FIRST_RANGE_ROWS", 16)
     ranges = [EVERYTHING, within(partition("a")), within(partition("b"))]
     for _ in range(20):
         commands = [

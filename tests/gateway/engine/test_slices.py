@@ -16,7 +16,7 @@ from gateway.store.databases import Database
 from tests.gateway.engine.conftest import Client
 
 ROWS = 1_000
-# What no screen can say anything of: each row is judged.
+# What no prefilter can say anything of: each row is judged.
 EVEN = Not(Compare(Attribute(("odd",)), Comparison.EQ, Literal(decimal(1))))
 NONE = Not(Compare(Attribute(("odd",)), Comparison.LE, Literal(decimal(1))))
 
@@ -83,7 +83,7 @@ SLOW = Compare(Extracted(Attribute(("page",)), Pattern("(a|b|c)*" * 20), Kind.TE
 )
 def test_rows_that_take_long_are_judged_in_slices_of_their_own(things: Client, predicate: Predicate) -> None:
     """A pattern of the worst kind takes a twentieth of a second to be searched for in each of them; of the second predicate
-    the database screens rows, which lets them all through."""
+    the database prefilters rows, which lets them all through."""
     rows = 30
     page = Value(Kind.TEXT, "abc" * 20_000)
     things.write(*(things.put("p", at, n=decimal(1), page=page) for at in range(rows)))

@@ -41,7 +41,7 @@ from gateway.model.writes import ChangeKind, Recorded, Replace, Write
 from gateway.store.databases import Database
 from gateway.store.opening import open_database
 from gateway.store.store import Store
-from tests.gateway.engine.conftest import Client, Clock, column, do_chores
+from tests.gateway.engine.conftest import Client, Clock, column, do_background_work
 
 HOUR_MS = 3_600_000
 
@@ -184,7 +184,7 @@ def test_the_sweep_is_named(engine: Engine, clock: Clock) -> None:
     table = make(engine, expiry=ExpiryRule(attribute="dies"))
     table.write(table.put("a", 1, dies=decimal(clock.ms // 1000 + 1)))
     clock.advance(5)
-    do_chores(engine)
+    do_background_work(engine)
     [_, change] = everything(engine, stream_of(engine))
     assert (change.kind, change.actor) == (ChangeKind.DELETE, "expiry")
 
@@ -378,7 +378,7 @@ def test_the_numbers_of_a_key_grow_from_shard_to_shard(database: Database, clock
             client.write(client.put(f"p{number % 9}", 1, n=decimal(number)))
         if count is None:
             clock.advance(5 * 3600)
-            do_chores(rolling(database, clock, 4))
+            do_background_work(rolling(database, clock, 4))
         else:
             ask(made, Reshard(ask(made, FindTable("", "t")), count))  # type: ignore[arg-type]
     stream = stream_of(made)
@@ -411,7 +411,7 @@ def test_a_writer_with_an_old_descriptor_parses_again(engine: Engine) -> None:
 
 
 def rolling(database: Database, clock: Clock, hours: int) -> Engine:
-    """An engine whose chores have just begun."""
+    """An engine whose background work has just begun."""
     options = EngineOptions(sweep_period_s=0, stream_shards=2, stream_roll_ms=hours * HOUR_MS)
     return Engine(Store(database), options, clock)
 
@@ -448,7 +448,7 @@ def test_shards_are_rolled_at_their_age(database: Database, clock: Clock) -> Non
         write_some()
         read_some()
         clock.advance(2 * 3600)
-        do_chores(rolling(database, clock, 4))
+        do_background_work(rolling(database, clock, 4))
     shards = shards_of(made, stream)
     assert [(shard.number, shard.slots, shard.parents) for shard in shards] == [
         (0, (0, 127), ()),
@@ -475,7 +475,7 @@ def test_a_writer_with_a_descriptor_from_before_a_roll_parses_again(database: Da
     made = rolling(database, clock, 1)
     table = make(made)
     clock.advance(2 * 3600)
-    do_chores(rolling(database, clock, 1))
+    do_background_work(rolling(database, clock, 1))
     [answer] = made.run([WriteGroup((table.put("a", 1),))])
     assert isinstance(answer, StaleTable)
     made.close()
@@ -487,16 +487,16 @@ def test_nothing_is_rolled_unless_it_is_wanted(database: Database, clock: Clock)
     table = make(made)
     stream = stream_of(made)
     clock.advance(20 * 3600)
-    do_chores(made)
+    do_background_work(made)
     assert len(shards_of(made, stream)) == 2
-    do_chores(rolling(database, clock, 21))
+    do_background_work(rolling(database, clock, 21))
     assert len(shards_of(made, stream)) == 2
     for _ in range(2):
-        do_chores(rolling(database, clock, 19))
+        do_background_work(rolling(database, clock, 19))
     assert len(shards_of(made, stream)) == 4
     ask(made, DropTable(ask(made, FindTable("", table.table.name))))  # type: ignore[arg-type]
     clock.advance(20 * 3600)
-    do_chores(rolling(database, clock, 1))
+    do_background_work(rolling(database, clock, 1))
     assert all(shard.number < 4 for shard in shards_of(made, stream))
     made.close()
 

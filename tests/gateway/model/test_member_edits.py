@@ -71,9 +71,9 @@ def _seen(value: Value) -> Value:
     return Value(Kind.DECIMAL, Decimal(value.data)) if value.kind is Kind.INT64 else value
 
 
-def _result(old: Row, changes: tuple[updates.Action, ...], situation: updates.Situation) -> Any:
+def _result(old: Row, changes: tuple[updates.Action, ...], edit_context: updates.EditContext) -> Any:
     try:
-        made = updates.edit(old, changes, situation)
+        made = updates.edit(old, changes, edit_context)
     except GatewayError as error:
         return type(error), error.args  # not their text: 1E+2 and 100 are one value
     return made.body, made.kinds, made.size_bytes, made.latest
@@ -89,14 +89,14 @@ def test_both_paths_of_an_edit_agree(
 ) -> None:
     values = {**KEY, **attributes}
     size = Contents.of_values(values).size_bytes
-    situation = updates.Situation(KEY, now_ms=9, stamped=False, view=view)
+    edit_context = updates.EditContext(KEY, now_ms=9, stamped=False, view=view)
 
     def stored() -> Row:
         return Row(Position(b"p", b""), Contents(bodies.encode(values), None, size), modified_at=50_000)
 
     before = stored()
-    quick = _result(before, changes, situation)
+    quick = _result(before, changes, edit_context)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(updates, "_draft_of", updates.Draft.of)
-        assert quick == _result(stored(), changes, situation)
+        assert quick == _result(stored(), changes, edit_context)
     assert before.body == bodies.encode(before.latest)  # the old row is as it was

@@ -1,4 +1,4 @@
-"""What conditions hold of which rows: comparison by kind and value, paths, versions, and the dialect's eyes."""
+"""Which conditions are true of which rows: comparison by kind and value, paths, versions, and the dialect's eyes."""
 
 from __future__ import annotations
 

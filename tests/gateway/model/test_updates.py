@@ -18,6 +18,7 @@ from gateway.model.updates import (
     CurrentOr,
     DeleteCell,
     DeleteCells,
+    EditContext,
     Increment,
     Literal,
     Minus,
@@ -25,7 +26,6 @@ from gateway.model.updates import (
     PutCell,
     Remove,
     SetTo,
-    Situation,
     Subtract,
     edit,
     names_of,
@@ -52,7 +52,7 @@ def row_of(**attributes: Value) -> Row:
 
 
 def edited(old: Row | None, *actions: Action) -> dict[str, Value]:
-    latest = edit(old, actions, Situation(KEY, now_ms=9, stamped=False)).latest
+    latest = edit(old, actions, EditContext(KEY, now_ms=9, stamped=False)).latest
     assert latest.pop("k") == KEY["k"]
     return latest
 
@@ -78,7 +78,7 @@ def test_where_there_is_no_row_there_is_its_key() -> None:
 
 
 def test_the_key_stays_whatever_the_actions_say() -> None:
-    assert edit(row_of(), (Remove(("k",)),), Situation(KEY, 9, False)).latest == KEY
+    assert edit(row_of(), (Remove(("k",)),), EditContext(KEY, 9, False)).latest == KEY
 
 
 def test_operands_read_the_row_as_it_was() -> None:
@@ -239,7 +239,7 @@ def as_dynamodb(value: Value) -> Value:
 
 
 def edited_by_dynamodb(old: Row, *actions: Action) -> dict[str, Value]:
-    return edit(old, actions, Situation(KEY, 9, stamped=False, view=as_dynamodb)).latest
+    return edit(old, actions, EditContext(KEY, 9, stamped=False, view=as_dynamodb)).latest
 
 
 def test_attributes_not_named_keep_their_kind() -> None:
@@ -290,8 +290,8 @@ def test_a_copied_attribute_keeps_its_kind() -> None:
 # Cells
 
 
-def stamped(max_versions: int = 2) -> Situation:
-    return Situation(KEY, now_ms=900, stamped=True, max_versions=max_versions)
+def stamped(max_versions: int = 2) -> EditContext:
+    return EditContext(KEY, now_ms=900, stamped=True, max_versions=max_versions)
 
 
 def versions(contents: Contents) -> dict[str, list[tuple[object, int]]]:
@@ -346,7 +346,9 @@ def test_increments_stay_within_their_kind() -> None:
 
 
 def test_document_actions_on_a_row_with_stamps_make_versions_of_now() -> None:
-    made = edit(OLD, (SetTo(("a",), Literal(integer(9))), Remove(("b",))), Situation(KEY, 900, stamped=False))
+    made = edit(
+        OLD, (SetTo(("a",), Literal(integer(9))), Remove(("b",))), EditContext(KEY, 900, stamped=False)
+    )
     assert versions(made) == {"a": [(9, 900)]}
 
 
@@ -356,11 +358,11 @@ def test_cells_without_a_stamp_have_the_time_of_their_rows_write() -> None:
 
 
 def test_a_row_without_stamps_keeps_one_version() -> None:
-    made = edit(row_of(a=integer(1)), (PutCell("a", integer(2), 77),), Situation(KEY, 9, stamped=False))
+    made = edit(row_of(a=integer(1)), (PutCell("a", integer(2), 77),), EditContext(KEY, 9, stamped=False))
     assert made.kinds == b"{}"
     assert made.latest["a"] == integer(2)
-    assert "a" not in edit(row_of(a=integer(1)), (DeleteCell("a", 5),), Situation(KEY, 9, False)).latest
-    assert "a" in edit(row_of(a=integer(1)), (DeleteCell("a", 6),), Situation(KEY, 9, False)).latest
+    assert "a" not in edit(row_of(a=integer(1)), (DeleteCell("a", 5),), EditContext(KEY, 9, False)).latest
+    assert "a" in edit(row_of(a=integer(1)), (DeleteCell("a", 6),), EditContext(KEY, 9, False)).latest
 
 
 def test_names_of_actions() -> None:

@@ -1,4 +1,4 @@
-"""A screen lets through every row for which its predicate holds, whoever wrote the row and whoever reads it."""
+"""A prefilter lets through every row of which its predicate is true, whoever wrote the row and whoever reads it."""
 
 from __future__ import annotations
 
@@ -276,21 +276,21 @@ def test_no_row_is_kept_back_for_which_the_predicate_holds(opened: Database, vie
     chance = Chance(20261121)
     rows = [chance.row(number) for number in range(ROWS)]
     insert(opened, rows)
-    screened = kept_back = 0
+    prefiltered = kept_back = 0
     with opened.read() as session:
         for _ in range(PREDICATES):
             predicate = chance.predicate(rows, view)
             passing = let_through(session, predicate)
             if passing is None:
                 continue
-            screened += 1
+            prefiltered += 1
             kept_back += ROWS - len(passing)
             wrong = [
                 row for row in rows if row.position.sort not in passing and matches(predicate, row, view)
             ]
             assert not wrong, (predicate, wrong[0])
-    assert screened > PREDICATES / 3
-    assert kept_back > screened * ROWS / 2
+    assert prefiltered > PREDICATES / 3
+    assert kept_back > prefiltered * ROWS / 2
 
 
 @pytest.mark.parametrize("value", [text("it"), decimal("5"), TRUE, Value(Kind.BYTES, b"six666")])
@@ -386,9 +386,9 @@ def test_a_conjunction_asks_first_what_tells_most() -> None:
         HasKind(Attribute(("a",)), frozenset(Kind)),
         Compare(Attribute(("a",)), Comparison.EQ, Literal(text("value"))),
     )
-    screen = prefilter_of(And((there, equal)))
-    assert screen is not None and not isinstance(screen, Has)
-    assert screen.parts[0] == prefilter_of(equal)
+    prefilter = prefilter_of(And((there, equal)))
+    assert prefilter is not None and not isinstance(prefilter, Has)
+    assert prefilter.parts[0] == prefilter_of(equal)
 
 
 def test_half_a_surrogate_pair_is_in_no_body() -> None:

@@ -1,4 +1,4 @@
-"""Keeping credentials: sealed rows of the database <-> Credential, and the file of the first start.
+"""Keeping credentials: rows of the database with encrypted secrets <-> Credential, and the file of the first start.
 
 Knows the forms of keys of each scheme. How signatures use them is the dialects'.
 """
@@ -20,7 +20,7 @@ from typing import Any
 import orjson
 
 from gateway.security.credentials import Credential, Scheme
-from gateway.security.seal import Seal
+from gateway.security.secret_cipher import SecretCipher
 from gateway.store import credentials as rows
 from gateway.store.credentials import StoredCredential
 from gateway.store.store import Store
@@ -36,13 +36,13 @@ class BadCredential(ValueError):
     """A credential that the scheme's clients could not use, or that is there already, or is not there."""
 
 
-class Vault:
-    """The credentials of one database. `key` gives the sealing key, and is asked only when there is something to seal."""
+class CredentialStore:
+    """The credentials of one database. `key` gives the secret key, and is called only when there is something to encrypt."""
 
     def __init__(self, store: Store, key: Callable[[], str]) -> None:
         self._store = store
         self._key = key
-        self._known_seal: Seal | None = None
+        self._known_cipher: SecretCipher | None = None
         self._seen: list[StoredCredential] | None = None
 
     def load(self) -> list[Credential]:
@@ -62,13 +62,13 @@ class Vault:
         with self._store.write() as session:
             if any(_is(row, credential) for row in rows.all_of(session)):
                 raise BadCredential(f"{credential.scheme.value} {credential.access_id} is stored already")
-            rows.save(session, self._sealed(credential))
+            rows.save(session, self._encrypted(credential))
 
     def replace(self, credential: Credential) -> None:
         """Keep a credential instead of the one of its id. Raises BadCredential."""
         checked(credential)
         with self._store.write() as session:
-            rows.save(session, self._sealed(credential))
+            rows.save(session, self._encrypted(credential))
 
     def find(self, scheme: Scheme, access_id: str) -> Credential:
         """The credential of that id. Raises BadCredential."""
@@ -96,7 +96,7 @@ class Vault:
             return 0
         with self._store.write() as session:
             for credential in credentials:
-                rows.save(session, self._sealed(credential))
+                rows.save(session, self._encrypted(credential))
         return len(credentials)
 
     def _rows(self) -> list[StoredCredential]:
@@ -104,24 +104,26 @@ class Vault:
             return rows.all_of(session)
 
     @property
-    def _seal(self) -> Seal:
-        if self._known_seal is None:
-            self._known_seal = Seal(self._key())
-        return self._known_seal
+    def _cipher(self) -> SecretCipher:
+        if self._known_cipher is None:
+            self._known_cipher = SecretCipher(self._key())
+        return self._known_cipher
 
-    def _sealed(self, credential: Credential) -> StoredCredential:
+    def _encrypted(self, credential: Credential) -> StoredCredential:
         plain = orjson.dumps({"secrets": credential.secrets, "session_token": credential.session_token})
-        sealed = self._seal.seal(plain, f"{credential.scheme.value}/{credential.access_id}")
+        encrypted = self._cipher.encrypt(plain, f"{credential.scheme.value}/{credential.access_id}")
         return StoredCredential(
             credential.scheme.value,
             credential.access_id,
             credential.place,
-            sealed,
+            encrypted,
             time.time_ns() // 1_000_000,
         )
 
     def _open(self, row: StoredCredential) -> Credential:
-        plain = orjson.loads(self._seal.open(bytes(row.sealed), f"{row.scheme}/{row.access_id}"))
+        plain = orjson.loads(
+            self._cipher.decrypt(bytes(row.encrypted_secrets), f"{row.scheme}/{row.access_id}")
+        )
         return Credential(
             Scheme(row.scheme), row.access_id, tuple(plain["secrets"]), row.place, plain["session_token"]
         )

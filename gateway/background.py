@@ -1,4 +1,4 @@
-"""Background work on a thread of its own: the engine's chores (backfill, expiry, purging), and news of credentials.
+"""Background work on a thread of its own: the engine's batches (backfill, expiry, purging), and news of credentials.
 
 Knows when to call, and rests after each batch (gateway/engine/pacing.py); what is done is the engine's.
 """
@@ -13,8 +13,8 @@ from gateway import logs, metrics
 from gateway.engine.engine import Engine
 from gateway.engine.pacing import rest_after
 from gateway.model.errors import Busy, Unknowable
+from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credentials
-from gateway.security.vault import Vault
 from gateway.store.databases import CommitLost, Retry
 
 _CREDENTIALS_S = 2.0
@@ -23,16 +23,18 @@ _AFTER_FAILURE_S = 1.0
 _DATABASE_AWAY = (Busy, Unknowable, Retry, CommitLost)
 
 
-class Chores(threading.Thread):
+class BackgroundWork(threading.Thread):
     """Works from `start()` to `stop()`; a failure is logged and tried again.
 
     `share`: of one core, what the engine's work may have; 0: none, another process of this server does it.
     """
 
-    def __init__(self, engine: Engine, vault: Vault, credentials: Credentials, share: float) -> None:
-        super().__init__(name="chores", daemon=True)
+    def __init__(
+        self, engine: Engine, credential_store: CredentialStore, credentials: Credentials, share: float
+    ) -> None:
+        super().__init__(name="background", daemon=True)
         self._engine = engine
-        self._vault = vault
+        self._credential_store = credential_store
         self._credentials = credentials
         self._share = share
         self._stopping = threading.Event()
@@ -70,19 +72,19 @@ class Chores(threading.Thread):
 
     def _do_a_batch(self) -> None:
         began = monotonic()
-        chore = self._engine.chore()
+        batch = self._engine.background_batch()
         took = monotonic() - began
         pause = rest_after(took, self._share)
-        if chore is None:
+        if batch is None:
             pause = max(pause, self._engine.idle_s)
         else:
-            metrics.worked(chore.work, chore.rows, took)
+            metrics.worked(batch.work, batch.rows, took)
         metrics.left_to_do(self._engine.rows_left)
         self._next_batch = began + took + pause
 
     def _look_at_credentials(self) -> None:
         if monotonic() >= self._next_look:
             self._next_look = monotonic() + _CREDENTIALS_S
-            changed = self._vault.changes()
+            changed = self._credential_store.changes()
             if changed is not None:
                 self._credentials.replace(changed)

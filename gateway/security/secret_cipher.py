@@ -1,6 +1,6 @@
-"""Sealing secrets at rest: AES-256-GCM under a key that is not in the database.
+"""Encrypting secrets at rest: AES-256-GCM under a key that is not in the database.
 
-HMAC schemes need the secret itself, so it cannot be hashed; sealed, a copy of the database alone gives nobody a key. Where
+HMAC schemes need the secret itself, so it cannot be hashed; encrypted, a copy of the database alone gives nobody a key. Where
 the key is: TABLEGATE_SECRET_KEY or a file of it; else, with SQLite, `<database>.key` beside the file, made when it is
 first needed, readable by its owner only. With PostgreSQL it must be given.
 """
@@ -19,11 +19,11 @@ _LEAST_KEY_CHARACTERS = 16
 
 
 class WrongKey(Exception):
-    """The seal does not open: sealed under another key, or for another credential, or altered."""
+    """A secret cannot be decrypted: it was encrypted under another key, or for another credential, or altered."""
 
 
-class Seal:
-    """Seals and opens. `owner` is bound in: what was sealed for one does not open for another."""
+class SecretCipher:
+    """Encrypts and decrypts. `owner` is bound in: what was encrypted for one is not decrypted for another."""
 
     def __init__(self, key: str) -> None:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -31,17 +31,17 @@ class Seal:
         # The key is random by the documentation's advice, so a plain digest stretches it well enough.
         self._cipher = AESGCM(hashlib.sha256(b"tablegate credentials\0" + key.encode()).digest())
 
-    def seal(self, plain: bytes, owner: str) -> bytes:
-        """The nonce and the sealed text."""
+    def encrypt(self, plain: bytes, owner: str) -> bytes:
+        """The nonce and the encrypted text."""
         nonce = os.urandom(_NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, plain, owner.encode())
 
-    def open(self, sealed: bytes, owner: str) -> bytes:
-        """What was sealed. Raises WrongKey."""
+    def decrypt(self, encrypted: bytes, owner: str) -> bytes:
+        """What was encrypted. Raises WrongKey."""
         from cryptography.exceptions import InvalidTag
 
         try:
-            return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], owner.encode())
+            return self._cipher.decrypt(encrypted[:_NONCE_BYTES], encrypted[_NONCE_BYTES:], owner.encode())
         except (InvalidTag, ValueError):
             raise WrongKey("the stored credentials do not open with this secret key") from None
 
