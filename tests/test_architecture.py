@@ -17,7 +17,7 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations")
 GROUPS = {
     "gateway": (
         "database_urls", "settings", "logs", "metrics", "model", "http", "store", "security", "engine",
-        "server.flask_bridge", "dialect", "app", "chores", "server", "__main__",
+        "server.flask_bridge", "dialect", "app", "background", "server", "__main__",
     ),
     "adapters.dynamodb": (
         "wire", "values", "expressions", "validation", "tables", "capacity", "operations", "partiql",

@@ -51,8 +51,8 @@ def fast_puts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -
 
 
 def fast_inserts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> list[list[Row]] | None:
-    """The same if all are of different rows, each one that is not there or may be put over, and none fails where none is
-    there."""
+    """For each group the rows that its writes leave, in order, if all are of different rows, each of which is not there or may
+    be put over, and none fails where no row is there; else None. `now`: ticks of 100 ns since 1970."""
     left: list[list[Row]] = []
     seen: set[tuple[int, object]] = set()
     number = 0

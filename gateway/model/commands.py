@@ -32,7 +32,9 @@ class Command(Protocol[R_co]):
     base, declares the method; every other command inherits it from `Asks`.
     """
 
-    def outcome(self) -> R_co: ...
+    def outcome(self) -> R_co:
+        """Never called: its return type is what the command's outcome is."""
+        ...
 
 
 class Asks(Generic[R]):

@@ -239,6 +239,7 @@ class FastDraft:
     foreign: set[str] = field(default_factory=set)
 
     def newest(self, name: str) -> Value | None:
+        """The newest value of an attribute; None if it is not there."""
         member = self.members.get(name)
         return None if member is None else untagged(member)
 
@@ -270,6 +271,7 @@ class FastDraft:
             self.drop(name)
 
     def contents(self) -> Contents:
+        """What the row contains after the edit."""
         for name, value in self.context.key_values.items():
             if name not in self.members:
                 self.put(name, value, None)
@@ -287,6 +289,7 @@ class Draft:
 
     @classmethod
     def of(cls, old: Row | None, context: EditContext) -> Draft:
+        """A draft of the row as it was; None: of one that is made from its key."""
         if old is None:
             latest = dict(context.key_values)
             return cls(latest, {} if context.stamped else None, context.now_ms, context)
@@ -298,6 +301,7 @@ class Draft:
         return cls(dict(old.latest), cells, old.modified_at // TICKS_PER_MS, context)
 
     def newest(self, name: str) -> Value | None:
+        """The newest value of an attribute; None if it is not there."""
         return self.latest.get(name)
 
     def put(self, name: str, value: Value, stamp_ms: int | None) -> None:
@@ -336,6 +340,7 @@ class Draft:
             self.drop(name)
 
     def contents(self) -> Contents:
+        """What the row contains after the edit."""
         for name, value in self.context.key_values.items():
             self.latest.setdefault(name, value)
         if self.cells is None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from google.protobuf.message import DecodeError
 
-from adapters.tablestore.operations import OPERATIONS
+from adapters.tablestore.operation_table import OPERATIONS
 from adapters.tablestore.wire import limits, parsing
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
