@@ -213,6 +213,8 @@ class Database:
         self._local = threading.local()
 
     def read(self, reader: int = 0) -> AbstractContextManager[Session]:
+        """A session in a read-only transaction, on the connection of that number of this thread. Raises Busy, Retry,
+        DatabaseFailed."""
         raise NotImplementedError
 
     def look(self) -> AbstractContextManager[Session]:
@@ -220,6 +222,7 @@ class Database:
         return self.read()
 
     def write(self, nowait: bool = False) -> AbstractContextManager[Session]:
+        """A session in a write transaction. Raises Busy, Retry (LockHeld), CommitLost, DatabaseFailed."""
         raise NotImplementedError
 
     def committed(self, transaction_id: str | None) -> bool | None:
