@@ -54,7 +54,7 @@ def item_of(wire: Mapping[str, Any]) -> Item:
     """
     if type(wire) is Item:
         return wire
-    size = _measure_named(wire, 0)
+    size = _measure_members(wire, limits.MEASURED_BYTES)
     item = Item(wire)
     item.size_bytes = size
     item.contents = Contents(orjson.dumps(wire), None, size)
@@ -78,8 +78,13 @@ def value_of(wire: Any) -> Value:
 
 def measure_members(wire: Mapping[str, Any]) -> int:
     """Check named attribute values (an item, a key), canonicalise them in place, and return their billed bytes."""
+    return _measure_members(wire, limits.PLACEHOLDER_VALUES_BYTES)
+
+
+def _measure_members(wire: Mapping[str, Any], most: int) -> int:
+    """The billed bytes of named attribute values, checked, in canonical form. Raises TooLarge beyond `most`."""
     try:
-        return _measure_named(wire, 0, limits.PLACEHOLDER_VALUES_BYTES)
+        return _measure_named(wire, 0, most)
     except ValueRefused as refusal:
         # The service looks at all names of the item first, then how deep it is, and only then at names inside (paritysuite
         # deepRequests.test.ts, ten regions, 2026-10-09).
