@@ -62,9 +62,9 @@ def stage(store: Store, command: Stage, now: int) -> list[list[Outcome] | Gatewa
     Raises TransactionMissing, StaleTable.
     """
     now_ms = now // 10_000
-    tables = {write.table.id: write.table for group in command.groups for write in group.writes}
+    tables = [write.table for group in command.groups for write in group.writes]
     with store.write() as session:
-        stale = store.catalog.check(session, tables.values(), lock=True)
+        stale = store.catalog.check(session, tables, lock=True)
         if stale:
             raise StaleTable()
         opened = local_transactions.find(session, command.transaction, now_ms, lock=True)

@@ -63,9 +63,9 @@ def read_in_slices(
 ) -> Iterator[None]:
     """Do what `read` does, and stop after each slice of a page; pages take turns. `outcomes` is filled as outcomes become
     known, each under the index of its command. `reader`: of the session that is open until the end."""
-    tables = {table.id: table for command in commands for table in _tables_of(command)}
+    tables = [table for command in commands for table in _tables_of(command)]
     with store.read(reader) as session:
-        stale = store.catalog.check(session, tables.values(), lock=False) if store.shared else set()
+        stale = store.catalog.check(session, tables, lock=False) if store.shared else set()
         wanted = {
             (get.table.id, get.position)
             for command in commands

@@ -8,7 +8,7 @@ Locks are taken in one order everywhere: tables, tokens, rows by key, counters.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
 
 import orjson
@@ -85,7 +85,7 @@ class Batch:
             return
         with self._store.write(self._nowait) as session:
             # Asked together and answered together: on PostgreSQL this is one round trip up to the first answer used.
-            outdated = self._store.catalog.ask_check(session, tables.values(), lock=True)
+            outdated = self._store.catalog.ask_check(session, self._tables(), lock=True)
             if puts is not None and self._put_blindly(session, puts, outdated):
                 return
             self._decide(session, tables, outdated)
@@ -119,7 +119,7 @@ class Batch:
         by_key = sorted(self._rows_of(inserts), key=lambda pair: (pair[0], pair[1].position))
         try:
             with self._store.write(self._nowait) as session:
-                outdated = self._store.catalog.ask_check(session, tables.values(), lock=True)
+                outdated = self._store.catalog.ask_check(session, self._tables(), lock=True)
                 inserted = rows.ask_insert_many(session, by_key)
                 stale = outdated()
                 if stale:
@@ -131,6 +131,10 @@ class Batch:
             looks_first_until.update(dict.fromkeys(tables, monotonic() + _LOOKS_FIRST_S))
             return False
         return True
+
+    def _tables(self) -> Iterator[Table]:
+        """The table of each write, as its group has parsed it: groups may have seen different versions of one table."""
+        return (write.table for group in self._groups for write in group.writes)
 
     def _rows_of(self, left: list[list[Row]]) -> list[tuple[int, Row]]:
         """(table id, row) of every write."""

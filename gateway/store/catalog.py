@@ -155,8 +155,12 @@ class Catalog:
         return self.ask_check(session, tables, lock)()
 
     def ask_check(self, session: Session, tables: Iterable[Table], lock: bool) -> Callable[[], set[int]]:
-        """Ask what `check` tells: the ids are to be had by calling what this returns (Session.ask)."""
-        expected = {table.id: table.version for table in tables}
+        """Ask what `check` tells: the ids are to be had by calling what this returns (Session.ask). Of a table that is there in
+        two versions one is out of date, whichever the database has."""
+        expected: dict[int, int] = {}
+        several = {
+            table.id for table in tables if expected.setdefault(table.id, table.version) != table.version
+        }
         answer = session.statements.ask_versions(session, sorted(expected), lock)
 
         def outdated() -> set[int]:
@@ -164,7 +168,10 @@ class Catalog:
             if found and len(found[0]) > 2:
                 session.transaction_id = found[0][2]
             current = {columns[0]: columns[1] for columns in found}
-            return {table_id for table_id, version in expected.items() if current.get(table_id) != version}
+            outdated = {
+                table_id for table_id, version in expected.items() if current.get(table_id) != version
+            }
+            return outdated | several
 
         return outdated
 

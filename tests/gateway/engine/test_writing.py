@@ -160,6 +160,18 @@ def test_nothing_of_a_list_is_written_if_one_table_is_outdated(engine: Engine, t
     assert things.rows() == []
 
 
+@pytest.mark.parametrize("newer_last", [True, False])
+def test_two_versions_of_one_table_are_not_written_together(things: Client, newer_last: bool) -> None:
+    """The older would pass the check in the shadow of the newer, and lose entries of an index that it has not seen."""
+    old = things.table
+    [new] = things.engine.run([AlterTable("test", old, rules=Rules(max_versions=2))])
+    groups = [
+        WriteGroup((things.put(name)._replace(table=table),)) for name, table in (("a", old), ("b", new))
+    ]
+    answers = things.engine.run(groups if newer_last else groups[::-1])
+    assert [type(answer) for answer in answers] == [StaleTable, StaleTable]
+
+
 def test_nothing_is_acknowledged_into_a_dropped_table(engine: Engine, things: Client) -> None:
     engine.run([DropTable(things.table)])
     anew = make_table(engine)
