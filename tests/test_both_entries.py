@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gateway_http import House, Reply, Request
+from gateway.http import House, Reply, Request
 
 from adapters.dynamodb.blueprint import operations
 from adapters.tablestore.operations import OPERATIONS
