@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from azure.core.exceptions import ResourceNotFoundError
 
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.store.migrating import migrate
 from gateway.store.opening import open_database
 from tests.adapters.azuretable.client import ACCOUNT
 from tests.adapters.tablestore.client import plain
@@ -72,13 +75,18 @@ def test_every_table_is_found_again_after_the_migration(serve: Serve, database_u
         for table in kept:
             session.execute(f"UPDATE {table} SET namespace = {bare}")
         then = [sorted(session.query(f"SELECT DISTINCT namespace FROM {table}")) for table in kept]
-        session.execute("UPDATE alembic_version SET version_num = '0001'")
     assert [[place for [place] in each] for each in then] == [
         [f"000000000000/{REGION}", ACCOUNT],
         [f"000000000000/{REGION}", ACCOUNT],
         [ACCOUNT],
     ]
-    assert migrate(database)[0] == "0002"
+    # This step alone: what later steps have made is there already.
+    step = importlib.import_module("migrations.versions.0002_dialects_in_namespaces")
+    with database.engine.connect() as connection:
+        connection.exec_driver_sql("BEGIN")
+        with Operations.context(MigrationContext.configure(connection)):
+            step.upgrade()
+        connection.commit()
     database.close()
     again = serve(database_url, namespaces="separate")
     dynamodb, azure = Live(again.url), LiveAzure(again.url)
