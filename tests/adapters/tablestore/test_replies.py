@@ -132,7 +132,9 @@ def test_every_error_of_the_gateway_has_words() -> None:
 def test_an_index_that_is_being_built_is_told_by_its_fact_and_not_by_a_word_of_the_state() -> None:
     text = "Disallow read index table in building base state"
     assert errors.service_error_of(facts.TableBusy("t", "creating", "i")).message == text
-    assert errors.service_error_of(facts.TableBusy("t", "index creating")).message == "The table is not ready."
+    assert (
+        errors.service_error_of(facts.TableBusy("t", "index creating")).message == "The table is not ready."
+    )
 
 
 def test_failed_conditions_can_be_told_apart() -> None:
