@@ -71,6 +71,7 @@ def table_of_arn(arn: str, style: str) -> str:
     match = _TABLE_ARN.fullmatch(arn)
     if match and limits.TABLE_NAME_MIN_CHARACTERS <= len(match[1]) <= limits.TABLE_NAME_CHARACTERS:
         return match[1]
+    arn = arn[: limits.ECHO_CHARACTERS]
     if style == CLASSIC:
         raise validation(f"Invalid TableArn: Invalid ResourceArn provided as input {arn}")
     if not arn.startswith("arn:"):

@@ -129,7 +129,7 @@ def test_refusals_cost_little(service: Service, requests: Iterable[Wasteful], na
 def test_the_measure_finds_what_is_wasteful(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the count of objects and lists, the same entity takes too long."""
     service.create("things")
-    requests = list(wasteful_requests.entities(BODY_BYTES // 4))
+    requests = list(wasteful_requests.entities(BODY_BYTES // 2))
     monkeypatch.setattr(limits, "JSON_CONTAINERS_MAX", BODY_BYTES)
     monkeypatch.setattr(entity_parser, "_fast_members", lambda body: None)
     assert "took" in problems(service, requests, {"POST a list of objects"})["POST a list of objects"]
