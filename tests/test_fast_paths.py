@@ -21,8 +21,8 @@ PARTS = {
     "gateway.model.updates:_fast_draft_of": "gateway.model.updates:FastDraft",
 }
 # The way past Flask is named by what it is in the server: an entry.
-OTHERWISE_NAMED = {"gateway.http:Dialect.enter"}
-OTHERWISE_NAMED_DEFINITIONS = {"gateway.http:enter"}
+OTHERWISE_NAMED = {"gateway.dialect:Dialect.enter"}
+OTHERWISE_NAMED_DEFINITIONS = {"gateway.dialect:enter"}
 
 
 def named(path: FastPath) -> str:

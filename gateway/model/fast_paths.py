@@ -69,12 +69,12 @@ FAST_PATHS: tuple[FastPath, ...] = (
     FastPath(
         f"{_AZURE}.entities.entity_parser:fast_members",
         f"{_AZURE}.entities.entity_parser:parse_object",
-        "tests/adapters/azuretable/test_sent.py::test_the_fast_reader_agrees_or_leaves_it",
+        "tests/adapters/azuretable/test_sent.py::test_the_fast_reader_agrees_with_the_general_one",
         1.8,
     ),
     FastPath(
         f"{_AZURE}.entities.fast_pages:entities",
-        f"{_AZURE}.entities.entity_renderer:Shape.member",
+        f"{_AZURE}.entities.entity_renderer:EntityFormat.member",
         "tests/adapters/azuretable/test_pages.py::test_a_page_is_what_its_rows_are",
         9.9,
     ),
