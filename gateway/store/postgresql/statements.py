@@ -80,6 +80,9 @@ class PostgreSQLStatements(Statements):
     for_update = " FOR UPDATE"
     greatest = "GREATEST"
 
+    def has_table(self, session: Session, name: str) -> bool:
+        return session.query("SELECT to_regclass(?::text) IS NOT NULL", (name,)) == [(True,)]
+
     def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Sequence[Any]]:
         return f"{column} = ANY(?::bigint[])", (numbers,)
 

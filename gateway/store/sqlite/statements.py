@@ -29,6 +29,9 @@ class SQLiteStatements(Statements):
     for_update = ""
     greatest = "max"
 
+    def has_table(self, session: Session, name: str) -> bool:
+        return bool(session.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)))
+
     def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Sequence[Any]]:
         return f"{column} IN ({', '.join('?' * len(numbers))})", numbers
 

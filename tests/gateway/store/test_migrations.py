@@ -15,9 +15,10 @@ from alembic.migration import MigrationContext
 
 from gateway.store.catalog import Catalog, stream_rule
 from gateway.store.databases import Database
-from gateway.store.migrating import NewerDatabase, migrate, steps
+from gateway.store.migrating import NewerDatabase, migrate, script_of, steps
 from gateway.store.opening import open_database
 from gateway.store.schema import metadata
+from migrations import scripts
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -45,16 +46,41 @@ _DEFINITIONS = {
 }
 
 
-def test_they_make_what_the_schema_would_make(empty: str) -> None:
+@pytest.mark.parametrize("way", ["steps", "script"])
+def test_they_make_what_the_schema_would_make(empty: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the letter, which compare_metadata does not look at: collations, WITHOUT ROWID, partial indexes. Only the quotes
-    that SQLite puts around the new name of a table are not compared."""
+    that SQLite puts around the new name of a table are not compared. An empty database gets the script; all others, steps."""
+    from gateway.store import migrating
+
+    if way == "steps":
+        monkeypatch.setattr(migrating, "script_of", lambda name: "")
+    else:
+        monkeypatch.setattr(migrating, "_upgrade", lambda *_: pytest.fail("the script was not used"))
     database = open_database(empty)
-    migrate(database)
+    assert migrate(database) == steps()
     made = _definitions(database)
     metadata.drop_all(database.engine)
     assert _definitions(database) == []
     metadata.create_all(database.engine)
     assert made == _definitions(database)
+    database.close()
+
+
+@pytest.mark.parametrize("name", scripts.DATABASES)
+def test_the_scripts_are_of_this_schema(name: str) -> None:
+    """`python -m migrations.scripts` writes them anew."""
+    assert script_of(name) == scripts.script(scripts.DATABASES[name])
+
+
+def test_a_script_of_another_release_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gateway.store import migrating
+
+    script = script_of("sqlite").replace(f"-- {steps()[-1]}", "-- 0001", 1)
+    monkeypatch.setattr(migrating, "script_of", lambda name: script)
+    database = open_database(f"sqlite:///{tmp_path / 'a.sqlite'}")
+    assert migrate(database) == steps()
+    with database.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     database.close()
 
 
