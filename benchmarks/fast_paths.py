@@ -8,6 +8,7 @@ path is for servers only, a PostgreSQL.
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 import tempfile
 import time
@@ -117,12 +118,10 @@ def _stored(bodies: list[bytes], kinds: bytes | None = None) -> list[Row]:
 def _dynamodb() -> Iterator[tuple[str, Case]]:
     put = orjson.dumps({"TableName": "things", "Item": _item(1)})
     fast = operation_schemas._checker("PutItem", "2026")
-    general = fast_validator.Checker(
-        fast.operation, fast.request, fast_validator.leave_to_full_validator, fast.rule, fast.contexts
-    )
+    general = dataclasses.replace(fast, fast_check=fast_validator.leave_to_full_validator)
     yield (
         "validation.fast_validator:fast_check",
-        (lambda: fast(orjson.loads(put), "2026"), lambda: general(orjson.loads(put), "2026")),
+        (lambda: fast(orjson.loads(put)), lambda: general(orjson.loads(put))),
     )
     table, key = _table(_PAIR), {"p": {"S": "partition"}, "s": {"S": "sort"}}
     yield "fast_text_key", _switched(lambda: keys.key_of(table, key), keys, _text_key=_none)

@@ -24,7 +24,7 @@ from gateway.model.tables import Index, Table
 
 
 class StartKey:
-    """A start key on its way through the checks of a request. `style`: of the texts (messages.py)."""
+    """A start key on its way through the checks of a request. `style`: of the texts (wording.py)."""
 
     __slots__ = ("_index", "_is_ours", "_row", "_style", "_table", "_wire")
 

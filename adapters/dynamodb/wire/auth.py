@@ -29,8 +29,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Caller
-from adapters.dynamodb.wire.errors import ServiceError
-from adapters.dynamodb.wire.messages import CLASSIC, LATEST
+from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
 from gateway.http import Request, split_target
 from gateway.security.credentials import Credential, Credentials, Scheme
 
