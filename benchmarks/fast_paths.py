@@ -34,18 +34,10 @@ from gateway.engine import blind_writes, page_builder, reading
 from gateway.engine.engine import Engine, drive
 from gateway.http import Request
 from gateway.model import updates
-from gateway.model.commands import (
-    AnyCommand,
-    Concatenation,
-    CreateTable,
-    Get,
-    Page,
-    PageLimits,
-    Read,
-    WriteGroup,
-)
+from gateway.model.commands import AnyCommand, CreateTable, Get, Read, WriteGroup
 from gateway.model.fast_paths import FAST_PATHS
 from gateway.model.keys import KeyColumn, KeySchema, Position
+from gateway.model.pages import Concatenation, Page, PageLimits
 from gateway.model.predicates import ALWAYS, Attribute, Compare, Comparison, Literal, Predicate
 from gateway.model.ranges import within
 from gateway.model.rows import Contents, Row

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from time import monotonic
 
-from gateway.model.commands import PageLimits
+from gateway.model.pages import PageLimits
 
 
 class PageBudget:

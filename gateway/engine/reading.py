@@ -10,7 +10,7 @@ from typing import TypeGuard, cast
 
 from gateway.engine.page_builder import READ_FIELDS, SHOWN_AS_STORED, PageBuilder
 from gateway.model import fast_paths
-from gateway.model.commands import Concatenation, Get, Page, Read, ReadAll
+from gateway.model.commands import Get, Read, ReadAll
 from gateway.model.errors import (
     GatewayError,
     IndexMissing,
@@ -20,6 +20,7 @@ from gateway.model.errors import (
     TransactionMissing,
 )
 from gateway.model.keys import Position
+from gateway.model.pages import Concatenation, Page
 from gateway.model.predicates import ALWAYS
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row

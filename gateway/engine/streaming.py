@@ -9,18 +9,19 @@ import dataclasses
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gateway.model.changes import Change, ChangePage, Shard, Stream, is_noop, kind_of, resolved_actions
-from gateway.model.commands import (
+from gateway.model.changes import (
     AtTime,
-    FindPosition,
-    FindStream,
+    Change,
+    ChangePage,
     Latest,
-    ListShards,
-    ListStreams,
     Oldest,
-    ReadChanges,
-    Reshard,
+    Shard,
+    Stream,
+    is_noop,
+    kind_of,
+    resolved_actions,
 )
+from gateway.model.commands import FindPosition, FindStream, ListShards, ListStreams, ReadChanges, Reshard
 from gateway.model.errors import PositionExpired, StaleTable, StreamMissing
 from gateway.model.keys import slot_of
 from gateway.model.rows import Row

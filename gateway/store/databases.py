@@ -22,7 +22,7 @@ from typing import Any
 
 import sqlalchemy
 
-from gateway.model.commands import Concatenation
+from gateway.model.pages import Concatenation
 
 Row = tuple[Any, ...]
 Key = tuple[int, bytes, bytes, int]

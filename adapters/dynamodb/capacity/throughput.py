@@ -24,8 +24,9 @@ from adapters.dynamodb.wire.calls import Call, Caller
 from adapters.dynamodb.wire.limits import BURST_SECONDS, TRANSACTION_FACTOR
 from adapters.dynamodb.wire.resources import bare_name, index_arn, table_arn
 from gateway.engine.engine import Returned, next_commands
-from gateway.model.commands import AnyCommand, Exchange, Get, Outcome, Page, R, Read, ReadAll, WriteGroup
+from gateway.model.commands import AnyCommand, Exchange, Get, Outcome, R, Read, ReadAll, WriteGroup
 from gateway.model.errors import ConditionFailed, GatewayError, GroupRefused, Throttled
+from gateway.model.pages import Page
 from gateway.model.tables import Index, Table
 from gateway.model.updates import names_of
 from gateway.model.writes import Edit, Keep, Replace, Write

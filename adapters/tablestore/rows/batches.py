@@ -38,8 +38,9 @@ from adapters.tablestore.wire.names import check_table_name
 from adapters.tablestore.wire.plainbuffer import WireRow
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.engine.engine import each
-from gateway.model.commands import Command, Exchange, GroupOutcome, Page, WriteGroup
+from gateway.model.commands import Command, Exchange, GroupOutcome, WriteGroup
 from gateway.model.errors import GatewayError, GroupRefused, TableMissing
+from gateway.model.pages import Page
 from gateway.model.patterns import reach_bytes
 from gateway.model.predicates import ALWAYS, patterns_of, with_reach
 from gateway.model.rows import Row

@@ -10,7 +10,7 @@ import pytest
 from gateway.engine import page_budget, page_builder
 from gateway.engine.engine import Engine
 from gateway.engine.page_builder import PageBuilder
-from gateway.model.commands import PageLimits
+from gateway.model.pages import PageLimits
 from gateway.model.ranges import EVERYTHING
 from gateway.model.rows import Contents, Row
 from gateway.model.values import text

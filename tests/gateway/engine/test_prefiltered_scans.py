@@ -10,8 +10,9 @@ import pytest
 from gateway.engine import reading
 from gateway.engine.engine import Engine
 from gateway.engine.page_budget import PageBudget
-from gateway.model.commands import Page, PageLimits, Read
+from gateway.model.commands import Read
 from gateway.model.keys import Position
+from gateway.model.pages import Page, PageLimits
 from gateway.model.predicates import And, Attribute, Compare, Comparison, Exists, Literal, Not, Predicate
 from gateway.model.ranges import EVERYTHING, KeyRange, within
 from gateway.model.tables import Projection
