@@ -28,7 +28,7 @@ from adapters.tablestore.rows import fast_rows, rows, selections
 from adapters.tablestore.wire.calls import Target
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
 from benchmarks import machine, signing
-from benchmarks.contestants import Place, Postgres
+from benchmarks.contestants import Postgres, Workspace
 from gateway.app import connect, create_app, mounted, open_store
 from gateway.engine import blind_writes, page_builder, reading
 from gateway.engine.engine import Engine, drive
@@ -261,7 +261,7 @@ def _engine(folder: Path) -> Iterator[tuple[str, Case]]:
 
 def _on_postgresql(folder: Path) -> Iterator[tuple[str, Case]]:
     """Of the CPU time only the part of this process, without the server's."""
-    postgres = Postgres(Place(machine.cores().server, folder / "postgres"))
+    postgres = Postgres(Workspace(machine.cores().server, folder / "postgres"))
     try:
         things = _Things(postgres.new_database().replace("postgresql://", "postgresql+psycopg://", 1))
         yield "fast_look_up", _switched(things.get, reading, _LOOKS_UP=False)

@@ -82,7 +82,7 @@ class Read(NamedTuple):
     and the range is not looked at. Rows read through an index hold what it projects, or everything if `whole_rows`.
 
     `cut`, a pure function: what this reader may see of a row (columns, versions), None if nothing. Filter, limits and page
-    go by what it leaves; a row of which nothing is left has been looked at, weighs nothing and is not returned.
+    go by what it leaves; a row of which nothing is left has been looked at, counts no bytes and is not returned.
     `cut_many`: does the same to many rows at once, for readers whose `cut` leaves something of every row; `cut` is there too.
     `transaction`: as an open local transaction sees the table (not its indexes); TransactionMissing.
     `concatenation`: the reader wants no more of a row than `Concatenation` says, so that many may be given in

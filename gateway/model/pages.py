@@ -72,7 +72,7 @@ class ConcatenatedRows(NamedTuple):
 
 class Page(NamedTuple):
     """A page: the rows that passed the filter; how many rows and billed bytes were looked at (of bytes too few may be told
-    where no limit weighs them); `last`: the last row looked at, if a limit stopped the page; `next`: the first row not looked
+    where no limit is on them); `last`: the last row looked at, if a limit stopped the page; `next`: the first row not looked
     at, if the limits said to peek and there is one; `concatenated`: rows before `rows`, piece by piece, where the command said
     what to concatenate."""
 

@@ -95,8 +95,9 @@ class Throttle:
         self._now_ms = now_ms
         self._buckets: OrderedDict[tuple[int, str, str], Bucket] = OrderedDict()
 
-    def hold(self, call: Call, exchange: Exchange[R]) -> Exchange[R]:
-        """The same exchange, of which the engine sees only what there is throughput for."""
+    def limited(self, call: Call, exchange: Exchange[R]) -> Exchange[R]:
+        """An exchange that yields only those commands of `exchange` for which there is throughput; the others have a Throttled
+        for their outcome."""
         commands = next_commands(exchange, None)
         while not isinstance(commands, Returned):
             refusals = self._refusals(call, commands)

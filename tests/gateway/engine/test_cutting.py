@@ -21,7 +21,7 @@ pytestmark = pytest.mark.fast_paths
 
 
 def cut(row: Row) -> Row:
-    """The key and the first half of a text: what a page weighs is not what rows do."""
+    """The key and the first half of a text: the bytes of a page are not those of its rows."""
     values = {**row.latest, "filler": text(str(row.latest["filler"].data)[::2])}
     return Row(row.position, Contents.of_values(values), row.modified_at)
 
