@@ -78,7 +78,7 @@ def stage(store: Store, command: Stage, now: int) -> list[list[Outcome] | Gatewa
         for group in command.groups:
             applied = ChainMap[RowKey, Row | None]({}, view)
             answer = apply_group(group.writes, applied, now, partial(_refusal, opened))
-            added = sum(weight(write) for write in group.writes)
+            added = sum(added_bytes(write) for write in group.writes)
             if isinstance(answer, list) and size + added > command.limit_bytes:
                 answer = LimitExceeded("transaction-bytes", command.limit_bytes, size + added)
             answers.append(answer)
@@ -124,7 +124,7 @@ def _recorded(write: Write, new: Row | None, now: int) -> Recorded | None:
     return None if kind is None else Recorded(kind, resolved_actions(write, new, now // 10_000))
 
 
-def weight(write: Write) -> int:
+def added_bytes(write: Write) -> int:
     """The bytes that a write adds to the size of its transaction: the billed size of the contents that it brings."""
     return write.change.contents.size_bytes if isinstance(write.change, Replace) else 0
 

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from gateway.model.commands import Concatenation
+from gateway.model.pages import Concatenation
 
 if TYPE_CHECKING:
     import sqlalchemy

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gateway.model.commands import Concatenation
+from gateway.model.pages import Concatenation
 from gateway.store import entries, rows
 from gateway.store.databases import BodyPattern, Condition, Key, Row, Session, Statements, Wild
 from gateway.store.prefilters import spelled

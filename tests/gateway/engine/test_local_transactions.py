@@ -16,7 +16,6 @@ from gateway.model.commands import (
     FindTable,
     Get,
     Outcome,
-    PageLimits,
     Read,
     Stage,
     WriteGroup,
@@ -30,6 +29,7 @@ from gateway.model.errors import (
     TransactionMissing,
 )
 from gateway.model.keys import AUTO_INCREMENT, Key
+from gateway.model.pages import PageLimits
 from gateway.model.predicates import Not, RowExists
 from gateway.model.ranges import within
 from gateway.model.rows import Contents, Row

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gateway.model.commands import Get, Page, PageLimits, Read
+from gateway.model.commands import Get, Read
+from gateway.model.pages import Page, PageLimits
 from gateway.model.patterns import Pattern
 from gateway.model.predicates import And, Attribute, Compare, Comparison, Extracted, Literal, Not, Predicate
 from gateway.model.ranges import EVERYTHING
