@@ -134,9 +134,7 @@ def test_the_gateway_knows_no_adapter(module: str) -> None:
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_sqlalchemy_stays_in_the_store(module: str) -> None:
     if not within(module, "gateway.store") and not within(module, "migrations"):
-        # The command line names its errors, to say them clearly.
-        allowed = {"sqlalchemy.exc"} if module == "gateway.command_line.errors" else set()
-        assert not [name for name in IMPORTS[module] if within(name, "sqlalchemy") and name not in allowed]
+        assert not [name for name in IMPORTS[module] if within(name, "sqlalchemy")]
 
 
 GROUPED = [(package, module) for package in GROUPS for module in of(package) if module != package]

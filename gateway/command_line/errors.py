@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 
 import click
@@ -13,8 +14,6 @@ from gateway.settings import BadSetting
 @contextlib.contextmanager
 def told_in_one_line() -> Iterator[None]:
     """Within it, what can go wrong before the first request, and what a database refuses, raises ClickException with one line."""
-    from sqlalchemy.exc import SQLAlchemyError
-
     from gateway.model.errors import GatewayError
     from gateway.security.credential_store import BadCredential
     from gateway.security.secret_cipher import WrongKey
@@ -35,7 +34,13 @@ def told_in_one_line() -> Iterator[None]:
         raise click.ClickException(
             f"the database is of a later release of tablegate (its schema is {error.revision}): use that one"
         ) from None
-    except SQLAlchemyError as error:
+    except _sqlalchemy_errors() as error:
         raise click.ClickException(f"the database: {getattr(error, 'orig', None) or error}") from None
     except GatewayError as error:
         raise click.ClickException(f"the database: {error!r}") from None
+
+
+def _sqlalchemy_errors() -> tuple[type[Exception], ...]:
+    """What SQLAlchemy raises, if anybody has needed it: an ordinary start on SQLite does not import it."""
+    module = sys.modules.get("sqlalchemy.exc")
+    return () if module is None else (module.SQLAlchemyError,)
