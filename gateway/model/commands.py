@@ -336,7 +336,9 @@ class Reshard(Asks[Table]):
 @dataclass(frozen=True, slots=True)
 class BeginTransaction(Asks[None]):
     """Hold a partition of a table for a local transaction of that (new, unguessable) id. Outcome: None; PartitionLocked,
-    StaleTable. Nobody else can write to the partition until the transaction ends or its time is up."""
+    StaleTable. Nobody else can write to the partition until the transaction ends or its time is up.
+
+    The id ends in two hexadecimal digits: the slot of the partition (model/keys.py), by which the transaction is found."""
 
     table: Table
     partition: bytes

@@ -180,8 +180,8 @@ class Statements(ABC):
         """Delete index entries."""
 
     @abstractmethod
-    def claim_token(self, session: Session, scope: str, name: str) -> None:
-        """Lock an idempotency token until the transaction ends, whether or not it is known."""
+    def claim_token(self, session: Session, key: tuple[str, str, int]) -> None:
+        """Lock an idempotency token (scope, name, slot) until the transaction ends, whether or not it is known."""
 
     @abstractmethod
     def concatenation(self, concatenation: Concatenation, reverse: bool) -> tuple[str, str, str]:

@@ -1,16 +1,17 @@
--- 0004
+-- 0005
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )
 
-INSERT INTO alembic_version (version_num) VALUES ('0004')
+INSERT INTO alembic_version (version_num) VALUES ('0005')
 
 CREATE TABLE changes (
 	stream_id BIGINT NOT NULL,
 	shard INTEGER NOT NULL,
 	sequence BIGINT NOT NULL,
+	slot SMALLINT NOT NULL,
 	at_ms BIGINT NOT NULL,
 	kind TEXT NOT NULL,
 	noop SMALLINT NOT NULL,
@@ -23,15 +24,16 @@ CREATE TABLE changes (
 	new_kinds BYTEA,
 	new_body BYTEA,
 	actions BYTEA,
-	PRIMARY KEY (stream_id, shard, sequence)
+	PRIMARY KEY (stream_id, shard, sequence, slot)
 )
 
 CREATE INDEX changes_by_time ON changes (stream_id, shard, at_ms)
 
 CREATE TABLE counters (
 	name TEXT COLLATE "C" NOT NULL,
+	slot SMALLINT NOT NULL,
 	value BIGINT NOT NULL,
-	PRIMARY KEY (name)
+	PRIMARY KEY (name, slot)
 )
 
 CREATE TABLE credentials (
@@ -90,13 +92,14 @@ CREATE TABLE namespace_properties (
 
 CREATE TABLE partition_locks (
 	id TEXT NOT NULL,
+	slot SMALLINT NOT NULL,
 	table_id BIGINT NOT NULL,
 	partition BYTEA NOT NULL,
 	expires_at_ms BIGINT NOT NULL,
 	size_bytes BIGINT NOT NULL,
 	writes INTEGER NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (table_id, partition)
+	PRIMARY KEY (id, slot),
+	UNIQUE (table_id, partition, slot)
 )
 
 CREATE TABLE progress (
@@ -145,6 +148,7 @@ CREATE TABLE shards (
 
 CREATE TABLE staged_writes (
 	transaction_id TEXT NOT NULL,
+	slot SMALLINT NOT NULL,
 	ordinal INTEGER NOT NULL,
 	partition BYTEA NOT NULL,
 	sort BYTEA NOT NULL,
@@ -155,7 +159,7 @@ CREATE TABLE staged_writes (
 	kinds BYTEA,
 	body BYTEA,
 	actions BYTEA,
-	PRIMARY KEY (transaction_id, ordinal)
+	PRIMARY KEY (transaction_id, slot, ordinal)
 )
 
 CREATE TABLE streams (
@@ -196,10 +200,11 @@ CREATE INDEX tables_deleting ON tables (busy_until_ms) WHERE state = 'deleting'
 CREATE TABLE tokens (
 	scope TEXT COLLATE "C" NOT NULL,
 	name TEXT COLLATE "C" NOT NULL,
+	slot SMALLINT NOT NULL,
 	digest BYTEA NOT NULL,
 	answer TEXT NOT NULL,
 	expires_at_ms BIGINT NOT NULL,
-	PRIMARY KEY (scope, name)
+	PRIMARY KEY (scope, name, slot)
 )
 
 CREATE INDEX ix_tokens_expires_at_ms ON tokens (expires_at_ms)

@@ -1,16 +1,17 @@
--- 0004
+-- 0005
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )
 
-INSERT INTO alembic_version (version_num) VALUES ('0004')
+INSERT INTO alembic_version (version_num) VALUES ('0005')
 
 CREATE TABLE changes (
 	stream_id BIGINT NOT NULL,
 	shard INTEGER NOT NULL,
 	sequence BIGINT NOT NULL,
+	slot SMALLINT NOT NULL,
 	at_ms BIGINT NOT NULL,
 	kind TEXT NOT NULL,
 	noop SMALLINT NOT NULL,
@@ -23,7 +24,7 @@ CREATE TABLE changes (
 	new_kinds BLOB,
 	new_body BLOB,
 	actions BLOB,
-	PRIMARY KEY (stream_id, shard, sequence)
+	PRIMARY KEY (stream_id, shard, sequence, slot)
 )
  WITHOUT ROWID
 
@@ -31,8 +32,9 @@ CREATE INDEX changes_by_time ON changes (stream_id, shard, at_ms)
 
 CREATE TABLE counters (
 	name TEXT NOT NULL,
+	slot SMALLINT NOT NULL,
 	value BIGINT NOT NULL,
-	PRIMARY KEY (name)
+	PRIMARY KEY (name, slot)
 )
 
 CREATE TABLE credentials (
@@ -92,13 +94,14 @@ CREATE TABLE namespace_properties (
 
 CREATE TABLE partition_locks (
 	id TEXT NOT NULL,
+	slot SMALLINT NOT NULL,
 	table_id BIGINT NOT NULL,
 	partition BLOB NOT NULL,
 	expires_at_ms BIGINT NOT NULL,
 	size_bytes BIGINT NOT NULL,
 	writes INTEGER NOT NULL,
-	PRIMARY KEY (id),
-	UNIQUE (table_id, partition)
+	PRIMARY KEY (id, slot),
+	UNIQUE (table_id, partition, slot)
 )
 
 CREATE TABLE progress (
@@ -148,6 +151,7 @@ CREATE TABLE shards (
 
 CREATE TABLE staged_writes (
 	transaction_id TEXT NOT NULL,
+	slot SMALLINT NOT NULL,
 	ordinal INTEGER NOT NULL,
 	partition BLOB NOT NULL,
 	sort BLOB NOT NULL,
@@ -158,7 +162,7 @@ CREATE TABLE staged_writes (
 	kinds BLOB,
 	body BLOB,
 	actions BLOB,
-	PRIMARY KEY (transaction_id, ordinal)
+	PRIMARY KEY (transaction_id, slot, ordinal)
 )
 
 CREATE TABLE streams (
@@ -199,10 +203,11 @@ CREATE INDEX tables_deleting ON tables (busy_until_ms) WHERE state = 'deleting'
 CREATE TABLE tokens (
 	scope TEXT NOT NULL,
 	name TEXT NOT NULL,
+	slot SMALLINT NOT NULL,
 	digest BLOB NOT NULL,
 	answer TEXT NOT NULL,
 	expires_at_ms BIGINT NOT NULL,
-	PRIMARY KEY (scope, name)
+	PRIMARY KEY (scope, name, slot)
 )
 
 CREATE INDEX ix_tokens_expires_at_ms ON tokens (expires_at_ms)

@@ -79,7 +79,7 @@ class SQLiteStatements(Statements):
     def remove_entries(self, session: Session, keys: Sequence[Key]) -> None:
         session.execute_many(entries.REMOVE, keys)
 
-    def claim_token(self, session: Session, scope: str, name: str) -> None:
+    def claim_token(self, session: Session, key: tuple[str, str, int]) -> None:
         pass
 
     def concatenation(self, concatenation: Concatenation, reverse: bool) -> tuple[str, str, str]:
