@@ -9,7 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple
 
-from gateway.engine import defining, expiring, indexing, local_transactions, pacing, reading, streaming
+from gateway.engine import (
+    defining,
+    duplicating,
+    expiring,
+    indexing,
+    local_transactions,
+    pacing,
+    reading,
+    streaming,
+)
 from gateway.engine.defining import Definer
 from gateway.engine.pacing import BatchDone
 from gateway.engine.reading import Reading
@@ -20,6 +29,7 @@ from gateway.model.commands import (
     BeginTransaction,
     Command,
     CommitTransaction,
+    CopyTables,
     Exchange,
     FindPosition,
     FindStream,
@@ -31,6 +41,7 @@ from gateway.model.commands import (
     Read,
     ReadAll,
     ReadChanges,
+    ResetTables,
     Reshard,
     Stage,
     WriteGroup,
@@ -239,6 +250,10 @@ class Engine:
             return self._insist(lambda: streaming.reshard(self._store, command, now_ms))
         if isinstance(command, _STREAM_READS):
             return self._insist(lambda: streaming.read(self._store, command))
+        if isinstance(command, ResetTables):
+            return self._insist(lambda: duplicating.reset(self._store, self._definer, command, now_ms))
+        if isinstance(command, CopyTables):
+            return self._insist(lambda: duplicating.copy(self._store, self._definer, command, now_ms))
         return self._insist(lambda: self._definer.run(command, now_ms))
 
     def _transact(self, command: BeginTransaction | Stage | CommitTransaction | AbortTransaction) -> Any:

@@ -237,6 +237,27 @@ class DropTable(Asks[Table]):
 
 
 @dataclass(frozen=True, slots=True)
+class ResetTables(Asks[int]):
+    """Empty tables as if they had just been made, or drop them, all at one moment. Outcome: how many.
+
+    `namespace`: None for all; `names`: None for all of the namespace; `keeps_definitions`: the tables stay, without rows.
+    """
+
+    namespace: str | None = None
+    names: frozenset[str] | None = None
+    keeps_definitions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTables(Asks[int]):
+    """Make the tables of a namespace, rows and all as they are at one moment, those of another, which loses what it had.
+    Outcome: how many there are. A source whose indexes are still being filled: TableBusy."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class CountRows(Asks["TableStatistics"]):
     """Count a table. Outcome: TableStatistics."""
 
@@ -383,6 +404,8 @@ AnyCommand = (
     | CreateTable
     | AlterTable
     | DropTable
+    | ResetTables
+    | CopyTables
     | CountRows
     | GetProperties
     | PutProperties
