@@ -19,6 +19,7 @@ from typing import Any
 import flask
 
 from gateway import logs, metrics
+from gateway.clock import Clock
 from gateway.dialect import Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
@@ -44,6 +45,7 @@ class Opened:
     store: Store
     engine: Engine
     credential_store: CredentialStore
+    clock: Clock
 
     def close(self) -> None:
         """Give back connections."""
@@ -115,14 +117,19 @@ def open_store(settings: Settings, database: Database) -> Opened:
         stream_shards=settings.stream_shards,
         stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),
     )
-    return Opened(store, Engine(store, options), CredentialStore(store, lambda: find_key(settings)))
+    clock = Clock()
+    engine = Engine(store, options, clock.now_ns)
+    return Opened(store, engine, CredentialStore(store, lambda: find_key(settings)), clock)
 
 
 def create_app(settings: Settings, opened: Opened | None = None) -> flask.Flask:
     """The gateway as an ordinary WSGI application, on a database that has been migrated."""
     opened = opened or open_store(settings, connect(settings))
     credentials = Credentials(settings, opened.credential_store.load())
-    gateway = Gateway(opened.engine, credentials, settings, lambda: time.time_ns() // 1_000_000)
+    now_ns = opened.clock.now_ns
+    gateway = Gateway(
+        opened.engine, credentials, settings, lambda: now_ns() // 1_000_000, lambda: time.time_ns() // 1_000_000
+    )
     return mount(Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects)))
 
 

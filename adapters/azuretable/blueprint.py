@@ -164,7 +164,9 @@ class AzureTable(Dialect):
         now = self.gateway.now_ms() / 1000
         options = options_of(request.query)
         account = self._account(address.account)
-        grant = auth.verify(request, options, account, self._issuer, now)
+        grant = auth.verify(
+            request, options, account, self._issuer, auth.Times(now, self.gateway.real_now_ms() / 1000)
+        )
         scheme = "https" if request.secure else "http"
         call = Call(
             request=request,
@@ -199,7 +201,7 @@ class AzureTable(Dialect):
             ("x-ms-request-id", service_id(request.id)),
             ("x-ms-version", version if _is_version(version) else self._version_unsaid(request)),
             ("Server", "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"),
-            ("Date", _http_date(self.gateway.now_ms() // 1000)),
+            ("Date", _http_date(self.gateway.real_now_ms() // 1000)),
         ]
         client_id = request.header("x-ms-client-request-id")
         if _is_echoed(client_id):

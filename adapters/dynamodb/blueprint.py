@@ -143,7 +143,7 @@ class DynamoDB(Dialect):
         if row is None:
             raise ServiceError("UnknownOperationException", None)
         gateway = self.gateway
-        caller = auth.verify(request, gateway.credentials, gateway.now_ms(), self._style)
+        caller = auth.verify(request, gateway.credentials, gateway.real_now_ms(), self._style)
         name = target.partition(".")[2]
         if not text:
             raise serialization()

@@ -84,7 +84,7 @@ class TableStore(Dialect):
             if request.method != "POST":
                 raise ServiceError("OTSMethodNotAllowed", "Only POST method for requests is supported.")
             operation = _operation_name(request.path)
-            caller = auth.verify(request, operation, gateway.credentials, now_ms)
+            caller = auth.verify(request, operation, gateway.credentials, gateway.real_now_ms())
             row = self._operations.get(operation)
             if row is None:
                 raise invalid(f"Unsupported operation: {operation}.")
@@ -100,7 +100,7 @@ class TableStore(Dialect):
         except Exception:
             log.exception("request %s (%s) failed", request.id, replies.request_id(request))
             answer = INTERNAL
-        return replies.reply(request, operation, caller, answer, gateway.now_ms())
+        return replies.reply(request, operation, caller, answer, gateway.real_now_ms())
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """What the server itself has to say, in this dialect's words. The caller is not proven, so nothing is signed."""
@@ -108,7 +108,7 @@ class TableStore(Dialect):
             told = ServiceError("OTSRequestBodyTooLarge", "The size of POST data is too large.")
         else:
             told = service_error_of(error) if isinstance(error, GatewayError) else INTERNAL
-        return replies.reply(request, _operation_name(request.path), None, told, self.gateway.now_ms())
+        return replies.reply(request, _operation_name(request.path), None, told, self.gateway.real_now_ms())
 
 
 def _operation_name(path: str) -> str:

@@ -6,8 +6,6 @@ their ETags are the same; its stream, if its rule asks for one, begins anew.
 
 from __future__ import annotations
 
-import dataclasses
-
 from gateway.engine.defining import Definer
 from gateway.model.commands import CopyTables, ResetTables
 from gateway.model.errors import TableBusy
@@ -23,7 +21,8 @@ SNAPSHOTS = "snapshot/"
 def reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> int:
     """Empty or drop tables, each in constant time; how many. Their rows are purged later."""
     with store.write() as session:
-        tables = _locked(store, session, command.namespace, command.names)
+        among = None if command.namespace is None else {command.namespace}
+        tables = _locked(store, session, among, command.names)
         for table in tables:
             definer.forget(session, table, now_ms)
             if command.keeps_definitions:
@@ -34,32 +33,42 @@ def reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> 
 
 
 def copy(store: Store, definer: Definer, command: CopyTables, now_ms: int) -> int:
-    """Make the tables of one namespace those of another, which loses what it had; how many. Raises TableBusy."""
+    """Make the tables of some namespaces those of others, which lose what they had; how many. Raises TableBusy."""
+    targets = dict(command.copies)
     with store.write() as session:
-        tables = _locked(store, session, command.source, None)
-        replaced = _locked(store, session, command.target, None)
+        locked = _locked(store, session, {*targets, *targets.values()}, None)
+        tables = [table for table in locked if table.namespace in targets]
+        replaced = [table for table in locked if table.namespace in targets.values()]
         for table in replaced:
             definer.forget(session, table, now_ms)
         for table in tables:
             if not all(index.filled for index in table.indexes):
                 raise TableBusy(table.name, State.UPDATING.value)
-            is_kept = command.target.startswith(SNAPSHOTS)
-            made = definer.make_again(session, table, command.target, now_ms, with_stream=not is_kept)
+            target = targets[table.namespace]
+            is_kept = target.startswith(SNAPSHOTS)
+            made = definer.make_again(session, table, target, now_ms, with_stream=not is_kept)
             _copy_rows(session, table, made, is_kept)
     for table in replaced:
         store.catalog.cache.forget(table.id)
     return len(tables)
 
 
+def namespaces(store: Store, prefix: str) -> list[str]:
+    """Names of the namespaces that have tables and whose names begin so, in order."""
+    with store.read() as session:
+        return [name for name in store.catalog.namespaces(session) if name.startswith(prefix)]
+
+
 def _locked(
-    store: Store, session: Session, namespace: str | None, names: frozenset[str] | None
+    store: Store, session: Session, among: set[str] | None, names: frozenset[str] | None
 ) -> list[Table]:
-    """Tables, locked against everybody else until the transaction ends, in the order of their ids. A namespace that is None
-    means all but the copies."""
-    if namespace is None:
+    """Tables of some namespaces, locked against everybody else until the transaction ends, in the order of their ids. None
+    means all namespaces but snapshots."""
+    if among is None:
         found = store.catalog.all(session, "namespace NOT LIKE ? ORDER BY id", (f"{SNAPSHOTS}%",))
     else:
-        found = store.catalog.all(session, "namespace = ? ORDER BY id", (namespace,))
+        places = ", ".join("?" * len(among))
+        found = store.catalog.all(session, f"namespace IN ({places}) ORDER BY id", sorted(among))
     wanted = [table.id for table in found if names is None or table.name in names]
     locked = [store.catalog.lock(session, table_id) for table_id in wanted]
     return [table for table in locked if table is not None and table.state is not State.DELETING]

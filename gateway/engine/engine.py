@@ -34,6 +34,7 @@ from gateway.model.commands import (
     FindPosition,
     FindStream,
     Get,
+    ListNamespaces,
     ListShards,
     ListStreams,
     Outcome,
@@ -252,6 +253,8 @@ class Engine:
             return self._insist(lambda: streaming.read(self._store, command))
         if isinstance(command, ResetTables):
             return self._insist(lambda: duplicating.reset(self._store, self._definer, command, now_ms))
+        if isinstance(command, ListNamespaces):
+            return self._insist(lambda: duplicating.namespaces(self._store, command.prefix))
         if isinstance(command, CopyTables):
             return self._insist(lambda: duplicating.copy(self._store, self._definer, command, now_ms))
         return self._insist(lambda: self._definer.run(command, now_ms))

@@ -250,11 +250,20 @@ class ResetTables(Asks[int]):
 
 @dataclass(frozen=True, slots=True)
 class CopyTables(Asks[int]):
-    """Make the tables of a namespace, rows and all as they are at one moment, those of another, which loses what it had.
-    Outcome: how many there are. A source whose indexes are still being filled: TableBusy."""
+    """Make the tables of namespaces, rows and all, those of others, which lose what they had; all as they are at one moment.
+    Outcome: how many there are. A table whose indexes are still being filled: TableBusy.
 
-    source: str
-    target: str
+    `copies`: (source, target), each target once.
+    """
+
+    copies: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListNamespaces(Asks[list[str]]):
+    """Names of the namespaces that have tables and whose names begin so. Outcome: names in order."""
+
+    prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,6 +415,7 @@ AnyCommand = (
     | DropTable
     | ResetTables
     | CopyTables
+    | ListNamespaces
     | CountRows
     | GetProperties
     | PutProperties

@@ -65,15 +65,15 @@ def test_reset_drops_all_tables(engine: Engine) -> None:
 
 def test_a_copy_is_equal_and_apart(engine: Engine) -> None:
     client = filled(engine)
-    assert engine.run([CopyTables("", "snapshot/one")]) == [1]
+    assert engine.run([CopyTables((("", "snapshot/one"),))]) == [1]
     client.write(client.remove("a", 3))
-    assert engine.run([CopyTables("snapshot/one", "fork")]) == [1]
+    assert engine.run([CopyTables((("snapshot/one", "fork"),))]) == [1]
     copied = Client(engine, found(engine, "things", "fork"))
     assert len(client.rows()) == 19
     assert len(copied.rows()) == len(copied.rows(index=copied.table.index("by_color"))) == 20
     assert outline(copied.rows())[:3] == outline(client.rows())[:3]
     # Back where it came from, in place of what is there.
-    assert engine.run([CopyTables("snapshot/one", "")]) == [1]
+    assert engine.run([CopyTables((("snapshot/one", ""),))]) == [1]
     assert len(Client(engine, found(engine, "things")).rows()) == 20
     do_background_work(engine)
     assert len(Client(engine, found(engine, "things")).rows()) == 20
@@ -82,12 +82,12 @@ def test_a_copy_is_equal_and_apart(engine: Engine) -> None:
 
 def test_rows_of_a_snapshot_do_not_expire_and_do_when_they_are_back(engine: Engine, clock: Clock) -> None:
     filled(engine, Rules(expiry=ExpiryRule(attribute="at")))
-    engine.run([CopyTables("", "snapshot/one")])
+    engine.run([CopyTables((("", "snapshot/one"),))])
     clock.advance(40 * 365 * 86_400)
     do_background_work(engine)
     assert Client(engine, found(engine, "things")).rows() == []
     assert len(Client(engine, found(engine, "things", "snapshot/one")).rows()) == 20
-    engine.run([CopyTables("snapshot/one", "")])
+    engine.run([CopyTables((("snapshot/one", ""),))])
     assert len(Client(engine, found(engine, "things")).rows()) == 20
     clock.advance(1)
     do_background_work(engine)
@@ -96,8 +96,8 @@ def test_rows_of_a_snapshot_do_not_expire_and_do_when_they_are_back(engine: Engi
 
 def test_a_copied_table_has_a_stream_of_its_own(engine: Engine) -> None:
     client = filled(engine, Rules(stream=STREAM))
-    engine.run([CopyTables("", "snapshot/one")])
-    engine.run([CopyTables("snapshot/one", "fork")])
+    engine.run([CopyTables((("", "snapshot/one"),))])
+    engine.run([CopyTables((("snapshot/one", "fork"),))])
     first, copied = client.table.rules.stream, found(engine, "things", "fork").rules.stream
     assert first is not None
     assert copied is not None
@@ -109,9 +109,9 @@ def test_a_copied_table_has_a_stream_of_its_own(engine: Engine) -> None:
 
 def test_reset_of_everything_leaves_snapshots(engine: Engine) -> None:
     filled(engine)
-    engine.run([CopyTables("", "snapshot/one")])
+    engine.run([CopyTables((("", "snapshot/one"),))])
     assert engine.run([ResetTables()]) == [1]
-    assert engine.run([CopyTables("snapshot/one", "")]) == [1]
+    assert engine.run([CopyTables((("snapshot/one", ""),))]) == [1]
     assert len(Client(engine, found(engine, "things")).rows()) == 20
 
 
@@ -146,12 +146,12 @@ def test_a_copy_under_writers_is_a_state_that_was(engine: Engine) -> None:
     try:
         for turn in range(5):
             time.sleep(0.02)
-            [copied] = engine.run([CopyTables("", f"snapshot/{turn}")])
+            [copied] = engine.run([CopyTables((("", f"snapshot/{turn}"),))])
             for _ in range(200):
                 if not isinstance(copied, GatewayError):
                     break
                 time.sleep(0.01)
-                [copied] = engine.run([CopyTables("", f"snapshot/{turn}")])
+                [copied] = engine.run([CopyTables((("", f"snapshot/{turn}"),))])
             assert copied == 2
             total = 0
             for name in ("left", "right"):
@@ -167,5 +167,5 @@ def test_a_copy_under_writers_is_a_state_that_was(engine: Engine) -> None:
 @pytest.mark.parametrize("missing", ["snapshot/none"])
 def test_a_copy_of_nothing_is_nothing(engine: Engine, missing: str) -> None:
     filled(engine)
-    assert engine.run([CopyTables(missing, "fork")]) == [0]
+    assert engine.run([CopyTables(((missing, "fork"),))]) == [0]
     assert engine.run([ListTables("fork")]) == [[]]
