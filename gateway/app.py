@@ -20,6 +20,8 @@ import flask
 
 from gateway import logs, metrics
 from gateway.clock import Clock
+from gateway.control.blueprint import PREFIX
+from gateway.control.blueprint import create as create_control
 from gateway.dialect import Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
@@ -67,7 +69,9 @@ class Mounted:
 
     def dialect_of(self, request: Request) -> Dialect | None:
         """The dialect that a request speaks; None: it is for the gateway itself, or for nobody."""
-        if request.method in ("GET", "HEAD") and request.path in OWN_PATHS:
+        if request.path.startswith(PREFIX) or (
+            request.method in ("GET", "HEAD") and request.path in OWN_PATHS
+        ):
             return None
         for dialect in self.dialects:
             if dialect.claims(request):
@@ -128,9 +132,16 @@ def create_app(settings: Settings, opened: Opened | None = None) -> flask.Flask:
     credentials = Credentials(settings, opened.credential_store.load())
     now_ns = opened.clock.now_ns
     gateway = Gateway(
-        opened.engine, credentials, settings, lambda: now_ns() // 1_000_000, lambda: time.time_ns() // 1_000_000
+        opened.engine,
+        credentials,
+        settings,
+        lambda: now_ns() // 1_000_000,
+        lambda: time.time_ns() // 1_000_000,
     )
-    return mount(Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects)))
+    app = mount(Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects)))
+    if settings.control:
+        app.register_blueprint(create_control(gateway, opened.clock))
+    return app
 
 
 def mounted(app: flask.Flask) -> Mounted:

@@ -35,7 +35,8 @@ class Clock:
     @property
     def ahead_ns(self) -> int:
         """How far the clock is ahead of the real time; negative where it was frozen for a while."""
-        return self.now_ns() - time.time_ns()
+        frozen_at_ns = self._frozen_at_ns
+        return self._ahead_ns if frozen_at_ns is None else frozen_at_ns - time.time_ns()
 
     def freeze(self) -> None:
         """Let time stand still."""
@@ -52,15 +53,23 @@ class Clock:
     def set(self, at_ns: int) -> None:
         """Go to a moment, in nanoseconds since 1970, frozen or not as before. Raises BadTime if it is past."""
         with self._lock:
-            now_ns = self.now_ns()
-            if at_ns < now_ns:
-                raise BadTime(f"the clock cannot go back: it is {now_ns // 1_000_000} ms since 1970 already")
-            if at_ns > LATEST_NS:
-                raise BadTime("the clock cannot go beyond the year 9999")
-            if self._frozen_at_ns is None:
-                self._ahead_ns += at_ns - now_ns
-            else:
-                self._frozen_at_ns = at_ns
+            self._go(at_ns - self.now_ns())
+
+    def advance(self, by_ns: int) -> None:
+        """Let so many nanoseconds pass at once. Raises BadTime."""
+        with self._lock:
+            self._go(by_ns)
+
+    def _go(self, by_ns: int) -> None:
+        now_ns = self.now_ns()
+        if by_ns < 0:
+            raise BadTime(f"the clock cannot go back: it is {now_ns // 1_000_000} ms since 1970 already")
+        if now_ns + by_ns > LATEST_NS:
+            raise BadTime("the clock cannot go beyond the year 9999")
+        if self._frozen_at_ns is None:
+            self._ahead_ns += by_ns
+        else:
+            self._frozen_at_ns += by_ns
 
 
 LATEST_NS = 253_402_300_799 * 1_000_000_000

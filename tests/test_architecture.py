@@ -17,7 +17,7 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 GROUPS = {
     "gateway": (
         "database_urls", "settings", "logs", "metrics", "model", "http", "store", "security", "engine",
-        "server.flask_bridge", "dialect", "app", "background", "server", "command_line", "__main__",
+        "clock", "server.flask_bridge", "dialect", "control", "app", "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
         "wire", "values", "expressions", "validation", "tables", "capacity", "operations", "partiql",

@@ -66,6 +66,8 @@ def _locked(
     means all namespaces but snapshots."""
     if among is None:
         found = store.catalog.all(session, "namespace NOT LIKE ? ORDER BY id", (f"{SNAPSHOTS}%",))
+    elif not among:
+        return []
     else:
         places = ", ".join("?" * len(among))
         found = store.catalog.all(session, f"namespace IN ({places}) ORDER BY id", sorted(among))

@@ -7,11 +7,11 @@ cover the path as it was sent. Source: "Authorize with Shared Key" (Table servic
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 from adapters.azuretable.auth import bearer, shared_access
 from adapters.azuretable.auth.bearer import Issuer
