@@ -19,6 +19,7 @@ class JsonLines(logging.Formatter):
     """`{"at", "level", "message", ...facts, "error"}`; facts are what the caller gave as `extra={"facts": {...}}`."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """One line of JSON: when, how serious, what, the facts, and the traceback if there is one."""
         line: dict[str, Any] = {
             "at": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{record.msecs:03.0f}Z",
             "level": record.levelname.lower(),

@@ -35,7 +35,8 @@ class Account:
 def verify(
     request: Request, options: Mapping[str, str], account: Account, issuer: Issuer | None, now: float
 ) -> Grant:
-    """What the caller may do. `now`: seconds since 1970. Raises ServiceError: 401 and 403 with the code of each failure.
+    """What the caller of a request may do. `options`: the decoded query; `issuer`: whose bearer tokens count; `now`: seconds
+    since 1970. Raises ServiceError: 401 or 403 with the code of what is wrong.
 
     A grant whose `access` has a `policy_id` still needs that policy (`SharedAccess.under`).
     """

@@ -44,7 +44,7 @@ class Bucket:
     at_ms: int
 
     def fill(self, units_per_second: int, now_ms: int) -> None:
-        """Add what has come since."""
+        """Add the units that have come since the last moment."""
         come = (now_ms - self.at_ms) / 1000 * units_per_second
         self.units = min(self.units + come, units_per_second * BURST_SECONDS)
         self.at_ms = now_ms
@@ -52,7 +52,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Units of one arm of a command: of the table, or of one of its global indexes."""
+    """Units that a command takes from one bucket: of the table, or of one of its global indexes."""
 
     table: Table
     index: Index | None
@@ -61,7 +61,7 @@ class Cost:
 
     @property
     def key(self) -> tuple[int, str, str]:
-        """Which bucket it is taken from."""
+        """The bucket from which the units are taken."""
         return self.table.id, "" if self.index is None else self.index.name, self.kind
 
     @property
@@ -160,7 +160,7 @@ _TRANSACTIONS = frozenset({"TransactWriteItems", "ExecuteTransaction"})
 
 
 def _expected(call: Call, command: AnyCommand) -> Iterator[Cost]:
-    """The arms that a command will use, and at least what of them."""
+    """What a command will take from which buckets, at least."""
     match command:
         case Get(table):
             yield Cost(table, None, READ, 1.0 if _is_consistent(call, table) else 0.5)
