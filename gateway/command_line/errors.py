@@ -12,7 +12,7 @@ from gateway.settings import BadSetting
 
 @contextlib.contextmanager
 def told_in_one_line() -> Iterator[None]:
-    """Within it, what goes wrong with settings, credentials, locks or the database is raised as a ClickException of one line."""
+    """Within it, what can go wrong before the first request, and what a database refuses, raises ClickException with one line."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from gateway.model.errors import GatewayError
