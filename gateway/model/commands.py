@@ -335,7 +335,7 @@ class Reshard(Asks[Table]):
 
 @dataclass(frozen=True, slots=True)
 class BeginTransaction(Asks[None]):
-    """Lock a partition of a table for a local transaction of that (new, unguessable) id. Outcome: None; PartitionLocked,
+    """Hold a partition of a table for a local transaction of that (new, unguessable) id. Outcome: None; PartitionLocked,
     StaleTable. Nobody else can write to the partition until the transaction ends or its time is up."""
 
     table: Table
