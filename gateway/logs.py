@@ -41,10 +41,10 @@ def configure(level: str) -> None:
 
 
 def error(message: str, failure: BaseException | None = None, **facts: Any) -> None:
-    """A line for something that should not have happened."""
+    """Write a line about something that should not have happened."""
     log.error(message, exc_info=failure, extra={"facts": facts})
 
 
 def info(message: str, **facts: Any) -> None:
-    """A line worth having in normal times."""
+    """Write a line about something that is worth it in normal times."""
     log.info(message, extra={"facts": facts})

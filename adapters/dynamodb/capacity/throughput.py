@@ -148,7 +148,7 @@ class Throttle:
 
 
 def _told_all(command: AnyCommand) -> AnyCommand:
-    """The command, and its outcome tells the old rows, which have a part in what it costs."""
+    """The command, changed so that its outcome has the old rows too, on which its cost depends."""
     if not isinstance(command, WriteGroup):
         return command
     return command._replace(writes=tuple(write._replace(wants_old=True) for write in command.writes))
@@ -230,7 +230,7 @@ def _failed(write: Write, error: ConditionFailed) -> Cost:
 
 
 def _refusal(call: Call, command: AnyCommand, short: Iterable[Cost]) -> GatewayError:
-    """A command that is short of units. A transaction says which of its members are."""
+    """The error of a command that is short of units; that of a transaction says which of its members are."""
     tables = {cost.table.id: cost.throttled(call.caller) for cost in short}
     match command:
         case ReadAll(gets):
