@@ -42,7 +42,7 @@ OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A database in use: what the command line and the server need of it."""
+    """A database that is open: its store, its engine and its credentials."""
 
     store: Store
     engine: Engine
@@ -93,7 +93,7 @@ class Mounted:
         return None
 
     def refuse(self, request: Request, error: Exception) -> Reply:
-        """What the gateway itself has to say to a request, in its dialect's words where it has any."""
+        """The reply to a request that the gateway itself refuses, in the words of its dialect if it has one."""
         try:
             dialect = self.dialect_of(request)
             reply = dialect.refuse(request, error) if dialect is not None else None
@@ -104,7 +104,7 @@ class Mounted:
 
 
 def connect(settings: Settings) -> Database:
-    """The database of these settings, not yet looked at."""
+    """Open the database that the settings name. Nothing is read from it yet."""
     url = settings.database
     if settings.memory:
         # SQLite's memdb shares one database in memory between the connections of this process that know its name.

@@ -1,6 +1,6 @@
 """Fast paths: second implementations that exist for speed only. Each equals a general way, which a property test says.
 
-Which there are is the table FAST_PATHS, and docs/fast-paths.md says the same to readers. One switch turns all of them off, when
+Which there are is the table FAST_PATHS, and docs/fast-paths.md shows it to readers. One switch turns all of them off, when
 the process starts: the environment variable TABLEGATE_FAST_PATHS=off. `make test-general` runs the tests like that. So the
 general way is never code that only its own tests have run. Whether a fast path is taken is decided when a module is loaded or
 an object made (`choose`, ARE_ON), so that no request pays for there being a switch.
@@ -26,11 +26,11 @@ def choose(fast: _Way, general: _Way, is_safe: bool = True) -> _Way:
     return fast if ARE_ON and is_safe else general
 
 
-def covers(command: type, known: str) -> bool:
-    """Whether a fast path that has been thought through for these fields of a kind of command is safe, because there are no
-    others. With a field that it has not heard of it is never taken: whoever adds the field decides. False if fast paths are
-    off."""
-    names = {each.name for each in fields(command)} if is_dataclass(command) else {*command._fields}  # type: ignore[attr-defined]
+def covers(kind: type, known: str) -> bool:
+    """Whether a fast path that has been thought through for these fields of a kind of command (or of its context) is safe,
+    because there are no others. With a field that it has not heard of it is never taken: whoever adds the field decides.
+    False if fast paths are off."""
+    names = {each.name for each in fields(kind)} if is_dataclass(kind) else {*kind._fields}  # type: ignore[attr-defined]
     return ARE_ON and names <= {*known.split()}
 
 

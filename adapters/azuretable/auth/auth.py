@@ -43,7 +43,8 @@ class Times(NamedTuple):
 def verify(
     request: Request, options: Mapping[str, str], account: Account, issuer: Issuer | None, now: Times
 ) -> Grant:
-    """What the caller may do. Raises ServiceError: 401 and 403 with the code of each failure.
+    """What the caller of a request may do. `options`: the decoded query; `issuer`: whose bearer tokens count. Raises
+    ServiceError: 401 or 403 with the code of what is wrong.
 
     A grant whose `access` has a `policy_id` still needs that policy (`SharedAccess.under`).
     """

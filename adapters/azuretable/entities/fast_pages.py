@@ -38,14 +38,14 @@ def entities(page: Page, annotated: bool, general: Callable[[bytes, int], bytes]
     `annotated`: with minimal metadata, or with none. `general` is how the general path shows a row's body with the time
     of its write.
     """
-    known = _Known(annotated, general)
+    known = _PageWriter(annotated, general)
     for concatenated in page.concatenated:
         known.add_concatenated(concatenated)
     known.add([row.body for row in page.rows], [row.modified_at for row in page.rows])
     return known.found
 
 
-class _Known:
+class _PageWriter:
     """A page while it is written, and the templates that are known by then. `found`: pieces of it."""
 
     def __init__(self, annotated: bool, general: Callable[[bytes, int], bytes]) -> None:
