@@ -1,4 +1,4 @@
-"""What is refused costs little: bodies of very many small things for DynamoDB. (Each other dialect has such a file of its own.)
+"""What is refused costs little: bodies of very many small things.
 
 CPU time is measured, and against what the JSON parser takes for the same body in the same moment, so that a slow or busy
 machine fails nothing. Lengths and echoes are checked before anything is built; before, a BatchWriteItem of 200,000 puts took
@@ -19,10 +19,10 @@ import pytest
 from adapters.dynamodb.wire import limits
 from gateway.http import Reply
 from gateway.settings import Settings
-from tests import wasteful_requests
+from tests.adapters.dynamodb import wasteful_requests
 from tests.adapters.dynamodb.conftest import JSON_1_0, Clock, serving, signed
 from tests.adapters.dynamodb.conftest import Service as DynamoDB
-from tests.refusal_costs import cpu_seconds, slowness
+from tests.support.refusal_costs import cpu_seconds, slowness
 
 SIZE_BYTES = 400_000
 MOST_ECHOED = 200_000
