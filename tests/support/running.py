@@ -7,7 +7,6 @@ the other or TABLEGATE_TEST_ENTRY is `wsgi` (`make test-wsgi`).
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 import signal
 import socket
@@ -24,9 +23,12 @@ import pytest
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.test import run_wsgi_app
 
+from adapters.azuretable import blueprint as azuretable
+from adapters.dynamodb import blueprint as dynamodb
+from adapters.tablestore import blueprint as tablestore
 from gateway.app import Mounted, connect, create_app, mount, mounted, open_store
 from gateway.background import BackgroundWork
-from gateway.dialect import Gateway
+from gateway.dialect import Dialect, Gateway
 from gateway.http import Reply, Request
 from gateway.server import server
 from gateway.server.flask_bridge import WSGI_REQUEST
@@ -35,6 +37,7 @@ from gateway.server.wsgi import environ_of
 from gateway.settings import Settings, load
 
 ROOT = Path(__file__).parents[2]
+EVERY_DIALECT = (dynamodb.create, tablestore.create, azuretable.create)  # Azure takes what nobody else claims
 ENTRIES = ("server", "wsgi")
 ENTRY = os.environ.get("TABLEGATE_TEST_ENTRY", "server")
 beyond_wsgi = pytest.mark.skipif(
@@ -137,10 +140,9 @@ class _Quiet(WSGIRequestHandler):
         pass
 
 
-def plain_app(gateway: Gateway, *dialects: str) -> flask.Flask:
+def plain_app(gateway: Gateway, *create: Callable[[Gateway], Dialect]) -> flask.Flask:
     """The application of these dialects on an engine that a test has made."""
-    modules = [importlib.import_module(f"adapters.{name}.blueprint") for name in dialects]
-    return mount(Mounted(gateway, tuple(module.create(gateway) for module in modules)))
+    return mount(Mounted(gateway, tuple(each(gateway) for each in create)))
 
 
 def call_plainly(app: flask.Flask, request: Request) -> Reply:
