@@ -7,13 +7,15 @@ the other or TABLEGATE_TEST_ENTRY is `wsgi` (`make test-wsgi`).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -195,18 +197,30 @@ class Process:
         """What it printed until it was answering requests."""
         assert self._process.stdout is not None
         lines = []
-        for line in self._process.stdout:
-            lines.append(line)
-            if line.startswith("health:"):
-                return "".join(lines)
+        with self._killed_after_a_minute():
+            for line in self._process.stdout:
+                lines.append(line)
+                if line.startswith("health:"):
+                    return "".join(lines)
         raise AssertionError(f"the server did not start: {self.end()}")
 
     def wait_for_error(self, *words: str) -> None:
         """Read standard error until these have been seen, one after the other."""
         assert self._process.stderr is not None
-        for word in words:
-            while word not in self._process.stderr.readline():
-                assert self._process.poll() is None
+        with self._killed_after_a_minute():
+            for word in words:
+                while word not in (line := self._process.stderr.readline()):
+                    assert line, f"the server ended without saying: {word}"
+
+    @contextlib.contextmanager
+    def _killed_after_a_minute(self) -> Iterator[None]:
+        """A server that does not say what is waited for fails a test; nobody waits for ever."""
+        timer = threading.Timer(60, self._process.kill)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def terminate(self) -> tuple[int, str]:
         """SIGTERM; the exit code and what it wrote on standard error."""
@@ -225,7 +239,9 @@ class Process:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens on now; below those that the system gives to whoever asks for any, as other tests do."""
+    while True:
+        port = 20_000 + secrets.randbelow(10_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
