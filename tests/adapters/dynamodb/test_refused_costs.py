@@ -65,13 +65,12 @@ def cost_problem(body: bytes, send: Callable[[], Reply]) -> str | None:
 def refused_at_little_cost(style: str, wanted: set[str] | None) -> set[str]:
     """Feed the bodies (None: all) and return the labels of what was not refused."""
     wrong: dict[str, str] = {}
-    not_refused = set()
+    not_refused, seen = set(), set()
     for service in serving(Settings(database="sqlite://", memory=True, message_style=style), Clock()):
         service.table()
-        for name, operation, body in wasteful_requests.dynamodb(SIZE_BYTES):
+        for name, operation, body in wasteful_requests.dynamodb(SIZE_BYTES, wanted):
             label = f"{operation}: {name}"
-            if wanted is not None and label not in wanted:
-                continue
+            seen.add(label)
             prefix = "DynamoDBStreams" if operation == "GetRecords" else "DynamoDB"
             headers = {
                 "content_type": JSON_1_0,
@@ -84,6 +83,7 @@ def refused_at_little_cost(style: str, wanted: set[str] | None) -> set[str]:
             elif found is not None:
                 wrong[label] = found
     assert wrong == {}
+    assert wanted is None or seen == wanted
     return not_refused
 
 
