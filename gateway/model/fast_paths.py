@@ -69,37 +69,37 @@ FAST_PATHS: tuple[FastPath, ...] = (
     FastPath(
         f"{_AZURE}.entities.entity_parser:fast_members",
         f"{_AZURE}.entities.entity_parser:parse_object",
-        "tests/adapters/azuretable/test_sent.py::test_the_fast_reader_agrees_with_the_general_one",
+        "tests/adapters/azuretable/test_entity_parser.py::test_the_fast_reader_agrees_with_the_general_one",
         1.8,
     ),
     FastPath(
         f"{_AZURE}.entities.fast_pages:entities",
         f"{_AZURE}.entities.entity_renderer:EntityFormat.member",
-        "tests/adapters/azuretable/test_pages.py::test_a_page_is_what_its_rows_are",
+        "tests/adapters/azuretable/test_fast_pages.py::test_a_page_is_what_its_rows_are",
         9.9,
     ),
     FastPath(
         f"{_TABLESTORE}.rows.fast_rows:put_of",
         f"{_TABLESTORE}.rows.rows:checked_put_cells",
-        "tests/adapters/tablestore/test_direct.py::test_plain_puts_come_to_the_same",
+        "tests/adapters/tablestore/test_fast_rows.py::test_plain_puts_come_to_the_same",
         2.6,
     ),
     FastPath(
         f"{_TABLESTORE}.rows.fast_rows:encoder",
         f"{_TABLESTORE}.rows.selections:Selection.cutter",
-        "tests/adapters/tablestore/test_direct.py::test_rows_are_encoded_the_same",
+        "tests/adapters/tablestore/test_fast_rows.py::test_rows_are_encoded_the_same",
         3.0,
     ),
     FastPath(
         f"{_TABLESTORE}.rows.fast_pages:encoder_of_many",
         f"{_TABLESTORE}.rows.selections:Selection.cutter",
-        "tests/adapters/tablestore/test_shapes.py::test_rows_with_stamps",
+        "tests/adapters/tablestore/test_fast_pages.py::test_rows_with_stamps",
         9.1,
     ),
     FastPath(
         "gateway.model.updates:FastDraft",
         "gateway.model.updates:Draft",
-        "tests/gateway/model/test_member_edits.py::test_both_paths_of_an_edit_agree",
+        "tests/gateway/model/test_fast_drafts.py::test_both_paths_of_an_edit_agree",
         2.8,
     ),
     FastPath(
@@ -123,7 +123,7 @@ FAST_PATHS: tuple[FastPath, ...] = (
     FastPath(
         "gateway.engine.page_builder:PageBuilder._fast_take",
         "gateway.engine.page_builder:PageBuilder._add_row",
-        "tests/gateway/engine/test_cutting.py::test_pages_taken_many_rows_at_once_are_those_of_a_walk_row_by_row",
+        "tests/gateway/engine/test_page_builder.py::test_pages_taken_many_rows_at_once_are_those_of_a_walk_row_by_row",
         1.4,
     ),
     FastPath(

@@ -78,6 +78,9 @@ def _work(
     background = BackgroundWork(opened.engine, opened.credential_store, dialects.gateway.credentials, share)
 
     def ready() -> None:
+        if tls is not None:
+            # A SIGHUP that came earlier met nobody, and the process that forked this one has read the files at its own start.
+            _read_again(tls)
         background.start()
         if workers.is_first():
             if figures is not None:
@@ -86,12 +89,7 @@ def _work(
 
     def reload() -> None:
         background.look_at_credentials_now()
-        try:
-            if tls is not None:
-                tls.reload()
-        except OSError as error:
-            logs.error("the certificate cannot be used, the last one stays", None, reason=str(error))
-        else:
+        if tls is None or _read_again(tls):
             logs.info("credentials and certificates are read again")
 
     listen_address = server.ListenAddress(
@@ -212,6 +210,16 @@ def _serve_metrics(dialects: Mounted, figures: socket.socket) -> None:
         host, port, metrics_app(dialects.gateway), threaded=True, request_handler=Quiet, fd=figures.fileno()
     )
     threading.Thread(target=made.serve_forever, name="metrics", daemon=True).start()
+
+
+def _read_again(tls: certificates.Certificate) -> bool:
+    """Whether the certificate could be used. If not, that is logged."""
+    try:
+        tls.reload()
+    except OSError as error:
+        logs.error("the certificate cannot be used, the last one stays", None, reason=str(error))
+        return False
+    return True
 
 
 def _certificate(settings: Settings) -> certificates.Certificate | None:

@@ -36,8 +36,10 @@ def supervise(count: int, work: Callable[[], None], stop_seconds: float) -> None
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, lambda number, _: told.append(number))
     lifeline = os.pipe()
-    children = {_fork(number, work, lifeline): number for number in range(count)}
+    children: dict[int, int] = {}
     signal.signal(signal.SIGHUP, lambda number, _: _tell(list(children), number))
+    for number in range(count):
+        children[_fork(number, work, lifeline)] = number
     while not told:
         # A signal interrupts the pause; a child that dies is found after it.
         time.sleep(_RESTART_PAUSE_S)
