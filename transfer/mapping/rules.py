@@ -83,7 +83,9 @@ DOCUMENT_AS_TEXT = Rule(
     "A list or a map is text of DynamoDB's typed JSON: the others have none. (docs/differences.md)",
 )
 SET_AS_TEXT = Rule(
-    "set-as-text", _RENDERED, "A set is text of DynamoDB's typed JSON, members in order. (docs/differences.md)"
+    "set-as-text",
+    _RENDERED,
+    "A set is text of DynamoDB's typed JSON, members in order. (docs/differences.md)",
 )
 NULL_ABSENT = Rule(
     "null-absent",
@@ -115,7 +117,9 @@ DATETIME_OUT_OF_RANGE = Rule(
     'A DateTime is before the year 1601. ("Understanding the Table service data model")',
 )
 EMPTY_SET = Rule(
-    "empty-set", _IMPOSSIBLE, 'A set is empty, which DynamoDB does not take. (developer guide, "Supported data types")'
+    "empty-set",
+    _IMPOSSIBLE,
+    'A set is empty, which DynamoDB does not take. (developer guide, "Supported data types")',
 )
 TOO_DEEP = Rule(
     "too-deep",
@@ -169,8 +173,8 @@ NAME_CLASH = Rule(
 TOO_MANY_ATTRIBUTES = Rule(
     "too-many-attributes",
     _IMPOSSIBLE,
-    "The row has more attributes than the target's may have: 252 in Azure Table, 1,024 cells, with older versions, in one write of"
-    ' Table Store. ("Understanding the Table service data model"; Table Store, "Limits")',
+    "The row has more attributes than the target's may have: 252 in Azure Table, 1,024 cells, with older versions, in one write"
+    ' of Table Store. ("Understanding the Table service data model"; Table Store, "Limits")',
 )
 ROW_TOO_LARGE = Rule(
     "row-too-large",
@@ -188,7 +192,9 @@ ROW_EXPIRED = Rule(
 # Keys
 
 KEY_KIND = Rule(
-    "key-kind", _LOSSLESS, "A whole number of a key is N in DynamoDB, INTEGER in Table Store, by value. (docs/differences.md)"
+    "key-kind",
+    _LOSSLESS,
+    "A whole number of a key is N in DynamoDB, INTEGER in Table Store, by value. (docs/differences.md)",
 )
 KEY_AS_TEXT = Rule(
     "key-as-text",
@@ -202,7 +208,9 @@ KEY_JOINED = Rule(
     "Second and later key columns are one text, joined by |, with %25 and %7C for % and | inside. (docs/differences.md)",
 )
 KEY_SPLIT = Rule(
-    "key-split", _RENDERED, "A key's text is the values of the target's key columns again. (docs/differences.md)"
+    "key-split",
+    _RENDERED,
+    "A key's text is the values of the target's key columns again. (docs/differences.md)",
 )
 KEY_ESCAPED = Rule(
     "key-escaped",
@@ -211,7 +219,9 @@ KEY_ESCAPED = Rule(
     " read back by a copy the other way.",
 )
 KEY_UNESCAPED = Rule(
-    "key-unescaped", _RENDERED, "With --escape-keys, what a copy to this service had written _xHHHH_ is itself again."
+    "key-unescaped",
+    _RENDERED,
+    "With --escape-keys, what a copy to this service had written _xHHHH_ is itself again.",
 )
 KEY_EMPTY = Rule(
     "key-empty",
@@ -301,7 +311,10 @@ BY_NAME = {rule.name: rule for rule in RULES}
 def markdown() -> str:
     """The table of docs/migrating.md."""
     lines = ["| rule | class | meaning |", "|---|---|---|"]
-    lines += [f"| `{rule.name}` | {rule.fidelity.value} | {rule.meaning.replace('|', chr(92) + '|')} |" for rule in RULES]
+    lines += [
+        f"| `{rule.name}` | {rule.fidelity.value} | {rule.meaning.replace('|', chr(92) + '|')} |"
+        for rule in RULES
+    ]
     return "\n".join(lines) + "\n"
 
 
