@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model.rows import Row
-from tests.transfer.support.tables import definitions, rows, tables
+from tests.transfer.support.tables import tables
 from transfer.endpoints.endpoint import Definition, Service
 from transfer.mapping.mapping import Mapping, MappingOptions
 from transfer.mapping.rules import Fidelity
