@@ -28,7 +28,9 @@ def defined_in(
     is known already."""
     notes: list[Finding] = []
     if target is Service.TABLEGATE:
-        return dataclasses.replace(source, key_schema=key_schema, name=name or source.name), ()
+        return dataclasses.replace(
+            source, key_schema=key_schema, name=name or source.name, is_stored=True
+        ), ()
     made_name = name or table_name(target, source.name)
     if made_name != source.name and name is None:
         notes.append(Finding(rules.TABLE_RENAMED, source.name))

@@ -1,10 +1,6 @@
 """What becomes of a table and of its rows in another service: one pure mapping, asked by lint, copy and verify alike.
 
-Knows which of the adapters' own conversions (`values`, `keys`, `names`) and limits apply to a target; converts nothing itself.
-
-Rows of every service are the gateway's, with attributes by their names in the gateway: an endpoint of Azure Table reads and
-writes the `_xHHHH_` of its property names itself, as the adapter does.
-"""
+Knows which of the adapters' own conversions (`values`, `keys`, `names`) and limits apply to a target; converts nothing itself."""
 
 from __future__ import annotations
 
@@ -23,11 +19,12 @@ from transfer.mapping.definitions import defined_in
 from transfer.mapping.escapes import Escapes
 from transfer.mapping.keys import Keys
 from transfer.mapping.rules import Finding, Rule
+from transfer.mapping.spelling import AS_IT_IS, SPELLINGS, spelling_of
 from transfer.mapping.to_azure_table import KEY_ESCAPES as AZURE_KEY_ESCAPES
 from transfer.mapping.to_azure_table import ToAzureTable
 from transfer.mapping.to_dynamodb import KEY_ESCAPES as DYNAMODB_KEY_ESCAPES
 from transfer.mapping.to_dynamodb import ToDynamoDB, shown_schema
-from transfer.mapping.to_table_store import COLUMN_ESCAPES, ToTableStore, column_schema
+from transfer.mapping.to_table_store import ToTableStore, column_schema
 from transfer.mapping.viewing import Cells, Target, is_impossible, rule_of
 
 
@@ -90,9 +87,14 @@ class Mapping:
             reads,
             escapes.get(target) if is_other else None,
         )
-        self._is_identity = self._target is None and schema == source.key_schema and reads is None
-        self._is_same_service = source.service is target
-        self._unspells = source.service is Service.TABLE_STORE and target is not Service.TABLEGATE
+        self._is_identity = (
+            self._target is None
+            and schema == source.key_schema
+            and reads is None
+            and spelling_of(source) is AS_IT_IS
+        )
+        self._unspelled = spelling_of(source).unspelled
+        self._spelled = SPELLINGS[target].spelled
 
     def map(self, row: Row) -> Mapped:
         """The row in the target."""
@@ -115,19 +117,21 @@ class Mapping:
 
     def _moved(self, key: Key | None, row: Row, found: list[Finding]) -> Contents | None:
         """The contents of a row under another key, and otherwise as they are: the target is a database of tablegate."""
-        own, names = self._key_names, self.definition.key_schema.names
-        found += [
-            Finding(rules.NAME_CLASH, name)
-            for name in row.latest
-            if name in self._target_names and name not in own
-        ]
+        renamed: dict[str, str] = {}
+        for name in row.latest:
+            if name not in self._key_names:
+                own = self._named(None, name, found)
+                if own in self._target_names or own in renamed.values():
+                    found.append(Finding(rules.NAME_CLASH, name))
+                renamed[name] = own
         if key is None or is_impossible(found):
             return None
-        key_values = dict(zip(names, key.values, strict=True))
+        key_values = dict(zip(self.definition.key_schema.names, key.values, strict=True))
         if self._source.rules.stamped:
-            cells = {name: versions for name, versions in row.cells.items() if name not in own}
-            return Contents.of_cells(key_values, cells)
-        return Contents.of_values({**key_values, **{n: v for n, v in row.latest.items() if n not in own}})
+            cells = row.cells
+            return Contents.of_cells(key_values, {own: cells[name] for name, own in renamed.items()})
+        latest = row.latest
+        return Contents.of_values({**key_values, **{own: latest[name] for name, own in renamed.items()}})
 
     def _contents(self, target: Target, key: Key | None, row: Row, found: list[Finding]) -> Contents | None:
         attributes: dict[str, Value] = {}
@@ -148,17 +152,16 @@ class Mapping:
             return None
         return target.contents(key, attributes, cells, found)
 
-    def _named(self, target: Target, name: str, found: list[Finding]) -> str:
+    def _named(self, target: Target | None, name: str, found: list[Finding]) -> str:
         """The attribute's name in the target's rows."""
-        own = COLUMN_ESCAPES.unspelled(name) if self._unspells else name
-        rule = target.check_name(own)
-        if rule is rules.NAME_ESCAPED and self._is_same_service and target.spelled(own) == name:
-            rule = None  # as the source has it
-        elif rule is None and own != name:
-            rule = rules.NAME_UNESCAPED
-        if rule is not None:
-            found.append(Finding(rule, name))
-        return target.spelled(own)
+        own = self._unspelled(name)
+        spelled = self._spelled(own)
+        if spelled != name:
+            found.append(Finding(rules.NAME_ESCAPED if spelled != own else rules.NAME_UNESCAPED, name))
+        broken = None if target is None else target.check_name(spelled)
+        if broken is not None:
+            found.append(Finding(broken, name))
+        return spelled
 
     def _seen(
         self, target: Target, name: str, spelled: str, value: Value, found: list[Finding]

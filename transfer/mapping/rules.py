@@ -154,7 +154,7 @@ NAME_ESCAPED = Rule(
 NAME_UNESCAPED = Rule(
     "name-unescaped",
     _RENDERED,
-    "Characters of an attribute's name that Table Store has as _xHHHH_ are themselves again. (docs/differences.md)",
+    "Characters of an attribute's name that the source has as _xHHHH_ are themselves again. (docs/differences.md)",
 )
 NAME_NOT_ALLOWED = Rule(
     "name-not-allowed",

@@ -1,13 +1,9 @@
-"""Rows as Azure Table has them: PartitionKey and RowKey, its view of values, and the limits of an entity.
-
-Attributes keep the names that they have in the gateway: an endpoint spells them as it writes them (adapters/azuretable/values/
-names.py), and reads them back.
-"""
+"""Rows as Azure Table has them: PartitionKey and RowKey, its view of values, and the limits of an entity."""
 
 from __future__ import annotations
 
-from adapters.azuretable.entities.entity_renderer import entity_size_bytes
-from adapters.azuretable.values import keys, names, values
+from adapters.azuretable.entities.entity_renderer import entity_size_bytes, property_size_bytes
+from adapters.azuretable.values import keys, values
 from adapters.azuretable.values.keys import OWN_SCHEMA
 from adapters.azuretable.wire import limits
 from gateway.model.keys import Key, KeyColumn
@@ -34,10 +30,7 @@ class ToAzureTable(Target):
         return values.view(value)
 
     def check_name(self, name: str) -> Rule | None:
-        spelled = names.spelled(name)
-        if len(spelled) > limits.PROPERTY_NAME_MAX_CHARACTERS:
-            return rules.NAME_NOT_ALLOWED
-        return rules.NAME_ESCAPED if spelled != name else None
+        return rules.NAME_NOT_ALLOWED if len(name) > limits.PROPERTY_NAME_MAX_CHARACTERS else None
 
     def check_value(self, name: str, value: Value) -> Rule | None:
         kind, data = value
@@ -60,11 +53,13 @@ class ToAzureTable(Target):
         if len(attributes) > limits.PROPERTIES_MAX:
             found.append(Finding(rules.TOO_MANY_ATTRIBUTES, ""))
             return None
-        latest = {**dict(zip(OWN_SCHEMA.names, key.values, strict=True)), **attributes}
-        made = Contents.of_values(latest)
-        if made.size_bytes > _SURELY_SMALL_BYTES and entity_size_bytes(latest) > limits.ENTITY_MAX_BYTES:
-            found.append(Finding(rules.ROW_TOO_LARGE, ""))
-            return None
+        key_values = dict(zip(OWN_SCHEMA.names, key.values, strict=True))
+        made = Contents.of_values({**key_values, **attributes})
+        if made.size_bytes > _SURELY_SMALL_BYTES:
+            properties = [property_size_bytes(name, value) for name, value in attributes.items()]
+            if entity_size_bytes(key_values) + sum(properties) > limits.ENTITY_MAX_BYTES:
+                found.append(Finding(rules.ROW_TOO_LARGE, ""))
+                return None
         return made
 
 

@@ -19,9 +19,6 @@ from transfer.mapping.escapes import Escapes
 from transfer.mapping.rules import Finding, Rule
 from transfer.mapping.viewing import Cells, Target
 
-COLUMN_ESCAPES = Escapes(r"\A#", takes_empty=False)
-"""How attributes are called whose names no column has."""
-
 _SCHEMA_ESCAPES = Escapes(r"[^A-Za-z0-9_]|\A[0-9]", takes_empty=False)
 """How key columns are called whose names no column of a schema has."""
 
@@ -44,14 +41,8 @@ class ToTableStore(Target):
     def view(self, value: Value) -> Value:
         return view(value)
 
-    def spelled(self, name: str) -> str:
-        return COLUMN_ESCAPES.spelled(name)
-
     def check_name(self, name: str) -> Rule | None:
-        spelled = COLUMN_ESCAPES.spelled(name)
-        if not is_column_name(spelled):
-            return rules.NAME_NOT_ALLOWED
-        return rules.NAME_ESCAPED if spelled != name else None
+        return None if is_column_name(name) else rules.NAME_NOT_ALLOWED
 
     def check_value(self, name: str, value: Value) -> Rule | None:
         if value.kind in (Kind.TEXT, Kind.BYTES) and size_bytes(value) > limits.VALUE_MAX_BYTES:

@@ -56,12 +56,8 @@ class Target(ABC):
         """Whether NULL is a value there."""
         return False
 
-    def spelled(self, name: str) -> str:
-        """An attribute's name in a row of the service."""
-        return name
-
     def check_name(self, name: str) -> Rule | None:
-        """What happens to an attribute's name: a rule, None where it is as it is."""
+        """The rule that forbids an attribute's name as the service has it."""
         return None
 
     @abstractmethod

@@ -54,9 +54,6 @@ class Unchecked(Target):
     def has_null(self) -> bool:
         return self._target.has_null()
 
-    def spelled(self, name: str) -> str:
-        return self._target.spelled(name)
-
     def check_value(self, name: str, value: Value) -> Rule | None:
         return None
 

@@ -11,7 +11,6 @@ from urllib.parse import quote
 
 import orjson
 
-from adapters.azuretable.values import names as azure_names
 from adapters.azuretable.values import values as azure_values
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -29,7 +28,7 @@ from gateway.store.store import Store
 from tests.adapters.azuretable import client as azure
 from tests.adapters.dynamodb import conftest as dynamodb
 from tests.adapters.tablestore import client as tablestore
-from transfer.endpoints.endpoint import Definition, Service
+from transfer.endpoints.endpoint import Definition
 
 _KEY_TYPES = {Kind.TEXT: "S", Kind.BYTES: "B", Kind.DECIMAL: "N"}
 _COLUMN_TYPES = {Kind.TEXT: messages.STRING, Kind.BYTES: messages.BINARY, Kind.INT64: messages.INTEGER}
@@ -118,14 +117,9 @@ class Dialects:
                 entity[attribute] = value.data
                 continue
             wire, edm = azure_values.spell(value)
-            spelled = azure_names.spelled(attribute)
-            entity[spelled] = wire
-            if edm is not None:
-                entity[f"{spelled}@odata.type"] = edm
-        for attribute in row.latest:
-            spelled = azure_names.spelled(attribute)
-            if isinstance(entity.get(spelled), float):
-                entity[f"{spelled}@odata.type"] = "Edm.Double"
+            entity[attribute] = wire
+            if edm is not None or isinstance(wire, float):
+                entity[f"{attribute}@odata.type"] = edm or "Edm.Double"
         address = _address(row.latest["PartitionKey"].data, row.latest["RowKey"].data)
         self._azure.send("DELETE", f"/{name}({address})", headers={"If-Match": "*"})
         reply = self._azure.send("POST", f"/{name}", orjson.dumps(entity))
@@ -144,7 +138,7 @@ class Dialects:
                 continue
             value = azure_values.read(wire, entity.get(f"{name}@odata.type"))
             assert value is not None
-            values[name if name in ("PartitionKey", "RowKey") else azure_names.unspelled(name)] = value
+            values[name] = value
         return Contents.of_values(values)
 
     # Table Store

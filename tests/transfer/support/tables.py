@@ -8,6 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from adapters.azuretable.values.names import SYSTEM_NAMES, is_legal
+from adapters.tablestore.wire.names import is_column_name
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.rows import Cell, Contents, Row
 from gateway.model.tables import Rules
@@ -144,13 +146,14 @@ def definitions(draw: st.DrawFn, service: Service) -> Definition:
     """A table of a service. Table Store's have up to four key columns and up to three versions."""
     if service is Service.AZURE_TABLE:
         schema = KeySchema((KeyColumn("PartitionKey", Kind.TEXT),), (KeyColumn("RowKey", Kind.TEXT),))
-        return Definition("people", service, schema)
+        return Definition("people", service, schema, is_stored=draw(st.booleans()))
     is_wide = service is Service.TABLE_STORE
     kinds = draw(st.lists(st.sampled_from(_KEY_KINDS[service]), min_size=1, max_size=4 if is_wide else 2))
     columns = [KeyColumn(name, kind) for name, kind in zip(("pk", "sk", "k3", "k4"), kinds, strict=False)]
     schema = KeySchema((columns[0],), tuple(columns[1:]))
     rules = Rules(stamped=True, max_versions=draw(st.sampled_from([1, 3]))) if is_wide else Rules()
-    return Definition("people", service, schema, rules=rules)
+    is_stored = service is Service.TABLEGATE or draw(st.booleans())
+    return Definition("people", service, schema, rules=rules, is_stored=is_stored)
 
 
 def key_values(kind: Kind, service: Service) -> st.SearchStrategy[Value]:
@@ -171,6 +174,13 @@ def key_values(kind: Kind, service: Service) -> st.SearchStrategy[Value]:
     if needs_one and kind in (Kind.TEXT, Kind.BYTES):
         data = data.filter(lambda given: len(given) > 0)
     return data.map(lambda given: Value(kind, given))
+
+
+def is_name_in(definition: Definition, name: str) -> bool:
+    """Whether an attribute of a table may be called so. In a database of tablegate any name may be."""
+    if definition.service is Service.AZURE_TABLE and not definition.is_stored:
+        return is_legal(name) and name not in SYSTEM_NAMES
+    return definition.service is not Service.TABLE_STORE or definition.is_stored or is_column_name(name)
 
 
 @st.composite
