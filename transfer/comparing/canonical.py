@@ -34,7 +34,8 @@ class Terms:
     """In which terms rows of two services are compared. May be used by several threads.
 
     `strict`: values are compared as they are stored, kinds too. `ignored`: attributes that do not count. `versions`: stamps and
-    older versions of cells count, too.
+    older versions of cells count, too. `unspelled`: from names in the rows to names in the gateway, which are those that are
+    compared; either is ignored.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Terms:
         strict: bool = False,
         ignored: Collection[str] = (),
         versions: bool = False,
+        unspelled: Callable[[str], str] = str,
     ) -> None:
         # In one order whichever end is first, so that two sites come to the same.
         services = sorted({first, second}, key=lambda service: service.value)
@@ -52,6 +54,7 @@ class Terms:
         self.strict = strict
         self.ignored = frozenset(ignored)
         self.versions = versions
+        self._unspelled = unspelled
 
     def seen(self, value: Value) -> Value:
         """A value as both services see it."""
@@ -63,11 +66,16 @@ class Terms:
     def attributes(self, schema: KeySchema, row: Row) -> dict[str, Value]:
         """The attributes of a row that count, as both services see them, without those of its key."""
         found = {}
-        skipped = self.ignored.union(schema.names)
         for name, value in row.latest.items():
-            if name not in skipped and (self._has_null or value.kind is not Kind.NULL):
+            if not self._is_skipped(schema, name) and (self._has_null or value.kind is not Kind.NULL):
                 found[name] = self.seen(value)
         return found
+
+    def _is_skipped(self, schema: KeySchema, name: str) -> bool:
+        ignored = self.ignored
+        return name in schema.names or (
+            bool(ignored) and (name in ignored or self._unspelled(name) in ignored)
+        )
 
     def value_bytes(self, value: Value) -> bytes:
         """The canonical bytes of a value that is seen already."""
@@ -77,7 +85,7 @@ class Terms:
         """The canonical bytes of a row."""
         parts = [identity_bytes(identity)]
         members = [
-            (name.encode(), _tagged(value, self.strict))
+            (self._unspelled(name).encode(), _tagged(value, self.strict))
             for name, value in self.attributes(schema, row).items()
         ]
         members.sort()
@@ -88,11 +96,10 @@ class Terms:
         return b"".join(parts)
 
     def _versions(self, schema: KeySchema, row: Row) -> bytes:
-        skipped = self.ignored.union(schema.names)
         parts = [b"V"]
         for name, cells in sorted(row.cells.items()):
-            if name not in skipped:
-                spelled = name.encode()
+            if not self._is_skipped(schema, name):
+                spelled = self._unspelled(name).encode()
                 parts += (_length(spelled), spelled, _count(len(cells)))
                 for cell in cells:
                     parts += (b"@%d" % cell.stamp_ms, _tagged(self.seen(cell.value), self.strict))

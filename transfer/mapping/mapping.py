@@ -87,7 +87,7 @@ class Mapping:
             reads,
             escapes.get(target) if is_other else None,
         )
-        self._is_identity = (
+        self.is_identity = (
             self._target is None
             and schema == source.key_schema
             and reads is None
@@ -98,7 +98,7 @@ class Mapping:
 
     def map(self, row: Row) -> Mapped:
         """The row in the target."""
-        if self._is_identity:
+        if self.is_identity:
             return Mapped(row, ())
         latest = row.latest
         found: list[Finding] = []
@@ -113,7 +113,7 @@ class Mapping:
 
     def key(self, key: Key) -> Key | None:
         """The key of the row's copy; None where the target cannot have it (such a row was rejected)."""
-        return key if self._is_identity else self._keys.of(key.values, [])
+        return key if self.is_identity else self._keys.of(key.values, [])
 
     def _moved(self, key: Key | None, row: Row, found: list[Finding]) -> Contents | None:
         """The contents of a row under another key, and otherwise as they are: the target is a database of tablegate."""
