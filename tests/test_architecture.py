@@ -215,9 +215,9 @@ def test_there_are_no_circles() -> None:
 
 # What differs between databases
 
-# Addresses are read with psycopg's own parser; a transfer's job is a file of SQLite.
+# Addresses are read with psycopg's own parser; a transfer's job is a file of SQLite, and a comparison's suspects are in one.
 DRIVERS = {
-    "sqlite3": {"gateway.store.sqlite", "transfer.copying"},
+    "sqlite3": {"gateway.store.sqlite", "transfer.copying", "transfer.comparing"},
     "psycopg": {"gateway.store.postgresql", "gateway.database_urls"},
 }
 
