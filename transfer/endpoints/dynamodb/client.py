@@ -178,7 +178,8 @@ class Client:
 def _meaning(error: exceptions.ClientError, shown: str) -> Exception:
     code = str(error.response.get("Error", {}).get("Code", ""))
     code = code.rpartition("#")[2]
-    reason = str(error.response.get("Error", {}).get("Message", ""))
+    # A refused signature is told with the request as it was signed, session token and all, on further lines.
+    reason = str(error.response.get("Error", {}).get("Message", "")).partition("\n")[0][:500]
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in _TRIMMED:
         return TrimmedData(reason)
