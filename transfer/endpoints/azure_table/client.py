@@ -192,7 +192,4 @@ def _of_connection_string(text: str, account: Account, shown: str) -> Any:
         return AzureNamedKeyCredential(account.name, named["accountkey"])
     if named.get("sharedaccesssignature"):
         return AzureSasCredential(named["sharedaccesssignature"].lstrip("?"))
-    raise AccessRefused(
-        f"{shown}: the connection string has neither AccountKey nor SharedAccessSignature"
-    )
-
+    raise AccessRefused(f"{shown}: the connection string has neither AccountKey nor SharedAccessSignature")

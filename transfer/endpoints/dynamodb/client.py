@@ -120,9 +120,7 @@ class Client:
             max_pool_connections=_CONNECTIONS,
         )
         try:
-            session = boto3.Session(
-                profile_name=account.profile or None, region_name=account.region or None
-            )
+            session = boto3.Session(profile_name=account.profile or None, region_name=account.region or None)
             self._client: Any = session.client(service, endpoint_url=account.endpoint or None, config=config)
         except exceptions.ProfileNotFound as error:
             raise AccessRefused(f"{patience.shown}: {error}") from None

@@ -78,7 +78,9 @@ def creation_of(name: str, definition: Definition) -> tuple[dict[str, Any], list
     """A CreateTable request, and what of the definition it cannot say."""
     schema = definition.key_schema
     if len(schema.partition) != 1 or len(schema.sort) > 1 or any(c.auto_increment for c in schema.columns):
-        raise SchemaChanged(f"a DynamoDB table has one partition key and at most one sort key, not {schema.names}")
+        raise SchemaChanged(
+            f"a DynamoDB table has one partition key and at most one sort key, not {schema.names}"
+        )
     notes: list[str] = []
     types = {column.name: KEY_TYPES[column.kind] for column in schema.columns}
     request: dict[str, Any] = {
@@ -113,8 +115,12 @@ def _unfit(index: NewIndex, schema: KeySchema, types: Mapping[str, str]) -> str:
     keys = index.key_schema
     if len(keys.partition) != 1 or len(keys.sort) > 1:
         return "its key has more columns than a DynamoDB index can have"
-    if index.local and (not schema.sort or keys.partition[0].name != schema.partition[0].name or not keys.sort):
-        return "a local index needs a table with a sort key, the table's partition key and a sort key of its own"
+    if index.local and (
+        not schema.sort or keys.partition[0].name != schema.partition[0].name or not keys.sort
+    ):
+        return (
+            "a local index needs a table with a sort key, the table's partition key and a sort key of its own"
+        )
     for column in keys.columns:
         kind = KEY_TYPES.get(column.kind)
         if kind is None or types.get(column.name, kind) != kind:

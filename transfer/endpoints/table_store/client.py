@@ -1,7 +1,7 @@
 """Table Store's API by the tablestore SDK, with our own messages.
 
-The SDK signs, checks answers and keeps connections. Messages and rows are the adapter's own, because the SDK knows neither streams
-nor split points, and its rows are made cell by cell in Python. Which errors mean what for a transfer is said here.
+The SDK signs, checks answers and keeps connections. Messages and rows are the adapter's own, because the SDK knows neither
+streams nor split points, and its rows are made cell by cell in Python. Which errors mean what for a transfer is said here.
 
 Credentials, in this order, where INSTANCE is the instance's name in capitals: TABLESTORE_ACCESS_KEY_ID_INSTANCE with
 TABLESTORE_ACCESS_KEY_SECRET_INSTANCE (and TABLESTORE_SECURITY_TOKEN_INSTANCE, of temporary ones); the same without an instance,
@@ -15,6 +15,7 @@ import logging
 import os
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
@@ -41,8 +42,8 @@ class Refused(Exception):
         self.reason = reason
 
 
-# "Error codes" of the API reference; the SDKs try the same again. Puts of whole rows and deletes may be sent twice, so that what is
-# only good for reads elsewhere is good for them too.
+# "Error codes" of the API reference; the SDKs try the same again. Puts of whole rows and deletes may be sent twice, so that what
+# is only good for reads elsewhere is good for them too.
 _TRANSIENT = frozenset(
     {
         "OTSInternalServerError",
@@ -158,8 +159,6 @@ def is_transient(code: str, reason: str) -> bool:
 
 def milliseconds(date: str) -> int | None:
     """Milliseconds since 1970 of a date in an answer; None if there is none."""
-    from datetime import UTC, datetime
-
     try:
         return int(datetime.strptime(date, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC).timestamp() * 1000)
     except ValueError:
@@ -173,7 +172,11 @@ def milliseconds(date: str) -> int | None:
 def _credentials(account: Account, shown: str) -> tuple[str, str, str]:
     own = "_" + re.sub(r"[^A-Z0-9]", "_", account.instance.upper())
     names = [
-        (f"TABLESTORE_ACCESS_KEY_ID{end}", f"TABLESTORE_ACCESS_KEY_SECRET{end}", f"TABLESTORE_SECURITY_TOKEN{end}")
+        (
+            f"TABLESTORE_ACCESS_KEY_ID{end}",
+            f"TABLESTORE_ACCESS_KEY_SECRET{end}",
+            f"TABLESTORE_SECURITY_TOKEN{end}",
+        )
         for end in (own, "")
     ]
     names.append(

@@ -9,6 +9,7 @@ import base64
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 from adapters.tablestore.values.values import view
 from adapters.tablestore.wire import limits
@@ -73,9 +74,7 @@ class TableStoreEndpoint(Endpoint):
         points = self._split_points(wanted) if wanted > 1 else []
         lowest, highest = self._bound(Bound.INF_MIN), self._bound(Bound.INF_MAX)
         bounds = [lowest, *map(self._completed, points), highest]
-        return [
-            {"from": _text(low), "to": _text(high)} for low, high in zip(bounds, bounds[1:], strict=False)
-        ]
+        return [{"from": _text(low), "to": _text(high)} for low, high in pairwise(bounds)]
 
     def _split_points(self, wanted: int) -> list[bytes]:
         """At most `wanted` - 1 points that divide the table evenly by size; none where the service gives none."""
@@ -206,7 +205,9 @@ class TableStoreEndpoint(Endpoint):
                 if name not in names
                 for version in versions
             ]
-        held = [cell for cell in cells if not (isinstance(cell.value, Value) and cell.value.kind is Kind.NULL)]
+        held = [
+            cell for cell in cells if not (isinstance(cell.value, Value) and cell.value.kind is Kind.NULL)
+        ]
         return encode_row(WireRow(key, held))
 
     def delete(self, keys: Sequence[Key]) -> None:

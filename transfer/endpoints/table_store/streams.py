@@ -158,7 +158,9 @@ class Follower:
         try:
             return self._client.call(operation, request, answer)
         except TableAbsent:
-            raise PositionLost(f"{shown}: its stream or a part of it is no longer there: copy again") from None
+            raise PositionLost(
+                f"{shown}: its stream or a part of it is no longer there: copy again"
+            ) from None
         except Refused as refusal:
             if "Expired" in refusal.code:
                 raise _Expired from None

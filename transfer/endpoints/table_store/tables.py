@@ -97,7 +97,9 @@ def creation_of(name: str, definition: Definition) -> tuple[messages.CreateTable
     for column in definition.key_schema.columns:
         meta.primary_key.add(name=column.name, type=_key_type(column))
         if column.auto_increment:
-            notes.append(f"key column {column.name} is no auto-increment column, so that rows keep their keys")
+            notes.append(
+                f"key column {column.name} is no auto-increment column, so that rows keep their keys"
+            )
     if not 1 <= len(meta.primary_key) <= limits.KEY_COLUMNS_MAX:
         raise SchemaChanged(f"a Table Store table has 1 to {limits.KEY_COLUMNS_MAX} key columns")
     rules = definition.rules
@@ -130,11 +132,15 @@ def _time_to_live(rules: Rules, notes: list[str]) -> int:
     if rules.expiry is None:
         return -1
     if rules.expiry.age_ms is None:
-        notes.append(f"rows do not expire by {rules.expiry.attribute}: Table Store knows the age of cells only")
+        notes.append(
+            f"rows do not expire by {rules.expiry.attribute}: Table Store knows the age of cells only"
+        )
         return -1
     seconds = rules.expiry.age_ms // 1000
     if seconds < limits.TIME_TO_LIVE_MIN_S:
-        notes.append(f"cells do not expire: Table Store keeps them for {limits.TIME_TO_LIVE_MIN_S} seconds at least")
+        notes.append(
+            f"cells do not expire: Table Store keeps them for {limits.TIME_TO_LIVE_MIN_S} seconds at least"
+        )
         return -1
     return seconds
 
@@ -152,9 +158,14 @@ def _add_indexes(request: messages.CreateTableRequest, definition: Definition, n
         unfit = [
             column.name
             for column in columns
-            if column.kind not in (Kind.TEXT, Kind.BYTES, Kind.INT64) or keys.get(column.name, column.kind) != column.kind
+            if column.kind not in (Kind.TEXT, Kind.BYTES, Kind.INT64)
+            or keys.get(column.name, column.kind) != column.kind
         ]
-        if unfit or not 1 <= len(columns) <= limits.KEY_COLUMNS_MAX or len(request.index_metas) == limits.INDEXES_MAX:
+        if (
+            unfit
+            or not 1 <= len(columns) <= limits.KEY_COLUMNS_MAX
+            or len(request.index_metas) == limits.INDEXES_MAX
+        ):
             notes.append(f"index {index.name}: Table Store cannot have it")
             continue
         wanted = {column.name: _DEFINED_TYPES[column.kind] for column in columns if column.name not in keys}
@@ -177,10 +188,12 @@ def _add_indexes(request: messages.CreateTableRequest, definition: Definition, n
             index_type=messages.IT_LOCAL_INDEX if index.local else messages.IT_GLOBAL_INDEX,
         )
     for name, kind in defined.items():
-        request.table_meta.defined_column.add(name=name, type=kind)  # type: ignore[arg-type]
+        request.table_meta.defined_column.add(name=name, type=kind)
     if request.index_metas and request.table_options.time_to_live != -1:
         request.table_options.allow_update = False
-        notes.append("single cells cannot be updated: Table Store wants that of a table with indexes and a time to live")
+        notes.append(
+            "single cells cannot be updated: Table Store wants that of a table with indexes and a time to live"
+        )
 
 
 def create(client: Client, name: str, definition: Definition) -> list[str]:
