@@ -23,12 +23,9 @@ from azure.core.exceptions import AzureError, ClientAuthenticationError
 from azure.core.rest import HttpRequest
 from azure.data.tables import TableServiceClient
 
+from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY
 from transfer.endpoints.retrying import Patience, Transient
 from transfer.errors import AccessRefused, BadAddress, TableAbsent
-
-EMULATOR_ACCOUNT = "devstoreaccount1"
-# Published: "Use the Azurite emulator for local Azure Storage development", well-known storage account and key.
-_EMULATOR_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 _TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _ABSENT = frozenset({"TableNotFound"})
@@ -168,8 +165,8 @@ def _credential(account: Account, shown: str) -> Any:
         token = os.environ.get(f"AZURE_STORAGE_SAS_TOKEN{suffix}")
         if token:
             return AzureSasCredential(token.lstrip("?"))
-    if account.name == EMULATOR_ACCOUNT:
-        return AzureNamedKeyCredential(account.name, _EMULATOR_KEY)
+    if account.name == DEV_AZURE_ACCOUNT:
+        return AzureNamedKeyCredential(account.name, DEV_AZURE_KEY)
     try:
         from azure.identity import DefaultAzureCredential
     except ImportError:

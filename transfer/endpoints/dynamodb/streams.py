@@ -30,6 +30,8 @@ _MARGIN_MS = 300_000  # clocks differ, and records say when they were made to th
 _LOSS_MARGIN_MS = 600_000
 _EMPTY_LOOKS = 2
 """After how many answers without records a shard counts as read to its end: empty ones occur between records too."""
+CHILDLESS_S = 10.0
+"""How long a shard that has ended is kept in mind while no child of it is listed."""
 
 
 class Follower:
@@ -41,6 +43,7 @@ class Follower:
         self._streams = streams
         self._iterators: dict[str, str] = {}
         self._empty: dict[str, int] = {}
+        self._childless: dict[str, float] = {}
 
     def close(self) -> None:
         """Give back the connections."""
@@ -191,8 +194,13 @@ class Follower:
             children = [one["ShardId"] for one in listed if one.get("ParentShardId") == shard]
             for child in children:
                 shards.setdefault(child, {"after": None, "ended": False})
-            if children or (shard not in known and len(shards) > 1):
+            # A child may be listed a little late; and where shards were merged it names the other parent only.
+            has_others = any(not place["ended"] for place in shards.values())
+            since = self._childless.setdefault(shard, time.monotonic())
+            is_barren = has_others and (shard not in known or time.monotonic() - since > CHILDLESS_S)
+            if children or is_barren:
                 del shards[shard]
+                del self._childless[shard]
         if not shards:  # a stream that had no shard yet
             shards.update({shard["ShardId"]: {"after": None, "ended": False} for shard in listed})
         if status in ("DISABLED", "DISABLING") and all(place["ended"] for place in shards.values()):
