@@ -1,7 +1,7 @@
 """DynamoDB Streams as keys that changed: shards, parents before children, from a position that outlives the process.
 
 A position is `{"stream": ARN, "since_ms": ..., "looked_ms": ..., "shards": {id: {"after": sequence number or null,
-"ended": bool}}}`: the shards that are read now, each from behind its last record (null: from its oldest). A shard that has ended
+"ended_ms": when its end was seen, or null}}}`: the shards that are read now, each from behind its last record (null: from its oldest). A shard that has ended
 makes place for its children. Iterators are kept in memory only: they live fifteen minutes.
 
 Following does not begin at LATEST, because nothing says which writes an iterator that was asked for just now leaves out. The
@@ -30,7 +30,7 @@ _MARGIN_MS = 300_000  # clocks differ, and records say when they were made to th
 _LOSS_MARGIN_MS = 600_000
 _EMPTY_LOOKS = 2
 """After how many answers without records a shard counts as read to its end: empty ones occur between records too."""
-CHILDLESS_S = 10.0
+CHILDLESS_MS = 10_000
 """How long a shard that has ended is kept in mind while no child of it is listed."""
 
 
@@ -43,7 +43,6 @@ class Follower:
         self._streams = streams
         self._iterators: dict[str, str] = {}
         self._empty: dict[str, int] = {}
-        self._childless: dict[str, float] = {}
 
     def close(self) -> None:
         """Give back the connections."""
@@ -64,7 +63,7 @@ class Follower:
             if "EndingSequenceNumber" not in shard.get("SequenceNumberRange", {})
         ]
         ended = {shard["ShardId"] for shard in shards} - set(is_open) if not is_open else set()
-        frontier = {shard: {"after": None, "ended": False} for shard in [*is_open, *sorted(ended)]}
+        frontier = {shard: {"after": None, "ended_ms": None} for shard in [*is_open, *sorted(ended)]}
         return {
             "stream": stream,
             "since_ms": now_ms - _MARGIN_MS,
@@ -110,10 +109,10 @@ class Follower:
         shards: dict[str, Any] = after["shards"]
         keys: dict[Any, Key] = {}
         at_ms = None
-        if not shards or any(place["ended"] for place in shards.values()):
+        if not shards or any(place["ended_ms"] for place in shards.values()):
             self._go_on_to_children(after)
         for shard, place in shards.items():
-            if place["ended"]:
+            if place["ended_ms"]:
                 continue
             records = self._records(after["stream"], shard, place)
             self._empty[shard] = 0 if records else self._empty.get(shard, 0) + 1
@@ -126,7 +125,7 @@ class Follower:
                 keys.pop(key.position, None)
                 keys[key.position] = key
         caught_up = all(
-            not place["ended"] and self._empty.get(shard, 0) >= _EMPTY_LOOKS
+            not place["ended_ms"] and self._empty.get(shard, 0) >= _EMPTY_LOOKS
             for shard, place in shards.items()
         )
         after["looked_ms"] = max(self._now_ms_of_streams(), after["looked_ms"])
@@ -162,7 +161,7 @@ class Follower:
             self._iterators[shard] = following
         else:
             self._iterators.pop(shard, None)
-            place["ended"] = True
+            place["ended_ms"] = time.time_ns() // 1_000_000
         return records
 
     def _next_page(self, stream: str, shard: str, place: dict[str, Any]) -> Any:
@@ -190,20 +189,21 @@ class Follower:
         listed, status = self._describe(position["stream"])
         shards: dict[str, Any] = position["shards"]
         known = {shard["ShardId"] for shard in listed}
-        for shard in [shard for shard, place in shards.items() if place["ended"]]:
+        now_ms = time.time_ns() // 1_000_000
+        for shard, ended_ms in [(shard, place["ended_ms"]) for shard, place in shards.items()]:
+            if not ended_ms:
+                continue
             children = [one["ShardId"] for one in listed if one.get("ParentShardId") == shard]
             for child in children:
-                shards.setdefault(child, {"after": None, "ended": False})
+                shards.setdefault(child, {"after": None, "ended_ms": None})
             # A child may be listed a little late; and where shards were merged it names the other parent only.
-            has_others = any(not place["ended"] for place in shards.values())
-            since = self._childless.setdefault(shard, time.monotonic())
-            is_barren = has_others and (shard not in known or time.monotonic() - since > CHILDLESS_S)
+            has_others = any(not place["ended_ms"] for place in shards.values())
+            is_barren = has_others and (shard not in known or now_ms - ended_ms > CHILDLESS_MS)
             if children or is_barren:
                 del shards[shard]
-                del self._childless[shard]
         if not shards:  # a stream that had no shard yet
-            shards.update({shard["ShardId"]: {"after": None, "ended": False} for shard in listed})
-        if status in ("DISABLED", "DISABLING") and all(place["ended"] for place in shards.values()):
+            shards.update({shard["ShardId"]: {"after": None, "ended_ms": None} for shard in listed})
+        if status in ("DISABLED", "DISABLING") and all(place["ended_ms"] for place in shards.values()):
             raise PositionLost(
                 f"{self._client.patience.shown}: its stream was switched off; changes since then are unknown: copy again"
             )

@@ -33,6 +33,7 @@ class Follower:
     def __init__(self, table: str, client: Client) -> None:
         self._table = table
         self._client = client
+        self._stream = ""
 
     def capture(self) -> JSON:
         """The position of now; switches a stream on if there is none."""
@@ -40,6 +41,7 @@ class Follower:
         if not details.enable_stream:
             details = self._switch_on()
         now_ms = self._now_ms()
+        self._stream = details.stream_id
         position = {
             "stream": details.stream_id,
             "since_us": now_ms * 1000 - _MARGIN_US,
@@ -96,6 +98,7 @@ class Follower:
     def look(self, position: JSON, schema: KeySchema) -> ChangedKeys:
         """One look at every shard that is read now."""
         after = copy.deepcopy(position)
+        self._stream = after["stream"]
         kept_ms = after["hours"] * _HOUR_MS
         if time.time_ns() // 1_000_000 - after["looked_ms"] > kept_ms - _LOSS_MARGIN_MS:
             raise PositionLost(
@@ -168,6 +171,8 @@ class Follower:
                 raise PositionLost(
                     f"{shown}: changes after the position are no longer kept: copy again"
                 ) from None
+            if tables.describe(self._client, self._table).stream_details.stream_id != self._stream:
+                raise PositionLost(f"{shown}: it has another stream by now: copy again") from None
             raise TransferError(f"{shown}: its stream cannot be read: {refusal}") from None
 
 
