@@ -20,7 +20,7 @@ GROUPS = {
         "server.flask_bridge", "dialect", "app", "background", "server", "__main__",
     ),
     "adapters.dynamodb": (
-        "wire", "values", "expressions", "validation", "tables", "capacity", "operations", "partiql",
+        "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "partiql",
         "operation_table", "blueprint",
     ),
     "adapters.azuretable": (
