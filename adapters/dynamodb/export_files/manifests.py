@@ -123,6 +123,51 @@ def _object(data: bytes) -> dict[str, Any]:
 # Writing
 
 
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What the summary of a full export tells."""
+
+    export_arn: str
+    table_arn: str
+    table_id: str
+    started_at_ms: int
+    ended_at_ms: int
+    exported_at_ms: int
+    bucket: str
+    prefix: str
+    output_format: str
+    items: int
+    billed_bytes: int
+
+    def summary(self) -> bytes:
+        """manifest-summary.json."""
+        folder = folder_of(self.prefix, self.export_arn.rpartition("/")[2])
+        return orjson.dumps(
+            {
+                "version": FULL_VERSION,
+                "exportArn": self.export_arn,
+                "startTime": time_text(self.started_at_ms),
+                "endTime": time_text(self.ended_at_ms),
+                "tableArn": self.table_arn,
+                "tableId": self.table_id,
+                "exportTime": time_text(self.exported_at_ms),
+                "s3Bucket": self.bucket,
+                "s3Prefix": self.prefix or None,
+                "s3SseAlgorithm": "AES256",
+                "s3SseKmsKeyId": None,
+                "manifestFilesS3Key": folder + FILES,
+                "billedSizeBytes": self.billed_bytes,
+                "itemCount": self.items,
+                "outputFormat": self.output_format,
+            }
+        )
+
+
+def folder_of(prefix: str, identifier: str) -> str:
+    """Where the objects of an export are: a key that ends in a slash."""
+    return (f"{prefix}/" if prefix else "") + f"{FOLDER}/{identifier}/"
+
+
 def file_line(key: str, items: int, md5: bytes) -> bytes:
     """A line of manifest-files.json. The ETag is that of an upload of one part, as S3 computes it."""
     etag = hashlib.md5(md5, usedforsecurity=False).hexdigest() + "-1"

@@ -27,8 +27,8 @@ _NAMES = (
 )
 _OPTIONS = {
     "jsonl": frozenset[str](),
-    "dynamodb-export": frozenset({"keys", "lines", "incremental"}),
-    "dynamodb-json": frozenset({"keys", "lines"}),
+    "dynamodb-export": frozenset({"keys", "lines", "incremental", "md5"}),
+    "dynamodb-json": frozenset({"keys"}),
     "csv": frozenset({"types", "delimiter", "empty"}),
     "parquet": frozenset({"keys"}),
 }

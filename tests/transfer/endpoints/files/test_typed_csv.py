@@ -50,9 +50,7 @@ def test_entities_come_back_exactly(tmp_path_factory, table):
 
 def entity(partition: str, row: str, **values: Value) -> Row:
     attributes = {"PartitionKey": Value(Kind.TEXT, partition), "RowKey": Value(Kind.TEXT, row), **values}
-    return Row(
-        OWN_SCHEMA.key(attributes).position, Contents.of_values(attributes), 17_000_000_000_000_000
-    )
+    return Row(OWN_SCHEMA.key(attributes).position, Contents.of_values(attributes), 17_000_000_000_000_000)
 
 
 def test_what_is_written_is_what_the_tool_writes_today(tmp_path):
@@ -107,7 +105,9 @@ def test_absent_and_empty_differ(tmp_path):
 
 def test_keys_may_have_types(tmp_path):
     """Imports of the tool take PartitionKey@type (#417)."""
-    [row] = read_text(tmp_path, "PartitionKey,PartitionKey@type,RowKey,RowKey@type\r\np,Edm.String,r,Edm.String\r\n")
+    [row] = read_text(
+        tmp_path, "PartitionKey,PartitionKey@type,RowKey,RowKey@type\r\np,Edm.String,r,Edm.String\r\n"
+    )
     assert set(row.latest) == {"PartitionKey", "RowKey"}
 
 
@@ -148,7 +148,7 @@ def test_other_delimiters(tmp_path):
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_with_its_line(tmp_path, text, words):
-    """"null" is a text and no absent value: the tool's own words for it (#1855)."""
+    """ "null" is a text and no absent value: the tool's own words for it (#1855)."""
     with pytest.raises(BadFile, match=r"in\.csv, line \d") as refused:
         read_text(tmp_path, text)
     assert words in str(refused.value)
@@ -160,7 +160,9 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
         scanned(open_file(str(tmp_path / "in.csv"), {}))
 
 
-@pytest.mark.parametrize("options", [{"delimiter": ";;"}, {"types": "guess"}, {"empty": "?"}, {"keys": "a:S"}])
+@pytest.mark.parametrize(
+    "options", [{"delimiter": ";;"}, {"types": "guess"}, {"empty": "?"}, {"keys": "a:S"}]
+)
 def test_wrong_options_are_refused(options):
     with pytest.raises(BadAddress):
         open_file("t.csv", options)
