@@ -7,7 +7,7 @@ lines have is told from its first line and holds for all of them: a line of anot
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -40,7 +40,8 @@ class Change(NamedTuple):
 
 
 _TAGS = frozenset({"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"})
-_LOWER_CASE_TAGS = frozenset(tag.lower() for tag in _TAGS)
+# As fields of the Java SDK's class are called: s, sS, bOOL, nULLValue.
+_LOWER_CASE_TAGS = {tag.lower(): tag for tag in _TAGS} | {"nullvalue": "NULL"}
 _UNQUOTED_NAME = re.compile(rb"\s*\{\s*['A-Za-z_$]")  # JSON has none
 
 
@@ -55,7 +56,8 @@ def form_of(line: bytes) -> Form:
         return Form.ITEM
     if _has_tags(record, _TAGS):
         return Form.BARE
-    if _has_tags(record, _LOWER_CASE_TAGS):
+    lower = _with_lower_case(record)
+    if len(lower) == len(record) and _has_tags(lower, _LOWER_CASE_TAGS.keys()):
         return Form.LOWER_CASE
     raise Unreadable(
         "no typed item: its values have no types of DynamoDB (plain JSON cannot be read back exactly)"
@@ -136,7 +138,15 @@ def _member(record: Mapping[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def _has_tags(record: Mapping[str, Any], tags: frozenset[str]) -> bool:
+def _with_lower_case(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: {tag.lower(): data for tag, data in member.items()}
+        for name, member in record.items()
+        if isinstance(member, dict)
+    }
+
+
+def _has_tags(record: Mapping[str, Any], tags: Set[str]) -> bool:
     return all(
         isinstance(member, dict) and len(member) == 1 and next(iter(member)) in tags
         for member in record.values()
@@ -161,7 +171,7 @@ def _with_upper_case(wire: Any) -> dict[str, Any]:
 
 def _upper_case(member: Any) -> dict[str, Any]:
     [(tag, data)] = member.items() if isinstance(member, dict) and len(member) == 1 else [("", None)]
-    tag = tag.upper()
+    tag = _LOWER_CASE_TAGS.get(tag.lower(), "")
     if tag == "M" and isinstance(data, dict):
         data = {name: _upper_case(each) for name, each in data.items()}
     elif tag == "L" and isinstance(data, list):

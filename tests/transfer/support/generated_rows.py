@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import hypothesis
 import orjson
 from hypothesis import strategies as st
 
@@ -14,6 +15,9 @@ from gateway.model.rows import Cell, Contents, Row
 from gateway.model.tables import ExpiryRule, Projection, Rules, StreamRule
 from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal_fits
 from transfer.endpoints.endpoint import Definition, Endpoint, Service
+
+FEW_EXAMPLES = hypothesis.settings(max_examples=max(20, hypothesis.settings.default.max_examples // 10))
+"""For properties whose examples are whole files. Each kind of value is tried more often by properties of single rows."""
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 NUMBERS = (

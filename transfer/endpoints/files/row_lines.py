@@ -77,13 +77,23 @@ def read_row(line: bytes, schema: KeySchema) -> Row:
     record = _object(line)
     try:
         values = bodies.untagged_all(record["row"])
+        modified_at = record["modified_at"]
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise Unreadable(f"no row: {type(error).__name__}: {error}") from None
+    return row_of_values(values, record.get("kinds"), modified_at, record.get("expires_at_ms"), schema)
+
+
+def row_of_values(
+    values: dict[str, Value], kinds: Any, modified_at: Any, expires_at_ms: Any, schema: KeySchema
+) -> Row:
+    """A row just as it was stored. `kinds`: as the row had them, from JSON. Raises Unreadable."""
+    try:
         for value in values.values():
             check(value)
         key = schema.key(values)
-        modified_at, expires_at_ms = record["modified_at"], record.get("expires_at_ms")
         if type(modified_at) is not int or type(expires_at_ms) not in (int, type(None)):
             raise TypeError("times are integers")
-        contents = _contents(record.get("kinds"), values, schema)
+        contents = _contents(kinds, values, schema)
     except BadKey as error:
         raise Unreadable(key_trouble(error)) from None
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:

@@ -21,6 +21,7 @@ from gateway.model.values import Kind
 from tests.transfer.support.generated_rows import (
     DEFINITION,
     DYNAMODB_VALUES,
+    FEW_EXAMPLES,
     of_values,
     scanned,
     simple_row,
@@ -42,6 +43,7 @@ PLAIN = dataclasses.replace(
 
 
 @pytest.mark.parametrize("lines", ["json", "ion"])
+@FEW_EXAMPLES
 @given(table=table_of(values=DYNAMODB_VALUES, stamped=False))
 def test_a_table_comes_back_exactly(tmp_path_factory, lines, table):
     with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as folder:

@@ -17,6 +17,7 @@ from gateway.model.values import FALSE, TRUE, Kind, Value
 from tests.transfer.support.generated_rows import (
     AZURE_VALUES,
     DEFINITION,
+    FEW_EXAMPLES,
     of_values,
     scanned,
     table_of,
@@ -32,6 +33,7 @@ AZURE = dataclasses.replace(
 )
 
 
+@FEW_EXAMPLES
 @given(table=table_of(OWN_SCHEMA, values=AZURE_VALUES, stamped=False))
 def test_entities_come_back_exactly(tmp_path_factory, table):
     with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as folder:
