@@ -319,7 +319,7 @@ class Catalog:
             azure_name=azure_name,
             key_schema=key_schema,
             indexes=tuple(self._index(row, key_schema.names) for row in indexes),
-            rules=_rules(orjson.loads(rules)),
+            rules=rules_of(orjson.loads(rules)),
             properties=orjson.loads(properties),
             state=State(state),
             busy_until_ms=busy,
@@ -393,7 +393,8 @@ def stream_rule(document: Mapping[str, Any]) -> StreamRule:
     return StreamRule(**{**document, "shards": shards})
 
 
-def _rules(document: Mapping[str, Any]) -> Rules:
+def rules_of(document: Mapping[str, Any]) -> Rules:
+    """The rules of a JSON form that dataclasses.asdict made."""
     expiry, stream = document["expiry"], document["stream"]
     return Rules(
         **{
