@@ -190,6 +190,12 @@ class MemoryEndpoint(Endpoint):
             self.table.definition = definition
         return list(self.not_carried_over)
 
+    def reopen(self) -> None:
+        self._enter("reopen")
+
+    def finish(self) -> None:
+        self._enter("finish")
+
     def segments(self, wanted: int) -> list[JSON]:
         self._enter("segments")
         return [[number, wanted] for number in range(wanted)]
