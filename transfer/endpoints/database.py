@@ -189,7 +189,7 @@ class DatabaseEndpoint(Endpoint):
     # The table
 
     def describe(self) -> Definition:
-        table = self._find()
+        table = self._find(anew=True)
         if self._count is None:
             [statistics] = self._engine.run([CountRows(table)])
             # A table may be so large that the database does not count it in the time that a statement has.
@@ -270,7 +270,7 @@ class DatabaseEndpoint(Endpoint):
 
     def _page(self, part: Segment, after: Position | None) -> Page:
         [page] = self._on_table(lambda table: [Read(table, EVERYTHING, _PAGE, segment=part, after=after)])
-        return page  # type: ignore[no-any-return]
+        return page
 
     def get(self, keys: Sequence[Key]) -> list[Row | None]:
         found: list[Row | None] = self._on_table(
