@@ -369,7 +369,7 @@ def _loaded(text: str | None) -> JSON | None:
 
 def _connected(path: Path) -> sqlite3.Connection:
     with _said(path):
-        connection = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(path, timeout=0.2, isolation_level=None, check_same_thread=False)
         # One process at a time: the lock is held for as long as the file is open, and ends with its holder.
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         with contextlib.suppress(sqlite3.DatabaseError):
