@@ -28,6 +28,7 @@ _BYTES_IN_MEMORY = 12 << 20
 _ROW_OVERHEAD_BYTES = 1_000
 _CHECK_PERIOD_S = 30.0
 _PATIENCE_S = 5.0
+_MANY_ROWS = 500
 
 
 @dataclass(slots=True)
@@ -79,7 +80,9 @@ class TableScan:
         self._keeps_keys = keeps_keys
         self._budget = Budget(_BYTES_IN_MEMORY)
         self._waiting: queue.SimpleQueue[SegmentState] = queue.SimpleQueue()
-        self._queues: list[queue.SimpleQueue[_Part | None]] = [queue.SimpleQueue() for _ in range(parallel)]
+        # Where one call takes many rows, few calls at once keep the target busy, and their batches are full.
+        writers = min(parallel, 2) if writer.most_rows > _MANY_ROWS else parallel
+        self._queues: list[queue.SimpleQueue[_Part | None]] = [queue.SimpleQueue() for _ in range(writers)]
         self._lock = threading.Lock()
         self._checked_at = time.monotonic()
 

@@ -61,7 +61,7 @@ from gateway.model.errors import (
     Unknowable,
 )
 from gateway.model.keys import Key, Position
-from gateway.model.ranges import EVERYTHING
+from gateway.model.ranges import EVERYTHING, KeyRange
 from gateway.model.rows import FOREIGN_KINDS, Contents, Row
 from gateway.model.tables import Index, Rules, StreamRule, Table
 from gateway.model.writes import Remove, Replace, Write
@@ -254,7 +254,9 @@ class DatabaseEndpoint(Endpoint):
     # Rows
 
     def segments(self, wanted: int) -> list[JSON]:
-        total = max(1, min(wanted, _MOST_SEGMENTS))
+        # One file is not read sooner by several readers of one process, each with a cache of its own.
+        most = _MOST_SEGMENTS if self._settings.database_path is None else 1
+        total = max(1, min(wanted, most))
         return [[number, total] for number in range(total)]
 
     def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
@@ -269,7 +271,11 @@ class DatabaseEndpoint(Endpoint):
             yield ScanPage(page.rows, [base64.b64encode(bound).decode() for bound in after])
 
     def _page(self, part: Segment, after: Position | None) -> Page:
-        [page] = self._on_table(lambda table: [Read(table, EVERYTHING, _PAGE, segment=part, after=after)])
+        if part.total == 1:  # in the order of keys, in which SQLite keeps them
+            rest = EVERYTHING if after is None else KeyRange(after.after, EVERYTHING.upper)
+            [page] = self._on_table(lambda table: [Read(table, rest, _PAGE)])
+        else:
+            [page] = self._on_table(lambda table: [Read(table, EVERYTHING, _PAGE, segment=part, after=after)])
         return page
 
     def get(self, keys: Sequence[Key]) -> list[Row | None]:
