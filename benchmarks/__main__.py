@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import azuretable, databases, dynamodb, machine, plot, report, tablestore
-from benchmarks.contestants import AZURE, CONTESTANTS, DYNAMODB, TABLESTORE, Place
+from benchmarks.contestants import AZURE, CONTESTANTS, DYNAMODB, TABLESTORE, Workspace
 from benchmarks.generator import Generator, is_compiled
 from benchmarks.installing import Absent
 from benchmarks.processes import StartFailed
@@ -50,9 +50,9 @@ def main(arguments: Sequence[str]) -> int:
         print(header, flush=True)
         if not options.dry:
             report.write("machine", header)
-        _measure_ours(options, Bench(generator, Place(cores.server, folder / "single")))
+        _measure_ours(options, Bench(generator, Workspace(cores.server, folder / "single")))
         for dialect in options.dialects:
-            _measure(dialect, options, generator, Place(cores.server, folder))
+            _measure(dialect, options, generator, Workspace(cores.server, folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(memory, ignore_errors=True)
@@ -130,12 +130,12 @@ def _measure_ours(options: argparse.Namespace, bench: Bench) -> None:
     for name in options.single:
         lines.append(f"- {SINGLE[name](bench)}")
         print(lines[-1], flush=True)
-        shutil.rmtree(bench.place.folder, ignore_errors=True)
+        shutil.rmtree(bench.workspace.folder, ignore_errors=True)
     if lines and not options.dry:
         report.write("single", "\n".join(lines))
 
 
-def _measure(dialect: str, options: argparse.Namespace, generator: Generator, place: Place) -> None:
+def _measure(dialect: str, options: argparse.Namespace, generator: Generator, workspace: Workspace) -> None:
     """One dialect: start everybody, play, stop, report."""
     workloads = [each for each in WORKLOADS[dialect] if each.name in options.workloads]
     players: list[Player] = []
@@ -144,14 +144,14 @@ def _measure(dialect: str, options: argparse.Namespace, generator: Generator, pl
         for each in CONTESTANTS:
             if each.name in options.contestants and dialect in each.dialects:
                 try:
-                    running = each.start(Place(place.cores, place.folder / dialect / each.name))
+                    running = each.start(Workspace(workspace.cores, workspace.folder / dialect / each.name))
                     players.append(Player(each, running))
                 except (Absent, StartFailed) as reason:
                     notes.append(f"Without {each.title}: {reason}")
                     print(notes[-1], file=sys.stderr)
         for name, make in databases.PLAYERS.items():
             if name in options.contestants and dialect in (DYNAMODB, TABLESTORE):
-                players.append(make(Place(place.cores, place.folder / dialect / name)))
+                players.append(make(Workspace(workspace.cores, workspace.folder / dialect / name)))
         if players and workloads:
             plan = Plan(options.rounds, tuple(options.connections), options.seconds)
             play_all(generator, players, workloads, plan)

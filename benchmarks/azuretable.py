@@ -31,7 +31,7 @@ def entity(partition: str, number: int) -> dict[str, Any]:
     }
 
 
-def spread(number: int) -> str:
+def partition_of(number: int) -> str:
     """A partition for a number: 997 of them."""
     return f"part{number * 7919 % 997:04d}"
 
@@ -53,7 +53,7 @@ def _prepare_read(client: Client) -> None:
 
 
 def _insert(port: int, number: int) -> bytes:
-    return azure(port, "POST", "/Insert", json.dumps(entity(spread(number), number)).encode())
+    return azure(port, "POST", "/Insert", json.dumps(entity(partition_of(number), number)).encode())
 
 
 def _get(port: int, number: int) -> bytes:
@@ -63,7 +63,9 @@ def _get(port: int, number: int) -> bytes:
 
 def _batch(port: int, number: int) -> bytes:
     first = number * _BATCH
-    return _changeset(port, "Batch", [entity(spread(number), each) for each in range(first, first + _BATCH)])
+    return _changeset(
+        port, "Batch", [entity(partition_of(number), each) for each in range(first, first + _BATCH)]
+    )
 
 
 def _changeset(port: int, table: str, entities: list[dict[str, Any]]) -> bytes:

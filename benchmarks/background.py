@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import dynamodb
-from benchmarks.contestants import Place, Postgres, start_ours
+from benchmarks.contestants import Postgres, Workspace, start_ours
 from benchmarks.signing import HOST, Client
 from benchmarks.signing import dynamodb as sign
 from gateway.app import connect, open_store
@@ -61,25 +61,25 @@ def _at(taken: list[float], share: float) -> float:
     return sorted(taken)[int(len(taken) * share)]
 
 
-def measure(place: Place, purged: int = PURGED_ROWS, indexed: int = INDEXED_ROWS) -> str:
+def measure(workspace: Workspace, purged: int = PURGED_ROWS, indexed: int = INDEXED_ROWS) -> str:
     """Lines that say what came out, on SQLite FULL and on PostgreSQL."""
     lines = []
-    for name, url in _databases(place):
-        lines += [f"{name}: {line}" for line in _measure(place, url, purged, indexed)]
+    for name, url in _databases(workspace):
+        lines += [f"{name}: {line}" for line in _measure(workspace, url, purged, indexed)]
     return "\n".join(lines)
 
 
-def _databases(place: Place) -> Iterator[tuple[str, str]]:
-    yield "SQLite FULL", f"sqlite:///{place.folder / 'background.sqlite'}"
-    postgres = Postgres(Place(place.cores, place.folder / "postgres"))
+def _databases(workspace: Workspace) -> Iterator[tuple[str, str]]:
+    yield "SQLite FULL", f"sqlite:///{workspace.folder / 'background.sqlite'}"
+    postgres = Postgres(Workspace(workspace.cores, workspace.folder / "postgres"))
     try:
         yield "PostgreSQL", postgres.new_database()
     finally:
         postgres.stop()
 
 
-def _measure(place: Place, url: str, purged: int, indexed: int) -> Iterator[str]:
-    port, process = start_ours(place, database=url)
+def _measure(workspace: Workspace, url: str, purged: int, indexed: int) -> Iterator[str]:
+    port, process = start_ours(workspace, database=url)
     client = Client(port)
     for table in ("Gone", "Indexed", "Near"):
         dynamodb.make_table(client, table)
@@ -88,7 +88,7 @@ def _measure(place: Place, url: str, purged: int, indexed: int) -> Iterator[str]
     fill(url, "Gone", purged)
     fill(url, "Indexed", indexed)
     fill(url, "Near", 1_000)
-    port, process = start_ours(place, database=url)
+    port, process = start_ours(workspace, database=url)
     client = Client(port)
     _neighbour(client, time.monotonic() + 1, lambda: False)
     index: dict[str, object] = {
@@ -147,10 +147,13 @@ def _neighbour(client: Client, until: float, is_over: Callable[[], bool]) -> Lat
     """Reads and writes in turn; whether it is over is asked once a second."""
     taken = Latencies([], [])
     number, ask_at = 0, time.monotonic() + 1
-    put = dynamodb.put("Near", dynamodb.spread)
+    put = dynamodb.put("Near", dynamodb.partition_of)
     while time.monotonic() < until:
         number += 1
-        key = {"TableName": "Near", "Key": dynamodb.key(dynamodb.spread(number % 1_000), number % 1_000)}
+        key = {
+            "TableName": "Near",
+            "Key": dynamodb.key(dynamodb.partition_of(number % 1_000), number % 1_000),
+        }
         for request, kept in (
             (sign(client.port, "GetItem", json.dumps(key).encode()), taken.reads),
             (put(client.port, number % 1_000), taken.writes),
@@ -179,7 +182,7 @@ def fill(url: str, table_name: str, rows: int) -> None:
 
 
 def _write(table: Table, number: int) -> Write:
-    item = dynamodb.item(dynamodb.spread(number), number)
+    item = dynamodb.item(dynamodb.partition_of(number), number)
     values = tuple(Value(Kind.TEXT, item[name]["S"]) for name in ("pk", "sk"))
     contents = Contents(json.dumps(item, separators=(",", ":")).encode(), None, dynamodb.ITEM_BYTES)
     return Write(table, Key(values, table.key_schema.position(values)), Replace(contents), wants_old=False)
@@ -188,6 +191,6 @@ def _write(table: Table, number: int) -> Write:
 if __name__ == "__main__":
     folder = Path(tempfile.mkdtemp(prefix="tablegate-bench-"))
     try:
-        print(measure(Place(frozenset(os.sched_getaffinity(0)), folder), *map(int, sys.argv[1:])))
+        print(measure(Workspace(frozenset(os.sched_getaffinity(0)), folder), *map(int, sys.argv[1:])))
     finally:
         shutil.rmtree(folder)

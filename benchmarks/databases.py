@@ -20,7 +20,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from benchmarks import dynamodb, raw_sqlite
-from benchmarks.contestants import DYNAMODB, TABLESTORE, Contestant, Place, Postgres, Running
+from benchmarks.contestants import DYNAMODB, TABLESTORE, Contestant, Postgres, Running, Workspace
 from benchmarks.generator import Generator, Slice
 from benchmarks.processes import Tree
 from benchmarks.rounds import Player, WrongAnswer
@@ -34,19 +34,19 @@ BODY = json.dumps(dynamodb.item("part0000", 0), separators=(",", ":"))
 class SQLitePlayer(Player):
     """SQLite in a process of its own; each put is a transaction. It has one connection only."""
 
-    def __init__(self, place: Place, synchronous: str) -> None:
+    def __init__(self, workspace: Workspace, synchronous: str) -> None:
         title = f"raw SQLite {synchronous.upper()}"
         storage = "disk, fsync" if synchronous == "full" else "disk"
         contestant = Contestant(f"sqlite-{synchronous}", title, (DYNAMODB, TABLESTORE), storage, _never)
-        place.folder.mkdir(parents=True)
+        workspace.folder.mkdir(parents=True)
         command = [
             sys.executable,
             "-m",
             "benchmarks.raw_sqlite",
-            str(place.folder / "raw.sqlite"),
+            str(workspace.folder / "raw.sqlite"),
             synchronous,
         ]
-        self._worker = raw_sqlite.Worker(command, place.cores)
+        self._worker = raw_sqlite.Worker(command, workspace.cores)
         super().__init__(contestant, _Attached(self._worker.pid, self._worker.stop))
 
     def prepare(self, workload: Workload) -> bool:
@@ -66,9 +66,9 @@ class SQLitePlayer(Player):
 class PgbenchPlayer(Player):
     """PostgreSQL driven by its own load generator, prepared statements."""
 
-    def __init__(self, place: Place) -> None:
-        self._postgres = Postgres(Place(place.cores, place.folder / "postgres"))
-        self._folder = place.folder
+    def __init__(self, workspace: Workspace) -> None:
+        self._postgres = Postgres(Workspace(workspace.cores, workspace.folder / "postgres"))
+        self._folder = workspace.folder
         self._url = self._postgres.new_database()
         _make_rows(self._url)
         contestant = Contestant("pgbench", "pgbench", (DYNAMODB, TABLESTORE), "disk, fsync", _never)
@@ -115,7 +115,7 @@ class _Attached(Running):
         self._end()
 
 
-def _never(place: Place) -> Running:
+def _never(workspace: Workspace) -> Running:
     raise AssertionError("started by its player")
 
 
@@ -123,9 +123,9 @@ def _slice_of(latencies_us: Sequence[int], seconds: float) -> Slice:
     return Slice(len(latencies_us), 0, 0, seconds, 0.0, array("I", latencies_us), [], [])
 
 
-PLAYERS: dict[str, Callable[[Place], Player]] = {
-    "sqlite-full": lambda place: SQLitePlayer(place, "full"),
-    "sqlite-normal": lambda place: SQLitePlayer(place, "normal"),
+PLAYERS: dict[str, Callable[[Workspace], Player]] = {
+    "sqlite-full": lambda workspace: SQLitePlayer(workspace, "full"),
+    "sqlite-normal": lambda workspace: SQLitePlayer(workspace, "normal"),
     "pgbench": PgbenchPlayer,
 }
 

@@ -42,7 +42,7 @@ def key(partition: str, number: int) -> Item:
     return {"pk": {"S": partition}, "sk": {"S": f"{number:010d}"}}
 
 
-def spread(number: int) -> str:
+def partition_of(number: int) -> str:
     """A partition for a number: 997 of them."""
     return f"part{number * 7919 % 997:04d}"
 
@@ -159,7 +159,7 @@ def _query(number: int) -> dict[str, Any]:
 
 
 def _conditional_put(number: int) -> dict[str, Any]:
-    made = item(spread(number), number)
+    made = item(partition_of(number), number)
     return {"TableName": "Conditional", "Item": made, "ConditionExpression": "attribute_not_exists(pk)"}
 
 
@@ -176,7 +176,9 @@ def _batch(number: int) -> dict[str, Any]:
     first = number * 25
     return {
         "RequestItems": {
-            "Batch": [{"PutRequest": {"Item": item(spread(each), each)}} for each in range(first, first + 25)]
+            "Batch": [
+                {"PutRequest": {"Item": item(partition_of(each), each)}} for each in range(first, first + 25)
+            ]
         }
     }
 
@@ -184,7 +186,7 @@ def _batch(number: int) -> dict[str, Any]:
 def _transact(port: int, number: int) -> bytes:
     """Two puts of new items, one of them conditional, a counter, and a check; with a token, as every SDK sends one."""
     table = "Transact"
-    fresh, other = item(spread(number), 2 * number), item(spread(number), 2 * number + 1)
+    fresh, other = item(partition_of(number), 2 * number), item(partition_of(number), 2 * number + 1)
     one = {":one": {"N": "1"}}
     writes = [
         {"Put": {"TableName": table, "Item": fresh, "ConditionExpression": "attribute_not_exists(pk)"}},
@@ -245,7 +247,7 @@ def _wrote_all(body: bytes) -> bool:
 
 
 WORKLOADS = (
-    Workload("put", "PutItem", put("Put", spread), _empty("Put"), _is_empty),
+    Workload("put", "PutItem", put("Put", partition_of), _empty("Put"), _is_empty),
     Workload(
         "get",
         "GetItem",

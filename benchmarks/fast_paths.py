@@ -8,6 +8,7 @@ path is for servers only, a PostgreSQL.
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 import tempfile
 import time
@@ -27,25 +28,16 @@ from adapters.tablestore.rows import fast_rows, rows, selections
 from adapters.tablestore.wire.calls import Target
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
 from benchmarks import machine, signing
-from benchmarks.contestants import Place, Postgres
+from benchmarks.contestants import Postgres, Workspace
 from gateway.app import connect, create_app, mounted, open_store
 from gateway.engine import blind_writes, loading, page_builder, reading
 from gateway.engine.engine import Engine, drive
 from gateway.http import Request
 from gateway.model import updates
-from gateway.model.commands import (
-    AnyCommand,
-    Concatenation,
-    CreateTable,
-    Get,
-    Load,
-    Page,
-    PageLimits,
-    Read,
-    WriteGroup,
-)
+from gateway.model.commands import AnyCommand, CreateTable, Get, Load, Read, WriteGroup
 from gateway.model.fast_paths import FAST_PATHS
 from gateway.model.keys import KeyColumn, KeySchema, Position
+from gateway.model.pages import Concatenation, Page, PageLimits
 from gateway.model.predicates import ALWAYS, Attribute, Compare, Comparison, Literal, Predicate
 from gateway.model.ranges import within
 from gateway.model.rows import Contents, Row
@@ -118,12 +110,10 @@ def _stored(bodies: list[bytes], kinds: bytes | None = None) -> list[Row]:
 def _dynamodb() -> Iterator[tuple[str, Case]]:
     put = orjson.dumps({"TableName": "things", "Item": _item(1)})
     fast = operation_schemas._checker("PutItem", "2026")
-    general = fast_validator.Checker(
-        fast.operation, fast.request, fast_validator.leave_to_full_validator, fast.rule, fast.contexts
-    )
+    general = dataclasses.replace(fast, fast_check=fast_validator.leave_to_full_validator)
     yield (
         "validation.fast_validator:fast_check",
-        (lambda: fast(orjson.loads(put), "2026"), lambda: general(orjson.loads(put), "2026")),
+        (lambda: fast(orjson.loads(put)), lambda: general(orjson.loads(put))),
     )
     table, key = _table(_PAIR), {"p": {"S": "partition"}, "s": {"S": "sort"}}
     yield "fast_text_key", _switched(lambda: keys.key_of(table, key), keys, _text_key=_none)
@@ -280,7 +270,7 @@ def _engine(folder: Path) -> Iterator[tuple[str, Case]]:
 
 def _on_postgresql(folder: Path) -> Iterator[tuple[str, Case]]:
     """Of the CPU time only the part of this process, without the server's."""
-    postgres = Postgres(Place(machine.cores().server, folder / "postgres"))
+    postgres = Postgres(Workspace(machine.cores().server, folder / "postgres"))
     try:
         things = _Things(postgres.new_database().replace("postgresql://", "postgresql+psycopg://", 1))
         yield "fast_look_up", _switched(things.get, reading, _LOOKS_UP=False)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks import dynamodb, machine
 from benchmarks.background import fill, measure
-from benchmarks.contestants import CONTESTANTS, Place, Running, start_ours
+from benchmarks.contestants import CONTESTANTS, Running, Workspace, start_ours
 from benchmarks.generator import Aim, Generator, Slice
 from benchmarks.processes import Tree
 from benchmarks.signing import Client
@@ -36,14 +36,14 @@ class Bench:
     """What every measurement here needs."""
 
     generator: Generator
-    place: Place
+    workspace: Workspace
 
-    def fresh(self, name: str) -> Place:
+    def fresh(self, name: str) -> Workspace:
         """An empty folder."""
-        folder = self.place.folder / name
+        folder = self.workspace.folder / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        return Place(self.place.cores, folder)
+        return Workspace(self.workspace.cores, folder)
 
 
 # Start and memory
@@ -55,12 +55,12 @@ def start(bench: Bench) -> str:
     cpu: list[float] = []
     for what in ("an empty folder", "an existing file"):
         times = []
-        place = bench.fresh("start")
+        workspace = bench.fresh("start")
         for _ in range(_STARTS):
             if what == "an empty folder":
-                place = bench.fresh("start")
+                workspace = bench.fresh("start")
             began = time.perf_counter()
-            port, process = start_ours(place)
+            port, process = start_ours(workspace)
             client = Client(port)
             dynamodb.call(client, "ListTables", {})
             times.append(time.perf_counter() - began)
@@ -87,7 +87,7 @@ def growth(bench: Bench) -> str:
     """100,000 puts of 1 KB: the rate and cost of the last tenth against the first."""
     port, process = start_ours(bench.fresh("growth"))
     dynamodb.make_table(Client(port), "Put")
-    request = dynamodb.put("Put", dynamodb.spread)
+    request = dynamodb.put("Put", dynamodb.partition_of)
     slices: list[tuple[float, float]] = []
     for start_at in range(0, _PUTS, _PUTS_PER_SLICE):
         requests = [request(port, number) for number in range(start_at, start_at + _PUTS_PER_SLICE)]
@@ -104,9 +104,9 @@ def size(bench: Bench) -> str:
     """Point reads in a table of a million rows against one of ten thousand, in turns."""
     servers = []
     for rows in (_FEW_ROWS, _MANY_ROWS):
-        place = bench.fresh(f"size-{rows}")
-        _fill(place.folder, rows)
-        servers.append((rows, *start_ours(place)))
+        workspace = bench.fresh(f"size-{rows}")
+        _fill(workspace.folder, rows)
+        servers.append((rows, *start_ours(workspace)))
     taken: dict[int, list[tuple[float, float]]] = {_FEW_ROWS: [], _MANY_ROWS: []}
     chosen = random.Random(1)
     for _ in range(_ROUNDS):
@@ -127,14 +127,14 @@ def size(bench: Bench) -> str:
 
 
 def _get(port: int, number: int) -> bytes:
-    body = {"TableName": "Big", "Key": dynamodb.key(dynamodb.spread(number), number)}
+    body = {"TableName": "Big", "Key": dynamodb.key(dynamodb.partition_of(number), number)}
     return sign(port, "GetItem", json.dumps(body).encode())
 
 
 def _fill(folder: Path, rows: int) -> None:
     """A table with so many rows, through the engine: over the wire it would take minutes."""
     url = f"sqlite:///{folder / 'bench.sqlite'}"
-    port, process = start_ours(Place(frozenset(os.sched_getaffinity(0)), folder))
+    port, process = start_ours(Workspace(frozenset(os.sched_getaffinity(0)), folder))
     dynamodb.make_table(Client(port), "Big")
     process.stop()
     fill(url, "Big", rows)
@@ -147,11 +147,11 @@ def writers(bench: Bench) -> str:
     """The worst latency of any of 32 writers, beside the fsync of the same moment."""
     port, process = start_ours(bench.fresh("writers"))
     dynamodb.make_table(Client(port), "Put")
-    request = dynamodb.put("Put", dynamodb.spread)
+    request = dynamodb.put("Put", dynamodb.partition_of)
     requests = [request(port, number) for number in range(_WRITER_PUTS)]
     *_, taken = _measured(bench, Tree([process.pid]), requests, port, _WRITERS)
     process.stop()
-    fsync = machine.measure_fsync(bench.place.folder)
+    fsync = machine.measure_fsync(bench.workspace.folder)
     ordered = sorted(taken.latencies_us)
     return (
         f"{_WRITERS} writers on SQLite FULL, {taken.completed:,} puts: worst latency {ordered[-1] / 1000:.0f} ms, p99 "
@@ -160,23 +160,23 @@ def writers(bench: Bench) -> str:
 
 
 def partition(bench: Bench) -> str:
-    """All writes on one partition against spread ones, on both databases, with and without a stream, in turns."""
+    """All writes on one partition against puts on 997, on both databases, with and without a stream, in turns."""
     lines = []
     for database, running in _both(bench, "partition"):
-        kinds = [(name, extra) for extra in ("", "stream") for name in ("Spread", "One")]
-        choices = {"Spread": dynamodb.spread, "One": dynamodb.one_partition}
+        kinds = [(name, extra) for extra in ("", "stream") for name in ("Many", "One")]
+        choices = {"Many": dynamodb.partition_of, "One": dynamodb.one_partition}
         taken = _puts(bench, running, {f"{name}{extra}": (choices[name], extra) for name, extra in kinds})
         for extra, told in (("", "no stream"), ("stream", "a stream")):
-            one, spread = taken[f"One{extra}"], taken[f"Spread{extra}"]
-            lines.append(f"{database}, {told}: {_against(one, spread)}")
-    return f"All puts on one partition against spread ones, 16 connections. {'; '.join(lines)}."
+            one, many = taken[f"One{extra}"], taken[f"Many{extra}"]
+            lines.append(f"{database}, {told}: {_against(one, many)}")
+    return f"All puts on one partition against puts on 997, 16 connections. {'; '.join(lines)}."
 
 
 def extras(bench: Bench) -> str:
     """What a stream and what an index adds to a put, on both databases, in turns."""
     lines = []
     for database, running in _both(bench, "extras"):
-        kinds = {name: (dynamodb.spread, name) for name in ("", "stream", "index")}
+        kinds = {name: (dynamodb.partition_of, name) for name in ("", "stream", "index")}
         taken = _puts(bench, running, {f"Put{name}": kind for name, kind in kinds.items()})
         for extra in ("stream", "index"):
             lines.append(f"{database}, with one {extra}: {_against(taken[f'Put{extra}'], taken['Put'])}")

@@ -37,7 +37,7 @@ class Connection:
         self._selector.register(self.socket, selectors.EVENT_READ, self)
 
     def again(self) -> None:
-        """A new connection in place of this one."""
+        """A new connection in workspace of this one."""
         self._selector.unregister(self.socket)
         self.socket.close()
         self._connect()

@@ -25,7 +25,7 @@ _ITEMS_BATCH = 25  # DynamoDB's largest
 _FILLER = "x" * 780
 
 
-def spread(number: int) -> str:
+def partition_of(number: int) -> str:
     """A partition for a number: 997 of them."""
     return f"part{number * 7919 % 997:04d}"
 
@@ -84,7 +84,7 @@ def _ignore() -> Any:
 
 
 def _put(port: int, number: int) -> bytes:
-    row = _row(spread(number), number)
+    row = _row(partition_of(number), number)
     request = messages.PutRowRequest(table_name="Put", row=row, condition=_ignore())
     return tablestore(port, "PutRow", request.SerializeToString())
 
@@ -109,7 +109,7 @@ def _range(port: int, number: int) -> bytes:
 
 def _batch(port: int, number: int) -> bytes:
     first = number * _BATCH
-    return _writes(port, "Batch", [_row(spread(each), each) for each in range(first, first + _BATCH)])
+    return _writes(port, "Batch", [_row(partition_of(each), each) for each in range(first, first + _BATCH)])
 
 
 def _has_row(body: bytes) -> bool:
@@ -165,7 +165,7 @@ def _prepare_items(client: Client) -> None:
 
 
 def _put_item(number: int) -> dict[str, Any]:
-    return {"TableName": "PutItems", "Item": _item(spread(number), number)}
+    return {"TableName": "PutItems", "Item": _item(partition_of(number), number)}
 
 
 def _get_item(number: int) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def _query(number: int) -> dict[str, Any]:
 
 def _put_items(number: int) -> dict[str, Any]:
     first = number * _ITEMS_BATCH
-    items = (_item(spread(each), each) for each in range(first, first + _ITEMS_BATCH))
+    items = (_item(partition_of(each), each) for each in range(first, first + _ITEMS_BATCH))
     return _batch_body("BatchItems", items)
 
 

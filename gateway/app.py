@@ -103,10 +103,7 @@ def connect(settings: Settings) -> Database:
     if settings.memory:
         # SQLite's memdb shares one database in memory between the connections of this process that know its name.
         url = f"sqlite:///file:/tablegate-{secrets.token_hex(16)}?vfs=memdb&uri=true"
-    database = open_database(url, settings.synchronous, pooled=not settings.prepared_statements)
-    if settings.memory:
-        database.engine.raw_connection().detach()  # it would be gone with its last connection
-    return database
+    return open_database(url, settings.synchronous, pooled=not settings.prepared_statements)
 
 
 def open_store(settings: Settings, database: Database) -> Opened:

@@ -17,7 +17,7 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 GROUPS = {
     "gateway": (
         "database_urls", "settings", "logs", "metrics", "model", "http", "store", "security", "engine",
-        "server.flask_bridge", "dialect", "app", "background", "server", "__main__",
+        "server.flask_bridge", "dialect", "app", "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
         "wire", "values", "expressions", "validation", "tables", "capacity", "operations", "partiql",
@@ -134,9 +134,7 @@ def test_the_gateway_knows_no_adapter(module: str) -> None:
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_sqlalchemy_stays_in_the_store(module: str) -> None:
     if not within(module, "gateway.store") and not within(module, "migrations"):
-        # The command line names its errors, to say them clearly.
-        allowed = {"sqlalchemy.exc"} if module == "gateway.__main__" else set()
-        assert not [name for name in IMPORTS[module] if within(name, "sqlalchemy") and name not in allowed]
+        assert not [name for name in IMPORTS[module] if within(name, "sqlalchemy")]
 
 
 GROUPED = [(package, module) for package in GROUPS for module in of(package) if module != package]

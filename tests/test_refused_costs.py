@@ -126,7 +126,7 @@ def test_dynamodb_refuses_all_at_little_cost(style: str) -> None:
     }
 
 
-def test_items_are_measured_no_further_than_they_may_weigh(dynamodb: DynamoDB) -> None:
+def test_items_are_measured_no_further_than_they_may_be_large(dynamodb: DynamoDB) -> None:
     """A list of a million numbers; one of 409,600 bytes less name, key and list passes, and one byte more does not."""
 
     def put(count: int, spare: int) -> bytes:
@@ -137,8 +137,8 @@ def test_items_are_measured_no_further_than_they_may_weigh(dynamodb: DynamoDB) -
     body = put(1_000_000, 0)
     assert judged(body, lambda: dynamodb.send(body=body, **headers), body) is None
     assert b"Item size has exceeded the maximum allowed size" in dynamodb.last.body
-    weight = len("pk") + 1 + len("v") + 3 + 3 * 100_000 + len("s")
-    for spare, status in ((limits.ITEM_BYTES - weight, 200), (limits.ITEM_BYTES - weight + 1, 400)):
+    used_bytes = len("pk") + 1 + len("v") + 3 + 3 * 100_000 + len("s")
+    for spare, status in ((limits.ITEM_BYTES - used_bytes, 200), (limits.ITEM_BYTES - used_bytes + 1, 400)):
         assert dynamodb.send(body=put(100_000, spare), **headers).status == status
 
 

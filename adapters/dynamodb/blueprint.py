@@ -113,7 +113,7 @@ class DynamoDB(Dialect):
         text = http.body_of(request)
         row, call = self._admit(request, text)
         exchange = row.handler(call)
-        answer = yield from exchange if self._throttle is None else self._throttle.hold(call, exchange)
+        answer = yield from exchange if self._throttle is None else self._throttle.limited(call, exchange)
         if isinstance(answer, dict):
             return orjson.dumps(answer)
         return b"" if answer is None else answer

@@ -22,7 +22,7 @@ from gateway.model.errors import (
     StaleTable,
     TransactionMissing,
 )
-from gateway.model.keys import AUTO_INCREMENT
+from gateway.model.keys import AUTO_INCREMENT, slot_of
 from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.model.write_groups import RowKey, apply_group
@@ -43,13 +43,19 @@ def begin(store: Store, command: BeginTransaction, now_ms: int) -> None:
         if table is None or table.version != command.table.version:
             store.catalog.cache.forget(command.table.id)
             raise StaleTable()
-        partition = local_transactions.locked_partition(command.partition)
-        if partition in local_transactions.partition_locks(session, table.id, now_ms):
+        if local_transactions.partition_locks(session, [(table.id, command.partition)], now_ms):
             raise PartitionLocked()
-        expires_at_ms = now_ms + command.lifetime_ms
-        local_transactions.add(
-            session, OpenTransaction(command.transaction, table.id, partition, expires_at_ms, 0, 0)
+        opened = OpenTransaction(
+            command.transaction,
+            slot_of(command.partition),
+            table.id,
+            local_transactions.locked_partition(command.partition),
+            now_ms + command.lifetime_ms,
+            size_bytes=0,
+            writes=0,
         )
+        assert opened.slot == local_transactions.slot_of_transaction(opened.id)
+        local_transactions.add(session, opened)
         if not table.rules.has_local_transactions:
             rules = dataclasses.replace(table.rules, has_local_transactions=True)
             store.catalog.update(session, dataclasses.replace(table, rules=rules))
@@ -78,7 +84,7 @@ def stage(store: Store, command: Stage, now: int) -> list[list[Outcome] | Gatewa
         for group in command.groups:
             applied = ChainMap[RowKey, Row | None]({}, view)
             answer = apply_group(group.writes, applied, now, partial(_refusal, opened))
-            added = sum(weight(write) for write in group.writes)
+            added = sum(added_bytes(write) for write in group.writes)
             if isinstance(answer, list) and size + added > command.limit_bytes:
                 answer = LimitExceeded("transaction-bytes", command.limit_bytes, size + added)
             answers.append(answer)
@@ -124,7 +130,7 @@ def _recorded(write: Write, new: Row | None, now: int) -> Recorded | None:
     return None if kind is None else Recorded(kind, resolved_actions(write, new, now // 10_000))
 
 
-def weight(write: Write) -> int:
+def added_bytes(write: Write) -> int:
     """The bytes that a write adds to the size of its transaction: the billed size of the contents that it brings."""
     return write.change.contents.size_bytes if isinstance(write.change, Replace) else 0
 

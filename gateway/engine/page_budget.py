@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from time import monotonic
 
-from gateway.model.commands import PageLimits
+from gateway.model.pages import PageLimits
 
 
 class PageBudget:
@@ -111,7 +111,7 @@ class PageBudget:
     # Scanned ranges of which only what passes a prefilter is fetched
 
     @property
-    def weighs(self) -> bool:
+    def needs_sizes(self) -> bool:
         """Whether it matters how large the rows looked at are, besides those returned."""
         return self._limits.size_bytes is not None or self._limits.filled_bytes is not None
 
@@ -146,7 +146,7 @@ class PageBudget:
 
     @property
     def bytes_left(self) -> int | None:
-        """What more rows may weigh, all of them returned, until they fill the page (None: anything)."""
+        """How many billed bytes of rows, all of them returned, are left until the page is full (None: any number)."""
         limits = self._limits
         sizes = [limit for limit in (limits.filled_bytes, limits.returned_bytes) if limit is not None]
         return min(sizes) - self.scanned_bytes if sizes else None

@@ -12,8 +12,9 @@ from time import perf_counter
 
 from gateway.engine.page_budget import PageBudget
 from gateway.model import fast_paths
-from gateway.model.commands import ConcatenatedRows, Page, Read
+from gateway.model.commands import Read
 from gateway.model.keys import Position
+from gateway.model.pages import ConcatenatedRows, Page
 from gateway.model.predicates import ALWAYS, matches
 from gateway.model.rows import Row
 from gateway.store import concatenated

@@ -10,7 +10,7 @@ from typing import TypeGuard, cast
 
 from gateway.engine.page_builder import READ_FIELDS, SHOWN_AS_STORED, PageBuilder
 from gateway.model import fast_paths
-from gateway.model.commands import Concatenation, Get, Page, Read, ReadAll
+from gateway.model.commands import Get, Read, ReadAll
 from gateway.model.errors import (
     GatewayError,
     IndexMissing,
@@ -20,6 +20,7 @@ from gateway.model.errors import (
     TransactionMissing,
 )
 from gateway.model.keys import Position
+from gateway.model.pages import Concatenation, Page
 from gateway.model.predicates import ALWAYS
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
@@ -36,7 +37,7 @@ Reading = Get | ReadAll | Read
 # So many rows are sooner judged one by one than in further statements.
 _FEW_ROWS = 24
 # Of rows that may be too large together, so many are fetched before their sizes are looked at.
-_WEIGHED_ROWS = 10
+_ROWS_AT_A_TIME = 10
 
 _LOOKS_UP = fast_paths.covers(Get, "table position transaction") and fast_paths.covers(
     ReadAll, "gets max_bytes"
@@ -69,7 +70,7 @@ def read_in_slices(
         wanted = {
             (get.table.id, get.position)
             for command in commands
-            if not _is_weighed(command)
+            if not _is_byte_limited(command)
             for get in _gets_of(command)
         }
         found = rows.fetch_many(session, list(wanted)) if wanted else {}
@@ -83,8 +84,8 @@ def read_in_slices(
                 pages.append((at, begin(session, command, now_ms, measured)))
             elif _transaction(command):
                 outcomes[at] = _staged(session, command, found, now_ms)
-            elif _is_weighed(command):
-                outcomes[at] = _weighed(session, command, now_ms)
+            elif _is_byte_limited(command):
+                outcomes[at] = _found_within_limit(session, command, now_ms)
             else:
                 outcomes[at] = _found(command, found, now_ms)
         for table_id in stale:
@@ -104,13 +105,13 @@ def _is_one_statement(command: Reading) -> bool:
     """Whether a command can be answered by one statement, which sees one moment by itself."""
     if type(command) is Get:
         return not command.transaction
-    return type(command) is ReadAll and not _is_weighed(command)
+    return type(command) is ReadAll and not _is_byte_limited(command)
 
 
-def _is_weighed(command: Reading) -> TypeGuard[ReadAll]:
-    """Whether the rows of a command are so many that they are fetched piece by piece, for fear of their size."""
+def _is_byte_limited(command: Reading) -> TypeGuard[ReadAll]:
+    """Whether a command limits the bytes of its rows, and has so many that they are fetched some at a time."""
     return (
-        isinstance(command, ReadAll) and command.max_bytes is not None and len(command.gets) > _WEIGHED_ROWS
+        isinstance(command, ReadAll) and command.max_bytes is not None and len(command.gets) > _ROWS_AT_A_TIME
     )
 
 
@@ -170,11 +171,11 @@ def _found(command: Get | ReadAll, found: dict[RowKey, Row], now_ms: int) -> Out
     return _too_large(together, command) or together
 
 
-def _weighed(session: Session, command: ReadAll, now_ms: int) -> Outcome:
+def _found_within_limit(session: Session, command: ReadAll, now_ms: int) -> Outcome:
     """The rows of a command, fetched no further than they may be large together."""
     together: list[Row | None] = []
-    for start in range(0, len(command.gets), _WEIGHED_ROWS):
-        gets = command.gets[start : start + _WEIGHED_ROWS]
+    for start in range(0, len(command.gets), _ROWS_AT_A_TIME):
+        gets = command.gets[start : start + _ROWS_AT_A_TIME]
         found = rows.fetch_many(session, list({(get.table.id, get.position) for get in gets}))
         together += [get.table.visible(found.get((get.table.id, get.position)), now_ms) for get in gets]
         if (refusal := _too_large(together, command)) is not None:
@@ -266,7 +267,7 @@ def fast_prefiltered(
         return command.range
     condition = condition_of(prefilter, session.statements)
     scan = PrefilteredScan(
-        session, source, command.range, command.reverse, condition, measured, page_builder.budget.weighs
+        session, source, command.range, command.reverse, condition, measured, page_builder.budget.needs_sizes
     )
     is_worth_it = True
     while is_worth_it and not scan.rest.is_empty:

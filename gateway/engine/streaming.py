@@ -9,18 +9,19 @@ import dataclasses
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gateway.model.changes import Change, ChangePage, Shard, Stream, is_noop, kind_of, resolved_actions
-from gateway.model.commands import (
+from gateway.model.changes import (
     AtTime,
-    FindPosition,
-    FindStream,
+    Change,
+    ChangePage,
     Latest,
-    ListShards,
-    ListStreams,
     Oldest,
-    ReadChanges,
-    Reshard,
+    Shard,
+    Stream,
+    is_noop,
+    kind_of,
+    resolved_actions,
 )
+from gateway.model.commands import FindPosition, FindStream, ListShards, ListStreams, ReadChanges, Reshard
 from gateway.model.errors import PositionExpired, StaleTable, StreamMissing
 from gateway.model.keys import slot_of
 from gateway.model.rows import Row
@@ -160,12 +161,12 @@ def _page(session: Session, command: ReadChanges) -> ChangePage:
         wanted = min(_CHUNK_ROWS, command.limit - len(page))
         chunk = changes.page(session, shard, after, wanted)
         for change in chunk:
-            weight = sum(len(row.body) for row in (change.old, change.new) if row is not None)
-            is_full = bool(page) and size + weight > command.size_bytes
+            row_bytes = sum(len(row.body) for row in (change.old, change.new) if row is not None)
+            is_full = bool(page) and size + row_bytes > command.size_bytes
             if is_full:
                 break
             page.append(change)
-            size += weight
+            size += row_bytes
             after = change.sequence + 1
         if len(chunk) < wanted:
             break

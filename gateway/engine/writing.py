@@ -151,7 +151,7 @@ class Batch:
         remembered = self._take_tokens(session, answers)
         live = [at for at, answer in enumerate(answers) if answer is None]
         writes = numbering.draw(session, {at: self._groups[at] for at in live}, self._now)
-        self._check_partition_locks(session, tables, answers)
+        self._check_partition_locks(session, answers)
         live = [at for at in live if answers[at] is None]
         keys = sorted({(write.table.id, write.key.position) for at in live for write in writes[at]})
         rows.claim(session, keys)
@@ -184,16 +184,16 @@ class Batch:
             for group in self._groups
         ]
 
-    def _check_partition_locks(
-        self, session: Session, tables: Mapping[int, Table], answers: list[Answer | None]
-    ) -> None:
+    def _check_partition_locks(self, session: Session, answers: list[Answer | None]) -> None:
         """Refuse writes to partitions that a local transaction has locked; a commit must be of one that is still open."""
-        locked = {
-            table.id: local_transactions.partition_locks(session, table.id, self._now_ms)
-            for table in tables.values()
-            if table.rules.has_local_transactions
+        wanted = {
+            (write.table.id, write.key.position.partition)
+            for group in self._groups
+            for write in group.writes
+            if write.table.rules.has_local_transactions
         }
-        if not any(locked.values()) and not any(group.transaction for group in self._groups):
+        locked = local_transactions.partition_locks(session, sorted(wanted), self._now_ms) if wanted else {}
+        if not locked and not any(group.transaction for group in self._groups):
             return
         for at, group in enumerate(self._groups):
             if group.transaction:
@@ -203,8 +203,8 @@ class Batch:
                 elif opened.writes != len(group.writes):
                     raise Retry("more was staged while the transaction was about to be committed")
             for write in group.writes:
-                partition = local_transactions.locked_partition(write.key.position.partition)
-                if locked.get(write.table.id, {}).get(partition, group.transaction) != group.transaction:
+                partition = write.table.id, write.key.position.partition
+                if locked.get(partition, group.transaction) != group.transaction:
                     answers[at] = answers[at] or PartitionLocked()
 
     def _take_tokens(

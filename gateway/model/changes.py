@@ -121,3 +121,23 @@ def resolved_actions(write: Write, new: Row | None, now_ms: int) -> tuple[Action
             case _:
                 return ()
     return tuple(found)
+
+
+# Where to begin reading a shard
+
+
+@dataclass(frozen=True, slots=True)
+class Oldest:
+    """The oldest change that is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The change that will come next."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """The first change made at that time or later."""
+
+    at_ms: int

@@ -12,9 +12,10 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from gateway.model.changes import ChangePage, Shard, Stream
+from gateway.model.changes import AtTime, ChangePage, Latest, Oldest, Shard, Stream
 from gateway.model.errors import GatewayError
-from gateway.model.keys import PARTITION_HASHES, KeySchema, Position, partition_hash
+from gateway.model.keys import KeySchema, Position
+from gateway.model.pages import Concatenation, Page, PageLimits, Segment
 from gateway.model.predicates import ALWAYS, Predicate, View
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Contents, Row
@@ -74,54 +75,6 @@ class ReadAll(Asks[list[Row | None]]):
     max_bytes: int | None = None
 
 
-class PageLimits(NamedTuple):
-    """Where a page stops: rows looked at, rows returned, billed bytes looked at, time. A page holds at least one row.
-
-    `size_bytes`: the page stops before the row that would make it larger; `filled_bytes`: after the row that makes it so
-    large; `returned_bytes`: after the returned row that makes what is returned so large. `peek`: whether the page looks at one
-    row more, so that it can say whether and where there is more to read.
-    """
-
-    scanned: int | None = None
-    returned: int | None = None
-    size_bytes: int | None = None
-    seconds: float | None = None
-    peek: bool = False
-    filled_bytes: int | None = None
-    returned_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """One of `total` parts of a table, by hash of the partition: lowest <= partition_hash < highest (model/keys.py)."""
-
-    number: int
-    total: int
-
-    @property
-    def lowest(self) -> int:
-        """The lowest partition_hash of the segment."""
-        return self.number * PARTITION_HASHES // self.total
-
-    @property
-    def highest(self) -> int:
-        """The lowest partition_hash above the segment."""
-        return (self.number + 1) * PARTITION_HASHES // self.total
-
-    def contains(self, position: Position) -> bool:
-        """Whether a row at this position belongs to the segment."""
-        return self.lowest <= partition_hash(position.partition) < self.highest
-
-
-class Concatenation(NamedTuple):
-    """What a reader wants of rows in one piece: the bodies with these characters between them; native ones only, or whichever
-    there are; and when each was written."""
-
-    separator: str
-    native: bool = True
-    moments: bool = False
-
-
 class Read(NamedTuple):
     """Read a page of a table or one of its indexes, in key order. Outcome: Page; IndexMissing, TableBusy.
 
@@ -129,7 +82,7 @@ class Read(NamedTuple):
     and the range is not looked at. Rows read through an index hold what it projects, or everything if `whole_rows`.
 
     `cut`, a pure function: what this reader may see of a row (columns, versions), None if nothing. Filter, limits and page
-    go by what it leaves; a row of which nothing is left has been looked at, weighs nothing and is not returned.
+    go by what it leaves; a row of which nothing is left has been looked at, counts no bytes and is not returned.
     `cut_many`: does the same to many rows at once, for readers whose `cut` leaves something of every row; `cut` is there too.
     `transaction`: as an open local transaction sees the table (not its indexes); TransactionMissing.
     `concatenation`: the reader wants no more of a row than `Concatenation` says, so that many may be given in
@@ -154,29 +107,6 @@ class Read(NamedTuple):
     def outcome(self) -> Page:
         """Never called (Command)."""
         raise NotImplementedError
-
-
-class ConcatenatedRows(NamedTuple):
-    """Rows of a page in one piece: how many, their bodies with what the reader wants between them, and when they were
-    written (empty if the reader does not ask)."""
-
-    number: int
-    bodies: bytes
-    modified_at: list[int]
-
-
-class Page(NamedTuple):
-    """A page: the rows that passed the filter; how many rows and billed bytes were looked at (of bytes too few may be told
-    where no limit weighs them); `last`: the last row looked at, if a limit stopped the page; `next`: the first row not looked
-    at, if the limits said to peek and there is one; `concatenated`: rows before `rows`, piece by piece, where the command said
-    what to concatenate."""
-
-    rows: list[Row]
-    scanned: int
-    scanned_bytes: int
-    last: Row | None
-    next: Row | None
-    concatenated: Sequence[ConcatenatedRows] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,23 +312,6 @@ class ListShards(Asks[list[Shard]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Oldest:
-    """The oldest change that is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Latest:
-    """The change that will come next."""
-
-
-@dataclass(frozen=True, slots=True)
-class AtTime:
-    """The first change made at that time or later."""
-
-    at_ms: int
-
-
-@dataclass(frozen=True, slots=True)
 class FindPosition(Asks[int]):
     """Where to begin reading a shard. Outcome: the sequence, to be given to ReadChanges; StreamMissing."""
 
@@ -435,7 +348,9 @@ class Reshard(Asks[Table]):
 @dataclass(frozen=True, slots=True)
 class BeginTransaction(Asks[None]):
     """Hold a partition of a table for a local transaction of that (new, unguessable) id. Outcome: None; PartitionLocked,
-    StaleTable. Nobody else can write to the partition until the transaction ends or its time is up."""
+    StaleTable. Nobody else can write to the partition until the transaction ends or its time is up.
+
+    The id ends in two hexadecimal digits: the slot of the partition (model/keys.py), by which the transaction is found."""
 
     table: Table
     partition: bytes

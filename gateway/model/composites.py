@@ -34,8 +34,8 @@ def text_of(value: Value) -> str:
     return decimal_text(data)
 
 
-def joined(values: Sequence[Value]) -> str:
-    """The text of the values of some columns: "" of none."""
+def composite_text(values: Sequence[Value]) -> str:
+    """The values of some columns as one text, "" if there are none."""
     if len(values) == 1:
         return text_of(values[0])
     return "|".join([text_of(value).replace("%", "%25").replace("|", "%7C") for value in values])
@@ -56,7 +56,7 @@ def split(columns: Sequence[KeyColumn], text: str) -> list[Value] | None:
         for column, part in zip(columns, parts, strict=True)
     ]
     found = [value for value in values if value is not None]
-    if len(found) != len(columns) or joined(found) != text:
+    if len(found) != len(columns) or composite_text(found) != text:
         return None
     return found
 

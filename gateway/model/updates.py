@@ -6,27 +6,22 @@ actions. Operands of document actions read the row as it was before the edit; ce
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any, assert_never
 
 from gateway.model import fast_paths
+from gateway.model.arithmetic import added, incremented
 from gateway.model.bodies import FOREIGN, tagged, untagged
 from gateway.model.documents import Documents
-from gateway.model.errors import BadOperand, BadPath, NumberOutOfRange
+from gateway.model.errors import BadOperand, BadPath
 from gateway.model.predicates import Attributes, Path, View, value_at
 from gateway.model.rows import FOREIGN_KINDS, TICKS_PER_MS, Cell, Contents, Row
 from gateway.model.values import (
-    DECIMAL_MAX_EXPONENT,
-    DECIMAL_MIN_EXPONENT,
     NUMBERS,
     SETS,
     Kind,
     Value,
-    add_exactly,
-    number_of,
     size_bytes,
 )
 
@@ -201,7 +196,7 @@ def edit(old: Row | None, actions: tuple[Action, ...], context: EditContext) -> 
             case DeleteCells(name):
                 draft.drop(name)
             case Increment(name, delta, stamp_ms):
-                draft.put(name, _incremented(draft.newest(name), delta, context.view), stamp_ms)
+                draft.put(name, incremented(draft.newest(name), delta, context.view), stamp_ms)
             case _:
                 assert_never(action)
     for name, result in documents.results():
@@ -373,9 +368,9 @@ def _resolve(operand: Operand, before: Attributes, view: View | None) -> Value:
             found = value_at(before, path)
             return _resolve(fallback, before, view) if found is None else found
         case Plus(left, right):
-            return _added(_resolve(left, before, view), _resolve(right, before, view), view)
+            return added(_resolve(left, before, view), _resolve(right, before, view), view)
         case Minus(left, right):
-            return _added(_resolve(left, before, view), _resolve(right, before, view), view, minus=True)
+            return added(_resolve(left, before, view), _resolve(right, before, view), view, minus=True)
         case Concatenate(left, right):
             first, second = _resolve(left, before, view), _resolve(right, before, view)
             if first.kind is not Kind.LIST or second.kind is not Kind.LIST:
@@ -389,78 +384,12 @@ def _sum_of(current: Value | None, value: Value, view: View | None) -> Value:
     if current is None:
         return value
     if value.kind in NUMBERS:
-        return _added(current, value, view)
+        return added(current, value, view)
     if current.kind is value.kind and value.kind in SETS:
         return Value(value.kind, current.data | value.data)
     if current.kind is value.kind is Kind.LIST:
         return Value(Kind.LIST, current.data + value.data)
     raise BadOperand("operand", actual=current)
-
-
-def _added(left: Value, right: Value, view: View | None, minus: bool = False) -> Value:
-    """The exact sum or difference, in the first stored kind among the operands that holds it, else a DECIMAL."""
-    mine, other = _decimal_of(left, view), _decimal_of(right, view)
-    total = add_exactly(mine, -other if minus else other)
-    if total is None:
-        raise NumberOutOfRange(_range_rule(mine, -other if minus else other))
-    for kind in (left.kind, right.kind):
-        if kind is not Kind.DECIMAL:
-            fitting = _in_kind(total, kind)
-            if fitting is not None:
-                return fitting
-    return Value(Kind.DECIMAL, total)
-
-
-def _incremented(current: Value | None, delta: Value, view: View | None) -> Value:
-    """What `Increment` makes: a number of the kind that is stored, or of the delta's where nothing is. DOUBLEs are added as
-    such, which rounds."""
-    if current is None:
-        return delta
-    seen = current if view is None else view(current)
-    if seen.kind is not delta.kind:
-        raise BadOperand("operand", actual=current)
-    if delta.kind is Kind.DOUBLE:
-        rounded = seen.data + delta.data
-        if not math.isfinite(rounded):
-            raise NumberOutOfRange("overflow")
-        return Value(Kind.DOUBLE, rounded)
-    total = Decimal(seen.data) + delta.data
-    fitting = _in_kind(total, current.kind if current.kind in NUMBERS else delta.kind)
-    if fitting is None:
-        raise NumberOutOfRange("overflow")
-    return fitting
-
-
-def _decimal_of(value: Value, view: View | None) -> Decimal:
-    seen = value if view is None else view(value)
-    number = number_of(seen)
-    if number is None:
-        raise BadOperand("operand", actual=value)
-    return Decimal(number)
-
-
-def _range_rule(left: Decimal, right: Decimal) -> str:
-    """Which limit a sum broke that no DECIMAL holds."""
-    total = float(left) + float(right)
-    if abs(total) >= 10.0 ** (DECIMAL_MAX_EXPONENT + 1):
-        return "overflow"
-    return "underflow" if abs(total) < 10.0**DECIMAL_MIN_EXPONENT else "precision"
-
-
-_INTEGER_BITS = {Kind.INT32: 31, Kind.INT64: 63}
-
-
-def _in_kind(number: Decimal, kind: Kind) -> Value | None:
-    """The number as a value of that kind, None where the kind does not hold it exactly."""
-    if kind in _INTEGER_BITS:
-        bound = 1 << _INTEGER_BITS[kind]
-        if number != number.to_integral_value() or not -bound <= number < bound:
-            return None
-        return Value(kind, int(number))
-    if kind is Kind.DOUBLE:
-        nearest = float(number)
-        return Value(kind, nearest) if Decimal(repr(nearest)) == number else None
-    return Value(Kind.DECIMAL, number)
 
 
 _draft_of = fast_paths.choose(_fast_draft_of, Draft.of)

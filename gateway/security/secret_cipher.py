@@ -28,7 +28,7 @@ class SecretCipher:
     def __init__(self, key: str) -> None:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        # The key is random by the documentation's advice, so a plain digest stretches it well enough.
+        # The key is random by the documentation's advice, so a plain digest is enough to make it 32 bytes.
         self._cipher = AESGCM(hashlib.sha256(b"tablegate credentials\0" + key.encode()).digest())
 
     def encrypt(self, plain: bytes, owner: str) -> bytes:

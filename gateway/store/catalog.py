@@ -27,7 +27,7 @@ from gateway.model.tables import (
     Table,
 )
 from gateway.model.values import Kind
-from gateway.store import expiry_backfills, progress
+from gateway.store import counters, expiry_backfills, progress
 from gateway.store.databases import Session
 
 _TABLE_COLUMNS = "id, namespace, name, azure_name, key_schema, rules, properties, state, busy_until_ms, version, created_at_ms"
@@ -179,16 +179,7 @@ class Catalog:
 
     def next_id(self, session: Session) -> int:
         """An id that was never given before, to a table or an index."""
-        return self.next_number(session, "ids", 1)
-
-    def next_number(self, session: Session, name: str, step: int) -> int:
-        """Advance a counter; the number it stands at then. The counter's row stays locked until the transaction ends."""
-        [(value,)] = session.query(
-            "INSERT INTO counters (name, value) VALUES (?, ?)"
-            " ON CONFLICT (name) DO UPDATE SET value = counters.value + excluded.value RETURNING value",
-            (name, step),
-        )
-        return int(value)
+        return counters.advance(session, "ids", 1)
 
     def lock(self, session: Session, table_id: int) -> Table | None:
         """The table as it is now, locked against everybody else until the transaction ends."""

@@ -1,7 +1,9 @@
 """Streams, shards and changes as SQL: open, close, append, page, trim.
 
 A change takes its sequence from its shard's counter, whose row stays locked until the write's transaction ends: so in a
-shard sequence order is commit order, and a reader never passes a change that is yet to be committed.
+shard sequence order is commit order, and a reader never passes a change that is yet to be committed. Both stand at the
+counter's slot, so that a distributed database has them on one node: else a reader could see a later change of one node
+before an earlier one of another, and pass it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,14 @@ from gateway.model.tables import StreamRule, Table
 from gateway.model.updates import Action, DeleteCell, DeleteCells, PutCell
 from gateway.model.writes import ChangeKind
 from gateway.store.catalog import key_schema_document, key_schema_of, stream_rule
-from gateway.store.counters import advance, forget_stream
+from gateway.store.counters import (
+    advance,
+    forget,
+    forget_stream,
+    shard_counter,
+    slot_of_counter,
+    value_of,
+)
 from gateway.store.databases import Session
 
 _STREAM = "id, table_id, namespace, table_name, key_schema, rule, opened_at_ms, ended_at_ms"
@@ -144,7 +153,7 @@ def add_shard(session: Session, stream_id: int, shard: Shard) -> None:
         ),
     )
     if shard.trimmed:
-        advance(session, _counter((stream_id, shard.number)), 0, floor=shard.trimmed)
+        advance(session, shard_counter(stream_id, shard.number), 0, floor=shard.trimmed)
 
 
 def close_shard(session: Session, shard: Numbered, now_ms: int) -> int:
@@ -166,7 +175,7 @@ def shards_of(session: Session, stream_id: int) -> list[Shard]:
 def remove_shard(session: Session, shard: Numbered) -> None:
     """Forget a closed shard whose changes are gone."""
     session.execute("DELETE FROM shards WHERE stream_id = ? AND number = ?", shard)
-    session.execute("DELETE FROM counters WHERE name = ?", (_counter(shard),))
+    forget(session, shard_counter(*shard))
 
 
 def find_shard(session: Session, shard: Numbered) -> Shard | None:
@@ -190,12 +199,12 @@ def _shard(columns: Sequence[Any]) -> Shard:
 
 def last_sequence(session: Session, shard: Numbered) -> int:
     """The sequence of the last change that was committed to a shard; 0 if there was none."""
-    found = session.query("SELECT value FROM counters WHERE name = ?", (_counter(shard),))
-    return int(found[0][0]) if found else 0
+    return value_of(session, shard_counter(*shard))
 
 
-def _counter(shard: Numbered) -> str:
-    return "shard/{}/{}".format(*shard)
+def _at_slot(shard: Numbered) -> tuple[int, int, int]:
+    """(stream id, shard number, slot): where the changes of a shard stand."""
+    return (*shard, slot_of_counter(shard_counter(*shard)))
 
 
 # Changes
@@ -203,18 +212,21 @@ def _counter(shard: Numbered) -> str:
 
 def append(session: Session, shard: Numbered, changes: Sequence[Change]) -> None:
     """Add changes to a shard, in this order; their own sequences are not looked at."""
-    first = advance(session, _counter(shard), len(changes)) - len(changes) + 1
+    name = shard_counter(*shard)
+    slot = slot_of_counter(name)
+    first = advance(session, name, len(changes)) - len(changes) + 1
     session.execute_many(
-        f"INSERT INTO changes (stream_id, {_CHANGE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [_columns(shard, sequence, change) for sequence, change in enumerate(changes, first)],
+        f"INSERT INTO changes (slot, stream_id, {_CHANGE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(slot, *_columns(shard, sequence, change)) for sequence, change in enumerate(changes, first)],
     )
 
 
 def page(session: Session, shard: Numbered, sequence: int, limit: int) -> list[Change]:
     """At most `limit` changes of a shard from a sequence on."""
     found = session.query(
-        f"SELECT {_CHANGE} FROM changes WHERE stream_id = ? AND shard = ? AND sequence >= ? ORDER BY sequence LIMIT ?",
-        (*shard, sequence, limit),
+        f"SELECT {_CHANGE} FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? AND sequence >= ?"
+        " ORDER BY sequence LIMIT ?",
+        (*_at_slot(shard), sequence, limit),
     )
     return [_change(columns) for columns in found]
 
@@ -222,7 +234,8 @@ def page(session: Session, shard: Numbered, sequence: int, limit: int) -> list[C
 def first_since(session: Session, shard: Numbered, at_ms: int) -> int | None:
     """The sequence of the first change made at that time or later; None: there is none yet."""
     [(sequence,)] = session.query(
-        "SELECT min(sequence) FROM changes WHERE stream_id = ? AND shard = ? AND at_ms >= ?", (*shard, at_ms)
+        "SELECT min(sequence) FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? AND at_ms >= ?",
+        (*_at_slot(shard), at_ms),
     )
     return None if sequence is None else int(sequence)
 
@@ -231,8 +244,8 @@ def trim(session: Session, shard: Numbered, before_ms: int, limit: int) -> int:
     """Delete at most `limit` of the oldest changes of a shard, if they were made before that time. How many went."""
     oldest = session.query(
         "SELECT sequence, at_ms, COALESCE(length(old_body), 0) + COALESCE(length(new_body), 0)"
-        " FROM changes WHERE stream_id = ? AND shard = ? ORDER BY sequence LIMIT ?",
-        (*shard, limit),
+        " FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? ORDER BY sequence LIMIT ?",
+        (*_at_slot(shard), limit),
     )
     gone: list[int] = []
     size = 0
@@ -244,7 +257,8 @@ def trim(session: Session, shard: Numbered, before_ms: int, limit: int) -> int:
     if not gone:
         return 0
     session.execute(
-        "DELETE FROM changes WHERE stream_id = ? AND shard = ? AND sequence <= ?", (*shard, gone[-1])
+        "DELETE FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? AND sequence <= ?",
+        (*_at_slot(shard), gone[-1]),
     )
     session.execute("UPDATE shards SET trimmed = ? WHERE stream_id = ? AND number = ?", (gone[-1], *shard))
     return len(gone)
@@ -254,8 +268,8 @@ def has_older(session: Session, shard: Numbered, before_ms: int) -> bool:
     """Whether a shard has changes that were made before that time."""
     return bool(
         session.query(
-            "SELECT 1 FROM changes WHERE stream_id = ? AND shard = ? AND at_ms < ? LIMIT 1",
-            (*shard, before_ms),
+            "SELECT 1 FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? AND at_ms < ? LIMIT 1",
+            (*_at_slot(shard), before_ms),
         )
     )
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from gateway.model.commands import Concatenation
 from gateway.model.keys import Position
+from gateway.model.pages import Concatenation
 from gateway.model.ranges import KeyRange
 from gateway.store.databases import Session, Statements
 from gateway.store.positions import KEPT_BYTES, stored_position

@@ -6,9 +6,10 @@ reads inside bodies (`Statements`). Besides, only schema.py (types of columns, p
 tell databases apart. opening.py gives the database that a URL names, so that a gateway on SQLite loads no other's driver.
 docs/adding-a-database.md says what a third one takes.
 
-All other statements are written once, with `?` for parameters. SQLAlchemy keeps the pool, the schema and the migrations; the
-data path runs on raw DBAPI connections held per thread, because opening a SQLAlchemy transaction for every operation costs 4
-to 10 times the driver (docs/architecture.md section 7).
+All other statements are written once, with `?` for parameters. SQLAlchemy has the schema and the migrations (and PostgreSQL's
+pool); it is imported where one of them is needed, since that takes longer than all else of a start on SQLite. The data path
+runs on raw DBAPI connections held per thread, because opening a SQLAlchemy transaction for every operation costs 4 to 10
+times the driver (docs/architecture.md section 7).
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import sqlalchemy
+from gateway.model.pages import Concatenation
 
-from gateway.model.commands import Concatenation
+if TYPE_CHECKING:
+    import sqlalchemy
 
 Row = tuple[Any, ...]
 Key = tuple[int, bytes, bytes, int]
@@ -44,6 +46,8 @@ Condition = tuple[str, list[str | bytes | float]]
 # How long a transaction waits for a lock before it says LockHeld; and how long one that must not wait.
 LOCK_TIMEOUT_MS = 500
 NOWAIT_LOCK_TIMEOUT_MS = 10
+# Of the only advisory lock: it keeps two starting gateways apart, not writers of data (which may be on several nodes).
+DEFINITION_LOCK = 7_421_954_300
 
 
 class Unusable(Exception):
@@ -133,6 +137,10 @@ class Statements(ABC):
     """The function that gives the greater of two numbers."""
 
     @abstractmethod
+    def has_table(self, session: Session, name: str) -> bool:
+        """Whether the database has a table of SQL of this name."""
+
+    @abstractmethod
     def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Sequence[Any]]:
         """A condition, and its parameters: the column has one of these numbers."""
 
@@ -186,8 +194,8 @@ class Statements(ABC):
         """Delete index entries."""
 
     @abstractmethod
-    def claim_token(self, session: Session, scope: str, name: str) -> None:
-        """Lock an idempotency token until the transaction ends, whether or not it is known."""
+    def claim_token(self, session: Session, key: tuple[str, str, int]) -> None:
+        """Lock an idempotency token (scope, name, slot) until the transaction ends, whether or not it is known."""
 
     @abstractmethod
     def concatenation(self, concatenation: Concatenation, reverse: bool) -> tuple[str, str, str]:
@@ -220,11 +228,17 @@ class Database:
     """
 
     shared = False
+    name: str
+    """What files that belong to one database are called after."""
 
-    def __init__(self, engine: sqlalchemy.Engine) -> None:
-        self.engine = engine
+    def __init__(self) -> None:
         self.refuses_writes = ""
         self._local = threading.local()
+
+    @property
+    def engine(self) -> sqlalchemy.Engine:
+        """SQLAlchemy's view of the database, for the schema and the migrations."""
+        raise NotImplementedError
 
     def read(self, reader: int = 0) -> AbstractContextManager[Session]:
         """A session in a read-only transaction, on the connection of that number of this thread. Raises Busy, Retry,
@@ -239,10 +253,14 @@ class Database:
         """A session in a write transaction. Raises Busy, Retry (LockHeld), CommitLost, DatabaseFailed."""
         raise NotImplementedError
 
+    def define(self) -> AbstractContextManager[Session]:
+        """A session in a transaction that makes the schema: while it lasts no other gateway makes or migrates it."""
+        raise NotImplementedError
+
     def committed(self, transaction_id: str | None) -> bool | None:
         """What became of a transaction whose COMMIT was cut off: True, False, or None if nobody can say."""
         return None
 
     def close(self) -> None:
         """Give back every connection."""
-        self.engine.dispose()
+        raise NotImplementedError

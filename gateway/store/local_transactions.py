@@ -3,6 +3,9 @@
 A row of `partition_locks` is an open transaction and locks one partition of one table. Whoever writes to a table that has
 local transactions has the table's row of `tables` locked for share; whoever begins a transaction has that row locked for
 itself: so a writer either sees the partition lock or was done before.
+
+All of a transaction stands at the slot of its partition, where the partition's rows are, so that a distributed database has it
+on their node. The end of the transaction's id says which slot that is.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.model.keys import LOWEST, Position
+from gateway.model.keys import LOWEST, Position, slot_of
 from gateway.model.rows import Contents, Row
 from gateway.model.updates import Action
 from gateway.model.writes import ChangeKind, Recorded
@@ -19,7 +22,7 @@ from gateway.store.changes import actions_json, actions_of
 from gateway.store.databases import Session
 from gateway.store.positions import position_of, stored_position
 
-_OPEN_TRANSACTION = "id, table_id, partition, expires_at_ms, size_bytes, writes"
+_OPEN_TRANSACTION = "id, slot, table_id, partition, expires_at_ms, size_bytes, writes"
 _STAGED = "partition, sort, full_key, kind, modified_at, size_bytes, kinds, body, actions"
 
 
@@ -28,6 +31,7 @@ class OpenTransaction:
     """An open local transaction. `partition` as `stored_position` stores it; `writes`: how many have been staged."""
 
     id: str
+    slot: int
     table_id: int
     partition: bytes
     expires_at_ms: int
@@ -49,13 +53,29 @@ def locked_partition(partition: bytes) -> bytes:
     return stored_position(Position(partition, LOWEST)).partition
 
 
-def partition_locks(session: Session, table_id: int, now_ms: int) -> dict[bytes, str]:
-    """The partitions of a table that are locked, and by whom: id of the transaction by partition. `now_ms`: since 1970."""
-    found = session.query(
-        "SELECT partition, id FROM partition_locks WHERE table_id = ? AND expires_at_ms > ?",
-        (table_id, now_ms),
-    )
-    return {bytes(partition): transaction for partition, transaction in found}
+def slot_of_transaction(transaction: str) -> int:
+    """The slot at which a transaction stands: what its id ends in, two hexadecimal digits (BeginTransaction)."""
+    return int(transaction[-2:], 16)
+
+
+Partition = tuple[int, bytes]
+"""(table id, bytes of the partition columns)."""
+
+
+def partition_locks(session: Session, partitions: Iterable[Partition], now_ms: int) -> dict[Partition, str]:
+    """Which of these partitions are locked, and by whom: id of the transaction by partition. `now_ms`: since 1970."""
+    asked = [
+        (
+            (table_id, partition),
+            session.ask(
+                "SELECT id FROM partition_locks"
+                " WHERE table_id = ? AND partition = ? AND slot = ? AND expires_at_ms > ?",
+                (table_id, locked_partition(partition), slot_of(partition), now_ms),
+            ),
+        )
+        for table_id, partition in partitions
+    ]
+    return {partition: found[0][0] for partition, answer in asked if (found := answer())}
 
 
 def find(session: Session, transaction: str, now_ms: int, lock: bool = False) -> OpenTransaction | None:
@@ -63,7 +83,8 @@ def find(session: Session, transaction: str, now_ms: int, lock: bool = False) ->
     or abort it until this transaction of the database ends."""
     suffix = session.statements.for_update if lock else ""
     found = session.query(
-        f"SELECT {_OPEN_TRANSACTION} FROM partition_locks WHERE id = ?{suffix}", (transaction,)
+        f"SELECT {_OPEN_TRANSACTION} FROM partition_locks WHERE id = ? AND slot = ?{suffix}",
+        _key(transaction),
     )
     if not found:
         return None
@@ -74,15 +95,16 @@ def find(session: Session, transaction: str, now_ms: int, lock: bool = False) ->
 def add(session: Session, opened: OpenTransaction) -> None:
     """Open a transaction. What is left of one that had the partition locked and is past its time goes."""
     old = session.query(
-        "SELECT id FROM partition_locks WHERE table_id = ? AND partition = ?",
-        (opened.table_id, opened.partition),
+        "SELECT id FROM partition_locks WHERE table_id = ? AND partition = ? AND slot = ?",
+        (opened.table_id, opened.partition, opened.slot),
     )
     for (transaction,) in old:
         remove(session, transaction)
     session.execute(
-        f"INSERT INTO partition_locks ({_OPEN_TRANSACTION}) VALUES (?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO partition_locks ({_OPEN_TRANSACTION}) VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
             opened.id,
+            opened.slot,
             opened.table_id,
             opened.partition,
             opened.expires_at_ms,
@@ -94,8 +116,12 @@ def add(session: Session, opened: OpenTransaction) -> None:
 
 def remove(session: Session, transaction: str) -> None:
     """End a transaction, and forget what was staged in it."""
-    session.execute("DELETE FROM staged_writes WHERE transaction_id = ?", (transaction,))
-    session.execute("DELETE FROM partition_locks WHERE id = ?", (transaction,))
+    session.execute("DELETE FROM staged_writes WHERE transaction_id = ? AND slot = ?", _key(transaction))
+    session.execute("DELETE FROM partition_locks WHERE id = ? AND slot = ?", _key(transaction))
+
+
+def _key(transaction: str) -> tuple[str, int]:
+    return transaction, slot_of_transaction(transaction)
 
 
 def expired(session: Session, now_ms: int, limit: int) -> list[str]:
@@ -106,21 +132,26 @@ def expired(session: Session, now_ms: int, limit: int) -> list[str]:
 
 def stage(session: Session, opened: OpenTransaction, writes: Iterable[StagedWrite], size_bytes: int) -> None:
     """Add writes to a transaction that this session has locked (`find`). `size_bytes`: of all its writes then."""
-    values = [(opened.id, ordinal, *_columns(write)) for ordinal, write in enumerate(writes, opened.writes)]
+    values = [
+        (opened.id, opened.slot, ordinal, *_columns(write))
+        for ordinal, write in enumerate(writes, opened.writes)
+    ]
     session.execute_many(
-        f"INSERT INTO staged_writes (transaction_id, ordinal, {_STAGED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO staged_writes (transaction_id, slot, ordinal, {_STAGED})"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         values,
     )
     session.execute(
-        "UPDATE partition_locks SET writes = ?, size_bytes = ? WHERE id = ?",
-        (opened.writes + len(values), size_bytes, opened.id),
+        "UPDATE partition_locks SET writes = ?, size_bytes = ? WHERE id = ? AND slot = ?",
+        (opened.writes + len(values), size_bytes, opened.id, opened.slot),
     )
 
 
 def writes_of(session: Session, transaction: str) -> list[StagedWrite]:
     """The writes that have been staged in a transaction, in order."""
     found = session.query(
-        f"SELECT {_STAGED} FROM staged_writes WHERE transaction_id = ? ORDER BY ordinal", (transaction,)
+        f"SELECT {_STAGED} FROM staged_writes WHERE transaction_id = ? AND slot = ? ORDER BY ordinal",
+        _key(transaction),
     )
     return [_staged(*columns) for columns in found]
 

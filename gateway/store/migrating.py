@@ -1,21 +1,21 @@
 """Bringing a database to the schema of this release, under a lock, or refusing one that is newer.
 
-Alembic does the steps (migrations/); it is imported only if there is a step to do, so that an ordinary start is quick.
+An empty database is given the whole schema at once, by the script that `python -m migrations.scripts` wrote. Another takes the
+steps that it lacks: Alembic does them (migrations/), and is imported only then, so that an ordinary start is quick.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-
-import sqlalchemy
+from typing import TYPE_CHECKING
 
 import migrations
-from gateway.store.databases import Database
+from gateway.store.databases import DEFINITION_LOCK, Database, Session
+
+if TYPE_CHECKING:
+    import sqlalchemy
 
 _FOLDER = Path(migrations.__file__).parent
-# The only advisory lock: it keeps two starting gateways apart, not writers of data (which may be on several nodes).
-_LOCK = "SELECT pg_advisory_xact_lock(7421954300)"
-_LOCK_TIMEOUT = "60s"
 
 
 class NewerDatabase(Exception):
@@ -34,26 +34,62 @@ def steps() -> list[str]:
 def migrate(database: Database) -> list[str]:
     """Bring the database up to date; the revisions that were run. Raises NewerDatabase."""
     known = steps()
-    with database.engine.connect() as connection:
-        if _revision(connection, known) == known[-1]:
-            return []
-    with database.engine.connect() as connection:
-        _begin(connection)
-        before = _revision(connection, known)  # once more: another gateway may have been quicker
-        if before != known[-1]:
-            _upgrade(connection)
-        connection.commit()
+    with database.read() as session:
+        before = _revision(session, known)
+    if not before:
+        with database.define() as session:
+            before = _revision(session, known)  # once more: another gateway may have been quicker
+            if not before and _make_schema(session, database.name, known[-1]):
+                return known
+    if before != known[-1]:
+        before = _upgrade(database, known)
     return known[known.index(before) + 1 :] if before else known
 
 
-def _revision(connection: sqlalchemy.Connection, known: list[str]) -> str:
+def script_of(name: str) -> str:
+    """The script that makes the newest schema in an empty database of that name: statements with an empty line between."""
+    path = _FOLDER / "schemas" / f"{name}.sql"
+    return path.read_text() if path.is_file() else ""
+
+
+def _make_schema(session: Session, name: str, newest: str) -> bool:
+    """Whether the schema could be made at once: there is a script of the newest revision for this database."""
+    heading, _, script = script_of(name).partition("\n\n")
+    if heading != f"-- {newest}":
+        return False
+    for statement in script.split("\n\n"):
+        session.send(statement)
+    return True
+
+
+def _revision(session: Session, known: list[str]) -> str:
     """The revision a database is at, "" if it is empty."""
-    if not sqlalchemy.inspect(connection).has_table("alembic_version"):
+    if not session.statements.has_table(session, "alembic_version"):
         return ""
-    found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-    if found is not None and found not in known:
-        raise NewerDatabase(found)
-    return found or ""
+    [*found] = session.query("SELECT version_num FROM alembic_version")
+    revision = str(found[0][0]) if found else ""
+    if revision and revision not in known:
+        raise NewerDatabase(revision)
+    return revision
+
+
+def _upgrade(database: Database, known: list[str]) -> str:
+    """Take the steps that a database lacks. The revision that it was at, "" if it was empty."""
+    from alembic import command
+    from alembic.config import Config
+    from alembic.migration import MigrationContext
+
+    with database.engine.connect() as connection:
+        _begin(connection)
+        before = MigrationContext.configure(connection).get_current_revision() or ""
+        if before != known[-1]:
+            config = Config()
+            config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
+            config.set_main_option("path_separator", "os")
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+        connection.commit()
+    return before
 
 
 def _begin(connection: sqlalchemy.Connection) -> None:
@@ -62,17 +98,6 @@ def _begin(connection: sqlalchemy.Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         return
     connection.exec_driver_sql("BEGIN")
-    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
+    connection.exec_driver_sql("SET LOCAL lock_timeout = '60s'")
     connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-    connection.exec_driver_sql(_LOCK)
-
-
-def _upgrade(connection: sqlalchemy.Connection) -> None:
-    from alembic import command
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({DEFINITION_LOCK})")

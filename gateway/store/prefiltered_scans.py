@@ -38,9 +38,9 @@ Measured = dict[tuple[str, tuple[object, ...]], tuple[int, int]]
 
 
 class PrefilteredScan:
-    """A walk over a key range of one source in one session. `rest`: what of it was not yet taken. `weighs`: whether sizes are
-    wanted; if not they are said to be 0, which saves half of the time that measuring takes. `measured`: shared by all walks in
-    one snapshot. `is_full`: the last part ended before a row that was too large, so that there is no further one."""
+    """A walk over a key range of one source in one session. `rest`: what of it was not yet taken. `needs_sizes`: whether
+    sizes are wanted; if not they are given as 0, which saves half of the time that measuring takes. `measured`: shared by all
+    walks in one snapshot. `is_full`: the last part ended before a row that was too large, so that there is no further one."""
 
     def __init__(
         self,
@@ -50,14 +50,14 @@ class PrefilteredScan:
         reverse: bool,
         condition: Condition,
         measured: Measured,
-        weighs: bool = True,
+        needs_sizes: bool = True,
     ) -> None:
         self._session = session
         self._source = source
         self._reverse = reverse
         self._condition = condition
         self._known = measured
-        self._weighs = weighs
+        self._needs_sizes = needs_sizes
         self._wanted = _FIRST_RANGE_ROWS
         self.rest = bounds
         self.is_full = False
@@ -113,8 +113,8 @@ class PrefilteredScan:
     def _measured(self, bounds: KeyRange, wanted: int) -> tuple[int, int]:
         """Of the first rows in some bounds: their number and billed bytes."""
         tail, parameters = self._tail(bounds)
-        size_of_row = f"{self._source.alias}.size_bytes" if self._weighs else "1 AS size_bytes"
-        total = "SUM(s.size_bytes)" if self._weighs else "0"
+        size_of_row = f"{self._source.alias}.size_bytes" if self._needs_sizes else "1 AS size_bytes"
+        total = "SUM(s.size_bytes)" if self._needs_sizes else "0"
         question = (
             f"SELECT COUNT(*), {total} FROM (SELECT {size_of_row} {tail} LIMIT ?) s",
             (*parameters, wanted),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateway.store import counters, progress
 from gateway.store.databases import Session
 
-# Table, its owner's column, and what a row of it weighs: rows may have 4 MB, entries are small.
+# Table, its owner's column, and the billed bytes of a row of it: rows may have 4 MB, entries are small.
 _OWNED = {"table": ("rows", "table_id", "size_bytes"), "index": ("entries", "index_id", "0")}
 _BATCH_BYTES = 4_000_000
 
@@ -21,9 +21,9 @@ def purge(session: Session, limit: int) -> int | None:
     if not waiting:
         return None
     kind, owner_id = waiting[0]
-    table, owner, weight = _OWNED[kind]
+    table, owner, bytes_column = _OWNED[kind]
     found = session.query(
-        f"SELECT partition, sort, {weight} FROM {table} WHERE {owner} = ? ORDER BY partition, sort LIMIT ?",
+        f"SELECT partition, sort, {bytes_column} FROM {table} WHERE {owner} = ? ORDER BY partition, sort LIMIT ?",
         (owner_id, limit + 1),
     )
     size = gone = 0

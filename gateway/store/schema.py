@@ -122,8 +122,10 @@ Index("entries_by_slot", entries.c.index_id, entries.c.slot, entries.c.partition
 counters = Table(
     "counters",
     metadata,
-    Column("name", Name, primary_key=True),
+    Column("name", Name, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
     Column("value", BigInteger, nullable=False),
+    PrimaryKeyConstraint("name", "slot"),
 )
 
 # Idempotency tokens, and what a replay must answer.
@@ -132,10 +134,11 @@ tokens = Table(
     metadata,
     Column("scope", Name, nullable=False),
     Column("name", Name, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
     Column("digest", LargeBinary, nullable=False),
     Column("answer", Text, nullable=False),
     Column("expires_at_ms", BigInteger, nullable=False, index=True),
-    PrimaryKeyConstraint("scope", "name"),
+    PrimaryKeyConstraint("scope", "name", "slot"),
 )
 
 # Change streams, also those that are disabled or whose table is gone, until what is in them has been kept long enough.
@@ -177,6 +180,7 @@ changes = Table(
     Column("stream_id", BigInteger, nullable=False),
     Column("shard", Integer, nullable=False),
     Column("sequence", BigInteger, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
     Column("kind", Text, nullable=False),
     Column("noop", SmallInteger, nullable=False),
@@ -189,7 +193,7 @@ changes = Table(
     Column("new_kinds", LargeBinary),
     Column("new_body", LargeBinary),
     Column("actions", LargeBinary),
-    PrimaryKeyConstraint("stream_id", "shard", "sequence"),
+    PrimaryKeyConstraint("stream_id", "shard", "sequence", "slot"),
     sqlite_with_rowid=False,
 )
 Index("changes_by_time", changes.c.stream_id, changes.c.shard, changes.c.at_ms)
@@ -198,13 +202,15 @@ Index("changes_by_time", changes.c.stream_id, changes.c.shard, changes.c.at_ms)
 partition_locks = Table(
     "partition_locks",
     metadata,
-    Column("id", Text, primary_key=True),
+    Column("id", Text, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
     Column("table_id", BigInteger, nullable=False),
     Column("partition", LargeBinary, nullable=False),
     Column("expires_at_ms", BigInteger, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
     Column("writes", Integer, nullable=False),
-    UniqueConstraint("table_id", "partition"),
+    PrimaryKeyConstraint("id", "slot"),
+    UniqueConstraint("table_id", "partition", "slot"),
 )
 
 # The writes of open local transactions: the row that each leaves, and what change streams will be told.
@@ -212,6 +218,7 @@ staged_writes = Table(
     "staged_writes",
     metadata,
     Column("transaction_id", Text, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
     Column("ordinal", Integer, nullable=False),
     Column("partition", LargeBinary, nullable=False),
     Column("sort", LargeBinary, nullable=False),
@@ -222,7 +229,7 @@ staged_writes = Table(
     Column("kinds", LargeBinary),
     Column("body", LargeBinary),
     Column("actions", LargeBinary),
-    PrimaryKeyConstraint("transaction_id", "ordinal"),
+    PrimaryKeyConstraint("transaction_id", "slot", "ordinal"),
 )
 
 # Tables and indexes that are gone and whose rows and entries are still to be deleted, a batch at a time.

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from gateway.model.keys import slot_of
 from gateway.store.databases import Session
 
 _PROBE_BYTES = 256 << 10
@@ -17,10 +18,10 @@ def take(session: Session, scope: str, name: str, now_ms: int) -> tuple[bytes, s
 
     Either way nobody else can use the token until the transaction ends.
     """
-    name = _kept(name)
-    session.statements.claim_token(session, scope, name)
+    key = _key(scope, name)
+    session.statements.claim_token(session, key)
     rows = session.query(
-        "SELECT digest, answer, expires_at_ms FROM tokens WHERE scope = ? AND name = ?", (scope, name)
+        "SELECT digest, answer, expires_at_ms FROM tokens WHERE scope = ? AND name = ? AND slot = ?", key
     )
     if not rows or rows[0][2] <= now_ms:
         return None
@@ -29,20 +30,19 @@ def take(session: Session, scope: str, name: str, now_ms: int) -> tuple[bytes, s
 
 def remember(session: Session, key: tuple[str, str], digest: bytes, answer: str, expires_at_ms: int) -> None:
     """Keep a token's answer."""
-    scope, name = key
     session.execute(
-        "INSERT INTO tokens (scope, name, digest, answer, expires_at_ms) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (scope, name) DO UPDATE SET digest = excluded.digest, answer = excluded.answer,"
+        "INSERT INTO tokens (scope, name, slot, digest, answer, expires_at_ms) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (scope, name, slot) DO UPDATE SET digest = excluded.digest, answer = excluded.answer,"
         " expires_at_ms = excluded.expires_at_ms",
-        (scope, _kept(name), digest, answer, expires_at_ms),
+        (*_key(*key), digest, answer, expires_at_ms),
     )
 
 
 def forget_expired(session: Session, now_ms: int, limit: int) -> int:
     """Drop some that need not be remembered any longer, and claims that came to nothing. How many went."""
     return session.execute(
-        "DELETE FROM tokens WHERE (scope, name) IN"
-        " (SELECT scope, name FROM tokens WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)",
+        "DELETE FROM tokens WHERE (scope, name, slot) IN"
+        " (SELECT scope, name, slot FROM tokens WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)",
         (now_ms, limit),
     )
 
@@ -52,7 +52,13 @@ def probe(write: Callable[[], AbstractContextManager[Session]]) -> None:
     with write() as session:
         remember(session, _PROBE, b"", secrets.token_hex(_PROBE_BYTES // 2), 0)
     with write() as session:
-        session.execute("DELETE FROM tokens WHERE scope = ? AND name = ?", _PROBE)
+        session.execute("DELETE FROM tokens WHERE scope = ? AND name = ? AND slot = ?", _key(*_PROBE))
+
+
+def _key(scope: str, name: str) -> tuple[str, str, int]:
+    """A token's primary key: (scope, name, slot). The slot is a hash of both."""
+    kept = _kept(name)
+    return scope, kept, slot_of(f"{scope}/{kept}".encode())
 
 
 def _kept(name: str) -> str:

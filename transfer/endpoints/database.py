@@ -25,6 +25,7 @@ from adapters.tablestore.values.values import index_view as tablestore_view
 from gateway.app import Opened, connect, open_store
 from gateway.database_urls import BadDatabaseURL, normalise, without_password
 from gateway.engine.engine import Engine, run_with_retries
+from gateway.model.changes import Latest, Oldest
 from gateway.model.commands import (
     AlterTable,
     AnyCommand,
@@ -34,18 +35,13 @@ from gateway.model.commands import (
     FindStream,
     FindTable,
     Get,
-    Latest,
     ListShards,
     ListTables,
     Load,
     NewIndex,
-    Oldest,
-    Page,
-    PageLimits,
     Read,
     ReadAll,
     ReadChanges,
-    Segment,
     TableStatistics,
     WriteGroup,
 )
@@ -61,6 +57,7 @@ from gateway.model.errors import (
     Unknowable,
 )
 from gateway.model.keys import Key, Position
+from gateway.model.pages import Page, PageLimits, Segment
 from gateway.model.ranges import EVERYTHING, KeyRange
 from gateway.model.rows import FOREIGN_KINDS, Contents, Row
 from gateway.model.tables import Index, Rules, StreamRule, Table
@@ -68,6 +65,7 @@ from gateway.model.writes import Remove, Replace, Write
 from gateway.security.credentials import SHARED_NAMESPACE
 from gateway.server.file_lock import AlreadyHeld, FileLock
 from gateway.settings import BadSetting, Settings, load
+from gateway.store.catalog import stream_rule
 from gateway.store.databases import Unusable
 from gateway.store.migrating import NewerDatabase, migrate
 from gateway.store.opening import prepare_file
@@ -198,7 +196,7 @@ class DatabaseEndpoint(Endpoint):
         pending = table.properties.get(_PENDING, {})
         rules = table.rules
         if "stream" in pending:
-            rules = dataclasses.replace(rules, stream=StreamRule(**pending["stream"]))
+            rules = dataclasses.replace(rules, stream=stream_rule(pending["stream"]))
         return Definition(
             table.name,
             service_of(table),
@@ -239,7 +237,7 @@ class DatabaseEndpoint(Endpoint):
     def finish(self) -> None:
         table = self._find(anew=True)
         if stream := table.properties.get(_PENDING, {}).get("stream"):
-            rule = StreamRule(**{**stream, "enabled_at_ms": time.time_ns() // 1_000_000, "shards": ()})
+            rule = dataclasses.replace(stream_rule(stream), enabled_at_ms=time.time_ns() // 1_000_000)
             self._alter(
                 lambda table: AlterTable(
                     _DIALECTS[service_of(table)], table, dataclasses.replace(table.rules, stream=rule),

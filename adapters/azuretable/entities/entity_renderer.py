@@ -22,8 +22,8 @@ from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.addresses import key_predicate
 from adapters.azuretable.wire.errors import ServiceError
 from gateway.model import bodies, fast_paths
-from gateway.model.commands import Page
 from gateway.model.errors import RowRefused
+from gateway.model.pages import Page
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
 from gateway.model.values import Kind, Value

@@ -18,7 +18,7 @@ from functools import lru_cache, partial
 import orjson
 
 from adapters.azuretable.values import names, values
-from gateway.model.commands import ConcatenatedRows, Concatenation, Page
+from gateway.model.pages import ConcatenatedRows, Concatenation, Page
 
 # A template costs as much as a hundred rows to compile: it must pay.
 _ROWS_MIN, _TEMPLATES_MAX, _MEMBERS_MAX = 16, 4, 64

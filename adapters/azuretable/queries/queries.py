@@ -19,8 +19,9 @@ from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.addresses import EntitySet
 from adapters.azuretable.wire.errors import ServiceError
 from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Page, PageLimits, Read
+from gateway.model.commands import Exchange, Read
 from gateway.model.keys import KeySchema, Position
+from gateway.model.pages import Page, PageLimits
 from gateway.model.predicates import ALWAYS, And, Compare, Comparison, Literal, Or, Predicate
 from gateway.model.ranges import KeyRange, narrow
 from gateway.model.tables import Table

@@ -13,7 +13,7 @@ from functools import lru_cache
 from adapters.azuretable.values.values import utf16_units
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.model.composites import joined, split, text_of
+from gateway.model.composites import composite_text, split, text_of
 from gateway.model.keys import Key, KeyColumn, KeySchema, Position, encode_column
 from gateway.model.values import Kind, Value
 
@@ -42,7 +42,7 @@ def texts_of(schema: KeySchema, values: tuple[Value, ...]) -> tuple[str, str]:
     width = len(schema.partition)
     if width == 1 and len(values) == 2:
         return text_of(values[0]), text_of(values[1])
-    return joined(values[:width]), joined(values[width:])
+    return composite_text(values[:width]), composite_text(values[width:])
 
 
 def key_of(schema: KeySchema, partition_key: str, row_key: str) -> Key | None:

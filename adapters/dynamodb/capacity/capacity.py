@@ -13,7 +13,8 @@ from typing import Any
 
 from adapters.dynamodb.values.values import render_value
 from adapters.dynamodb.wire.limits import READ_UNIT_BYTES, TRANSACTION_FACTOR, WRITE_UNIT_BYTES
-from gateway.model.commands import Outcome, Page
+from gateway.model.commands import Outcome
+from gateway.model.pages import Page
 from gateway.model.rows import Row
 from gateway.model.tables import Entry, Index, Table
 

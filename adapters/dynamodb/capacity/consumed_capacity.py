@@ -14,7 +14,8 @@ from adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
 from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire.limits import TRANSACTION_FACTOR
 from gateway.metrics import consumed
-from gateway.model.commands import Outcome, Page, Read, Replayed
+from gateway.model.commands import Outcome, Read, Replayed
+from gateway.model.pages import Page
 from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.model.writes import Keep, Write

@@ -24,8 +24,9 @@ from adapters.dynamodb.wire.calls import Call, Caller
 from adapters.dynamodb.wire.limits import BURST_SECONDS, TRANSACTION_FACTOR
 from adapters.dynamodb.wire.resources import bare_name, index_arn, table_arn
 from gateway.engine.engine import Returned, next_commands
-from gateway.model.commands import AnyCommand, Exchange, Get, Outcome, Page, R, Read, ReadAll, WriteGroup
+from gateway.model.commands import AnyCommand, Exchange, Get, Outcome, R, Read, ReadAll, WriteGroup
 from gateway.model.errors import ConditionFailed, GatewayError, GroupRefused, Throttled
+from gateway.model.pages import Page
 from gateway.model.tables import Index, Table
 from gateway.model.updates import names_of
 from gateway.model.writes import Edit, Keep, Replace, Write
@@ -94,8 +95,9 @@ class Throttle:
         self._now_ms = now_ms
         self._buckets: OrderedDict[tuple[int, str, str], Bucket] = OrderedDict()
 
-    def hold(self, call: Call, exchange: Exchange[R]) -> Exchange[R]:
-        """The same exchange, of which the engine sees only what there is throughput for."""
+    def limited(self, call: Call, exchange: Exchange[R]) -> Exchange[R]:
+        """An exchange that yields only those commands of `exchange` for which there is throughput; the others have a Throttled
+        for their outcome."""
         commands = next_commands(exchange, None)
         while not isinstance(commands, Returned):
             refusals = self._refusals(call, commands)

@@ -28,9 +28,8 @@ from adapters.dynamodb.expressions.grammar import (
 )
 from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.expressions.static_checks import KEY_CONDITION, condition_tree
-from adapters.dynamodb.wire.errors import validation
+from adapters.dynamodb.wire.errors import CLASSIC, LATEST, validation
 from adapters.dynamodb.wire.expression_messages import text_of
-from adapters.dynamodb.wire.messages import CLASSIC, LATEST
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.predicates import Comparison
 from gateway.model.ranges import ColumnBounds, KeyRange, bounds_of, bounds_of_prefix, range_of
@@ -67,7 +66,7 @@ def key_tests(tree: ConditionNode, placeholders: Placeholders, most: int = PAIR)
     reader = _KeyReader(KEY_CONDITION, placeholders)
     reader.read(tree)
     tests = tuple(reader.tests.values())
-    check_count(tests, most, placeholders.style)
+    check_count(tests, most, placeholders.wording.style)
     return tests
 
 

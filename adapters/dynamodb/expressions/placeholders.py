@@ -11,31 +11,22 @@ from typing import Any
 from adapters.dynamodb.values.values import value_of
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.expression_messages import text_of
-from adapters.dynamodb.wire.messages import LATEST
+from adapters.dynamodb.wire.wording import ANY_OPERATION, Wording
 from gateway.model.values import Value
-
-# In the 2026 style these operations put a frame around everything that is wrong with an expression; reads, transactions
-# and what only the table or the item can show stay bare (paritysuite, eu-west-2 and us-east-1, October 2026).
-_FRAMED = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
-_FRAME = "1 validation error detected: "
 
 
 class Placeholders:
-    """The placeholders of one request. `values`: wire AttributeValues. `style` (messages.py) and `operation` shape every
-    error that its expressions raise."""
+    """The placeholders of one request. `values`: wire AttributeValues. `wording`: of every error that its expressions raise."""
 
-    __slots__ = ("_frame", "_names", "_operation", "_unused_names", "_unused_values", "_values", "style")
+    __slots__ = ("_names", "_unused_names", "_unused_values", "_values", "wording")
 
     def __init__(
         self,
         names: Mapping[str, str] | None = None,
         values: Mapping[str, Any] | None = None,
-        style: str = LATEST,
-        operation: str = "",
+        wording: Wording = ANY_OPERATION,
     ) -> None:
-        self.style = style
-        self._operation = operation
-        self._frame = _FRAME if style == LATEST and operation in _FRAMED else ""
+        self.wording = wording
         self._names = names or {}
         self._values = values or {}
         self._unused_names = set(self._names)
@@ -64,6 +55,9 @@ class Placeholders:
     def error(self, rule: str, expression: str = "", **facts: object) -> ServiceError:
         """The error of a rule, framed as the operation frames it; `expression`: which one, as `UpdateExpression`."""
         prefix = f"Invalid {expression}: " if expression else ""
-        if rule == "size" and (self._operation, expression) == ("TransactWriteItems", "UpdateExpression"):
+        if rule == "size" and (self.wording.operation, expression) == (
+            "TransactWriteItems",
+            "UpdateExpression",
+        ):
             rule = "size-of-transacted-update"
-        return validation(self._frame + prefix + text_of(rule, self.style, **facts))
+        return validation(self.wording.expression_frame + prefix + text_of(rule, self.wording.style, **facts))

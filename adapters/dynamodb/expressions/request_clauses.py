@@ -37,6 +37,7 @@ from adapters.dynamodb.values import composites
 from adapters.dynamodb.values.keys import check_given_index_keys
 from adapters.dynamodb.values.values import render_values
 from adapters.dynamodb.wire.calls import Call
+from adapters.dynamodb.wire.wording import Wording
 from gateway.model.keys import KeySchema
 from gateway.model.predicates import ALWAYS, Path, Predicate, paths_of
 from gateway.model.ranges import KeyRange
@@ -68,9 +69,9 @@ _WRITE_CLAUSES = _PLACEHOLDERS | {
 }
 
 
-def _placeholders(given: Input, style: str, operation: str) -> Placeholders:
+def _placeholders(given: Input, wording: Wording) -> Placeholders:
     names, values = given.get("ExpressionAttributeNames"), given.get("ExpressionAttributeValues")
-    return Placeholders(names, values, style, operation)
+    return Placeholders(names, values, wording)
 
 
 class ReadClauses:
@@ -86,8 +87,8 @@ class ReadClauses:
             self._style = call.gateway.settings.message_style
             self._filter, self._filter_name, self.projection = ALWAYS, "", None
             return
-        placeholders = _placeholders(given, call.gateway.settings.message_style, call.operation)
-        self._style = placeholders.style
+        placeholders = _placeholders(given, call.wording)
+        self._style = placeholders.wording.style
         text = given.get("KeyConditionExpression")
         key_tree = None if text is None else parse_key_condition(text, placeholders)
         self._filter, self._filter_name = self._filtered(given, placeholders)
@@ -170,18 +171,19 @@ class WriteClauses:
     _condition: Predicate
 
     def __init__(self, call: Call, given: Input) -> None:
-        self._read(given, call.gateway.settings.message_style, call.operation)
-
-    @classmethod
-    def check(cls, given: Input, style: str, operation: str) -> None:
-        """Raise ServiceError for what is wrong with the clauses of a write."""
-        cls.__new__(cls)._read(given, style, operation)
-
-    def _read(self, given: Input, style: str, operation: str) -> None:
         if _WRITE_CLAUSES.isdisjoint(given):
             self._is_legacy, self._actions, self._condition = False, (), ALWAYS
-            return
-        placeholders = _placeholders(given, style, operation)
+        else:
+            self._read(given, call.wording)
+
+    @classmethod
+    def check(cls, given: Input, wording: Wording) -> None:
+        """Raise ServiceError, in these words, for what is wrong with the clauses of a write."""
+        if not _WRITE_CLAUSES.isdisjoint(given):
+            cls.__new__(cls)._read(given, wording)
+
+    def _read(self, given: Input, wording: Wording) -> None:
+        placeholders = _placeholders(given, wording)
         self._is_legacy = "AttributeUpdates" in given
         self._actions = ()
         text = given.get("UpdateExpression")

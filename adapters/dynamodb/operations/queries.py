@@ -19,8 +19,9 @@ from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.calls import Answer, Call, find_table
 from adapters.dynamodb.wire.errors import index_filling, validation
 from gateway.engine.engine import one
-from gateway.model.commands import Concatenation, Exchange, PageLimits, Read, Segment
+from gateway.model.commands import Exchange, Read
 from gateway.model.errors import IndexMissing
+from gateway.model.pages import Concatenation, PageLimits, Segment
 from gateway.model.predicates import ALWAYS, And, Predicate
 from gateway.model.ranges import EVERYTHING
 from gateway.model.rows import Row

@@ -16,15 +16,15 @@ from adapters.dynamodb.values.keys import key_value
 from adapters.dynamodb.values.values import as_kind, value_of
 from adapters.dynamodb.wire.errors import ServiceError, service_error_of, validation
 from adapters.dynamodb.wire.messages import bare
-from gateway.model.commands import Segment
 from gateway.model.errors import BadKey, KeyTooLong
 from gateway.model.keys import LOWEST, KeyColumn, Position
+from gateway.model.pages import Segment
 from gateway.model.ranges import KeyRange
 from gateway.model.tables import Index, Table
 
 
 class StartKey:
-    """A start key on its way through the checks of a request. `style`: of the texts (messages.py)."""
+    """A start key on its way through the checks of a request. `style`: of the texts (wording.py)."""
 
     __slots__ = ("_index", "_is_ours", "_row", "_style", "_table", "_wire")
 

@@ -24,18 +24,8 @@ from adapters.dynamodb.wire.calls import Answer, Call, check_place, own_name
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.resources import stream_arn
 from gateway.engine.engine import one
-from gateway.model.changes import Change, Shard, Stream
-from gateway.model.commands import (
-    AtTime,
-    Exchange,
-    FindPosition,
-    FindStream,
-    Latest,
-    ListShards,
-    ListStreams,
-    Oldest,
-    ReadChanges,
-)
+from gateway.model.changes import AtTime, Change, Latest, Oldest, Shard, Stream
+from gateway.model.commands import Exchange, FindPosition, FindStream, ListShards, ListStreams, ReadChanges
 from gateway.model.errors import StreamMissing
 from gateway.model.values import Value, size_bytes
 

@@ -17,7 +17,7 @@ from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.values.values import measure, value_of
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.expression_messages import text_of
-from adapters.dynamodb.wire.messages import LATEST
+from adapters.dynamodb.wire.wording import ANY_OPERATION, Wording
 from gateway.model.predicates import ALWAYS, Predicate
 from gateway.model.values import Value
 
@@ -27,8 +27,10 @@ class Arguments(Placeholders):
 
     __slots__ = ("_given", "_made")
 
-    def __init__(self, names: Sequence[str], parameters: Sequence[Any], style: str = LATEST) -> None:
-        super().__init__(style=style)
+    def __init__(
+        self, names: Sequence[str], parameters: Sequence[Any], wording: Wording = ANY_OPERATION
+    ) -> None:
+        super().__init__(wording=wording)
         if len(parameters) < len(names):
             raise validation("Number of parameters in request and statement don't match.")
         self._given = dict(zip(names, parameters, strict=False))
@@ -52,7 +54,7 @@ class Arguments(Placeholders):
 
     def error(self, rule: str, expression: str = "", **facts: object) -> ServiceError:
         """The error of a rule."""
-        return validation(text_of(rule, self.style, **facts))
+        return validation(text_of(rule, self.wording.style, **facts))
 
     def predicate(self, condition: ConditionNode | None) -> Predicate:
         """What a condition means with these arguments. Raises ServiceError."""

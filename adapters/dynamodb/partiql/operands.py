@@ -155,8 +155,8 @@ def _operator_name(node: Any) -> str:
     ) or str(node.operator)
 
 
-def joined(kind: type[AndNode] | type[OrNode], left: Any, right: Any) -> ConditionNode:
-    """A chain of the same connective is one flat node: length is no depth."""
+def in_one_chain(kind: type[AndNode] | type[OrNode], left: Any, right: Any) -> ConditionNode:
+    """Both sides as one node: a chain of AND, or of OR, is flat, so that its length is no depth."""
     parts: tuple[ConditionNode, ...] = ()
     for side in (condition(left), condition(right)):
         parts += side.parts if isinstance(side, kind) else (side,)

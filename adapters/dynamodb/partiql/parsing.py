@@ -205,10 +205,10 @@ class _Builder(Transformer[Token, Any]):
     # Conditions
 
     def either(self, left: Any, right: Any) -> ConditionNode:
-        return operands.joined(OrNode, left, right)
+        return operands.in_one_chain(OrNode, left, right)
 
     def both(self, left: Any, right: Any) -> ConditionNode:
-        return operands.joined(AndNode, left, right)
+        return operands.in_one_chain(AndNode, left, right)
 
     def negated(self, node: Any) -> ConditionNode:
         return operands.negated(operands.condition(node, "The argument to NOT must be a Type or Expression"))

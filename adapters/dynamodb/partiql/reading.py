@@ -29,9 +29,10 @@ from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Call, find_table
 from adapters.dynamodb.wire.errors import ServiceError, index_filling, validation
 from gateway.engine.engine import one
-from gateway.model.commands import Exchange, PageLimits, Read
+from gateway.model.commands import Exchange, Read
 from gateway.model.errors import GatewayError
 from gateway.model.keys import KeySchema
+from gateway.model.pages import PageLimits
 from gateway.model.predicates import value_at
 from gateway.model.ranges import EVERYTHING, KeyRange
 from gateway.model.rows import Row

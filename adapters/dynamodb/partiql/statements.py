@@ -32,6 +32,7 @@ from adapters.dynamodb.wire.errors import (
     short_code,
     validation,
 )
+from adapters.dynamodb.wire.wording import Wording
 from gateway.engine.engine import each
 from gateway.model.commands import Command, Exchange, Get, GroupOutcome, Replayed, WriteGroup
 from gateway.model.errors import (
@@ -75,14 +76,14 @@ class Prepared(NamedTuple):
     table: Table
 
 
-def _read(given: Input, style: str) -> tuple[Statement, Arguments]:
+def _read(given: Input, wording: Wording) -> tuple[Statement, Arguments]:
     """A request's statement with its arguments. Raises ServiceError."""
     check_parameters(given.get("Parameters", []))
-    return _with_arguments(parse(given["Statement"]), given, style)
+    return _with_arguments(parse(given["Statement"]), given, wording)
 
 
-def _with_arguments(parsed: Parsed, given: Input, style: str) -> tuple[Statement, Arguments]:
-    return parsed.statement, Arguments(parsed.parameters, given.get("Parameters", []), style)
+def _with_arguments(parsed: Parsed, given: Input, wording: Wording) -> tuple[Statement, Arguments]:
+    return parsed.statement, Arguments(parsed.parameters, given.get("Parameters", []), wording)
 
 
 # ExecuteStatement
@@ -90,7 +91,7 @@ def _with_arguments(parsed: Parsed, given: Input, style: str) -> tuple[Statement
 
 def execute_statement(call: Call) -> Exchange[Answer]:
     """ExecuteStatement."""
-    statement, arguments = _read(call.input, call.gateway.settings.message_style)
+    statement, arguments = _read(call.input, call.wording)
     if isinstance(statement, Exists):
         raise validation(_EXISTS_ELSEWHERE)
     if isinstance(statement, Select):
@@ -141,7 +142,7 @@ def batch_execute_statement(call: Call) -> Exchange[Answer]:
     jobs: list[tuple[int, Prepared, Get | WriteGroup]] = []
     for place, found in parsed.items():
         try:
-            statement, arguments = _with_arguments(found, members[place], style)
+            statement, arguments = _with_arguments(found, members[place], call.wording)
             table = yield from find_table(call, statement.source[0])
         except (ServiceError, TableMissing) as error:
             answers[place] = _failed(service_error_of(error, call.operation))
@@ -259,7 +260,6 @@ def _told(member: Prepared, error: GatewayError, operation: str) -> ServiceError
 
 def execute_transaction(call: Call) -> Exchange[Answer]:
     """ExecuteTransaction: all statements or none. A token seen before is answered without effect."""
-    style = call.gateway.settings.message_style
     members: list[Prepared | None] = []
     parsed: list[Parsed] = []
     read: list[tuple[Statement, Arguments]] = []
@@ -275,7 +275,7 @@ def execute_transaction(call: Call) -> Exchange[Answer]:
     _refuse_mixture([found.statement for found in parsed], _MIXED_TRANSACTION)
     for place, given in enumerate(call.input["TransactStatements"]):
         try:
-            read.append(_with_arguments(parsed[place], given, style))
+            read.append(_with_arguments(parsed[place], given, call.wording))
         except ServiceError as error:
             raise _in_member(place, error) from None
     for place, (statement, arguments) in enumerate(read):

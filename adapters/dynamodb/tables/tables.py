@@ -17,8 +17,7 @@ from adapters.dynamodb.tables.descriptions import describe
 from adapters.dynamodb.tables.properties import TableProperties
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call, own_name
-from adapters.dynamodb.wire.errors import validation
-from adapters.dynamodb.wire.messages import CLASSIC
+from adapters.dynamodb.wire.errors import CLASSIC, validation
 from adapters.dynamodb.wire.resources import key_arn
 from gateway.engine.engine import one
 from gateway.model.commands import (

@@ -15,8 +15,7 @@ from adapters.dynamodb import DIALECT
 from adapters.dynamodb.tables.properties import TableProperties
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call, check_place
-from adapters.dynamodb.wire.errors import ServiceError, validation
-from adapters.dynamodb.wire.messages import CLASSIC
+from adapters.dynamodb.wire.errors import CLASSIC, ServiceError, validation
 from adapters.dynamodb.wire.resources import table_of_arn
 from gateway.engine.engine import one
 from gateway.model.commands import AlterTable, Exchange, FindTable

@@ -1,8 +1,8 @@
-"""The fast path of full_validator.py: is a request beyond reproach? And the choice between the two validators.
+"""The fast path of full_validator.py: whether a request has no fault at all. And the choice between the two validators.
 
 There are two validators for one set of shapes (schema_types.py). The closures of this one are compiled once per operation; they
-only answer yes or no and allocate nothing. Whatever they do not like - an error, a null, an unknown member - goes to the full
-validator, which finds out what the service would say. What both let through they leave alike, which
+only answer yes or no. Whatever they do not pass - an error, a null, an unknown member - goes to the full validator,
+which finds out what the service would say. Both leave a request that they pass in one and the same form, which
 tests/adapters/dynamodb/test_fast_paths.py checks on whole values.
 """
 
@@ -29,11 +29,10 @@ from adapters.dynamodb.validation.schema_types import (
     Text,
 )
 from adapters.dynamodb.values import scalars, values
-from adapters.dynamodb.wire import messages
 from adapters.dynamodb.wire.errors import ServiceError
 
 Check = Callable[[Any], bool]
-"""Whether data is beyond reproach. On other data it is false or raises anything."""
+"""Whether data has no fault. On other data it is false or raises anything."""
 
 Rule = Callable[[dict[str, Any], RuleContext], None]
 """What members mean together. Raises ServiceError."""
@@ -43,20 +42,20 @@ Rule = Callable[[dict[str, Any], RuleContext], None]
 class Checker:
     """A request, ready to be checked. `contexts` of its rule: of values that may be bad, and of good ones."""
 
-    operation: str
     request: Request
     fast_check: Check
     rule: Rule | None
     contexts: tuple[RuleContext, RuleContext]
 
-    def __call__(self, body: Any, style: str) -> dict[str, Any]:
+    def __call__(self, body: Any) -> dict[str, Any]:
+        """The cleaned input: see operation_schemas.check. Raises ServiceError."""
         try:
             good = self.fast_check(body)
         except scalars.TooLarge:
-            raise messages.refused(self.operation, "item-size", style) from None
+            raise self.contexts[False].refused("item-size") from None
         except (ServiceError, TypeError, AttributeError, ValueError):
             good = False  # the full validator finds out what is wrong, and in which order to say it
-        data = body if good else full_validator.clean(self.operation, self.request, body, style)
+        data = body if good else full_validator.clean(self.contexts[False], self.request, body)
         if self.rule is not None:
             self.rule(data, self.contexts[good])
         return data
@@ -68,7 +67,7 @@ def leave_to_full_validator(data: Any) -> bool:
 
 
 def fast_check(shape: Shape) -> Check:
-    """A closure that is true of data beyond reproach. On other data it is false or raises anything.
+    """A closure that is true of data without fault. On other data it is false or raises anything.
 
     Attribute values of maps are checked whole and put into canonical form; members named Item become `values.Item`.
     """

@@ -11,18 +11,19 @@ rules 9 to 26.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from adapters.dynamodb.expressions.request_clauses import WriteClauses
 from adapters.dynamodb.validation import legacy_rules
+from adapters.dynamodb.validation.expression_rules import check_parameters, check_placeholders, checked_values
 from adapters.dynamodb.validation.rule_context import RuleContext
 from adapters.dynamodb.values import values
 from adapters.dynamodb.values.scalars import ValueRefused
 from adapters.dynamodb.wire import limits, messages
+from adapters.dynamodb.wire.constraint_messages import Violation, constraint_error
 from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.wording import NUMBERS_AND_DUPLICATES, Wording
 
 Input = dict[str, Any]
 
@@ -32,9 +33,9 @@ Input = dict[str, Any]
 
 def put_item(data: Input, context: RuleContext) -> None:
     """PutItem."""
-    _parameters(data, context, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
+    check_parameters(data, context, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
     if not context.good:
-        with_frame(context, lambda: _parsed_item(data))
+        checked_values(context, lambda: _parsed_item(data))
     _plain_return_values(data, context)
     if values.is_too_large(data["Item"].size_bytes):
         raise context.refused("item-size")
@@ -50,7 +51,7 @@ def _parsed_item(put: Input) -> values.Item:
 
 def delete_item(data: Input, context: RuleContext) -> None:
     """DeleteItem."""
-    _parameters(data, context, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
+    check_parameters(data, context, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
     _key(data, context)
     _plain_return_values(data, context)
     _finish_conditional(data, context)
@@ -58,7 +59,7 @@ def delete_item(data: Input, context: RuleContext) -> None:
 
 def update_item(data: Input, context: RuleContext) -> None:
     """UpdateItem."""
-    _parameters(
+    check_parameters(
         data,
         context,
         ("UpdateExpression", "ConditionExpression"),
@@ -67,17 +68,17 @@ def update_item(data: Input, context: RuleContext) -> None:
     _key(data, context)
     updates = data.get("AttributeUpdates")
     if updates:
-        with_frame(context, lambda: legacy_rules.check_attribute_updates(updates))
+        checked_values(context, lambda: legacy_rules.check_attribute_updates(updates))
     _finish_conditional(data, context)
 
 
 def _finish_conditional(data: Input, context: RuleContext) -> None:
     if "Expected" in data:
         expected = data["Expected"]
-        with_frame(context, lambda: legacy_rules.check_expected(expected))
+        checked_values(context, lambda: legacy_rules.check_expected(expected))
     if "ConditionalOperator" in data:
         _conditional_operator(data, "Expected")
-    _placeholders(data, context)
+    check_placeholders(data, context)
 
 
 def _plain_return_values(data: Input, context: RuleContext) -> None:
@@ -91,14 +92,14 @@ def _key(data: Input, context: RuleContext) -> None:
     try:
         values.measure_members(data["Key"])
     except ValueRefused as refusal:
-        text = context.text_of(refusal)
+        text = refusal.text(context)
         if refusal.rule in _FRAMED_IN_KEYS:
             raise context.framed(refusal.rule, text) from None
         raise validation(text) from None
 
 
 # Of keys, no other family has a frame (dynoxide, captured; numbers and duplicates: paritysuite, October 2026).
-_FRAMED_IN_KEYS = messages.NUMBERS_AND_DUPLICATES | {"null-false"}
+_FRAMED_IN_KEYS = NUMBERS_AND_DUPLICATES | {"null-false"}
 
 
 # Reads
@@ -106,10 +107,10 @@ _FRAMED_IN_KEYS = messages.NUMBERS_AND_DUPLICATES | {"null-false"}
 
 def get_item(data: Input, context: RuleContext) -> None:
     """GetItem."""
-    _parameters(data, context, ("ProjectionExpression",), ("AttributesToGet",))
+    check_parameters(data, context, ("ProjectionExpression",), ("AttributesToGet",))
     _key(data, context)
     legacy_rules.check_attributes_to_get(data)
-    _placeholders(data, context)
+    check_placeholders(data, context)
 
 
 def query(data: Input, context: RuleContext) -> None:
@@ -118,7 +119,7 @@ def query(data: Input, context: RuleContext) -> None:
     if "KeyConditions" in data and "KeyConditionExpression" not in data:
         legacy = legacy[:3]  # KeyConditions go with the other expressions
     expressions = ("ProjectionExpression", "FilterExpression", "KeyConditionExpression")
-    _parameters(data, context, expressions, legacy)
+    check_parameters(data, context, expressions, legacy)
     _legacy_conditions(data, "QueryFilter", context)
     _conditional_operator(data, "QueryFilter")
     legacy_rules.check_attributes_to_get(data)
@@ -126,7 +127,7 @@ def query(data: Input, context: RuleContext) -> None:
     if "KeyConditions" not in data and "KeyConditionExpression" not in data:
         raise context.refused("no-key-condition")
     _select(data, context)
-    _placeholders(data, context)
+    check_placeholders(data, context)
     if "KeyConditionExpression" not in data:
         _legacy_conditions(data, "KeyConditions", context)
         # Of an index, whose key may have eight attributes, what is too many takes the schema, as it does today of all.
@@ -138,19 +139,19 @@ def query(data: Input, context: RuleContext) -> None:
 def scan(data: Input, context: RuleContext) -> None:
     """Scan."""
     legacy = ("AttributesToGet", "ScanFilter", "ConditionalOperator")
-    _parameters(data, context, ("ProjectionExpression", "FilterExpression"), legacy)
+    check_parameters(data, context, ("ProjectionExpression", "FilterExpression"), legacy)
     legacy_rules.check_attributes_to_get(data)
     _legacy_conditions(data, "ScanFilter", context)
     _conditional_operator(data, "ScanFilter")
     _start_key(data, context)
     _segments(data, context)
     _select(data, context)
-    _placeholders(data, context)
+    check_placeholders(data, context)
 
 
 def _legacy_conditions(data: Input, member: str, context: RuleContext) -> None:
     if member in data:
-        with_frame(context, lambda: legacy_rules.check_conditions(data[member]))
+        checked_values(context, lambda: legacy_rules.check_conditions(data[member]))
 
 
 def _conditional_operator(data: Input, partner: str) -> None:
@@ -191,7 +192,7 @@ def _select(data: Input, context: RuleContext) -> None:
 
 
 # Some texts stand bare, and nobody knows why.
-_BARE_IN_START_KEYS = messages.NUMBERS_AND_DUPLICATES | {"empty-number-set", "null-in-number-set"}
+_BARE_IN_START_KEYS = NUMBERS_AND_DUPLICATES | {"empty-number-set", "null-in-number-set"}
 
 
 def _start_key(data: Input, context: RuleContext) -> None:
@@ -201,7 +202,7 @@ def _start_key(data: Input, context: RuleContext) -> None:
     try:
         values.measure_members(key)
     except ValueRefused as refusal:
-        text = context.text_of(refusal)
+        text = refusal.text(context)
         if refusal.rule not in _BARE_IN_START_KEYS:
             text = messages.bare("start-key", text=text)
         raise validation(text) from None
@@ -220,11 +221,11 @@ def batch_get(data: Input, context: RuleContext) -> None:
         raise _too_long(f"RequestItems.{table}.member.Keys", limits.BATCH_GET_KEYS)
     # Projections of two kinds do not go together in one request either (paritysuite batchGetItem.test.ts).
     given = {name: member for request in requests.values() for name, member in request.items()}
-    _parameters(given, context, ("ProjectionExpression",), ("AttributesToGet",))
+    check_parameters(given, context, ("ProjectionExpression",), ("AttributesToGet",))
     for request in requests.values():
-        _parameters(request, context, ("ProjectionExpression",), ("AttributesToGet",))
+        check_parameters(request, context, ("ProjectionExpression",), ("AttributesToGet",))
         legacy_rules.check_attributes_to_get(request)
-        _placeholders(request, context)
+        check_placeholders(request, context)
         if request.get("ProjectionExpression") == "":  # told before the keys are looked at
             raise context.refused("expression-empty", name="ProjectionExpression")
         _distinct_keys(request["Keys"], context)
@@ -234,7 +235,7 @@ def _distinct_keys(keys: list[Input], context: RuleContext) -> None:
     seen = set()
     for key in keys:
         if not context.good:
-            with_frame(context, partial(values.measure_members, key))
+            checked_values(context, partial(values.measure_members, key))
         # In canonical form equal keys have equal texts.
         print_of = frozenset(
             (name, *next(iter(member.items()))) for name, member in key.items() if _scalar(member)
@@ -272,9 +273,9 @@ def transact_get(data: Input, context: RuleContext) -> None:
     """TransactGetItems."""
     for action in data["TransactItems"]:
         get = action["Get"]
-        _parameters(get, context, ("ProjectionExpression",), ())
+        check_parameters(get, context, ("ProjectionExpression",), ())
         _key(get, context)
-        _placeholders(get, context)
+        check_placeholders(get, context)
 
 
 _EXPRESSIONS_OF = {
@@ -298,7 +299,7 @@ def transact_write(data: Input, context: RuleContext) -> None:
         except ServiceError:
             # The first action with a problem is told of, whatever the problem is, and expressions are read by the handler.
             for _, earlier in actions[:place]:
-                WriteClauses.check(earlier, context.style, context.operation)
+                WriteClauses.check(earlier, context)
             raise
     if payload > limits.TRANSACTION_BYTES:
         raise context.refused("payload-size")
@@ -308,7 +309,7 @@ def _transact_action(kind: str, write: Input, context: RuleContext) -> int:
     """Check an action as far as no table is needed, and return the bytes that it adds to the payload. A value that is nested
     too deep is told after what is wrong with the action's expressions (paritysuite deepRequests.test.ts, ten regions,
     2026-10-09)."""
-    _parameters(write, context, _EXPRESSIONS_OF[kind], ())
+    check_parameters(write, context, _EXPRESSIONS_OF[kind], ())
     try:
         if kind == "Put":
             size = _parsed_item(write).size_bytes
@@ -316,143 +317,15 @@ def _transact_action(kind: str, write: Input, context: RuleContext) -> int:
             size = values.measure_members(write["Key"])
     except ValueRefused as refusal:
         if refusal.rule == "nesting":
-            _placeholders(write, context)
-            WriteClauses.check(write, context.style, context.operation)
+            check_placeholders(write, context)
+            WriteClauses.check(write, context)
         raise
     if values.is_too_large(size):
         raise context.refused("item-size")
-    _placeholders(write, context)
+    check_placeholders(write, context)
     return size + values.measure_members(write.get("ExpressionAttributeValues", {}))
 
 
-# Expressions and their placeholders
-
-_PLACEHOLDER = f"[0-9a-zA-Z_]{{1,{limits.PLACEHOLDER_BYTES - 1}}}"
-_NAME_PLACEHOLDER = re.compile("#" + _PLACEHOLDER)
-_VALUE_PLACEHOLDER = re.compile(":" + _PLACEHOLDER)
-
-
-def _parameters(
-    data: Input, context: RuleContext, expressions: tuple[str, ...], legacy: tuple[str, ...]
-) -> None:
-    """Expressions do not mix with legacy parameters, and placeholders want an expression (rule 15)."""
-    if _CONCERNED.isdisjoint(data):
-        return
-    given = [name for name in expressions if name in data]
-    if given:
-        others = [name for name in legacy if name in data]
-        if others:
-            if context.is_classic:
-                others = [name for name in others if _was_told(context.operation, name)] or others
-            raise context.refused("mixed-parameters", others=", ".join(others), expressions=", ".join(given))
-    elif "ExpressionAttributeNames" in data:
-        raise context.refused("names-without-expression")
-    if "ExpressionAttributeValues" in data:
-        users = [name for name in expressions if name != "ProjectionExpression"]
-        if users and data.keys().isdisjoint(users):
-            raise _without_user(users, context)
-
-
-def _without_user(users: list[str], context: RuleContext) -> ServiceError:
-    """What is said of values that none of these expressions is there to use."""
-    if not context.is_classic and context.operation in ("PutItem", "UpdateItem", "DeleteItem"):
-        return context.refused("values-alone")
-    missing = " and ".join(users) + (" are null" if len(users) > 1 else " is null")
-    return context.refused("values-without-expression", missing=missing)
-
-
-_CONCERNED = frozenset(
-    {
-        "ConditionExpression",
-        "ExpressionAttributeNames",
-        "ExpressionAttributeValues",
-        "FilterExpression",
-        "KeyConditionExpression",
-        "ProjectionExpression",
-        "UpdateExpression",
-    }
-)
-
-
-def _was_told(operation: str, name: str) -> bool:
-    """The classic service did not tell ConditionalOperator beside others, of writes (dynalite)."""
-    return name != "ConditionalOperator" or operation in ("Query", "Scan")
-
-
-def _placeholders(data: Input, context: RuleContext) -> None:
-    """The maps of placeholders by themselves; undefined and unused ones are found by who parses the expressions."""
-    names = data.get("ExpressionAttributeNames")
-    if names is not None:
-        if not names:
-            raise context.refused("names-empty")
-        for key, name in names.items():
-            if _NAME_PLACEHOLDER.fullmatch(key) is None:
-                raise _bad_placeholder("names", key, context)
-            if not name or len(name) > limits.ATTRIBUTE_NAME_BYTES // 4:
-                _check_named(key, name, context)
-    wire = data.get("ExpressionAttributeValues")
-    if wire is None:
-        return
-    if not wire:
-        raise context.refused("values-empty")
-    for key in wire:
-        if _VALUE_PLACEHOLDER.fullmatch(key) is None:
-            raise _bad_placeholder("values", key, context)
-    if not context.good:
-        for key, member in wire.items():
-            _check_placeholder_value(key, member, context)
-
-
-def _bad_placeholder(which: str, key: str, context: RuleContext) -> ServiceError:
-    size = len(key.encode("utf-8", "surrogatepass"))
-    if size > limits.PLACEHOLDER_BYTES:
-        return context.refused(f"{which}-key-size", size=size)
-    return context.refused(f"{which}-key", key=key)
-
-
-def _check_named(key: str, name: str, context: RuleContext) -> None:
-    try:
-        values.check_name(name)
-    except ValueRefused as refusal:
-        raise context.refused("names-value", text=refusal.message, key=key) from None
-
-
-# Told without the name of the placeholder (paritysuite, dynoxide: captured; empty sets: moto's tests verified against the
-# service in August 2026, test_update_item_add_empty_set and test_update_item_unused_attributes).
-_WITHOUT_PLACEHOLDER = frozenset(
-    {"nesting", "null-false", "empty-string-set", "empty-number-set", "empty-binary-set"}
-)
-
-
-def _check_placeholder_value(key: str, member: Any, context: RuleContext) -> None:
-    try:
-        values.measure(member, 0)
-    except ValueRefused as refusal:
-        text = context.text_of(refusal)
-        named = refusal.rule not in _WITHOUT_PLACEHOLDER
-        if refusal.rule == "nesting" and context.operation == "TransactWriteItems":
-            named = True  # in eight of ten regions (paritysuite deepRequests.test.ts, 2026-10-09)
-        if named and refusal.rule in messages.NUMBERS_AND_DUPLICATES:
-            named = not messages.looks_as_today(context.operation, context.style)
-        if context.is_classic or named:
-            text = messages.bare("values-value", text=text, key=key)
-        raise context.framed(refusal.rule, text) from None
-
-
-# Raising
-
-
-def with_frame(context: RuleContext, look: Callable[[], object]) -> None:
-    """Look at values; a refused one is told as this operation tells it."""
-    try:
-        look()
-    except ValueRefused as refusal:
-        text = context.text_of(refusal)
-        raise context.framed(refusal.rule, text) from None
-
-
 def _too_long(path: str, limit: int) -> ServiceError:
-    broken = messages.Violation(
-        path, path, "", "maximum", f"Member must have length less than or equal to {limit}"
-    )
-    return messages.constraints("BatchGetItem", [broken], messages.LATEST)
+    broken = Violation(path, path, "", "maximum", f"Member must have length less than or equal to {limit}")
+    return constraint_error(Wording("BatchGetItem"), [broken])

@@ -8,16 +8,13 @@ throughput - is the handler's.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from adapters.dynamodb.validation.rule_context import RuleContext
 from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.errors import ServiceError
-from adapters.dynamodb.wire.messages import CLASSIC
-from adapters.dynamodb.wire.resources import table_of_arn
+from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, validation
 
 Input = dict[str, Any]
 Rules = Callable[[Input], None]
@@ -54,7 +51,7 @@ def _new_table(data: Input) -> None:
     _defined_once(definitions, "definition-twice")
     _table_keys(data, definitions)
     _definitions(data, definitions)
-    _indexes(data, definitions, messages.LATEST)
+    _indexes(data, definitions, LATEST)
     _projected_total(data)
     _stream(data)
     _on_demand(data)
@@ -86,7 +83,7 @@ def _updated_table(data: Input) -> None:
     _updated_throughput(data)
     if data.get("BillingMode") == "PAY_PER_REQUEST" and "ProvisionedThroughput" in data:
         raise _refused("on-demand-with-units")
-    _index_updates(data, messages.LATEST)
+    _index_updates(data, LATEST)
 
 
 def _updated_throughput(data: Input) -> None:
@@ -359,63 +356,5 @@ def _refuse_members(data: Input, names: tuple[str, ...]) -> None:
             raise _refused("unsupported-member", name=name)
 
 
-# Tags. What may be a tag is tags.py's business, for CreateTable has them too.
-
-_ANY_ARN = re.compile(r".+:.+:.+:.+:.+:.+/.+")
-
-
-def tag_resource(data: Input, context: RuleContext) -> None:
-    """TagResource."""
-    arn = _resource(data, context, "Tags")
-    if "Tags" not in data:
-        raise _refused("tags-missing")
-    table_of_arn(arn, context.style)
-    if not data["Tags"]:
-        raise _refused("tags-none")
-
-
-def untag_resource(data: Input, context: RuleContext) -> None:
-    """UntagResource."""
-    arn = _resource(data, context, "TagKeys")
-    if "TagKeys" not in data:
-        raise _refused("tag-keys-missing")
-    table_of_arn(arn, context.style)
-    if not data["TagKeys"]:
-        raise _refused("tag-keys-none")
-
-
-def list_tags(data: Input, context: RuleContext) -> None:
-    """ListTagsOfResource."""
-    table_of_arn(_resource(data, context), context.style)
-
-
-def _resource(data: Input, context: RuleContext, partner: str = "") -> str:
-    """The ARN. What did not look like one at all, nobody was ever allowed to touch (dynalite, without what the ARN is to be
-    tagged with); in a complete request it is invalid (nubo-db/dynamodb-conformance, May 2026), and today always."""
-    arn = data.get("ResourceArn")
-    if arn is None:
-        raise _refused("arn-missing")
-    if context.is_classic and partner not in data and _ANY_ARN.fullmatch(arn) is None:
-        text = (
-            "User: arn:aws:iam::000000000000:root is not authorized to perform: "
-            f"dynamodb:{context.operation} on resource: {arn or '*'}"
-        )
-        raise ServiceError("AccessDeniedException", text)
-    return str(arn)
-
-
-# Streams
-
-
-def get_shard_iterator(data: Input, context: RuleContext) -> None:
-    """GetShardIterator: a sequence number goes with the two types that want one."""
-    kind = data["ShardIteratorType"]
-    wants = kind in ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER")
-    if wants and "SequenceNumber" not in data:
-        raise _refused("sequence-missing", type=kind)
-    if not wants and "SequenceNumber" in data:
-        raise _refused("sequence-spare", type=kind)
-
-
 def _refused(rule: str, **facts: Any) -> ServiceError:
-    return messages.refused("*", rule, messages.LATEST, **facts)
+    return validation(messages.bare(rule, **facts))

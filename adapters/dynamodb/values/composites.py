@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from adapters.dynamodb.values.values import as_kind, render_row, render_rows, render_values, value_of, view
-from gateway.model.composites import joined, name_of, split
+from gateway.model.composites import composite_text, name_of, split
 from gateway.model.errors import BadKey
 from gateway.model.keys import Key, KeyColumn, KeySchema
 from gateway.model.predicates import Attributes
@@ -128,4 +128,4 @@ def render_page(schema: KeySchema, rows: Iterable[Row]) -> bytes:
 
 def composite_value(schema: KeySchema, latest: Mapping[str, Value]) -> Value:
     """The composite of a row, whose latest values these are. The schema has one (composite_name)."""
-    return Value(Kind.TEXT, joined([latest[column.name] for column in schema.sort]))
+    return Value(Kind.TEXT, composite_text([latest[column.name] for column in schema.sort]))

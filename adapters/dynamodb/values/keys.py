@@ -16,7 +16,7 @@ from adapters.dynamodb.values.values import as_kind, value_of, view
 from adapters.dynamodb.wire import limits
 from gateway.model import fast_paths
 from gateway.model.bodies import untagged
-from gateway.model.composites import joined
+from gateway.model.composites import composite_text
 from gateway.model.errors import BadKey, KeyTooLong
 from gateway.model.keys import Key, KeyColumn, KeySchema
 from gateway.model.predicates import Attributes
@@ -85,7 +85,7 @@ def item_key(table: Table, item: Mapping[str, Any]) -> Key:
             _check_size(stored, column in schema.partition)
         values.append(stored)
     if composite:  # shown as one text, which is what has a length here
-        _check_size(Value(Kind.TEXT, joined(values[len(schema.partition) :])), is_partition=False)
+        _check_size(Value(Kind.TEXT, composite_text(values[len(schema.partition) :])), is_partition=False)
     _check_item_index_keys(table, item)
     return Key(tuple(values), schema.position(values))
 

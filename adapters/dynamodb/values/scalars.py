@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 
 from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.errors import ServiceError, serialization
+from adapters.dynamodb.wire.type_messages import json_type
+from adapters.dynamodb.wire.wording import Wording
 
 
 class ValueRefused(ServiceError):
@@ -21,13 +23,13 @@ class ValueRefused(ServiceError):
         self.rule = rule
         self.facts = facts
 
-    def text(self, operation: str, style: str) -> str:
+    def text(self, wording: Wording) -> str:
         """The text as an operation tells it, not yet framed."""
-        return messages.value_text(operation, self.rule, style, **self.facts)
+        return wording.value_text(self.rule, **self.facts)
 
 
 class TooLarge(ValueRefused):
-    """More than any item or value may weigh; the rest of it is not looked at."""
+    """More bytes than any item or value may have; the rest of it is not looked at."""
 
     def __init__(self) -> None:
         super().__init__("item-size")
@@ -37,7 +39,7 @@ def wrong_type(wanted: str, data: Any) -> NoReturn:
     """Raise the SerializationException for data of another JSON type than the wanted one (ValueError for null)."""
     if data is None:
         raise ValueError("null stands for an absent tag")  # and values.measure makes it so
-    raise serialization(messages.json_type(wanted, data, java="AttributeValue"))
+    raise serialization(json_type(wanted, data, java="AttributeValue"))
 
 
 def utf8_bytes(text: str) -> int:

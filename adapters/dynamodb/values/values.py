@@ -29,8 +29,9 @@ from adapters.dynamodb.values.scalars import (
     utf8_bytes,
     wrong_type,
 )
-from adapters.dynamodb.wire import limits, messages
+from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import serialization
+from adapters.dynamodb.wire.type_messages import json_type
 from gateway.model import bodies, fast_paths
 from gateway.model.rows import Contents, Row
 from gateway.model.values import Kind, Value, decimal_fits, equal
@@ -152,7 +153,7 @@ def _measure_odd(member: Any, level: int) -> int:
     if member is None:
         raise ValueRefused("empty-value")
     if type(member) is not dict:
-        raise serialization(messages.json_type("structure", member, java="AttributeValue", nested=True))
+        raise serialization(json_type("structure", member, java="AttributeValue", nested=True))
     drop_odd_tags(member)
     if not member:
         raise ValueRefused("empty-value")

@@ -25,12 +25,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Caller
-from adapters.dynamodb.wire.errors import ServiceError
-from adapters.dynamodb.wire.messages import CLASSIC, LATEST
+from adapters.dynamodb.wire.canonical_requests import canonical_request
+from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
 from gateway.http import Request, split_target
 from gateway.security.credentials import Credential, Credentials, Scheme
 
@@ -45,7 +45,6 @@ _ACCOUNT = re.compile(r"[0-9]{12}")
 _SEPARATORS = re.compile(r"[,\s]+")
 _BASIC_DATE = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _MUST_BE_SIGNED = {"host": "Host", "x-amz-date": "X-Amz-Date", "x-amz-target": "X-Amz-Target"}
-_EMPTY_HASH = hashlib.sha256(b"").hexdigest()
 
 
 class Claim(NamedTuple):
@@ -74,7 +73,7 @@ def verify(request: Request, credentials: Credentials, now_ms: int, style: str =
     credential = credentials.find(Scheme.AWS, access_id)
     if credential is None or not _same(credential.session_token, claim.token):
         raise _error("UnrecognizedClientException", "The security token included in the request is invalid.")
-    canonical = _canonical_request(request, path, query, claim)
+    canonical = canonical_request(request, path, query, claim.signed_headers)
     to_sign = f"{_ALGORITHM}\n{date}\n{scope}\n{hashlib.sha256(canonical).hexdigest()}"
     day, text = date[:8], to_sign.encode("latin-1", "replace")
     found = False
@@ -361,53 +360,3 @@ def _wrong_scope(credential: str, date: str) -> ServiceError:
     if text:
         return _error("InvalidSignatureException", text.rstrip())
     return _error("UnrecognizedClientException", "The security token included in the request is invalid.")
-
-
-# What should have been signed
-
-
-def _canonical_request(request: Request, path: str, query: str, claim: Claim) -> bytes:
-    """The request as both sides write it before they hash it."""
-    values = dict.fromkeys(claim.signed_headers, "")
-    seen: set[str] = set()
-    for name, value in request.headers:
-        if name in values:
-            folded = " ".join(value.split())
-            values[name] = f"{values[name]},{folded}" if name in seen else folded
-            seen.add(name)
-    headers = "".join(f"{name}:{value}\n" for name, value in values.items())
-    payload = hashlib.sha256(request.body).hexdigest() if request.body else _EMPTY_HASH
-    text = (
-        f"{request.method}\n{_canonical_path(path)}\n{_canonical_query(query) if query else ''}\n"
-        f"{headers}\n{';'.join(claim.signed_headers)}\n{payload}"
-    )
-    return text.encode("latin-1", "replace")
-
-
-def _canonical_path(path: str) -> str:
-    """The path without dot segments and empty ones, percent-encoded once more (all services but S3)."""
-    if path == "/":
-        return path
-    kept: list[str] = []
-    for segment in path.split("/"):
-        if segment == "..":
-            del kept[-1:]
-        elif segment not in ("", "."):
-            kept.append(segment)
-    trailing = "/" if kept and path.endswith("/") else ""
-    return quote("/" + "/".join(kept) + trailing, safe="/-_.~", encoding="latin-1", errors="replace")
-
-
-def _canonical_query(query: str) -> str:
-    """Pairs in order of their encoded names, then values; without the signature itself."""
-    pairs = []
-    for pair in query.split("&"):
-        name, _, value = pair.partition("=")
-        encoded = _encoded(name)
-        if pair and encoded != "X-Amz-Signature":
-            pairs.append((encoded, _encoded(value)))
-    return "&".join(f"{name}={value}" for name, value in sorted(pairs))
-
-
-def _encoded(text: str) -> str:
-    return quote(unquote_to_bytes(text.encode("latin-1", "replace")), safe="-_.~")

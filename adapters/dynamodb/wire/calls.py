@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from adapters.dynamodb.wire.errors import foreign_resource
+from adapters.dynamodb.wire.wording import Wording, wording_of
 from gateway.dialect import Gateway
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, FindTable
@@ -40,6 +41,11 @@ class Call(NamedTuple):
     caller: Caller
     gateway: Gateway
     host: str = ""
+
+    @property
+    def wording(self) -> Wording:
+        """In whose words what the operation refuses is told."""
+        return wording_of(self.operation, self.gateway.settings.message_style)
 
 
 Answer = dict[str, Any] | bytes | None

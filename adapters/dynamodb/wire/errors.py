@@ -17,7 +17,7 @@ from gateway.model.values import Kind
 
 LATEST = "2026"
 CLASSIC = "classic"
-"""The two styles of texts (messages.py)."""
+"""The two styles of texts (wording.py)."""
 
 
 class ServiceError(Exception):

@@ -1,4 +1,4 @@
-"""The service's texts about expressions, as templates by rule, in the two styles of messages.py.
+"""The service's texts about expressions, as templates by rule, in two styles (wording.py).
 
 Sources: dynalite's tests (recorded from the service: `classic`); comments of ScyllaDB's test/alternator; captures of 2026
 in dynoxide, ExtendDB and floci, each named where it differs from the rest.
@@ -6,7 +6,7 @@ in dynoxide, ExtendDB and floci, each named where it differs from the rest.
 
 from __future__ import annotations
 
-from adapters.dynamodb.wire.messages import CLASSIC, LATEST
+from adapters.dynamodb.wire.errors import CLASSIC, LATEST
 
 _PATHS = "with each other; must remove or rewrite one of these paths; path one: {one}, path two: {two}"
 _BOUNDS = "lower bound operand: AttributeValue: {lower}, upper bound operand: AttributeValue: {upper}"

@@ -11,8 +11,7 @@ from uuid import UUID
 
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Caller
-from adapters.dynamodb.wire.errors import validation
-from adapters.dynamodb.wire.messages import CLASSIC
+from adapters.dynamodb.wire.errors import CLASSIC, validation
 
 _TABLE_ARN = re.compile(r"arn:aws[a-z-]*:dynamodb:[^:/]+:[0-9]+:table/([A-Za-z0-9_.-]+)")
 _INVALID = "One or more parameter values were invalid: "

@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from adapters.tablestore.capacity import consumed_capacity
 from adapters.tablestore.capacity.capacity import of_bulk, request_size
 from adapters.tablestore.rows import foreign_names, selections
-from adapters.tablestore.rows.fast_rows import DirectPut
+from adapters.tablestore.rows.fast_rows import PlainPut
 from adapters.tablestore.rows.rows import (
     Destination,
     RowWrite,
@@ -38,8 +38,9 @@ from adapters.tablestore.wire.names import check_table_name
 from adapters.tablestore.wire.plainbuffer import WireRow
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.engine.engine import each
-from gateway.model.commands import Command, Exchange, GroupOutcome, Page, WriteGroup
+from gateway.model.commands import Command, Exchange, GroupOutcome, WriteGroup
 from gateway.model.errors import GatewayError, GroupRefused, TableMissing
+from gateway.model.pages import Page
 from gateway.model.patterns import reach_bytes
 from gateway.model.predicates import ALWAYS, patterns_of, with_reach
 from gateway.model.rows import Row
@@ -209,21 +210,21 @@ def _check_counts(nothing: str, most: int, tables: Sequence[tuple[str, int]]) ->
         raise invalid(f"Rows count exceeds the upper limit: {most}.")
 
 
-def _checked(call: Call, table_name: str, rows: Sequence[Any]) -> Exchange[list[WireRow | DirectPut]]:
-    """The rows of one table, a WireRow or DirectPut each. Raises ServiceError."""
-    made: list[WireRow | DirectPut] = []
+def _checked(call: Call, table_name: str, rows: Sequence[Any]) -> Exchange[list[WireRow | PlainPut]]:
+    """The rows of one table, a WireRow or PlainPut each. Raises ServiceError."""
+    made: list[WireRow | PlainPut] = []
     for row in rows:
         check, _ = _KINDS[row.type]
         made.append((yield from foreign_names.checked(call, table_name, check, row.row_change)))
     return made
 
 
-def _check_size(wires: Sequence[WireRow | DirectPut]) -> None:
-    sizes = (wire.size if isinstance(wire, DirectPut) else request_size(wire) for wire in wires)
+def _check_size(wires: Sequence[WireRow | PlainPut]) -> None:
+    sizes = (wire.size if isinstance(wire, PlainPut) else request_size(wire) for wire in wires)
     check_request(sum(sizes), "BatchWriteRow")
 
 
-def _parsed(call: Call, into: Destination, wire: WireRow | DirectPut, row: Any) -> RowWrite | ServiceError:
+def _parsed(call: Call, into: Destination, wire: WireRow | PlainPut, row: Any) -> RowWrite | ServiceError:
     _, parse = _KINDS[row.type]
     try:
         return parse(call, into, wire, row)

@@ -198,7 +198,7 @@ def _kept_layout(names: tuple[str, ...], key_names: tuple[str, ...]) -> _Layout 
 # PlainBuffer -> rows
 
 
-class DirectPut(NamedTuple):
+class PlainPut(NamedTuple):
     """A put that has nothing wrong with it, whatever its table: its columns by name as bodies hold them, those of the key
     first; how many these are, the bytes of names and values of the key and of all; whether DynamoDB lacks a kind that it
     has; and what it was made of."""
@@ -217,7 +217,7 @@ _int64 = struct.Struct("<q").unpack_from
 _float64 = struct.Struct("<d").unpack_from
 
 
-def put_of(data: bytes) -> DirectPut | None:
+def put_of(data: bytes) -> PlainPut | None:
     """The one row of a put without stamps and operations; None if it is not so simple, or if anything is wrong with it."""
     if len(data) > limits.WRITE_MAX_BYTES or data[:5] != _HEADER_OF_KEY:
         return None
@@ -227,7 +227,7 @@ def put_of(data: bytes) -> DirectPut | None:
         return None
 
 
-def _put_of(data: bytes) -> DirectPut | None:
+def _put_of(data: bytes) -> PlainPut | None:
     members: dict[str, dict[str, Any]] = {}
     checksums: list[int] = []
     key = _read_cells(data, len(_HEADER_OF_KEY), members, checksums, is_key=True)
@@ -247,7 +247,7 @@ def _put_of(data: bytes) -> DirectPut | None:
         return None
     if not 1 <= key_columns <= limits.KEY_COLUMNS_MAX or len(members) - key_columns > limits.COLUMNS_MAX:
         return None
-    return DirectPut(members, key_columns, key_size, size, is_foreign, data)
+    return PlainPut(members, key_columns, key_size, size, is_foreign, data)
 
 
 def _read_cells(
@@ -316,7 +316,7 @@ def _name(raw: bytes) -> tuple[str, int, int, bool]:
 
 
 def key_and_contents(
-    put: DirectPut, schema: KeySchema, defined: Mapping[str, Kind], stamp_ms: int | None
+    put: PlainPut, schema: KeySchema, defined: Mapping[str, Kind], stamp_ms: int | None
 ) -> tuple[Key, Contents] | None:
     """What a put leaves in a table with this key and these defined columns, whose cells get a stamp if there is one; None
     if the put does not fit."""

@@ -24,7 +24,8 @@ from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.plainbuffer import HEADER, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.engine.engine import one
-from gateway.model.commands import Exchange, PageLimits, Read
+from gateway.model.commands import Exchange, Read
+from gateway.model.pages import PageLimits
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
 

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from adapters.tablestore.capacity import capacity, consumed_capacity
 from adapters.tablestore.rows import fast_rows, selections
-from adapters.tablestore.rows.fast_rows import DirectPut
+from adapters.tablestore.rows.fast_rows import PlainPut
 from adapters.tablestore.rows.filters import parse_condition
 from adapters.tablestore.rows.foreign_names import checked
 from adapters.tablestore.rows.transactions import get, write_groups
@@ -156,12 +156,12 @@ def _write(call: Call, written: RowWrite) -> Exchange[Outcome]:
 # (aliyun-tablestore-java-sdk, functiontest/RestrictedItemTest, testCase12).
 
 
-def checked_put(data: bytes, known: Container[str] = ()) -> WireRow | DirectPut:
+def checked_put(data: bytes, known: Container[str] = ()) -> WireRow | PlainPut:
     """The row of a put. `known`: names that columns may have whatever they are. Raises ServiceError."""
     return _fast_put_of(data) or checked_put_cells(data, known)
 
 
-def _no_fast_put(data: bytes) -> DirectPut | None:
+def _no_fast_put(data: bytes) -> PlainPut | None:
     return None
 
 
@@ -224,10 +224,10 @@ class Destination:
         return cls(table, names, defined, bool(table.indexes), refuses_absent, partial(_restored, names))
 
 
-def parse_put(call: Call, into: Destination, put: WireRow | DirectPut, message: Any) -> RowWrite:
+def parse_put(call: Call, into: Destination, put: WireRow | PlainPut, message: Any) -> RowWrite:
     """A put of a row that has been checked; `message` carries condition and return_content. Raises ServiceError."""
     table = into.table
-    if isinstance(put, DirectPut):
+    if isinstance(put, PlainPut):
         stamp_ms = call.now_ms if table.rules.stamped else None
         made = fast_rows.key_and_contents(put, table.key_schema, into.defined, stamp_ms)
         if made is not None:

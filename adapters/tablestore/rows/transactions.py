@@ -31,7 +31,7 @@ from gateway.model.commands import (
     Stage,
     WriteGroup,
 )
-from gateway.model.keys import Position
+from gateway.model.keys import Position, slot_of
 from gateway.model.tables import Table
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -45,7 +45,8 @@ def start_local_transaction(call: Call) -> Exchange[Message]:
     partition = keys.partition_of(table, wire.key)
     if not allows_transactions(table):
         raise invalid("Try to call method using explicit transaction on explicit-transaction-disabled table.")
-    transaction = str(uuid.uuid4())
+    # The engine wants to see from the id where the transaction stands (BeginTransaction).
+    transaction = f"{str(uuid.uuid4())[:-2]}{slot_of(partition):02x}"
     known_as = engine_id(call.caller.namespace, transaction)
     yield from one(BeginTransaction(table, partition, known_as, limits.TRANSACTION_MS))
     return messages.StartLocalTransactionResponse(

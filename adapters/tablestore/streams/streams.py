@@ -18,17 +18,8 @@ from adapters.tablestore.wire.errors import ServiceError, invalid
 from adapters.tablestore.wire.plainbuffer import Extension, Operation, WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.engine.engine import one
-from gateway.model.changes import Change, Shard, Stream
-from gateway.model.commands import (
-    AtTime,
-    Exchange,
-    FindPosition,
-    FindStream,
-    ListShards,
-    ListStreams,
-    Oldest,
-    ReadChanges,
-)
+from gateway.model.changes import AtTime, Change, Oldest, Shard, Stream
+from gateway.model.commands import Exchange, FindPosition, FindStream, ListShards, ListStreams, ReadChanges
 from gateway.model.errors import StreamMissing
 from gateway.model.rows import Cell, Row
 from gateway.model.updates import DeleteCell, DeleteCells, PutCell

@@ -15,8 +15,9 @@ from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.plainbuffer import Bound, WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.engine.engine import one
-from gateway.model.commands import Exchange, PageLimits, Read
+from gateway.model.commands import Exchange, Read
 from gateway.model.keys import HIGHEST, Position
+from gateway.model.pages import PageLimits
 from gateway.model.predicates import Or
 from gateway.model.ranges import EVERYTHING, KeyRange
 from gateway.model.rows import Row
@@ -25,7 +26,7 @@ from gateway.model.tables import Table
 _LOCATION = hashlib.md5(
     b"tablegate", usedforsecurity=False
 ).hexdigest()  # the service gives 32 characters, too
-# How many rows are weighed at once, so that nobody waits long for a session.
+# Of how many rows the bytes are counted at once, so that nobody waits long for a session.
 _RANGE_ROWS = 50_000
 _NOTHING = Or(())
 
@@ -50,8 +51,8 @@ def compute_split_points_by_size(call: Call) -> Exchange[Message]:
 
 
 def _points(table: Table, size: int, most: int | None) -> Exchange[list[Row]]:
-    """The first rows of the partitions at which a part of the table is full. What lies between is weighed in the database,
-    hence the filter that nothing passes; cells past their age weigh until they are swept."""
+    """The first rows of the partitions at which a part of the table is full. What lies between is counted in the database,
+    hence the filter that nothing passes; cells past their age count until they are swept."""
     stored = replace(table, rules=replace(table.rules, expiry=None))
     points: list[Row] = []
     rest, part_size = EVERYTHING, 0

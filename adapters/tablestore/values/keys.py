@@ -22,7 +22,7 @@ from adapters.tablestore.wire.plainbuffer import (
     WireRow,
     decode_row,
 )
-from gateway.model.commands import PageLimits, Read
+from gateway.model.commands import Read
 from gateway.model.keys import (
     AUTO_INCREMENT,
     HIGHEST,
@@ -33,6 +33,7 @@ from gateway.model.keys import (
     Position,
     encode_column,
 )
+from gateway.model.pages import PageLimits
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
 from gateway.model.tables import Table

@@ -13,6 +13,7 @@ from sqlalchemy import event
 
 from gateway.model.errors import Busy, DatabaseFailed, GatewayError, OutOfSpace
 from gateway.store.databases import (
+    DEFINITION_LOCK,
     LOCK_TIMEOUT_MS,
     NOWAIT_LOCK_TIMEOUT_MS,
     CommitLost,
@@ -33,6 +34,7 @@ IDLE_TRANSACTION_TIMEOUT_MS = 5_000
 # A write transaction ends after this whatever it is doing, so that its locks do (PostgreSQL 17 and later).
 WRITE_TRANSACTION_TIMEOUT_MS = 5_000
 _TRANSACTION_TIMEOUT_SINCE = 170_000
+_DEFINING = {"lock_timeout": "60s", "statement_timeout": "0"}
 
 
 class PostgresSession(Session):
@@ -96,6 +98,7 @@ class PostgreSQL(Database):
     """
 
     shared = True
+    name = "postgresql"
 
     def __init__(self, url: str, pooled: bool = False, schema: str | None = None) -> None:
         timeouts = {
@@ -129,11 +132,15 @@ class PostgreSQL(Database):
             arguments["options"] = " ".join(
                 [str(said), *(f"-c {name}={value}" for name, value in timeouts.items())]
             )
-        engine = sqlalchemy.create_engine(
+        super().__init__()
+        self._engine = sqlalchemy.create_engine(
             url, connect_args=arguments, pool_size=32, max_overflow=-1, pool_reset_on_return=None
         )
-        super().__init__(engine)
-        event.listen(engine, "do_connect", _connect)
+        event.listen(self._engine, "do_connect", _connect)
+
+    @property
+    def engine(self) -> sqlalchemy.Engine:
+        return self._engine
 
     def _pipeline(self, purpose: str) -> Pipeline:
         pooled = getattr(self._local, purpose, None)
@@ -249,6 +256,19 @@ class PostgreSQL(Database):
         except psycopg.Error:
             log.info("a connection was given up", exc_info=True)
             self._drop(purpose)
+
+    @contextmanager
+    def define(self) -> Iterator[Session]:
+        with self.write() as session:
+            for name, value in _DEFINING.items():
+                session.send(f"SET LOCAL {name} = '{value}'")
+            if self._pipeline("writer").server_version >= _TRANSACTION_TIMEOUT_SINCE:
+                session.send("SET LOCAL transaction_timeout = 0")
+            session.query(f"SELECT pg_advisory_xact_lock({DEFINITION_LOCK})::text")
+            yield session
+
+    def close(self) -> None:
+        self._engine.dispose()
 
     def committed(self, transaction_id: str | None) -> bool | None:
         if transaction_id is None:

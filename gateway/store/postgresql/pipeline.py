@@ -1,6 +1,6 @@
 """Statements on their way to PostgreSQL and their answers on the way back, over libpq itself (psycopg.pq).
 
-psycopg's cursors cost 50 microseconds a statement, and send arrays as text, which doubles what a body weighs and has the
+psycopg's cursors cost 50 microseconds a statement, and send arrays as text, which doubles the bytes of a body and has the
 server parse it. Here a statement is prepared once on each connection and arrays go over as bytes; results are still read by
 psycopg's own loaders. Knows nothing of transactions, nor of which errors mean what (database.py).
 """

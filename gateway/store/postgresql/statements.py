@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from gateway.model.commands import Concatenation
+from gateway.model.pages import Concatenation
 from gateway.store import entries, rows
 from gateway.store.databases import BodyPattern, Condition, Key, Occupied, Row, Session, Statements, Wild
 from gateway.store.postgresql import binary_rows
@@ -71,8 +71,8 @@ DELETE FROM entries e USING {_KEYS} AS k(index_id, partition, sort, slot)
 WHERE e.index_id = k.index_id AND e.partition = k.partition AND e.sort = k.sort AND e.slot = k.slot"""
 
 _CLAIM_TOKEN = """
-INSERT INTO tokens (scope, name, digest, answer, expires_at_ms) VALUES (?, ?, '', '', 0)
-ON CONFLICT (scope, name) DO UPDATE SET answer = '' WHERE false"""
+INSERT INTO tokens (scope, name, slot, digest, answer, expires_at_ms) VALUES (?, ?, ?, '', '', 0)
+ON CONFLICT (scope, name, slot) DO UPDATE SET answer = '' WHERE false"""
 
 _LIKE_WILD = {Wild.RUN: "%", Wild.STOP: "_"}
 _LIKE_SPECIAL = re.compile(r"[\\%_]")
@@ -83,6 +83,9 @@ class PostgreSQLStatements(Statements):
 
     for_update = " FOR UPDATE"
     greatest = "GREATEST"
+
+    def has_table(self, session: Session, name: str) -> bool:
+        return session.query("SELECT to_regclass(?::text) IS NOT NULL", (name,)) == [(True,)]
 
     def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Sequence[Any]]:
         return f"{column} = ANY(?::bigint[])", (numbers,)
@@ -137,8 +140,8 @@ class PostgreSQLStatements(Statements):
     def remove_entries(self, session: Session, keys: Sequence[Key]) -> None:
         _send(session, entries.REMOVE, _REMOVE_ENTRIES, keys)
 
-    def claim_token(self, session: Session, scope: str, name: str) -> None:
-        session.send(_CLAIM_TOKEN, (scope, name))
+    def claim_token(self, session: Session, key: tuple[str, str, int]) -> None:
+        session.send(_CLAIM_TOKEN, key)
 
     def concatenation(self, concatenation: Concatenation, reverse: bool) -> tuple[str, str, str]:
         order = f"ORDER BY s.sort{' DESC' if reverse else ''}"

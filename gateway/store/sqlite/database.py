@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import sqlalchemy
-from sqlalchemy import event
+from threading import Lock
+from typing import TYPE_CHECKING
 
 from gateway.model.errors import Busy, DatabaseFailed, OutOfSpace
 from gateway.store.databases import (
@@ -23,7 +21,11 @@ from gateway.store.databases import (
     Session,
     Unusable,
 )
+from gateway.store.sqlite.connections import Connections, Held
 from gateway.store.sqlite.statements import SQLiteStatements
+
+if TYPE_CHECKING:
+    import sqlalchemy
 
 log = logging.getLogger(__name__)
 
@@ -70,34 +72,32 @@ class SQLiteSession(Session):
 class SQLite(Database):
     """One file in write-ahead mode: one writer at a time, any number of readers, each with its own snapshot."""
 
+    name = "sqlite"
+
     def __init__(self, url: str, synchronous: str = "full") -> None:
-        path = sqlalchemy.make_url(url).database
-        if path and path != ":memory:" and not path.startswith("file:"):
-            prepare_file(Path(path))
-        engine = sqlalchemy.create_engine(
-            url,
-            connect_args={
-                "check_same_thread": False,
-                "isolation_level": None,
-                "cached_statements": 512,
-                "timeout": LOCK_TIMEOUT_MS / 1000,
-            },
-            poolclass=sqlalchemy.pool.QueuePool,
-            # Every transaction is ended where it began; a thread that ends after close() would roll back a closed connection.
-            pool_reset_on_return=None,
-            max_overflow=-1,
-        )
-        super().__init__(engine)
+        super().__init__()
+        place = url.removeprefix("sqlite://").removeprefix("/") or ":memory:"
+        if place != ":memory:" and not place.startswith("file:"):
+            place = place.partition("?")[0]
+            prepare_file(Path(place))
+        self._place = place
         self._synchronous = synchronous
-        self._connections: set[sqlite3.Connection] = set()
-        event.listen(engine, "connect", self._set_up)
-        event.listen(engine, "close", lambda connection, _: self._connections.discard(connection))
-        self._writer: Any = None
-        self._write_lock = threading.Lock()
+        self._connections = Connections(self._connect)
+        if "vfs=memdb" in place:
+            self._connections.made()  # a database in memory is gone with its last connection
+        self._writer: Held | None = None
+        self._write_lock = Lock()
         self._is_nowait = False
 
-    def _set_up(self, connection: sqlite3.Connection, _: object) -> None:
-        self._connections.add(connection)
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._place,
+            uri=self._place.startswith("file:"),
+            check_same_thread=False,
+            isolation_level=None,
+            cached_statements=512,
+            timeout=LOCK_TIMEOUT_MS / 1000,
+        )
         connection.execute(f"PRAGMA page_size = {SQLITE_PAGE_BYTES}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
@@ -105,17 +105,28 @@ class SQLite(Database):
         connection.execute("PRAGMA wal_autocheckpoint = 2000")
         connection.execute("PRAGMA journal_size_limit = 67108864")
         connection.execute("PRAGMA cache_size = -32768")
+        return connection
 
-    def _connected(self) -> Any:
-        try:
-            return self.engine.raw_connection()
-        except (sqlite3.Error, sqlalchemy.exc.DBAPIError) as error:
-            cause = getattr(error, "orig", error)
-            raise (_sqlite_error(cause) if isinstance(cause, sqlite3.Error) else Busy(str(error))) from error
+    @cached_property
+    def engine(self) -> sqlalchemy.Engine:
+        import sqlalchemy
 
-    def _readers_of_thread(self) -> dict[int, Any]:
+        return sqlalchemy.create_engine(
+            "sqlite://",
+            creator=self._connections.made,
+            poolclass=sqlalchemy.pool.NullPool,
+            pool_reset_on_return=None,
+        )
+
+    def _held(self) -> Held:
         try:
-            readers: dict[int, Any] = self._local.readers
+            return self._connections.take()
+        except sqlite3.Error as error:
+            raise _sqlite_error(error) from error
+
+    def _readers_of_thread(self) -> dict[int, Held]:
+        try:
+            readers: dict[int, Held] = self._local.readers
         except AttributeError:
             readers = self._local.readers = {}
         return readers
@@ -123,10 +134,10 @@ class SQLite(Database):
     @contextmanager
     def read(self, reader: int = 0) -> Iterator[Session]:
         readers = self._readers_of_thread()
-        pooled = readers.get(reader)
-        if pooled is None:
-            pooled = readers[reader] = self._connected()
-        connection = pooled.driver_connection
+        held = readers.get(reader)
+        if held is None:
+            held = readers[reader] = self._held()
+        connection = held.connection
         try:
             connection.execute("BEGIN")
             try:
@@ -135,15 +146,15 @@ class SQLite(Database):
                 connection.execute("ROLLBACK")
         except sqlite3.Error as error:
             del readers[reader]
-            pooled.invalidate()
+            held.discard()
             raise _sqlite_error(error) from error
 
     @contextmanager
     def write(self, nowait: bool = False) -> Iterator[Session]:
         with self._write_lock:
             if self._writer is None:
-                self._writer = self._connected()
-            connection = self._writer.driver_connection
+                self._writer = self._held()
+            connection = self._writer.connection
             try:
                 if nowait != self._is_nowait:
                     self._is_nowait = nowait
@@ -163,20 +174,18 @@ class SQLite(Database):
                     self.refuses_writes = str(raised)
                 raise raised from error
 
+    def define(self) -> AbstractContextManager[Session]:
+        return self.write()
+
     def close(self) -> None:
         with self._write_lock:
             if self._writer is not None:
                 try:
-                    self._writer.driver_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                    self._writer.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 except sqlite3.Error:
                     log.warning("no checkpoint at the end", exc_info=True)
-                self._writer.close()
                 self._writer = None
-        super().close()
-        # Threads keep theirs, and files stay open with them.
-        for connection in list(self._connections):  # a thread that ends gives its own back meanwhile
-            connection.close()
-        self._connections.clear()
+        self._connections.close()
 
 
 def _sqlite_error(error: sqlite3.Error) -> Exception:

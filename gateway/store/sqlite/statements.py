@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gateway.model.commands import Concatenation
+from gateway.model.pages import Concatenation
 from gateway.store import entries, rows
 from gateway.store.databases import BodyPattern, Condition, Key, Occupied, Row, Session, Statements, Wild
 from gateway.store.prefilters import spelled
@@ -28,6 +28,9 @@ class SQLiteStatements(Statements):
 
     for_update = ""
     greatest = "max"
+
+    def has_table(self, session: Session, name: str) -> bool:
+        return bool(session.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)))
 
     def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Sequence[Any]]:
         return f"{column} IN ({', '.join('?' * len(numbers))})", numbers
@@ -80,7 +83,7 @@ class SQLiteStatements(Statements):
     def remove_entries(self, session: Session, keys: Sequence[Key]) -> None:
         session.execute_many(entries.REMOVE, keys)
 
-    def claim_token(self, session: Session, scope: str, name: str) -> None:
+    def claim_token(self, session: Session, key: tuple[str, str, int]) -> None:
         pass
 
     def concatenation(self, concatenation: Concatenation, reverse: bool) -> tuple[str, str, str]:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from adapters.azuretable.entities import fast_pages
 from adapters.azuretable.entities.entity_renderer import EntityFormat, Level
 from adapters.azuretable.values import keys
-from gateway.model.commands import ConcatenatedRows, Page
 from gateway.model.keys import Position
+from gateway.model.pages import ConcatenatedRows, Page
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Rules, State, Table
 from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal, text

@@ -6,8 +6,9 @@ import pytest
 
 from adapters.dynamodb.capacity import capacity
 from adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
-from gateway.model.commands import Outcome, Page
+from gateway.model.commands import Outcome
 from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.pages import Page
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Index, Projection, Rules, State, Table
 from gateway.model.values import Kind, Value, text

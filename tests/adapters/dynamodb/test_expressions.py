@@ -26,8 +26,8 @@ from adapters.dynamodb.expressions.updates import (
     parse_update,
     refuse_key_updates,
 )
-from adapters.dynamodb.wire.errors import ServiceError
-from adapters.dynamodb.wire.messages import CLASSIC, LATEST
+from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
+from adapters.dynamodb.wire.wording import Wording
 from gateway.model.keys import Position
 from gateway.model.predicates import (
     And,
@@ -81,7 +81,7 @@ S, N = Literal(text("x")), Literal(decimal(5))
 
 def placeholders(style: str = LATEST, operation: str = "", **values: Any) -> Placeholders:
     more = {f":{name}": value for name, value in values.items()}
-    return Placeholders(dict(NAMES), {**VALUES, **more}, style, operation)
+    return Placeholders(dict(NAMES), {**VALUES, **more}, Wording(operation, style))
 
 
 def condition(expression: str, **values: Any) -> Any:
@@ -544,7 +544,7 @@ def test_unused_placeholders_are_refused() -> None:
         raised.value.message == "Value provided in ExpressionAttributeNames unused in expressions: keys: {#u}"
     )
     values = Placeholders(
-        {"#a": "a"}, {":s": {"S": "x"}, ":u": {"S": "x"}, ":v": {"S": "x"}}, LATEST, "PutItem"
+        {"#a": "a"}, {":s": {"S": "x"}, ":u": {"S": "x"}, ":v": {"S": "x"}}, Wording("PutItem")
     )
     parse_condition("#a = :s", values)
     with pytest.raises(ServiceError) as raised:

@@ -18,8 +18,8 @@ from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.validation import fast_validator, operation_schemas
 from adapters.dynamodb.values import keys, values
 from adapters.dynamodb.values.values import Item, item_of, render_row, render_rows
-from adapters.dynamodb.wire.errors import ServiceError
-from adapters.dynamodb.wire.messages import CLASSIC, LATEST
+from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
+from adapters.dynamodb.wire.wording import Wording
 from gateway.model import bodies
 from gateway.model.errors import GatewayError
 from gateway.model.keys import KeyColumn, KeySchema, Position
@@ -87,7 +87,7 @@ def test_keys_of_texts(wire: dict[str, Any], schema: KeySchema, properties: dict
 )
 def test_conditions_without_placeholders_are_those_of_every_request(condition: str) -> None:
     kept = conditions.parse_condition(condition, Placeholders())
-    again = conditions.parse_condition(condition, Placeholders(None, None, CLASSIC, "PutItem"))
+    again = conditions.parse_condition(condition, Placeholders(None, None, Wording("PutItem", CLASSIC)))
     assert kept is again
     tree = conditions.condition_tree(condition, "ConditionExpression", Placeholders())
     assert kept == conditions.ConditionReader("ConditionExpression", Placeholders()).condition(tree)
@@ -98,7 +98,7 @@ def test_what_is_wrong_with_them_is_told_as_the_request_tells_it(condition: str)
     told = []
     for operation in ("PutItem", "TransactWriteItems"):
         with pytest.raises(ServiceError) as caught:
-            conditions.parse_condition(condition, Placeholders(None, None, LATEST, operation))
+            conditions.parse_condition(condition, Placeholders(None, None, Wording(operation)))
         told.append(str(caught.value.message))  # type: ignore[attr-defined]
     assert told[0] == f"1 validation error detected: {told[1]}"
 
@@ -160,7 +160,7 @@ def _checked(check: Callable[[Any], bool], operation: str, style: str, body: Any
     """What becomes of a request where this is the fast check: the input with the contents of its items, or the refusal."""
     checker = operation_schemas._checker(operation, style)
     try:
-        found = replace(checker, fast_check=check)(copy.deepcopy(body), style)
+        found = replace(checker, fast_check=check)(copy.deepcopy(body))
     except ServiceError as error:
         return error.code, error.message
     return found, [(item.contents.body, item.size_bytes) for item in _items(found)]

@@ -24,8 +24,8 @@ from adapters.dynamodb.expressions.key_conditions import (
     parse_key_condition,
 )
 from adapters.dynamodb.expressions.placeholders import Placeholders
-from adapters.dynamodb.wire.errors import ServiceError
-from adapters.dynamodb.wire.messages import CLASSIC, LATEST
+from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
+from adapters.dynamodb.wire.wording import Wording
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.ranges import KeyRange
 from gateway.model.values import Kind, Value, decimal, text
@@ -56,12 +56,12 @@ def read(expression: str, placeholders: Placeholders, most: int) -> tuple[KeyTes
 
 
 def parsed(expression: str, most: int = 2, style: str = LATEST) -> tuple[KeyTest, ...]:
-    return read(expression, Placeholders(NAMES, VALUES, style, "Query"), most)
+    return read(expression, Placeholders(NAMES, VALUES, Wording("Query", style)), most)
 
 
 def found(expression: str, schema: KeySchema = SCHEMA, style: str = LATEST, **values: Any) -> KeyRange:
     given = {**VALUES, **{f":{name}": value for name, value in values.items()}}
-    return key_range(read(expression, Placeholders(NAMES, given, style, "Query"), 8), schema, style)
+    return key_range(read(expression, Placeholders(NAMES, given, Wording("Query", style)), 8), schema, style)
 
 
 def refusal(expression: str, schema: KeySchema = SCHEMA, style: str = LATEST, most: int = 2) -> str:

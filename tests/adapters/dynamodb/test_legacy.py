@@ -14,7 +14,6 @@ from adapters.dynamodb.expressions import legacy
 from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.expressions.projections import parse_projection, project
 from adapters.dynamodb.expressions.updates import creates_item
-from adapters.dynamodb.wire.messages import LATEST
 from gateway.model.errors import BadOperand
 from gateway.model.keys import Position
 from gateway.model.predicates import (
@@ -265,5 +264,5 @@ def test_updates_that_only_delete_make_no_item(updates: Wire, creates: bool) -> 
 def test_names_are_projected_and_are_no_paths() -> None:
     projection = legacy.attributes_to_get(["s", "dot.ted", "m.s", "nix"])
     assert project(ITEM, projection) == {"s": text("dog"), "dot.ted": text("dog")}
-    same = parse_projection("s, #d, #m, nix", Placeholders({"#d": "dot.ted", "#m": "m.s"}, None, LATEST))
+    same = parse_projection("s, #d, #m, nix", Placeholders({"#d": "dot.ted", "#m": "m.s"}, None))
     assert project(ITEM, same) == project(ITEM, projection)

@@ -17,8 +17,7 @@ from adapters.dynamodb.validation.operation_schemas import check, shorten
 from adapters.dynamodb.values.scalars import ValueRefused, canonical_number
 from adapters.dynamodb.values.values import Item, item_of
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import ServiceError
-from adapters.dynamodb.wire.messages import LATEST
+from adapters.dynamodb.wire.errors import LATEST, ServiceError
 from tests.adapters.dynamodb.conftest import Service
 
 BAD_SIZE = "Item size has exceeded the maximum allowed size"

@@ -1,4 +1,4 @@
-"""What an index with the projections KEYS_ONLY and INCLUDE weighs, and what it costs to read and to write, to the byte.
+"""The size of an index with the projections KEYS_ONLY and INCLUDE, and what it costs to read and to write, to the byte.
 
 Sources: developer guide, *Using Global Secondary Indexes*: the units of a query are of the sizes of the index entries and not of
 the items, summed over the page and then rounded up; those of a write are of the projected item, before and after. *DynamoDB item
@@ -97,7 +97,7 @@ def test_the_size_of_an_index_is_of_what_it_projects(items: Service) -> None:
 
 
 def test_the_size_follows_a_change_of_what_is_projected(items: Service) -> None:
-    """The entry stays where it is; what it weighs does not."""
+    """The entry stays where it is; its size does not."""
     put(items, "1", shown="x" * 10, hidden="y")
     put(items, "1", shown="x" * 300, hidden="y" * 700)
     assert sizes(items)["some"] == KEYS_BYTES + SHOWN_NAME_BYTES + 300

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.dynamodb.validation import fast_validator, full_validator, operation_schemas, schema_types
-from adapters.dynamodb.wire.errors import ServiceError, render
-from adapters.dynamodb.wire.messages import CLASSIC, LATEST
+from adapters.dynamodb.validation.rule_context import RuleContext
+from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, render
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
 JSON = st.recursive(
@@ -122,7 +122,7 @@ def test_what_the_fast_validator_lets_through_the_full_one_does(operation: str) 
         except (ServiceError, TypeError, AttributeError, ValueError):
             good = False
         if good:
-            assert full_validator.clean(operation, request, body, LATEST).keys() == changed.keys()
+            assert full_validator.clean(RuleContext(operation), request, body).keys() == changed.keys()
 
     run()
 

@@ -12,8 +12,7 @@ import pytest
 from adapters.dynamodb.validation.operation_schemas import check
 from adapters.dynamodb.values.values import Item
 from adapters.dynamodb.wire import limits
-from adapters.dynamodb.wire.errors import ServiceError
-from adapters.dynamodb.wire.messages import CLASSIC, LATEST
+from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
 
 STYLES = {"both": (LATEST, CLASSIC), LATEST: (LATEST,), CLASSIC: (CLASSIC,)}
 

@@ -39,7 +39,9 @@ def records(service: Service, arn: str) -> list[dict[str, Any]]:
         ("NEW_AND_OLD_IMAGES", [6 + 6, 6 + 17 + 6, 6 + 17]),
     ],
 )
-def test_a_record_weighs_its_keys_and_the_images_it_shows(service: Service, shows: str, sizes: list[int]):
+def test_the_size_of_a_record_is_that_of_its_keys_and_the_images_it_shows(
+    service: Service, shows: str, sizes: list[int]
+):
     stream = {"StreamEnabled": True, "StreamViewType": shows}
     arn = service.table(StreamSpecification=stream)["LatestStreamArn"]
     key = {"pk": {"S": "Fred"}}

@@ -1,4 +1,4 @@
-"""The direct ways and the general ones give the same: bytes, sizes, keys, contents, and what is not so simple is left alone."""
+"""The fast paths and the general ways give equal bytes, sizes, keys and contents; what is less simple goes the general way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows encoded many at once are, byte for byte and in what they weigh, what they are one by one."""
+"""Rows encoded many at once are, byte for byte and in their sizes, what they are one by one."""
 
 from __future__ import annotations
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import pytest
 
 from gateway.engine.engine import Engine, EngineOptions, run_with_retries
-from gateway.model.commands import CreateTable, NewIndex, Outcome, Page, PageLimits, Read, WriteGroup
+from gateway.model.commands import CreateTable, NewIndex, Outcome, Read, WriteGroup
 from gateway.model.keys import Key, KeyColumn, KeySchema
+from gateway.model.pages import Page, PageLimits
 from gateway.model.predicates import ALWAYS, Predicate
 from gateway.model.ranges import EVERYTHING
 from gateway.model.rows import Contents, Row

@@ -56,7 +56,7 @@ def stored(client: Client) -> list[tuple[object, ...]]:
 def test_both_ways_leave_the_same_rows(engine: Engine, looks: list[int], seed: int) -> None:
     rules = Rules(expiry=ExpiryRule(attribute="t")) if seed % 2 else Rules()
     decided = Client(engine, make_table(engine, "decided", rules=rules))
-    unseen = Client(engine, make_table(engine, "unseen", rules=rules))
+    blindly = Client(engine, make_table(engine, "blindly", rules=rules))
     choice = random.Random(seed)
     for _ in range(8):
         puts = [
@@ -67,14 +67,14 @@ def test_both_ways_leave_the_same_rows(engine: Engine, looks: list[int], seed: i
             *(decided.put(p, s, n=decimal(n), t=decimal(1_700_000_000 + n)) for p, s, n in puts)
         )
         looks.clear()
-        answers = unseen.write(
-            *(blind(unseen.put(p, s, n=decimal(n), t=decimal(1_700_000_000 + n))) for p, s, n in puts)
+        answers = blindly.write(
+            *(blind(blindly.put(p, s, n=decimal(n), t=decimal(1_700_000_000 + n))) for p, s, n in puts)
         )
         assert not looks
         assert [(one.new and one.new.body) for one in answers] == [
             (one.new and one.new.body) for one in outcomes
         ]
-        assert stored(unseen) == stored(decided)
+        assert stored(blindly) == stored(decided)
 
 
 def test_the_revision_grows_even_when_the_clock_stands(

@@ -8,8 +8,8 @@ import pytest
 
 from gateway.engine import page_builder, reading
 from gateway.engine.engine import Engine
-from gateway.model.commands import Concatenation, Page, PageLimits
 from gateway.model.keys import Position
+from gateway.model.pages import Concatenation, Page, PageLimits
 from gateway.model.predicates import Predicate
 from gateway.model.ranges import EVERYTHING, KeyRange, within
 from gateway.model.values import Kind, Value, text

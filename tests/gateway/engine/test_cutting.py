@@ -10,7 +10,7 @@ import pytest
 from gateway.engine import page_budget, page_builder
 from gateway.engine.engine import Engine
 from gateway.engine.page_builder import PageBuilder
-from gateway.model.commands import PageLimits
+from gateway.model.pages import PageLimits
 from gateway.model.ranges import EVERYTHING
 from gateway.model.rows import Contents, Row
 from gateway.model.values import text
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.fast_paths
 
 
 def cut(row: Row) -> Row:
-    """The key and the first half of a text: what a page weighs is not what rows do."""
+    """The key and the first half of a text: the bytes of a page are not those of its rows."""
     values = {**row.latest, "filler": text(str(row.latest["filler"].data)[::2])}
     return Row(row.position, Contents.of_values(values), row.modified_at)
 

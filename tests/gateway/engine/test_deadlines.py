@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gateway.engine import page_budget
-from gateway.model.commands import PageLimits
+from gateway.model.pages import PageLimits
 from gateway.model.predicates import ALWAYS, Attribute, Compare, Comparison, Literal, Predicate
 from gateway.model.ranges import EVERYTHING, KeyRange
 from gateway.model.values import text

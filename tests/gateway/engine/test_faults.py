@@ -15,8 +15,9 @@ import pytest
 from sqlalchemy import make_url
 
 from gateway.engine.engine import Engine
-from gateway.model.commands import Get, PageLimits, Read, WriteGroup
+from gateway.model.commands import Get, Read, WriteGroup
 from gateway.model.errors import Busy, Contended, DatabaseFailed, Unknowable
+from gateway.model.pages import PageLimits
 from gateway.model.ranges import EVERYTHING
 from gateway.model.rows import Contents, Row
 from gateway.model.updates import Current, Plus, SetTo

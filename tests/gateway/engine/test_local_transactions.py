@@ -16,7 +16,6 @@ from gateway.model.commands import (
     FindTable,
     Get,
     Outcome,
-    PageLimits,
     Read,
     Stage,
     WriteGroup,
@@ -29,7 +28,8 @@ from gateway.model.errors import (
     PartitionLocked,
     TransactionMissing,
 )
-from gateway.model.keys import AUTO_INCREMENT, Key
+from gateway.model.keys import AUTO_INCREMENT, Key, encode_column, slot_of
+from gateway.model.pages import PageLimits
 from gateway.model.predicates import Not, RowExists
 from gateway.model.ranges import within
 from gateway.model.rows import Contents, Row
@@ -44,7 +44,14 @@ from tests.gateway.engine.conftest import Client, Clock, by_color, do_background
 from tests.gateway.engine.test_streaming import ask, everything, make, stream_of
 
 LIMIT = 4 << 20
-ID = "transaction-1"
+
+
+def named(name: str, p: str = "a") -> str:
+    """An id for a transaction of a partition: it ends in the partition's slot."""
+    return f"{name}-{slot_of(encode_column(text(p))):02x}"
+
+
+ID = named("transaction")
 
 
 def current(client: Client) -> Client:
@@ -128,8 +135,8 @@ def test_abort(held: Client) -> None:
 
 def test_an_empty_transaction_can_end(held: Client) -> None:
     ask(held.engine, CommitTransaction(ID))
-    begin(held, transaction="another")
-    ask(held.engine, AbortTransaction("another"))
+    begin(held, transaction=named("another"))
+    ask(held.engine, AbortTransaction(named("another")))
 
 
 @pytest.mark.parametrize("end", [CommitTransaction, AbortTransaction])
@@ -151,8 +158,8 @@ def test_others_are_kept_out_of_the_partition_and_not_of_others(held: Client) ->
     assert isinstance(refused, PartitionLocked)
     assert not isinstance(fine, GatewayError)
     with pytest.raises(PartitionLocked):
-        ask(held.engine, BeginTransaction(held.table, held.key("a").position.partition, "other", 1000))
-    begin(held, "b", "other")
+        ask(held.engine, BeginTransaction(held.table, held.key("a").position.partition, named("other"), 1000))
+    begin(held, "b", named("other", "b"))
 
 
 def test_a_group_of_several_partitions_is_refused_whole(held: Client) -> None:
@@ -169,8 +176,8 @@ def test_time_runs_out(held: Client, clock: Clock) -> None:
     with pytest.raises(TransactionMissing):
         ask(held.engine, CommitTransaction(ID))
     held.write(held.put("a", 1, n=decimal(12)))
-    begin(held, transaction="another")
-    assert seen(held, "a", 1, "another") == {"n": 12}
+    begin(held, transaction=named("another"))
+    assert seen(held, "a", 1, named("another")) == {"n": 12}
 
 
 def test_transactions_past_their_time_are_forgotten(held: Client, clock: Clock) -> None:
@@ -300,7 +307,7 @@ def test_no_writer_slips_into_a_held_partition(engines: list[Engine]) -> None:
     def transact(number: int) -> None:
         engine = engines[number % len(engines)]
         for turn in range(12):
-            transaction = f"{number}-{turn}"
+            transaction = named(f"{number}-{turn}")
             try:
                 client = begin(Client(engine, first.table), transaction=transaction)
                 stage(client, client.edit("a", 1, Add(("n",), decimal(1))), transaction=transaction)

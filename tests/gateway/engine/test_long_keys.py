@@ -10,8 +10,9 @@ import random
 import pytest
 
 from gateway.engine.engine import Engine
-from gateway.model.commands import Get, NewIndex, PageLimits
+from gateway.model.commands import Get, NewIndex
 from gateway.model.keys import KeySchema, Position
+from gateway.model.pages import PageLimits
 from gateway.model.ranges import EVERYTHING, KeyRange, within
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Projection

@@ -10,8 +10,9 @@ import pytest
 from gateway.engine import reading
 from gateway.engine.engine import Engine
 from gateway.engine.page_budget import PageBudget
-from gateway.model.commands import Page, PageLimits, Read
+from gateway.model.commands import Read
 from gateway.model.keys import Position
+from gateway.model.pages import Page, PageLimits
 from gateway.model.predicates import And, Attribute, Compare, Comparison, Exists, Literal, Not, Predicate
 from gateway.model.ranges import EVERYTHING, KeyRange, within
 from gateway.model.tables import Projection
@@ -85,10 +86,10 @@ def random_range(chance: random.Random) -> KeyRange:
             return EVERYTHING.after(Position(name, b"")).before(Position(partition("c"), b"\xff"))
 
 
-def outline(page: Page, weighs: bool = True) -> object:
-    """All of a page that can be compared; what was looked at is weighed only where a limit is on it."""
+def outline(page: Page, with_sizes: bool = True) -> object:
+    """All of a page that can be compared; the bytes looked at are counted only where there is a limit on them."""
     last, following = (None if row is None else row.position for row in (page.last, page.next))
-    size = page.scanned_bytes if weighs else None
+    size = page.scanned_bytes if with_sizes else None
     return [(row.position, row.body) for row in page.rows], page.scanned, size, last, following
 
 
@@ -113,8 +114,8 @@ def test_pages_are_those_of_a_walk_row_by_row(
             prefiltered = client.page(bounds, **options)
             patched.setattr(reading, "prefilter_of", lambda predicate: None)
             walked = client.page(bounds, **options)
-        assert outline(prefiltered, PageBudget(limits).weighs) == outline(
-            walked, PageBudget(limits).weighs
+        assert outline(prefiltered, PageBudget(limits).needs_sizes) == outline(
+            walked, PageBudget(limits).needs_sizes
         ), (
             bounds,
             options,

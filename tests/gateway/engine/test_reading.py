@@ -10,9 +10,10 @@ import pytest
 
 from gateway.engine import reading
 from gateway.engine.engine import Engine
-from gateway.model.commands import DropTable, Get, NewIndex, PageLimits, Read, ReadAll, Segment
+from gateway.model.commands import DropTable, Get, NewIndex, Read, ReadAll
 from gateway.model.errors import IndexMissing, LimitExceeded
 from gateway.model.keys import KeySchema, Position, encode_column
+from gateway.model.pages import PageLimits, Segment
 from gateway.model.predicates import Attribute, Compare, Comparison, Literal
 from gateway.model.ranges import EVERYTHING, within
 from gateway.model.rows import Row

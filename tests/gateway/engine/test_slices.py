@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gateway.model.commands import Get, Page, PageLimits, Read
+from gateway.model.commands import Get, Read
+from gateway.model.pages import Page, PageLimits
 from gateway.model.patterns import Pattern
 from gateway.model.predicates import And, Attribute, Compare, Comparison, Extracted, Literal, Not, Predicate
 from gateway.model.ranges import EVERYTHING
@@ -147,7 +148,7 @@ def test_where_the_session_is_lost_pages_are_read_in_one_piece(thousand: Client,
                 " AND pid <> pg_backend_pid() AND datname = current_database()"
             )
     else:
-        database._local.readers[1].driver_connection.close()
+        database._local.readers[1].connection.close()
     run(slices)
     assert outcomes[0] is first
     assert [outline(outcomes[at]) for at in (1, 2)] == [*map(outline, engine.run([*commands[1:]]))]

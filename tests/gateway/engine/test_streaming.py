@@ -13,19 +13,16 @@ import pytest
 
 from gateway.engine import streaming
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.model.changes import Change, ChangePage, Shard, Stream
+from gateway.model.changes import AtTime, Change, ChangePage, Latest, Oldest, Shard, Stream
 from gateway.model.commands import (
     AlterTable,
-    AtTime,
     CreateTable,
     DropTable,
     FindPosition,
     FindStream,
     FindTable,
-    Latest,
     ListShards,
     ListStreams,
-    Oldest,
     ReadChanges,
     Reshard,
     WriteGroup,

@@ -19,9 +19,10 @@ import pytest
 from gateway.app import Mounted, mount
 from gateway.dialect import Dialect, Gateway, Handler
 from gateway.http import Reply, Request
-from gateway.model.commands import Exchange, PageLimits, Read, ReadAll, WriteGroup
+from gateway.model.commands import Exchange, Read, ReadAll, WriteGroup
 from gateway.model.errors import Busy, Contended, GatewayError, LimitExceeded, StaleTable
 from gateway.model.keys import Position
+from gateway.model.pages import PageLimits
 from gateway.model.ranges import KeyRange
 from gateway.security.credentials import Credentials
 from gateway.settings import load

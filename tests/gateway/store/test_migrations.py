@@ -13,11 +13,13 @@ import sqlalchemy
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
+from gateway.store import changes, counters, tokens
 from gateway.store.catalog import Catalog, stream_rule
 from gateway.store.databases import Database
-from gateway.store.migrating import NewerDatabase, migrate, steps
+from gateway.store.migrating import NewerDatabase, migrate, script_of, steps
 from gateway.store.opening import open_database
 from gateway.store.schema import metadata
+from migrations import scripts
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -45,16 +47,41 @@ _DEFINITIONS = {
 }
 
 
-def test_they_make_what_the_schema_would_make(empty: str) -> None:
+@pytest.mark.parametrize("way", ["steps", "script"])
+def test_they_make_what_the_schema_would_make(empty: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the letter, which compare_metadata does not look at: collations, WITHOUT ROWID, partial indexes. Only the quotes
-    that SQLite puts around the new name of a table are not compared."""
+    that SQLite puts around the new name of a table are not compared. An empty database gets the script; all others, steps."""
+    from gateway.store import migrating
+
+    if way == "steps":
+        monkeypatch.setattr(migrating, "script_of", lambda name: "")
+    else:
+        monkeypatch.setattr(migrating, "_upgrade", lambda *_: pytest.fail("the script was not used"))
     database = open_database(empty)
-    migrate(database)
+    assert migrate(database) == steps()
     made = _definitions(database)
     metadata.drop_all(database.engine)
     assert _definitions(database) == []
     metadata.create_all(database.engine)
     assert made == _definitions(database)
+    database.close()
+
+
+@pytest.mark.parametrize("name", scripts.DATABASES)
+def test_the_scripts_are_of_this_schema(name: str) -> None:
+    """`python -m migrations.scripts` writes them anew."""
+    assert script_of(name) == scripts.script(scripts.DATABASES[name])
+
+
+def test_a_script_of_another_release_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gateway.store import migrating
+
+    script = script_of("sqlite").replace(f"-- {steps()[-1]}", "-- 0001", 1)
+    monkeypatch.setattr(migrating, "script_of", lambda name: script)
+    database = open_database(f"sqlite:///{tmp_path / 'a.sqlite'}")
+    assert migrate(database) == steps()
+    with database.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     database.close()
 
 
@@ -137,7 +164,7 @@ def _at(revision: str, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) 
     """A database as the release of that revision left it."""
     from gateway.store import migrating
 
-    copy = folder / "migrations"
+    copy = folder / f"migrations to {revision}"
     shutil.copytree(migrating._FOLDER, copy)
     for path in (copy / "versions").glob("[0-9]*.py"):
         if path.name[:4] > revision:
@@ -271,8 +298,9 @@ def test_0004_renames_tables_in_place_and_keeps_what_was_written(
         )
         connection.commit()
     before = _where_stored(database, _RENAMED)
+    database.close()
 
-    assert "0004" in migrate(database)
+    database = _at("0004", empty, tmp_path, monkeypatch)
 
     assert _where_stored(database, _RENAMED.values()) == before
     with database.engine.connect() as connection:
@@ -287,4 +315,84 @@ def test_0004_renames_tables_in_place_and_keeps_what_was_written(
         assert rules.has_local_transactions is (number % 3 == 1)
         assert rules.stamped is True
         assert rules.stream == (stream_rule(_STREAM) if number % 2 else None)
+    database.close()
+
+
+# 0005: slots in the keys.
+
+_CHANGES_OF_0004 = 3_000
+_TOKENS_OF_0004 = 2_001  # more than a batch
+_COUNTERS_OF_0004 = {
+    "ids": 7,
+    "drawn/3/" + "ab" * 20: 1_700_000_000_000_000,
+    "shard/9/0": 2_999,
+    "shard/9/1": 3_000,
+}
+
+
+def test_0005_gives_slots_and_keeps_what_was_written(
+    empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = _at("0004", empty, tmp_path, monkeypatch)
+    with database.engine.connect() as connection:
+        connection.exec_driver_sql("BEGIN")
+        for statement in (
+            (
+                "INSERT INTO partition_locks (id, table_id, partition, expires_at_ms, size_bytes, writes)"
+                " VALUES ('t', 1, 'p', 5, 6, 7)"
+            ),
+            "INSERT INTO staged_writes (transaction_id, ordinal, partition, sort, kind) VALUES ('t', 1, 'p', 's', 'put')",
+        ):
+            connection.exec_driver_sql(statement)
+        for number in (0, 1):
+            connection.execute(
+                sqlalchemy.text(
+                    "INSERT INTO shards (stream_id, number, first_slot, last_slot, parents, opened_at_ms, trimmed)"
+                    " VALUES (9, :number, 0, 255, '[]', 0, 0)"
+                ),
+                {"number": number},
+            )
+        connection.execute(
+            sqlalchemy.text("INSERT INTO counters (name, value) VALUES (:name, :value)"),
+            [{"name": name, "value": value} for name, value in _COUNTERS_OF_0004.items()],
+        )
+        connection.execute(
+            sqlalchemy.text(
+                "INSERT INTO tokens (scope, name, digest, answer, expires_at_ms) VALUES (:scope, :name, :digest, '[]', 5)"
+            ),
+            [
+                {"scope": f"s{number % 2}", "name": f"\u00e4{number}", "digest": bytes([number % 256])}
+                for number in range(_TOKENS_OF_0004)
+            ],
+        )
+        connection.execute(
+            sqlalchemy.text(
+                "INSERT INTO changes (stream_id, shard, sequence, at_ms, kind, noop, actor, key, new_body)"
+                " VALUES (9, :shard, :number, 1, 'put', 0, '', :key, :body)"
+            ),
+            [
+                {"shard": number % 2, "number": number, "key": b'{"p":{"S":"a"}}', "body": b"{}"}
+                for number in range(1, _CHANGES_OF_0004 + 1)
+            ],
+        )
+        connection.commit()
+
+    assert migrate(database)[-1] >= "0005"
+
+    with database.read() as session:
+        for name, value in _COUNTERS_OF_0004.items():
+            assert counters.value_of(session, name) == value
+        assert [len(changes.page(session, (9, shard), 1, _CHANGES_OF_0004)) for shard in (0, 1)] == [
+            1_500,
+            1_500,
+        ]
+        assert [changes.last_sequence(session, (9, shard)) for shard in (0, 1)] == [2_999, 3_000]
+        assert session.query("SELECT count(*) FROM tokens") == [(_TOKENS_OF_0004,)]
+        # A transaction of before does not know where it stands; it is over.
+        for table in ("partition_locks", "staged_writes"):
+            assert session.query(f"SELECT count(*) FROM {table}") == [(0,)]
+    with database.write() as session:
+        for number in (0, 1, _TOKENS_OF_0004 - 1):
+            known = tokens.take(session, f"s{number % 2}", f"\u00e4{number}", 1)
+            assert known == (bytes([number % 256]), "[]")
     database.close()

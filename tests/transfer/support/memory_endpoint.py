@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from gateway.model.commands import Segment
 from gateway.model.keys import Key, KeyColumn, KeySchema, Position
+from gateway.model.pages import Segment
 from gateway.model.rows import Contents, Row
 from gateway.model.values import Kind, Value
 from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service

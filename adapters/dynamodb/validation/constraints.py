@@ -1,0 +1,207 @@
+"""Which constraints of its shape a request breaks, in the service's order, and how the values that break them are echoed.
+
+The texts are constraint_messages.py's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
+
+from adapters.dynamodb.validation.rule_context import RuleContext
+from adapters.dynamodb.validation.schema_types import (
+    AttributeValue,
+    Mapping,
+    Number,
+    Sequence,
+    Shape,
+    Structure,
+    Text,
+)
+from adapters.dynamodb.wire import limits, messages
+from adapters.dynamodb.wire.constraint_messages import MOST_VIOLATIONS, Violation, lacking
+
+_NULL = "Member must not be null"
+
+
+def violations(context: RuleContext, shape: Structure, data: dict[str, Any]) -> list[Violation]:
+    """The constraints that typed data breaks, in the service's order."""
+    found: list[Violation] = []
+    # BatchGetItem repeats its map as JSON (paritysuite batchGetItem.test.ts, two regions, 2026-10-09).
+    as_json = context.operation == "BatchGetItem"
+    _find_in_members(shape, data, ("", ""), _Search(found, as_json))
+    if context.is_classic and lacking(found):
+        found.clear()
+        _find_in_members(shape, data, ("", ""), _Search(found, as_json, as_first_decade=True))
+    return found
+
+
+MemberPath = tuple[str, str]
+"""A path with member names as on the wire, and in lower camel case."""
+
+
+class _Search(NamedTuple):
+    """A search for broken constraints. `found`: those so far; `as_json`: values are echoed as JSON; `as_first_decade`: it
+    looks for what the service of the first decade looked for."""
+
+    found: list[Violation]
+    as_json: bool
+    as_first_decade: bool = False
+
+    def room(self, broken: int) -> int:
+        """How many characters of a value that breaks so many constraints are repeated for each, of all that are left."""
+        told = sum(len(violation.value or "") for violation in self.found)
+        return max(limits.TOLD_CHARACTERS - told, 0) // min(broken, MOST_VIOLATIONS)
+
+
+def _find(shape: Shape, data: Any, member_path: MemberPath, search: _Search) -> None:
+    broken = _broken(shape, data, search)
+    if broken:
+        told = _echo(shape, data, search.as_json)[: search.room(len(broken))]
+        search.found.extend(
+            Violation(*member_path, told, *constraint) for constraint in broken[:MOST_VIOLATIONS]
+        )
+    _find_in_members(shape, data, member_path, search)
+
+
+def _find_in_members(shape: Shape, data: Any, member_path: MemberPath, search: _Search) -> None:
+    path, camel = member_path
+    match shape:
+        case Structure():
+            for name, member in shape.members.items():
+                here = (f"{path}.{name}", f"{camel}.{_camel(name)}") if path else (name, _camel(name))
+                part = data.get(name)
+                if part is not None:
+                    _find(member, part, here, search)
+                elif name in shape.required or (search.as_first_decade and name in shape.once_required):
+                    search.found.append(Violation(*here, None, "null", _NULL))
+        case Sequence():
+            for number, part in enumerate(data, 1):
+                if len(search.found) >= MOST_VIOLATIONS:
+                    break  # no more are told
+                here = f"{path}.{number}.member", f"{camel}.{number}.member"
+                if part is None:
+                    search.found.append(Violation(*here, None, "null", _NULL))
+                else:
+                    _find(shape.of, part, here, search)
+        case Mapping() if not isinstance(shape.of, AttributeValue):
+            for key, part in data.items():
+                if len(search.found) >= MOST_VIOLATIONS:
+                    break
+                _find(shape.of, part, (f"{path}.{key}.member", f"{camel}.{key}.member"), search)
+
+
+def _echo(shape: Shape, data: Any, as_json: bool) -> str:
+    """A value as the service repeats it, as far as so much of it was sent."""
+    begun = messages.beginning(data)
+    return messages.echo(begun) if as_json else _java_text(shape, begun)
+
+
+def _camel(name: str) -> str:
+    return name[0].lower() + name[1:]
+
+
+# paritysuite captures/cross-region-latest.json, probe c_bw_over25, 2026-09-20
+_VALUE_FIELDS = (
+    *("S", "N", "B", "INT", "DECIMAL", "DOUBLE", "SS", "NS", "BS", "INTSET", "DECIMALSET", "DOUBLESET"),
+    *("M", "L", "NULL", "BOOL"),
+)
+
+
+def _java_text(shape: Shape, data: Any) -> str:
+    """A value as the service's Java objects print themselves today (in most regions; elsewhere with hash codes)."""
+    if data is None:
+        return "null"
+    match shape:
+        case AttributeValue() if isinstance(data, dict):
+            fields = ", ".join(f"{_camel(tag)}={_java_data(tag, data.get(tag))}" for tag in _VALUE_FIELDS)
+            return f"AttributeValue({fields})"
+        case Sequence():
+            return "[" + ", ".join(_java_text(shape.of, part) for part in data) + "]"
+        case Mapping():
+            return "{" + ", ".join(f"{key}={_java_text(shape.of, part)}" for key, part in data.items()) + "}"
+        case Structure() if data is not None:
+            members = ", ".join(
+                f"{_camel(name)}={_java_text(member, data[name]) if name in data else 'null'}"
+                for name, member in _printed(shape)
+            )
+            return f"{shape.java}({members})"
+    return messages.echo(data)
+
+
+def _printed(shape: Structure) -> Iterable[tuple[str, Shape]]:
+    """The members that a Java object shows; what this server does not know of is null."""
+    if not shape.printed:
+        return shape.members.items()
+    return [(name, shape.members.get(name, Text())) for name in shape.printed]
+
+
+def _java_data(tag: str, data: Any) -> str:
+    if data is not None and tag == "L":
+        return _java_text(Sequence(AttributeValue()), data)
+    if data is not None and tag == "M":
+        return _java_text(Mapping(AttributeValue()), data)
+    return messages.echo(data)
+
+
+Broken = tuple[Literal["enum", "pattern", "minimum", "maximum", "keys", "values"], str]
+"""A constraint that a member breaks: which one, and its words."""
+
+
+def _broken(shape: Shape, data: Any, search: _Search) -> list[Broken]:
+    """The constraints that this member itself breaks."""
+    match shape:
+        case Text():
+            return _broken_text(shape, data, search)
+        case Number():
+            return _broken_bounds("value", data, shape.minimum, shape.maximum)
+        case Sequence():
+            return _broken_bounds("length", len(data), shape.minimum, shape.maximum)
+        case Mapping():
+            broken = _broken_bounds("length", len(data), shape.minimum, shape.maximum)
+            if shape.keys is not None:
+                told = _all_of(shape.keys.minimum, shape.keys.maximum, shape.keys.pattern)
+                bad = [key for key in data if _broken_text(shape.keys, key, search)]
+                broken += [("keys", f"Map keys must satisfy constraint: [{told}]")] * len(bad)
+            if shape.lengths is not None:
+                told = _all_of(*shape.lengths)
+                low, high = shape.lengths
+                bad = [key for key, part in data.items() if not low <= len(part) <= high]
+                broken += [("values", f"Map value must satisfy constraint: [{told}]")] * len(bad)
+            return broken
+    return []
+
+
+def _broken_text(shape: Text, data: str, search: _Search) -> list[Broken]:
+    broken: list[Broken] = []
+    if shape.instead and re.fullmatch(shape.instead, data):
+        return broken
+    if shape.enum and data not in shape.enum:
+        broken.append(("enum", f"Member must satisfy enum value set: [{', '.join(shape.enum)}]"))
+    accepted = shape.pattern if search.as_first_decade else shape.accepts or shape.pattern
+    if accepted and not re.fullmatch(accepted, data):
+        broken.append(("pattern", f"Member must satisfy regular expression pattern: {shape.pattern}"))
+    is_told_otherwise = not (data or search.as_first_decade or shape.empty_minimum is None)
+    minimum = shape.empty_minimum if is_told_otherwise else shape.minimum
+    return broken + _broken_bounds("length", len(data), minimum, shape.maximum)
+
+
+def _broken_bounds(what: str, data: Any, minimum: int | None, maximum: int | None) -> list[Broken]:
+    broken: list[Broken] = []
+    if minimum is not None and data < minimum:
+        broken.append(("minimum", f"Member must have {what} greater than or equal to {minimum}"))
+    if maximum is not None and data > maximum:
+        broken.append(("maximum", f"Member must have {what} less than or equal to {maximum}"))
+    return broken
+
+
+def _all_of(minimum: int | None, maximum: int | None, pattern: str = "") -> str:
+    """The constraints on keys or members of a map, in the order in which the service lists them."""
+    told = [
+        f"Member must have length less than or equal to {maximum}",
+        f"Member must have length greater than or equal to {minimum}",
+    ]
+    if pattern:
+        told.append(f"Member must satisfy regular expression pattern: {pattern}")
+    return ", ".join(told)

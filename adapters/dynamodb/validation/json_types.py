@@ -1,0 +1,168 @@
+"""The JSON types of a request's members, as the service's deserialiser looks at them; null and unknown members are dropped.
+
+Knows the classes that its texts name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from adapters.dynamodb.validation.schema_types import (
+    WIDTHS,
+    AttributeValue,
+    Flag,
+    Mapping,
+    Number,
+    Sequence,
+    Shape,
+    Structure,
+    Text,
+)
+from adapters.dynamodb.values import scalars, values
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import serialization
+from adapters.dynamodb.wire.type_messages import json_type
+
+
+class Room:
+    """How many attribute values are still looked at. None of a request that passes has to be seen here, since each is measured
+    afterwards (values.py), where a wrong type is refused as well, only later."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = limits.TYPED_VALUES
+
+    def of(self, members: Iterable[Any]) -> Iterator[Any]:
+        """As many of the members as there is room for."""
+        for member in members:
+            if self.left <= 0:
+                return
+            self.left -= 1
+            yield member
+
+
+def typed(shape: Shape, data: Any, room: Room, nested: bool = False) -> Any:
+    """The data without nulls and unknown members, which attribute values lose in place. `nested`: a member of a list or map.
+
+    Raises SerializationException with the text of the service's deserialiser.
+    """
+    if data is None:
+        return None
+    match shape:
+        case Text():
+            return data if isinstance(data, str) else _refuse("String", data)
+        case Number():
+            return _typed_number(shape, data)
+        case Flag():
+            return scalars.boolean_of(data)
+        case AttributeValue():
+            _type_value(data, nested, 0, room)
+            return data
+        case Sequence():
+            if not isinstance(data, list):
+                _refuse("List", data, nested=nested)
+            if isinstance(shape.of, AttributeValue):
+                _type_values(data, 0, room)
+                return data
+            return [typed(shape.of, part, room, True) for part in data]
+        case Mapping():
+            if not isinstance(data, dict):
+                _refuse("Map", data, _java(shape.of), nested)
+            if isinstance(shape.of, AttributeValue):
+                _type_values(data.values(), 0, room)
+                return data  # null stands for an empty value here
+            parts = {name: typed(shape.of, part, room, True) for name, part in data.items()}
+            return {name: part for name, part in parts.items() if part is not None}
+        case Structure():
+            if not isinstance(data, dict):
+                _refuse("structure", data, shape.java, nested)
+            return typed_members(shape, data, room)
+
+
+def typed_members(shape: Structure, data: dict[str, Any], room: Room) -> dict[str, Any]:
+    """The known members of a structure that are not null, each `typed`. Raises SerializationException."""
+    found = {}
+    for name, member in shape.members.items():
+        part = data.get(name)
+        if part is not None:
+            found[name] = typed(member, part, room)
+    return found
+
+
+def _typed_number(shape: Number, data: Any) -> Any:
+    if isinstance(data, bool) or not isinstance(data, (int, float)):
+        _refuse(shape.java, data)
+    if shape.java == "Double":
+        return data
+    low, high = WIDTHS[shape.java]
+    return math.floor(min(max(data, low), high))
+
+
+def _type_values(members: Iterable[Any], level: int, room: Room) -> None:
+    for member in room.of(members):
+        if member is not None:
+            _type_value(member, True, level, room)
+
+
+def _type_value(data: Any, nested: bool, level: int, room: Room) -> None:
+    """Look at the JSON types of an attribute value, and drop its nulls and unknown tags."""
+    if not isinstance(data, dict):
+        _refuse("structure", data, "AttributeValue", nested)
+    if level > limits.NESTING_LEVELS:  # it is too deep in any case, and nothing may recurse for ever
+        data.clear()
+        data["S"] = ""
+        return
+    if len(data) != 1 or None in data.values():
+        values.drop_odd_tags(data)
+    for tag, part in data.items():
+        match tag:
+            case "S" | "N":
+                typed(_TEXT, part, room)
+            case "BOOL" | "NULL":
+                data[tag] = scalars.boolean_of(part)
+            case "M":
+                if not isinstance(part, dict):
+                    _refuse("Map", part, "AttributeValue")
+                _type_values(part.values(), level + 1, room)
+            case "B":
+                scalars.binary_bytes(part)
+            case "L" | "SS" | "NS" | "BS":
+                if not isinstance(part, list):
+                    _refuse("List", part)
+                _type_list(tag, part, level, room)
+            case _:
+                data.clear()  # an unknown tag alone
+                return
+
+
+def _type_list(tag: str, members: list[Any], level: int, room: Room) -> None:
+    if tag == "L":
+        _type_values(members, level + 1, room)
+        return
+    wanted = scalars.binary_bytes if tag == "BS" else partial(typed, _TEXT, room=room)
+    for member in room.of(members):
+        if member is not None:
+            wanted(member)
+
+
+_TEXT = Text()
+
+
+def _java(member: Shape) -> str:
+    """The class of a map's members, as type errors name it."""
+    match member:
+        case AttributeValue():
+            return "AttributeValue"
+        case Structure():
+            return member.java
+        case Sequence():
+            return f"java.util.List<com.amazonaws.dynamodb.v20120810.{_java(member.of)}>"
+    return "java.lang.String"
+
+
+def _refuse(wanted: str, data: Any, java: str = "", nested: bool = False) -> Any:
+    raise serialization(json_type(wanted, data, java, nested))

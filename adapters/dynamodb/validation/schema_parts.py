@@ -1,0 +1,47 @@
+"""Parts of requests that several families of operations have: names, capacity, placeholders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from adapters.dynamodb.validation.schema_types import (
+    ITEM,
+    Mapping,
+    Shape,
+    Structure,
+    Text,
+)
+
+Members = dict[str, Shape]
+
+NAME_PATTERN = "[a-zA-Z0-9_.-]+"
+TABLE_ARN = r"arn:[a-z-]+:dynamodb:[^:/]*:[0-9]*:table/[a-zA-Z0-9_.-]{3,255}"
+
+
+def one_of(*values: str) -> Text:
+    """A text of a closed set, in the order in which the service lists it."""
+    return Text(enum=values)
+
+
+TEXT = Text()
+CAPACITY = one_of("INDEXES", "TOTAL", "NONE")
+NAMES = Mapping(TEXT)
+PLACEHOLDERS: Members = {"ExpressionAttributeValues": ITEM, "ExpressionAttributeNames": NAMES}
+
+# A table's name, or its ARN, where the table must be there.
+NAME_OR_ARN = Text(pattern=NAME_PATTERN, minimum=3, maximum=255, instead=TABLE_ARN)
+# A table's name where an item operation wants it. Since 2024 an ARN does as well, and the minimum that an empty name is told is
+# the ARN's; two characters are refused as ever (test_item.py test_item_operations_improper_named_table).
+TABLE_NAME = Text(
+    pattern=NAME_PATTERN,
+    minimum=3,
+    maximum=255,
+    accepts="[a-zA-Z0-9_.-]*",
+    instead=TABLE_ARN,
+    empty_minimum=1,
+)
+
+
+def structure(java: str, members: Members, required: Iterable[str] = ()) -> Structure:
+    """A structure of these members, some of which are required."""
+    return Structure(java, members, frozenset(required))

@@ -1,0 +1,327 @@
+"""What the operations on tables, tags and streams take, as data.
+
+The order of members is that in which the service looks at them. Sources: see operation_schemas.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from adapters.dynamodb.validation.schema_parts import (
+    NAME_OR_ARN,
+    NAME_PATTERN,
+    TABLE_ARN,
+    TABLE_NAME,
+    TEXT,
+    Members,
+    one_of,
+    structure,
+)
+from adapters.dynamodb.validation.schema_types import (
+    Flag,
+    Number,
+    Request,
+    Sequence,
+    Structure,
+    Text,
+)
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import CLASSIC
+
+_INTEGER_FROM_1 = Number("Integer", 1)
+_LONG = Number("Long")
+_LONG_FROM_1 = Number("Long", 1)
+_INDEX_NAME = Text(pattern=NAME_PATTERN, minimum=3, maximum=255)
+_UNITS_MEMBERS: Members = {"WriteCapacityUnits": _LONG_FROM_1, "ReadCapacityUnits": _LONG_FROM_1}
+_UNITS = Structure("ProvisionedThroughput", _UNITS_MEMBERS, frozenset(_UNITS_MEMBERS))
+_ON_DEMAND = Structure("OnDemandThroughput", {"MaxReadRequestUnits": _LONG, "MaxWriteRequestUnits": _LONG})
+_WARM = Structure("WarmThroughput", {"ReadUnitsPerSecond": _LONG, "WriteUnitsPerSecond": _LONG})
+_KEY_NAME = Text(minimum=1, maximum=limits.KEY_NAME_CHARACTERS)
+_STREAM = Structure(
+    "StreamSpecification",
+    {
+        "StreamEnabled": Flag(),
+        "StreamViewType": one_of("NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY"),
+    },
+    frozenset({"StreamEnabled"}),
+)
+_ENCRYPTION = Structure(
+    "SSESpecification", {"Enabled": Flag(), "SSEType": one_of("AES256", "KMS"), "KMSMasterKeyId": TEXT}
+)
+_TAG = Structure("Tag", {"Key": TEXT, "Value": TEXT})  # looked at in tags.py, with texts of its own
+_TABLE_CLASS = one_of("STANDARD", "STANDARD_INFREQUENT_ACCESS")
+_BILLING = one_of("PROVISIONED", "PAY_PER_REQUEST")
+_PROJECTION = Structure(
+    "Projection",
+    {
+        "ProjectionType": one_of("ALL", "INCLUDE", "KEYS_ONLY"),
+        "NonKeyAttributes": Sequence(Text(minimum=1, maximum=limits.PROJECTED_NAME_CHARACTERS), 1),
+    },
+)
+_RESOURCE_ARN = Text(minimum=1, maximum=1283)
+_STREAM_ARN = Text(minimum=37, maximum=1024)
+_SHARD_ID = Text(minimum=28, maximum=65)
+
+
+def _key_schema(longest: int, typed: bool) -> Sequence:
+    """`typed`: whether KeyType is looked at here; the service leaves that of indexes to later checks (classic)."""
+    key_type = one_of("HASH", "RANGE") if typed else TEXT
+    element = Structure(
+        "KeySchemaElement",
+        {"AttributeName": _KEY_NAME, "KeyType": key_type},
+        frozenset({"AttributeName", "KeyType"}),
+    )
+    return Sequence(element, 1, longest)
+
+
+def table_requests(style: str) -> dict[str, Request]:
+    """What each operation on tables, tags and streams takes, in a style."""
+    return {
+        **_table_operations(style),
+        **_described(TABLE_NAME),
+        **_tag_operations(),
+        **_streams(),
+    }
+
+
+def _table_operations(style: str) -> dict[str, Request]:
+    classic = style == CLASSIC
+    index_keys = _key_schema(2 * limits.INDEX_KEY_ATTRIBUTES_PER_ROLE, not classic)
+    local: Members = {
+        "IndexName": _INDEX_NAME,
+        "KeySchema": _key_schema(2, not classic),
+        "Projection": _PROJECTION,
+    }
+    units: Members = {
+        "ProvisionedThroughput": _UNITS,
+        "OnDemandThroughput": _ON_DEMAND,
+        "WarmThroughput": _WARM,
+    }
+    index: Members = {"IndexName": _INDEX_NAME, "KeySchema": index_keys, "Projection": _PROJECTION, **units}
+    definition = structure(
+        "AttributeDefinition",
+        {"AttributeName": _KEY_NAME, "AttributeType": one_of("B", "N", "S")},
+        ("AttributeName", "AttributeType"),
+    )
+    settings: Members = {
+        "StreamSpecification": _STREAM,
+        "SSESpecification": _ENCRYPTION,
+        "TableClass": _TABLE_CLASS,
+        "DeletionProtectionEnabled": Flag(),
+        "OnDemandThroughput": _ON_DEMAND,
+        "WarmThroughput": _WARM,
+        "GlobalTableSettingsReplicationMode": one_of("ENABLED", "DISABLED", "ENABLED_WITH_OVERRIDES"),
+    }
+    create: Members = {
+        "AttributeDefinitions": Sequence(definition),
+        "TableName": _control_name(3),
+        "BillingMode": _BILLING,
+        "ProvisionedThroughput": _UNITS,
+        "KeySchema": _key_schema(2, True),
+        "LocalSecondaryIndexes": Sequence(
+            structure("LocalSecondaryIndex", local, ("IndexName", "KeySchema", "Projection"))
+        ),
+        "GlobalSecondaryIndexes": Sequence(
+            structure("GlobalSecondaryIndex", index, ("IndexName", "KeySchema", "Projection"))
+        ),
+        **settings,
+        "Tags": Sequence(_TAG),
+        "ResourcePolicy": TEXT,
+        "GlobalTableSourceArn": Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS),
+        "VectorIndexes": Sequence(Structure("VectorIndex", {})),
+    }
+    once_needed = frozenset({"ProvisionedThroughput"})
+    updates: Members = {
+        "Update": Structure(
+            "UpdateGlobalSecondaryIndexAction",
+            {"IndexName": _INDEX_NAME, **units},
+            frozenset({"IndexName"}),
+            once_needed,
+        ),
+        "Create": Structure(
+            "CreateGlobalSecondaryIndexAction",
+            {
+                "Projection": _PROJECTION,
+                "IndexName": _INDEX_NAME,
+                **units,
+                "KeySchema": index_keys,
+            },
+            frozenset({"Projection", "IndexName", "KeySchema"}),
+            once_needed,
+        ),
+        "Delete": structure("DeleteGlobalSecondaryIndexAction", {"IndexName": _INDEX_NAME}, ("IndexName",)),
+    }
+    update: Members = {
+        "TableName": _control_name(),
+        "ProvisionedThroughput": _UNITS,
+        "BillingMode": _BILLING,
+        "GlobalSecondaryIndexUpdates": Sequence(structure("GlobalSecondaryIndexUpdate", updates)),
+        "AttributeDefinitions": Sequence(definition),
+        **settings,
+        "ReplicaUpdates": Sequence(Structure("ReplicationGroupUpdate", {}), 1),
+        "MultiRegionConsistency": one_of("EVENTUAL", "STRONG"),
+        "GlobalTableWitnessUpdates": Sequence(Structure("GlobalTableWitnessGroupUpdate", {}), 1, 1),
+        "DisassociationProtectionEnabled": Flag(),
+        "VectorIndexUpdates": Sequence(Structure("VectorIndexUpdate", {})),
+    }
+    create_shape = structure("CreateTableInput", create, ("AttributeDefinitions", "KeySchema"))
+    return {
+        "CreateTable": Request(create_shape, "TableName", classic, "TableName"),
+        "UpdateTable": Request(structure("UpdateTableInput", update), "TableName", True),
+        "DeleteTable": _named_table("DeleteTableInput"),
+        "DescribeTable": _named_table("DescribeTableInput"),
+        "ListTables": Request(
+            structure(
+                "ListTablesInput",
+                {
+                    "Limit": Number("Integer", 1, limits.LIST_TABLES_NAMES),
+                    "ExclusiveStartTableName": Text(pattern=NAME_PATTERN, minimum=3, maximum=255),
+                },
+            )
+        ),
+    }
+
+
+def _control_name(minimum: int | None = None) -> Text:
+    """A table's name in the control plane: its length has a sentence of its own (`Request.tells_length`), except in
+    today's CreateTable."""
+    maximum = None if minimum is None else limits.TABLE_NAME_CHARACTERS
+    return Text(pattern=NAME_PATTERN, minimum=minimum, maximum=maximum, instead=TABLE_ARN)
+
+
+def _named_table(java: str, members: Members | None = None, required: Iterable[str] = ()) -> Request:
+    return Request(
+        structure(java, {"TableName": _control_name(), **(members or {})}, required), "TableName", True
+    )
+
+
+def _described(table: Text) -> dict[str, Request]:
+    spec = structure(
+        "TimeToLiveSpecification",
+        {"Enabled": Flag(), "AttributeName": Text(minimum=1, maximum=limits.TTL_NAME_CHARACTERS)},
+        ("Enabled", "AttributeName"),
+    )
+    by_table: Members = {"TableName": table}
+    backups: Members = {
+        "TableName": table,
+        "Limit": Number("Integer", 1, 100),
+        "TimeRangeLowerBound": Number("Double"),
+        "TimeRangeUpperBound": Number("Double"),
+        "ExclusiveStartBackupArn": Text(minimum=37, maximum=1024),
+        "BackupType": one_of("USER", "SYSTEM", "AWS_BACKUP", "ALL"),
+    }
+    return {
+        "DescribeLimits": Request(structure("DescribeLimitsInput", {})),
+        "DescribeEndpoints": Request(structure("DescribeEndpointsRequest", {})),
+        "DescribeTimeToLive": _named_table("DescribeTimeToLiveInput"),
+        "UpdateTimeToLive": _named_table(
+            "UpdateTimeToLiveInput", {"TimeToLiveSpecification": spec}, ("TimeToLiveSpecification",)
+        ),
+        "DescribeContinuousBackups": Request(
+            structure("DescribeContinuousBackupsInput", by_table, ("TableName",))
+        ),
+        "DescribeContributorInsights": Request(
+            structure(
+                "DescribeContributorInsightsInput", {**by_table, "IndexName": _INDEX_NAME}, ("TableName",)
+            )
+        ),
+        "DescribeKinesisStreamingDestination": Request(
+            structure("DescribeKinesisStreamingDestinationInput", by_table, ("TableName",))
+        ),
+        "DescribeTableReplicaAutoScaling": Request(
+            structure("DescribeTableReplicaAutoScalingInput", by_table, ("TableName",))
+        ),
+        "ListBackups": Request(structure("ListBackupsInput", backups)),
+        **_never_there(),
+        "GetResourcePolicy": Request(
+            structure("GetResourcePolicyInput", {"ResourceArn": _RESOURCE_ARN}, ("ResourceArn",))
+        ),
+    }
+
+
+def _never_there() -> dict[str, Request]:
+    """What is asked about backups, exports, imports and global tables, of which features.py says that there are none."""
+    arn = Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS)
+    listed: Members = {"TableArn": arn, "NextToken": TEXT}
+    insights: Members = {"TableName": arn, "NextToken": TEXT, "MaxResults": Number("Integer", None, 100)}
+    global_tables: Members = {
+        "ExclusiveStartGlobalTableName": _INDEX_NAME,
+        "Limit": _INTEGER_FROM_1,
+        "RegionName": TEXT,
+    }
+    backup: Members = {"BackupArn": Text(minimum=37, maximum=1024)}
+    exports: Members = {**listed, "MaxResults": Number("Integer", 1, 25)}
+    imports: Members = {**listed, "PageSize": Number("Integer", 1, 25)}
+    return {
+        "ListExports": Request(structure("ListExportsInput", exports)),
+        "ListImports": Request(structure("ListImportsInput", imports)),
+        "ListContributorInsights": Request(structure("ListContributorInsightsInput", insights)),
+        "ListGlobalTables": Request(structure("ListGlobalTablesInput", global_tables)),
+        "DescribeBackup": Request(structure("DescribeBackupInput", backup, ("BackupArn",))),
+        "DescribeGlobalTable": Request(
+            structure("DescribeGlobalTableInput", {"GlobalTableName": _INDEX_NAME}, ("GlobalTableName",))
+        ),
+    }
+
+
+def _tag_operations() -> dict[str, Request]:
+    """An absent ResourceArn, Tags or TagKeys is table_rules.py's business: the service looks at the ARN first."""
+    return {
+        "TagResource": Request(structure("TagResourceInput", {"ResourceArn": TEXT, "Tags": Sequence(_TAG)})),
+        "UntagResource": Request(
+            structure("UntagResourceInput", {"ResourceArn": TEXT, "TagKeys": Sequence(TEXT)})
+        ),
+        "ListTagsOfResource": Request(
+            structure("ListTagsOfResourceInput", {"ResourceArn": TEXT, "NextToken": TEXT})
+        ),
+    }
+
+
+def _streams() -> dict[str, Request]:
+    position = one_of("TRIM_HORIZON", "LATEST", "AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER", "AT_TIMESTAMP")
+    return {
+        "ListStreams": Request(
+            structure(
+                "ListStreamsInput",
+                {
+                    "TableName": NAME_OR_ARN,
+                    "Limit": _INTEGER_FROM_1,
+                    "ExclusiveStartStreamArn": _STREAM_ARN,
+                },
+            )
+        ),
+        "DescribeStream": Request(
+            structure(
+                "DescribeStreamInput",
+                {
+                    "StreamArn": _STREAM_ARN,
+                    "Limit": _INTEGER_FROM_1,
+                    "ExclusiveStartShardId": _SHARD_ID,
+                    "ShardFilter": Structure(
+                        "ShardFilter", {"Type": one_of("CHILD_SHARDS"), "ShardId": _SHARD_ID}
+                    ),
+                },
+                ("StreamArn",),
+            )
+        ),
+        "GetShardIterator": Request(
+            structure(
+                "GetShardIteratorInput",
+                {
+                    "StreamArn": _STREAM_ARN,
+                    "ShardId": _SHARD_ID,
+                    "ShardIteratorType": position,
+                    "SequenceNumber": Text(minimum=21, maximum=40),
+                    "Timestamp": Number("Double"),
+                },
+                ("StreamArn", "ShardId", "ShardIteratorType"),
+            )
+        ),
+        "GetRecords": Request(
+            structure(
+                "GetRecordsInput",
+                {"ShardIterator": Text(minimum=1, maximum=2048), "Limit": _INTEGER_FROM_1},
+                ("ShardIterator",),
+            )
+        ),
+    }

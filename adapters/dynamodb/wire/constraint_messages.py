@@ -1,0 +1,111 @@
+"""The service's texts about members that break constraints of their shapes (docs/protocols/dynamodb.md rule 10), in both styles.
+
+Which constraints a request breaks is validation/constraints.py's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.wording import ITEM_WRITES, Wording
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A member that breaks a constraint of its shape: its path with member names as they are on the wire and in lower
+    camel case (keys of maps are left alone in both), its value as the style tells it (None: null), which rule of its shape the
+    constraint is, and the constraint in words."""
+
+    path: str
+    camel_path: str
+    value: str | None
+    rule: Literal["null", "enum", "pattern", "minimum", "maximum", "keys", "values"]
+    constraint: str
+
+
+MOST_VIOLATIONS = 10
+
+# What the new framework has taken over, by operation: it repeats no value and spells the path as the wire does. All else is
+# told as ever (paritysuite's captures of 2026-09-20, eu-west-2 and us-east-1 alike).
+_TAKEN_OVER: dict[str, frozenset[str]] = {
+    **dict.fromkeys(ITEM_WRITES, frozenset({"TableName", "ReturnValues"})),
+    "Query": frozenset({"TableName", "Limit"}),
+    "BatchGetItem": frozenset({"RequestItems", "Keys"}),
+}
+# What it had taken over when nubo-db/dynamodb-conformance 0ba4393 was recorded (eu-west-2, May 2026), if nothing else is wrong:
+# of several mistakes dynalite has the texts.
+_TAKEN_OVER_BY_MAY: dict[str, frozenset[str]] = {"Query": frozenset({"Limit"})}
+# It lists the only set of these members in its own order and with a slip of its own.
+_NEW_RETURN_VALUES = "Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]"
+
+
+def lacking(violations: list[Violation]) -> bool:
+    """Whether a request lacks a required member. The service tells such a request in its older form still today, so what
+    dynalite recorded of such requests and what suites of 2026 recorded of complete ones do not contradict each other."""
+    return any(violation.value is None for violation in violations)
+
+
+def constraint_error(wording: Wording, violations: list[Violation]) -> ServiceError:
+    """The ValidationException for violations in the service's order; at most ten are told."""
+    operation = wording.operation
+    if wording.is_classic:
+        is_alone = len(violations) == 1
+        taken_over = _TAKEN_OVER_BY_MAY.get(operation, frozenset()) if is_alone else frozenset()
+        told = violations
+    elif operation == "UpdateItem" and any(
+        found.path == "Key" and found.value is None for found in violations
+    ):
+        # paritysuite updateItem.test.ts, "member errors beside a missing Key" (eu-west-2, us-east-1, 2026-10-09)
+        taken_over, told = frozenset(), violations
+    else:
+        taken_over, told = _TAKEN_OVER.get(operation, frozenset()), _told_first(operation, violations)
+        if _is_query_operator(operation, told[0]):
+            return validation(_NEW_OPERATORS)
+    texts = [_text_of(violation, taken_over) for violation in told[:MOST_VIOLATIONS]]
+    count = "1 validation error" if len(texts) == 1 else f"{len(texts)} validation errors"
+    return validation(f"{count} detected: " + "; ".join(texts))
+
+
+def _told_first(operation: str, violations: list[Violation]) -> list[Violation]:
+    """The violations that are told: those that are looked at before the others, if any."""
+    if operation == "BatchWriteItem":
+        # paritysuite batchOperations.test.ts, 2026-10-09: a bad enum is told alone over a bad table's name
+        return [found for found in violations if not found.path.startswith("RequestItems")] or violations
+    alone = [violation for violation in violations if _stands_alone(operation, violation)]
+    return alone[:1] or violations
+
+
+def _stands_alone(operation: str, violation: Violation) -> bool:
+    """Whether the new framework looks at this before anything else, and then stops."""
+    if violation.path == "TableName":
+        return operation in _TAKEN_OVER and violation.rule == "minimum"
+    if _is_query_operator(operation, violation):
+        return True
+    return operation == "UpdateItem" and violation.path == "ReturnValues"
+
+
+def _is_query_operator(operation: str, violation: Violation) -> bool:
+    """paritysuite query.test.ts, "ConditionalOperator beside Select" (two regions, 2026-10-09): told bare and alone."""
+    return operation == "Query" and violation.path == "ConditionalOperator"
+
+
+_NEW_OPERATORS = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL, OR]"
+
+
+def _text_of(violation: Violation, taken_over: frozenset[str]) -> str:
+    """What is said of a violation; `taken_over`: the members that the new framework looks at."""
+    member = violation.path.rpartition(".")[2]
+    if violation.value is None or member not in taken_over:
+        return _classic_text(violation)
+    if violation.rule == "enum":
+        return f"Failed to satisfy constraint: {_NEW_RETURN_VALUES}"
+    if member in ("TableName", "RequestItems") and violation.rule != "minimum":
+        return _classic_text(violation)
+    return f"Value at '{violation.path}' failed to satisfy constraint: {violation.constraint}"
+
+
+def _classic_text(violation: Violation) -> str:
+    value = "null" if violation.value is None else f"'{violation.value}'"
+    return f"Value {value} at '{violation.camel_path}' failed to satisfy constraint: {violation.constraint}"

@@ -1,0 +1,58 @@
+"""The service's texts about JSON values of a type that it does not want (SerializationException).
+
+Source: dynalite validations/index.js, captured from the service.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_MODEL = "com.amazonaws.dynamodb.v20120810."
+_NO_CLASS = (
+    "class sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl cannot be cast to class java.lang.Class "
+    "(sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl and java.lang.Class are in module java.base "
+    "of loader 'bootstrap')"
+)
+_STRUCTURE_FOUND = "Start of structure or map found where not expected"
+
+
+def json_type(wanted: str, found: Any, java: str = "", nested: bool = False) -> str:
+    """What the service's deserialiser says about a JSON value where another type is wanted.
+
+    `wanted`: String, Blob, Boolean, Integer, Long, Double, List, Map or structure; `java`: the class of a structure or of
+    a map's values; `nested`: the member stands inside a list or map.
+    """
+    if wanted in _SCALARS:
+        return _scalar_type(wanted, found)
+    if isinstance(found, dict):
+        return _STRUCTURE_FOUND
+    if not isinstance(found, list):
+        if nested:
+            return "Unexpected value type in payload" if wanted == "structure" else _NO_CLASS
+        return "Unexpected field type"
+    if wanted == "structure":
+        return f"Unrecognized collection type class {_MODEL}{java}"
+    member = java if "." in java else _MODEL + java
+    return f"Unrecognized collection type java.util.Map<java.lang.String, {member}>"
+
+
+_SCALARS = frozenset({"String", "Blob", "Boolean", "Short", "Integer", "Long", "Double"})
+
+
+def _scalar_type(wanted: str, found: Any) -> str:
+    if isinstance(found, dict):
+        return _STRUCTURE_FOUND
+    if isinstance(found, list):
+        return f"Unrecognized collection type class java.{'nio.ByteBuffer' if wanted == 'Blob' else 'lang.' + wanted}"
+    if wanted == "Blob":
+        return "only base-64-encoded strings are convertible to bytes"
+    if isinstance(found, str):
+        return (
+            "Unexpected token received from parser"
+            if wanted == "Boolean"
+            else f"STRING_VALUE cannot be converted to {wanted}"
+        )
+    if isinstance(found, bool):
+        return f"{'TRUE' if found else 'FALSE'}_VALUE cannot be converted to {wanted}"
+    kind = "NUMBER" if isinstance(found, int) or found.is_integer() else "DECIMAL"
+    return f"{kind}_VALUE cannot be converted to {wanted}"

@@ -1,0 +1,144 @@
+"""How one operation words what it refuses, in one style: which texts it puts a frame around, and how it tells bad values.
+
+`2026` is what us-east-1 and most other regions said in the autumn of 2026; `classic` what the service said for its first
+decade and what dynalite's tests assert. Most texts are equal in both; what differs is which operations stop at the first
+violation, and which put a frame around which rules. The texts themselves are in messages.py.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from heapq import nsmallest
+from typing import Any
+
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, validation
+from adapters.dynamodb.wire.messages import INVALID, bare
+
+# Families that today's framework puts "1 validation error detected: " in front of, by operation (rule 11).
+_FRAME = "1 validation error detected: "
+# What is told in another way by who looks at values with today's framework (paritysuite, four regions, 2026-10-09).
+NUMBERS_AND_DUPLICATES = frozenset(
+    {
+        "empty-number",
+        "not-a-number",
+        "number-overflow",
+        "number-underflow",
+        "number-precision",
+        "duplicate-strings",
+        "duplicate-numbers",
+        "duplicate-binaries",
+    }
+)
+_FRAMED_VALUES = NUMBERS_AND_DUPLICATES | {
+    "empty-string-set",
+    "empty-number-set",
+    "empty-binary-set",
+    "null-false",
+    "nesting",
+}
+_FRAMED_PARAMETERS = frozenset(
+    {"mixed-parameters", "values-without-expression", "values-alone", "return-values"}
+)
+# paritysuite putItem.test.ts and deleteItem.test.ts, eu-west-2 and us-east-1, 2026-10-09
+_FRAMED_OF_WRITES = frozenset(
+    {
+        "values-empty",
+        "names-empty",
+        "names-without-expression",
+        "value-and-list",
+        "exists-and-operator",
+        "operator-without-value",
+        "argument-count",
+        "argument-types",
+        "argument-type",
+        "between-order",
+        "list-without-operator",
+        "exists-without-value",
+        "value-when-absent",
+    }
+)
+ITEM_WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
+# Those that look at values with today's framework: transactions, Scan and BatchWriteItem do not yet in most regions.
+_TODAYS_VALUES = ITEM_WRITES | {"GetItem", "BatchGetItem", "Query"}
+_FRAMED: dict[str, frozenset[str]] = {
+    **dict.fromkeys(ITEM_WRITES, _FRAMED_VALUES | _FRAMED_PARAMETERS | _FRAMED_OF_WRITES),
+    "Query": _FRAMED_PARAMETERS
+    | {"select-attributes", "select-projection", "select-nothing", "select-projected"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The words of an operation ("" for none in particular) in a style, LATEST or CLASSIC."""
+
+    operation: str = ""
+    style: str = LATEST
+
+    @property
+    def is_classic(self) -> bool:
+        """Whether refusals are told as the service of the first decade did."""
+        return self.style == CLASSIC
+
+    @property
+    def looks_as_today(self) -> bool:
+        """Whether the operation looks at values with today's framework."""
+        return not self.is_classic and self.operation in _TODAYS_VALUES
+
+    @property
+    def expression_frame(self) -> str:
+        """What stands in front of everything that is wrong with an expression: for writes, today. Reads, transactions and
+        what only the table or the item can show stay bare (paritysuite, eu-west-2 and us-east-1, October 2026)."""
+        return "" if self.is_classic or self.operation not in ITEM_WRITES else _FRAME
+
+    def framed(self, rule: str, text: str) -> ServiceError:
+        """A ValidationException of this text as this operation shows it; `rule` names its family."""
+        is_framed = not self.is_classic and rule in _FRAMED.get(self.operation, ())
+        return validation(_FRAME + text if is_framed else text)
+
+    def refused(self, rule: str, **facts: Any) -> ServiceError:
+        """The ValidationException of a rule that a request breaks."""
+        return self.framed(rule, bare(rule, **facts))
+
+    def value_text(self, rule: str, **facts: Any) -> str:
+        """The text of a refused attribute value, not yet framed."""
+        if self.looks_as_today:
+            if rule == "duplicate-strings":
+                quoted = ", ".join(f'"{member}"' for member in _to_the_repeat(facts["members"]))
+                return bare(rule, members=_cut(f"[{quoted}]"))
+            if rule == "duplicate-binaries":
+                quoted = ",".join(f'"{member}"' for member in _to_the_repeat(facts["members"], b64decode))
+                return bare(rule, members=_cut(f"[{quoted}]"))
+            if rule == "duplicate-numbers":
+                return f"{INVALID}{bare(rule)}."
+            if rule == "empty-number":
+                return bare(rule) + ": "
+        return bare(rule, **facts)
+
+
+ANY_OPERATION = Wording()
+
+
+@cache
+def wording_of(operation: str, style: str) -> Wording:
+    """The words of an operation, one of a closed set, in a style: made once."""
+    return Wording(operation, style)
+
+
+def _cut(told: str) -> str:
+    return told[: limits.ECHO_CHARACTERS]
+
+
+def _to_the_repeat(members: list[str], order: Callable[[str], Any] = str.encode) -> list[str]:
+    """Members as today's framework lists them: in the order of their bytes up to the first that repeats one, then as sent."""
+    seen: set[str] = set()
+    for place, member in enumerate(members):
+        if member in seen:
+            # No more than an echo has room for.
+            most = limits.ECHO_CHARACTERS
+            return [*nsmallest(most, seen, key=order), *members[place : place + most]]
+        seen.add(member)
+    return members

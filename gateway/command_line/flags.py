@@ -1,0 +1,66 @@
+"""Flags of commands from the table of settings, and Settings from flags.
+
+Knows how a setting is spelled as a flag; which settings there are is `gateway/settings.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gateway.settings import SETTINGS, BadSetting, Settings, load
+
+Command = Callable[..., None]
+
+
+def with_settings(every: bool) -> Callable[[Command], Command]:
+    """Give a command a flag for every setting, or for those that all commands have, and call it with Settings."""
+
+    def decorate(command: Command) -> Command:
+        def call(config: Path | None, **given: Any) -> None:
+            flags = {name: given.pop(name) for name in names}
+            command(_load(flags, config), **given)
+
+        call.__name__, call.__doc__ = command.__name__, command.__doc__
+        # Where click keeps the options that were put on below this one.
+        vars(call)["__click_params__"] = list(vars(command).get("__click_params__", []))
+        names = [name for name, field in SETTINGS.items() if every or field.metadata["everywhere"]]
+        wrapped: Any = call
+        for name in reversed(names):
+            wrapped = _option(name)(wrapped)
+        config_option = click.option(
+            "--config", type=click.Path(path_type=Path), help="TOML file of settings. [env: TABLEGATE_CONFIG]"
+        )
+        return config_option(wrapped)
+
+    return decorate
+
+
+def _option(name: str) -> Callable[[Any], Any]:
+    field = SETTINGS[name]
+    flag = "--" + name.replace("_", "-")
+    default = field.default
+    if isinstance(default, bool):
+        return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=field.metadata["meaning"])
+    shown = ",".join(default) if isinstance(default, tuple) else default
+    help_text = field.metadata["meaning"] + (f" [default: {shown}]" if shown not in (None, "") else "")
+    choices = field.metadata["choices"]
+    return click.option(
+        flag, name, type=click.Choice(choices) if choices else str, default=None, help=help_text,
+        multiple=isinstance(default, tuple),
+        metavar=None if choices else name.rpartition("_")[2].upper(),
+    )  # fmt: skip
+
+
+def _load(flags: dict[str, Any], config: Path | None) -> Settings:
+    try:
+        # A flag that may be repeated and was not given is ().
+        return load(
+            {name: None if value == () else value for name, value in flags.items()}, os.environ, config
+        )
+    except BadSetting as error:
+        raise click.ClickException(str(error)) from None

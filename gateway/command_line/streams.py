@@ -1,0 +1,59 @@
+"""streams: the change streams of tables, and how many shards they have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gateway.command_line.flags import with_settings
+from gateway.command_line.opening import opened_database
+from gateway.security.credentials import SHARED_NAMESPACE
+from gateway.settings import Settings
+
+
+@click.group()
+def streams() -> None:
+    """Change streams of tables. A running server notices at its next write."""
+
+
+@streams.command("list")
+@with_settings(every=False)
+def streams_list(settings: Settings) -> None:
+    """List each stream: its table and label, and its shards with their hash slots and parents."""
+    from gateway.store import changes
+
+    with opened_database(settings) as opened, opened.store.read() as session:
+        for stream in changes.all_streams(session):
+            state = "enabled" if stream.ended_at_ms is None else "ended"
+            click.echo(f"{stream.namespace}\t{stream.table_name}\t{stream.label}\t{state}")
+            for shard in changes.shards_of(session, stream.id):
+                first, last = shard.slots
+                parents = ", ".join(map(str, shard.parents)) or "none"
+                state = "open" if shard.closed_at_ms is None else "closed"
+                click.echo(f"\tshard {shard.number}\tslots {first}-{last}\tparents {parents}\t{state}")
+
+
+@streams.command("reshard")
+@click.argument("table")
+@click.option(
+    "--shards", type=click.IntRange(1, 256), required=True, help="How many open shards there shall be."
+)
+@click.option("--namespace", default=SHARED_NAMESPACE, show_default=True, help="Where the table lives.")
+@with_settings(every=False)
+def streams_reshard(settings: Settings, table: str, shards: int, namespace: str) -> None:
+    """Split or merge the shards of a table's stream. What is in the old ones stays readable, and is read first."""
+    from gateway.model.commands import FindTable, Reshard
+    from gateway.model.errors import GatewayError, StaleTable
+
+    with opened_database(settings) as opened:
+        outcome: Any = StaleTable()
+        while isinstance(outcome, StaleTable):  # somebody else changed the table in between
+            [found] = opened.engine.run([FindTable(namespace, table)])
+            if isinstance(found, GatewayError):
+                raise click.ClickException(f"there is no table {table} in {namespace}")
+            [outcome] = opened.engine.run([Reshard(found, shards)])
+        if isinstance(outcome, GatewayError):
+            raise click.ClickException(f"{table} has no enabled stream")
+        numbers = ", ".join(str(number) for number, _ in outcome.rules.stream.shards)
+        click.echo(f"{table} has {len(outcome.rules.stream.shards)} open shards: {numbers}")

@@ -1,0 +1,213 @@
+-- 0005
+
+CREATE TABLE alembic_version (
+	version_num VARCHAR(32) NOT NULL,
+	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+)
+
+INSERT INTO alembic_version (version_num) VALUES ('0005')
+
+CREATE TABLE changes (
+	stream_id BIGINT NOT NULL,
+	shard INTEGER NOT NULL,
+	sequence BIGINT NOT NULL,
+	slot SMALLINT NOT NULL,
+	at_ms BIGINT NOT NULL,
+	kind TEXT NOT NULL,
+	noop SMALLINT NOT NULL,
+	actor TEXT NOT NULL,
+	"key" BLOB NOT NULL,
+	old_modified_at BIGINT,
+	old_kinds BLOB,
+	old_body BLOB,
+	new_modified_at BIGINT,
+	new_kinds BLOB,
+	new_body BLOB,
+	actions BLOB,
+	PRIMARY KEY (stream_id, shard, sequence, slot)
+)
+ WITHOUT ROWID
+
+CREATE INDEX changes_by_time ON changes (stream_id, shard, at_ms)
+
+CREATE TABLE counters (
+	name TEXT NOT NULL,
+	slot SMALLINT NOT NULL,
+	value BIGINT NOT NULL,
+	PRIMARY KEY (name, slot)
+)
+
+CREATE TABLE credentials (
+	scheme TEXT NOT NULL,
+	access_id TEXT NOT NULL,
+	place TEXT NOT NULL,
+	encrypted_secrets BLOB NOT NULL,
+	changed_at_ms BIGINT NOT NULL,
+	PRIMARY KEY (scheme, access_id)
+)
+
+CREATE TABLE entries (
+	index_id BIGINT NOT NULL,
+	partition BLOB NOT NULL,
+	sort BLOB NOT NULL,
+	slot SMALLINT NOT NULL,
+	size_bytes INTEGER NOT NULL,
+	row_partition BLOB NOT NULL,
+	row_sort BLOB NOT NULL,
+	row_slot SMALLINT NOT NULL,
+	full_key BLOB,
+	PRIMARY KEY (index_id, partition, sort, slot)
+)
+ WITHOUT ROWID
+
+CREATE INDEX entries_by_slot ON entries (index_id, slot, partition, sort)
+
+CREATE TABLE expiry_backfills (
+	table_id BIGINT NOT NULL,
+	mark BLOB,
+	PRIMARY KEY (table_id)
+)
+
+CREATE TABLE indexes (
+	id BIGINT NOT NULL,
+	table_id BIGINT NOT NULL,
+	name TEXT NOT NULL,
+	definition TEXT NOT NULL,
+	properties TEXT NOT NULL,
+	filled SMALLINT NOT NULL,
+	filled_up_to BLOB,
+	busy_until_ms BIGINT NOT NULL,
+	PRIMARY KEY (id),
+	UNIQUE (table_id, name)
+)
+
+CREATE INDEX indexes_to_fill ON indexes (table_id) WHERE filled = 0
+
+CREATE INDEX ix_indexes_table_id ON indexes (table_id)
+
+CREATE TABLE namespace_properties (
+	namespace TEXT NOT NULL,
+	name TEXT NOT NULL,
+	document TEXT NOT NULL,
+	PRIMARY KEY (namespace, name)
+)
+
+CREATE TABLE partition_locks (
+	id TEXT NOT NULL,
+	slot SMALLINT NOT NULL,
+	table_id BIGINT NOT NULL,
+	partition BLOB NOT NULL,
+	expires_at_ms BIGINT NOT NULL,
+	size_bytes BIGINT NOT NULL,
+	writes INTEGER NOT NULL,
+	PRIMARY KEY (id, slot),
+	UNIQUE (table_id, partition, slot)
+)
+
+CREATE TABLE progress (
+	work TEXT NOT NULL,
+	id BIGINT NOT NULL,
+	rows_done BIGINT NOT NULL,
+	PRIMARY KEY (work, id)
+)
+
+CREATE TABLE purges (
+	kind TEXT NOT NULL,
+	id BIGINT NOT NULL,
+	PRIMARY KEY (kind, id)
+)
+
+CREATE TABLE rows (
+	table_id BIGINT NOT NULL,
+	partition BLOB NOT NULL,
+	sort BLOB NOT NULL,
+	slot SMALLINT NOT NULL,
+	modified_at BIGINT NOT NULL,
+	expires_at_ms BIGINT,
+	size_bytes INTEGER NOT NULL,
+	kinds BLOB,
+	body BLOB,
+	full_key BLOB,
+	PRIMARY KEY (table_id, partition, sort, slot)
+)
+ WITHOUT ROWID
+
+CREATE INDEX rows_by_expiry ON rows (expires_at_ms) WHERE expires_at_ms IS NOT NULL
+
+CREATE INDEX rows_by_slot ON rows (table_id, slot, partition, sort)
+
+CREATE TABLE shards (
+	stream_id BIGINT NOT NULL,
+	number INTEGER NOT NULL,
+	first_slot SMALLINT NOT NULL,
+	last_slot SMALLINT NOT NULL,
+	parents TEXT NOT NULL,
+	opened_at_ms BIGINT NOT NULL,
+	closed_at_ms BIGINT,
+	last_sequence BIGINT,
+	trimmed BIGINT NOT NULL,
+	PRIMARY KEY (stream_id, number)
+)
+
+CREATE TABLE staged_writes (
+	transaction_id TEXT NOT NULL,
+	slot SMALLINT NOT NULL,
+	ordinal INTEGER NOT NULL,
+	partition BLOB NOT NULL,
+	sort BLOB NOT NULL,
+	full_key BLOB,
+	kind TEXT NOT NULL,
+	modified_at BIGINT,
+	size_bytes INTEGER,
+	kinds BLOB,
+	body BLOB,
+	actions BLOB,
+	PRIMARY KEY (transaction_id, slot, ordinal)
+)
+
+CREATE TABLE streams (
+	id BIGINT NOT NULL,
+	table_id BIGINT NOT NULL,
+	namespace TEXT NOT NULL,
+	table_name TEXT NOT NULL,
+	label TEXT NOT NULL,
+	key_schema TEXT NOT NULL,
+	rule TEXT NOT NULL,
+	opened_at_ms BIGINT NOT NULL,
+	ended_at_ms BIGINT,
+	PRIMARY KEY (id)
+)
+
+CREATE INDEX streams_by_table ON streams (namespace, table_name, label)
+
+CREATE TABLE tables (
+	id BIGINT NOT NULL,
+	namespace TEXT NOT NULL,
+	name TEXT NOT NULL,
+	azure_name TEXT NOT NULL,
+	azure_name_lower TEXT NOT NULL,
+	key_schema TEXT NOT NULL,
+	rules TEXT NOT NULL,
+	properties TEXT NOT NULL,
+	state TEXT NOT NULL,
+	busy_until_ms BIGINT NOT NULL,
+	version BIGINT NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	PRIMARY KEY (id),
+	UNIQUE (namespace, name),
+	UNIQUE (namespace, azure_name_lower)
+)
+
+CREATE INDEX tables_deleting ON tables (busy_until_ms) WHERE state = 'deleting'
+
+CREATE TABLE tokens (
+	scope TEXT NOT NULL,
+	name TEXT NOT NULL,
+	slot SMALLINT NOT NULL,
+	digest BLOB NOT NULL,
+	answer TEXT NOT NULL,
+	expires_at_ms BIGINT NOT NULL,
+	PRIMARY KEY (scope, name, slot)
+)
+
+CREATE INDEX ix_tokens_expires_at_ms ON tokens (expires_at_ms)

@@ -1,0 +1,48 @@
+"""The scripts that make the newest schema in an empty database, one for each database: `python -m migrations.scripts`.
+
+They say what gateway/store/schema.py says, for the databases that the store knows, in the words of SQLAlchemy's compiler.
+`tests/gateway/store/test_migrations.py` fails when they are out of date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Dialect
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from gateway.store.migrating import steps
+from gateway.store.schema import metadata
+
+FOLDER = Path(__file__).parent / "schemas"
+DATABASES: dict[str, Dialect] = {"sqlite": sqlite.dialect(), "postgresql": postgresql.dialect()}  # type: ignore[no-untyped-call]
+# As Alembic makes it.
+_VERSION_TABLE = """CREATE TABLE alembic_version (
+	version_num VARCHAR(32) NOT NULL,
+	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+)"""
+
+
+def script(dialect: Dialect) -> str:
+    """The newest revision as a comment, and then the statements, with an empty line between."""
+    return "\n\n".join([f"-- {steps()[-1]}", *_statements(dialect)]) + "\n"
+
+
+def _statements(dialect: Dialect) -> Iterator[str]:
+    yield _VERSION_TABLE
+    yield f"INSERT INTO alembic_version (version_num) VALUES ('{steps()[-1]}')"
+    for table in metadata.sorted_tables:
+        yield _tidy(str(CreateTable(table).compile(dialect=dialect)))
+        for index in sorted(table.indexes, key=lambda index: str(index.name)):
+            yield _tidy(str(CreateIndex(index).compile(dialect=dialect)))
+
+
+def _tidy(statement: str) -> str:
+    return "\n".join(line.rstrip() for line in statement.strip().splitlines() if line.strip())
+
+
+if __name__ == "__main__":
+    for name, dialect in DATABASES.items():
+        (FOLDER / f"{name}.sql").write_text(script(dialect))
