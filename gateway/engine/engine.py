@@ -14,6 +14,7 @@ from gateway.engine import (
     duplicating,
     expiring,
     indexing,
+    loading,
     local_transactions,
     pacing,
     reading,
@@ -37,6 +38,7 @@ from gateway.model.commands import (
     ListNamespaces,
     ListShards,
     ListStreams,
+    Load,
     Outcome,
     R,
     Read,
@@ -259,6 +261,8 @@ class Engine:
         now_ms = self._now() // 1_000_000
         if isinstance(command, (BeginTransaction, Stage, CommitTransaction, AbortTransaction)):
             return self._transact(command)
+        if isinstance(command, Load):
+            return self._load(command)
         if isinstance(command, Reshard):
             return self._with_retries(lambda: streaming.reshard(self._store, command, now_ms))
         if isinstance(command, _STREAM_READS):
@@ -321,8 +325,30 @@ class Engine:
 
     def _write_once(self, groups: list[WriteGroup], nowait: bool = False) -> list[Any]:
         batch = Batch(self._store, groups, self._now() // 100, nowait)
+        self._carry_out(batch.run)
+        return batch.answers
+
+    def _load(self, command: Load) -> GatewayError | None:
+        loaded = self._with_retries(lambda: self._load_once(command))
+        if loaded is not False:
+            return loaded if isinstance(loaded, GatewayError) else None
+        [answer] = self._write([loading.puts_of(command)])
+        return answer if isinstance(answer, GatewayError) else None
+
+    def _load_once(self, command: Load) -> bool:
+        is_loaded = True
+
+        def load() -> None:
+            nonlocal is_loaded
+            is_loaded = loading.load(self._store, command, self._now() // 100)
+
+        self._carry_out(load)
+        return is_loaded
+
+    def _carry_out(self, transaction: Callable[[], None]) -> None:
+        """Run a write transaction to its end. Raises Retry, Unknowable, and other GatewayErrors."""
         try:
-            batch.run()
+            transaction()
         except CommitLost as lost:
             # Never guess: ask what became of the transaction. Applied: the answers in hand are true. Not: once more.
             self._require_commit(lost)
@@ -332,7 +358,6 @@ class Engine:
             # A value that the driver cannot take, or a defect of ours: the neighbours must not suffer from it.
             log.exception("a list of writes failed")
             raise DatabaseFailed(repr(error)) from error
-        return batch.answers
 
     def _require_commit(self, lost: CommitLost) -> None:
         """Return if the transaction was committed after all. Raises Retry if not, Unknowable if nobody can say."""

@@ -115,6 +115,12 @@ FAST_PATHS: tuple[FastPath, ...] = (
         1.4,
     ),
     FastPath(
+        "gateway.engine.loading:fast_load",
+        "gateway.engine.writing:Batch._decide",
+        "tests/gateway/engine/test_loading.py::test_both_ways_leave_the_same_rows",
+        4.5,
+    ),
+    FastPath(
         "gateway.engine.reading:fast_look_up",
         "gateway.engine.reading:read_in_slices",
         "tests/gateway/engine/test_reading.py::test_looking_up_in_one_statement_finds_what_a_transaction_finds",

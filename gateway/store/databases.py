@@ -62,6 +62,10 @@ class CommitLost(Exception):
         self.transaction_id = transaction_id
 
 
+class Occupied(Exception):
+    """A row is there already that was to be the first of its key."""
+
+
 class Retry(Exception):
     """The transaction failed before COMMIT was sent, for a reason that may pass: deadlock, time-out, lost connection."""
 
@@ -112,6 +116,11 @@ class Session:
         """Run a statement once for each set of parameters; on SQLite, the number of rows they touched."""
         count: int = self._connection.executemany(statement, parameters).rowcount
         return count
+
+    def copy(self, statement: str, data: bytes) -> int:
+        """Run a statement that takes rows in a form of their own, and give it these; how many it took. Where the database has
+        such statements."""
+        raise NotImplementedError(statement)
 
 
 class Statements(ABC):
@@ -168,6 +177,11 @@ class Statements(ABC):
     @abstractmethod
     def ask_insert_rows(self, session: Session, rows: Sequence[Row]) -> Callable[[], int]:
         """Store rows where there are none; how many."""
+
+    @abstractmethod
+    def load_rows(self, session: Session, rows: Sequence[Row]) -> None:
+        """Store many rows where there are none, as quickly as the database can. Raises Occupied where there is one; then the
+        transaction is of no more use."""
 
     @abstractmethod
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:

@@ -108,6 +108,11 @@ def ask_insert_many(session: Session, rows: Iterable[tuple[int, Row]]) -> Callab
     return session.statements.ask_insert_rows(session, [_columns(table_id, row) for table_id, row in rows])
 
 
+def load(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
+    """Store many rows, (table id, row), sorted by key, where there are none. Raises Occupied where there is one."""
+    session.statements.load_rows(session, [_columns(table_id, row) for table_id, row in rows])
+
+
 def remove_many(session: Session, keys: Sequence[RowKey], claims: Sequence[RowKey] = ()) -> None:
     """Delete rows; and give back claims on keys that turned out to have, and to need, no row."""
     if keys or claims:
