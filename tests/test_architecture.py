@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-OUR_FOLDERS = ("gateway", "adapters", "migrations")
+OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 # From the lowest to the highest: a module imports from its own group and from lower ones. A group is a folder, or a module
 # that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
 GROUPS = {
@@ -29,6 +29,9 @@ GROUPS = {
     ),
     "adapters.tablestore": (
         "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "blueprint",
+    ),
+    "transfer": (
+        "errors", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic", "commands",
     ),
 }  # fmt: skip
 # Pure third-party parts, free to all: they do no I/O and know nothing of us.
@@ -161,8 +164,16 @@ def test_arrows_between_groups_run_one_way(package: str, module: str) -> None:
 
 def test_every_adapter_has_its_groups() -> None:
     assert {f"adapters.{name.split('.')[1]}" for name in of("adapters") if "." in name} == set(GROUPS) - {
-        "gateway"
+        "gateway",
+        "transfer",
     }
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_only_the_command_line_knows_transfers(module: str) -> None:
+    if not within(module, "transfer"):
+        allowed = {"transfer.commands"} if module == "gateway.__main__" else set()
+        assert not [name for name in IMPORTS[module] if within(name, "transfer") and name not in allowed]
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
@@ -206,9 +217,9 @@ def test_there_are_no_circles() -> None:
 
 # What differs between databases
 
-# Addresses are read with psycopg's own parser.
+# Addresses are read with psycopg's own parser; a transfer's job is a file of SQLite.
 DRIVERS = {
-    "sqlite3": {"gateway.store.sqlite"},
+    "sqlite3": {"gateway.store.sqlite", "transfer.copying"},
     "psycopg": {"gateway.store.postgresql", "gateway.database_urls"},
 }
 

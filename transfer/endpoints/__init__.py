@@ -1,0 +1,1 @@
+"""The ends of a transfer: clouds, emulators, databases of tablegate, and files, all behind one protocol."""

@@ -1,0 +1,148 @@
+"""The protocol of an endpoint: a table somewhere, to be described, read, written and followed.
+
+An endpoint speaks the gateway's own terms: a row is a `gateway.model.rows.Row`, whose values are typed; keys are positions of the
+table's own key schema. What its service cannot hold is not its business (transfer/mapping): it is only given rows of its own
+schema, and writes them as they are.
+
+All positions that leave an endpoint (of a scan, of a stream of changes) are JSON values, so that a job can be resumed by another
+process. All methods are synchronous; `scan`, `get`, `write` and `delete` may be called from several threads at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, ClassVar, NamedTuple
+
+from gateway.model.commands import NewIndex
+from gateway.model.keys import Key, KeySchema
+from gateway.model.rows import Row
+from gateway.model.tables import Rules
+
+JSON = Any
+"""A value that json.dumps takes."""
+
+
+class Service(Enum):
+    """Whose values, keys, names and limits an endpoint has. The value is what the command line calls it."""
+
+    DYNAMODB = "dynamodb"
+    AZURE_TABLE = "azure-table"
+    TABLE_STORE = "tablestore"
+    TABLEGATE = "tablegate"
+    """Everything that any of the others has, as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A table as an endpoint describes it.
+
+    `service`: whose table it is, also where the endpoint is a database or a file that holds several services' tables.
+    `properties`: what a dialect keeps for itself, carried over between databases of tablegate only.
+    `rows`, `size_bytes`: approximate; None: unknown.
+    """
+
+    name: str
+    service: Service
+    key_schema: KeySchema
+    indexes: tuple[NewIndex, ...] = ()
+    rules: Rules = field(default_factory=Rules)
+    properties: dict[str, Any] = field(default_factory=dict)
+    rows: int | None = None
+    size_bytes: int | None = None
+
+
+class ScanPage(NamedTuple):
+    """Rows of a segment in some order that stays the same, and where to go on after them; None: the segment ends here."""
+
+    rows: list[Row]
+    resume: JSON | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A row that could not be written, and why: a stable code of the service or of a rule, and a sentence for people."""
+
+    row: Row
+    code: str
+    reason: str
+
+
+class ChangedKeys(NamedTuple):
+    """Keys of rows that were written or deleted, oldest first, as far as one look showed.
+
+    A change says that a row is not what it was, and no more: whoever follows reads the row as it is now. That makes doubles and
+    disorder between keys harmless. `position`: what to give to `changes` to go on; to be remembered together with the keys.
+    `at_ms`: when the newest of the changes was made, in milliseconds since 1970; None: nothing new. `caught_up`: nothing more was
+    there at the time of the look.
+    """
+
+    keys: list[Key]
+    position: JSON
+    at_ms: int | None
+    caught_up: bool
+
+
+class Endpoint(ABC):
+    """A table somewhere. Made by `transfer.endpoints.addresses.open_endpoint`."""
+
+    service: Service
+    """Whose values, keys, names and limits this end has."""
+    shown: str
+    """The address for people and job files: without any secret."""
+    follows: ClassVar[bool] = True
+    """Whether `capture` and `changes` see every change."""
+    unseen_changes: ClassVar[str] = ""
+    """What `changes` cannot see, in a sentence; empty where `follows`."""
+    write_rows: ClassVar[int] = 100
+    """How many rows at most one call of `write`, `get` or `delete` is good for."""
+
+    @abstractmethod
+    def describe(self) -> Definition:
+        """The table. Raises TableAbsent, AccessRefused, ServiceUnavailable."""
+
+    @abstractmethod
+    def create(self, definition: Definition) -> list[str]:
+        """Make the table and wait until it takes writes. Gives sentences about what of the definition could not be carried
+        over. A table of that name and key that is already there is left as it is."""
+
+    @abstractmethod
+    def segments(self, wanted: int) -> list[JSON]:
+        """Parts that together are the whole table and do not overlap, about as many as wanted, for parallel reading. The same
+        for a later process that is given this list back."""
+
+    @abstractmethod
+    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
+        """The rows of a segment, page by page, from its beginning or after a page. Rows written meanwhile may or may not be
+        there; every other row is there exactly once. The last page has `resume` None."""
+
+    @abstractmethod
+    def get(self, keys: Sequence[Key]) -> list[Row | None]:
+        """The rows of these keys as they are now (strongly consistent where the service can), in order."""
+
+    @abstractmethod
+    def write(self, rows: Sequence[Row]) -> list[Reject]:
+        """Put rows, replacing what is there. What is not among the rejects is durable when this returns. Throttling and lost
+        connections are tried again, for minutes; then ServiceUnavailable."""
+
+    @abstractmethod
+    def delete(self, keys: Sequence[Key]) -> None:
+        """Delete rows that may or may not be there."""
+
+    @abstractmethod
+    def capture(self) -> JSON:
+        """The position of now: `changes` from here on tells every change that begins after this call. Switches a stream on
+        where the service has one and the table has none. Raises TransferError if the source cannot be followed."""
+
+    @abstractmethod
+    def changes(self, position: JSON) -> ChangedKeys:
+        """One look for changes after a position; does not wait. Raises PositionLost."""
+
+    def list_tables(self) -> list[str]:
+        """Names of all tables of this account, database or folder, for addresses with a pattern."""
+        raise NotImplementedError(f"{self.shown}: tables cannot be listed")
+
+    def close(self) -> None:
+        """Give back connections and files. What was written is complete after it."""
