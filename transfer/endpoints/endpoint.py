@@ -144,5 +144,6 @@ class Endpoint(ABC):
         """Names of all tables of this account, database or folder, for addresses with a pattern."""
         raise NotImplementedError(f"{self.shown}: tables cannot be listed")
 
+    @abstractmethod
     def close(self) -> None:
         """Give back connections and files. What was written is complete after it."""
