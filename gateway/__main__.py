@@ -22,6 +22,7 @@ from gateway import __version__
 from gateway.database_urls import without_password
 from gateway.security.credentials import ANY_PLACE, SHARED_NAMESPACE, Credential, Scheme
 from gateway.settings import SETTINGS, BadSetting, Settings, load
+from transfer.traffic.commands import COMMANDS
 
 Command = Callable[..., None]
 
@@ -411,6 +412,9 @@ def _said_clearly() -> Iterator[None]:
     except GatewayError as error:
         raise click.ClickException(f"the database: {error!r}") from None
 
+
+for command in COMMANDS:
+    main.add_command(command)
 
 if __name__ == "__main__":
     sys.exit(main(prog_name="tablegate"))
