@@ -52,13 +52,13 @@ class Answer:
 
 @dataclass(slots=True)
 class Comparison:
-    """Compares the answers of one exchange. `origins`: the recorded service's address and the live one's; `spans`: when either
-    run was, in seconds since 1970."""
+    """Compares the answers of one exchange. `bases`: the path in front of resources, at the recorded service and the live one;
+    `spans`: when either run was, in seconds since 1970."""
 
     dialect: str
     operation: str
     tokens: Tokens
-    origins: tuple[str, str]
+    bases: tuple[str, str]
     spans: tuple[tuple[float, float], tuple[float, float]]
     used: Counter[str] = field(default_factory=Counter)
 
@@ -176,7 +176,8 @@ class Comparison:
         text = _TIME.sub("Time:", _REQUEST_ID.sub("RequestId:", text))
         if side == 0:
             text = self.tokens.in_text(text)
-        return text.replace(self.origins[side], "(service)") if self.origins[side] else text
+        # A service behind a proxy names an address that its clients do not know.
+        return re.sub(rf"https?://[^/\s]+(?:{re.escape(self.bases[side])}(?=/|$))?", "(service)", text)
 
     def _are_times(self, recorded: Any, live: Any) -> bool:
         return all(

@@ -24,7 +24,8 @@ _LINE_MAX_BYTES: int = SETTINGS["max_request_line_bytes"].default  # type: ignor
 _HEADER_MAX_BYTES: int = SETTINGS["max_header_bytes"].default  # type: ignore[assignment]
 _STOP_SECONDS: float = SETTINGS["stop_seconds"].default  # type: ignore[assignment]
 
-_OWN = "the service's own headers"
+_OWN = web.ResponseKey("own", frozenset[str])
+"""The names of an answer's headers that are the service's."""
 
 Handle = Callable[[Request, int], Awaitable[Reply]]
 """Answers a request of the connection of that number."""
@@ -96,9 +97,9 @@ class Proxy:
 
     def _number_of(self, incoming: web.Request) -> int:
         """The number of a request's connection."""
-        number = self._connections.get(incoming.protocol)
+        number = self._connections.get(incoming.transport)
         if number is None:
-            number = self._connections[incoming.protocol] = self._next_connection
+            number = self._connections[incoming.transport] = self._next_connection
             self._next_connection += 1
         return number
 

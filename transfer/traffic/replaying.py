@@ -52,7 +52,7 @@ async def replay(path: Path, against: Address, keys: dict[str, Key], speed: floa
         raise BadTrace(f"{path} was recorded without bodies, and cannot be sent again")
     service = Service(against, _LIVE_SECONDS)
     try:
-        session = Session(service, Signer(keys, against.host), reader.upstream, (reader.began, survey.ended))
+        session = Session(service, Signer(keys, against.host), (reader.began, survey.ended))
         await _Replay(session, survey, speed).run(reader)
     finally:
         await service.close()

@@ -54,12 +54,11 @@ class _Scan:
 
 
 class Session:
-    """Sends and compares. `upstream`: the recorded service's address; `span`: when it was recorded."""
+    """Sends and compares. `span`: when it was recorded, in seconds since 1970."""
 
-    def __init__(self, service: Service, signer: Signer, upstream: str, span: tuple[float, float]) -> None:
+    def __init__(self, service: Service, signer: Signer, span: tuple[float, float]) -> None:
         self._service = service
         self._signer = signer
-        self._upstream_scheme = upstream.partition("://")[0]
         self._span = span
         self._began = time.time()
         self._tokens = Tokens()
@@ -98,10 +97,7 @@ class Session:
             about.dialect,
             about.operation,
             self._tokens,
-            (
-                dialect.origin(request, self._upstream_scheme),
-                dialect.origin(sent.request, self._service.address.origin.partition("://")[0]),
-            ),
+            (dialect.base(request), dialect.base(sent.request)),
             (self._span, (self._began, time.time())),
         )
         found = self._of_scan(request, comparison, *answers)

@@ -183,7 +183,7 @@ async def shadow(
     services = (Service(primary, _PRIMARY_SECONDS), Service(secondary, _SECONDARY_SECONDS))
     signer = None if keys[0] is None else Signer(keys[0], primary.host)
     began = time.time()
-    session = Session(services[1], Signer(keys[1], secondary.host), primary.origin, (began, float("inf")))
+    session = Session(services[1], Signer(keys[1], secondary.host), (began, float("inf")))
     running = Shadow(services[0], Forwarder(primary, signer), session, sampling, say)
     proxy = Proxy(running.handle, refusal)
     figures = _FiguresPage(running.report)

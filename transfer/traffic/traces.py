@@ -176,7 +176,6 @@ class TraceReader:
                 f"{path} is a trace of version {header.get('version')}; this release reads {VERSION}"
             )
         self.has_bodies: bool = header.get("bodies") is True
-        self.upstream = str(header.get("upstream", ""))
         self.began = float(header.get("began", 0.0))
 
     def __iter__(self) -> Iterator[Event]:

@@ -39,7 +39,7 @@ _INNER_URL = re.compile(rb"(?im)^([A-Z]+ )(https?://[^/ ]+)(/[^ ]*)?(?= |\r?$)")
 
 
 class AzureTable(SpokenDialect):
-    """Answers name the service's address: scheme, host, and in path style the account."""
+    """Answers name the service's address, and in path style the account."""
 
     name = AZURE_TABLE
 
@@ -52,8 +52,8 @@ class AzureTable(SpokenDialect):
             return False
         return not any(inner.head.method == "GET" for inner in _inner(request))
 
-    def origin(self, request: Request, scheme: str) -> str:
-        return f"{scheme}://{request.header('host')}{_base(request)}"
+    def base(self, request: Request) -> str:
+        return _base(request)
 
     def moved(self, request: Request, origin: str, account: str) -> Request:
         base = _base(request)

@@ -33,8 +33,8 @@ class SpokenDialect(ABC):
         """Whether a request may change what is stored, or opens something of the service's that later requests name."""
 
     @abstractmethod
-    def origin(self, request: Request, scheme: str) -> str:
-        """The service's address as its answers name it, for a request that was sent there; "" if they never do."""
+    def base(self, request: Request) -> str:
+        """The path in front of resources, which links in answers have too; "" if there is none."""
 
     @abstractmethod
     def moved(self, request: Request, origin: str, account: str) -> Request:

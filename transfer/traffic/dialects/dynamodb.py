@@ -33,7 +33,7 @@ class DynamoDB(SpokenDialect):
             return any(not each.lstrip().upper().startswith("SELECT") for each in _statements(request.body))
         return not operation.startswith((*_READS, "GET ", "HEAD ", "OPTIONS "))
 
-    def origin(self, request: Request, scheme: str) -> str:
+    def base(self, request: Request) -> str:
         return ""
 
     def moved(self, request: Request, origin: str, account: str) -> Request:

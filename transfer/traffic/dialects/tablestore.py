@@ -38,7 +38,7 @@ class TableStore(SpokenDialect):
     def is_write(self, request: Request) -> bool:
         return not self.operation(request).startswith(_READS)
 
-    def origin(self, request: Request, scheme: str) -> str:
+    def base(self, request: Request) -> str:
         return ""
 
     def moved(self, request: Request, origin: str, account: str) -> Request:
