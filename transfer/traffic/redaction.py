@@ -41,8 +41,8 @@ _SECRET_HEADERS = (
 _SECRET_OPTIONS = frozenset({"sig", "x-amz-signature", "x-amz-security-token", "x-amz-credential"})
 _AWS_PARTS = re.compile(r"(?:Signature|Credential)=([^,\s]+)")
 # Operations inside a batch may be signed like requests of their own.
-_INNER_AUTHORIZATION = re.compile(rb"(?im)^(authorization[ \t]*:)[^\r\n]*")
-_INNER_SIGNATURE = re.compile(rb"(?i)([?&]sig=)[^&\s]+")
+_INNER_AUTHORIZATION = re.compile(rb"(?im)(?<=^authorization:)[ \t]*([^\r\n]+)")
+_INNER_SIGNATURE = re.compile(rb"(?i)(?<=[?&]sig=)([^&\s]+)")
 _LEFT_OUT = "(left out)"
 _SHORTEST_SECRET = 8
 
@@ -52,8 +52,8 @@ def without_secrets(request: Request) -> Request:
     path, question, query = request.target.partition("?")
     pairs = [pair for pair in query.split("&") if pair.partition("=")[0].lower() not in _SECRET_OPTIONS]
     target = path + (question + "&".join(pairs) if pairs != [""] and pairs else "")
-    body = _INNER_AUTHORIZATION.sub(rb"\1 " + _LEFT_OUT.encode(), request.body)
-    body = _INNER_SIGNATURE.sub(rb"\1" + _LEFT_OUT.encode().replace(b" ", b"%20"), body)
+    body = _INNER_AUTHORIZATION.sub(b" " + _LEFT_OUT.encode(), request.body)
+    body = _INNER_SIGNATURE.sub(_LEFT_OUT.replace(" ", "%20").encode(), body)
     secrets = secrets_of(request)
     headers = tuple(
         (name, _scrubbed(value, secrets)) for name, value in _kept(request.headers, _REQUEST_HEADERS)
@@ -79,12 +79,12 @@ def secrets_of(request: Request) -> list[str]:
         name, _, value = pair.partition("=")
         if name.lower() in _SECRET_OPTIONS:
             found |= {value, unquote(value)}
-    for _, value in _INNER.findall(request.body):
+    for line in _INNER_AUTHORIZATION.findall(request.body):
+        found.update(_parts_of(line.decode("latin-1")))
+    for value in _INNER_SIGNATURE.findall(request.body):
         found |= {value.decode("latin-1"), unquote(value.decode("latin-1"))}
     return sorted((text for text in found if len(text) >= _SHORTEST_SECRET), key=len, reverse=True)
 
-
-_INNER = re.compile(rb"(?im)(^authorization[ \t]*:[ \t]*|[?&]sig=)([^\s&\r\n]+)")
 
 
 def _parts_of(authorization: str) -> Iterable[str]:
