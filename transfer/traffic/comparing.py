@@ -73,13 +73,8 @@ class Comparison:
         found = [Divergence(HEADER, each.place, each.recorded, each.live) for each in found]
         return [*found, *self._of_node("body", recorded.body, live.body, recorded.scope)]
 
-    def same_without_order(self, place: str, recorded: Sequence[Any], live: Sequence[Any]) -> bool:
-        """Whether two lists have the same members."""
-        keys = [sorted(self._key(place + "[]", each) for each in side) for side in (recorded, live)]
-        return keys[0] == keys[1]
-
     def _of_node(self, path: str, recorded: Any, live: Any, scope: str) -> Iterator[Divergence]:
-        rule = rule_of(self.dialect, self.operation, _pattern_path(path))
+        rule = self._rule(path, recorded, live)
         if rule is not None:
             settled = self._by_rule(rule, path, recorded, live, scope)
             if settled is not None:
@@ -94,6 +89,10 @@ class Comparison:
             case _:
                 if type(recorded) is not type(live) or recorded != live:
                     yield _body_divergence(path, recorded, live)
+
+    def _rule(self, path: str, recorded: Any, live: Any) -> Rule | None:
+        rule = rule_of(self.dialect, self.operation, _pattern_path(path))
+        return rule if rule is not None and rule.takes(recorded) and rule.takes(live) else None
 
     def _by_rule(
         self, rule: Rule, path: str, recorded: Any, live: Any, scope: str
@@ -158,7 +157,7 @@ class Comparison:
         return json.dumps(self._masked(path, node), sort_keys=True, default=repr)
 
     def _masked(self, path: str, node: Any) -> Any:
-        rule = rule_of(self.dialect, self.operation, _pattern_path(path))
+        rule = self._rule(path, node, node)
         if rule is not None and rule.treatment is not Treatment.UNORDERED:
             return None
         if isinstance(node, dict):

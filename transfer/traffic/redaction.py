@@ -52,8 +52,10 @@ def without_secrets(request: Request) -> Request:
     path, question, query = request.target.partition("?")
     pairs = [pair for pair in query.split("&") if pair.partition("=")[0].lower() not in _SECRET_OPTIONS]
     target = path + (question + "&".join(pairs) if pairs != [""] and pairs else "")
-    body = _INNER_AUTHORIZATION.sub(b" " + _LEFT_OUT.encode(), request.body)
-    body = _INNER_SIGNATURE.sub(_LEFT_OUT.replace(" ", "%20").encode(), body)
+    body = request.body
+    if _is_batch(request):
+        body = _INNER_AUTHORIZATION.sub(b" " + _LEFT_OUT.encode(), body)
+        body = _INNER_SIGNATURE.sub(_LEFT_OUT.replace(" ", "%20").encode(), body)
     secrets = secrets_of(request)
     headers = tuple(
         (name, _scrubbed(value, secrets)) for name, value in _kept(request.headers, _REQUEST_HEADERS)
@@ -79,12 +81,16 @@ def secrets_of(request: Request) -> list[str]:
         name, _, value = pair.partition("=")
         if name.lower() in _SECRET_OPTIONS:
             found |= {value, unquote(value)}
-    for line in _INNER_AUTHORIZATION.findall(request.body):
+    inner = request.body if _is_batch(request) else b""
+    for line in _INNER_AUTHORIZATION.findall(inner):
         found.update(_parts_of(line.decode("latin-1")))
-    for value in _INNER_SIGNATURE.findall(request.body):
+    for value in _INNER_SIGNATURE.findall(inner):
         found |= {value.decode("latin-1"), unquote(value.decode("latin-1"))}
     return sorted((text for text in found if len(text) >= _SHORTEST_SECRET), key=len, reverse=True)
 
+
+def _is_batch(request: Request) -> bool:
+    return request.header("content-type").lower().startswith("multipart/")
 
 
 def _parts_of(authorization: str) -> Iterable[str]:

@@ -47,6 +47,11 @@ class Rule:
     def __post_init__(self) -> None:
         object.__setattr__(self, "patterns", tuple(_pattern(place) for place in self.places))
 
+    def takes(self, value: object) -> bool:
+        """Whether a value in one of the rule's places is what the rule is about. Items of DynamoDB have attributes of any
+        name, whose values are documents with a type; what the service itself says under a name is none."""
+        return self.dialect != DYNAMODB or not isinstance(value, dict) or not self.places[0].startswith("**")
+
     def covers(self, operation: str, path: str) -> bool:
         """Whether a place in the answer of an operation is one of the rule's."""
         return any(
@@ -174,10 +179,13 @@ RULES: tuple[Rule, ...] = (
         "A page's token is the service's own, and opaque.", ("NextPartitionKey", "NextRowKey", "NextTableName"),
     ),
     Rule(
-        "error-text", AZURE_TABLE, Treatment.TEXT, ("**/odata.error/message/value", "**/Message"),
+        "error-text", AZURE_TABLE, Treatment.TEXT, ("**/odata.error/message/value", "body/Message/[]"),
         "An error's text ends in the request's id and the time.",
     ),
-    Rule("replication-time", AZURE_TABLE, _I, ("**/LastSyncTime",), "When the secondary was last in step."),
+    Rule(
+        "replication-time", AZURE_TABLE, _I, ("body/GeoReplication/[]/LastSyncTime/[]",),
+        "When the secondary was last in step.",
+    ),
     # Table Store
     Rule("consumed-capacity", TABLE_STORE, _I, ("**/consumed",), "What an operation costs is the service's own."),
     Rule(

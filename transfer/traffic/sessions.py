@@ -123,7 +123,8 @@ class Session:
         key = _key_of_scan(request)
         scan = self._scans.pop(key[1], None)
         lasts = [body.get("LastEvaluatedKey", ABSENT) for body in bodies]
-        if scan is None and lasts[0] == lasts[1]:
+        are_alike = lasts[0] == lasts[1] and len(bodies[0]["Items"]) == len(bodies[1]["Items"])
+        if scan is None and (are_alike or lasts[0] is lasts[1]):
             return None
         scan = scan or _Scan()
         for side, body in enumerate(bodies):

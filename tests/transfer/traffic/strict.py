@@ -67,7 +67,9 @@ class Owner:
         return TableServiceClient(f"{url}/owner", credential=AzureSasCredential(token), retry_total=0)
 
     def tablestore(self, url: str) -> ots.OTSClient:
-        return ots.OTSClient(url, "ots-owner", self.secrets["tablestore"], "here", retry_policy=ots.NoRetryPolicy())
+        return ots.OTSClient(
+            url, "ots-owner", self.secrets["tablestore"], "here", retry_policy=ots.NoRetryPolicy()
+        )
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.http import Reply, Request
 from tests.contract.clients import CLIENTS, Delete, Insert, Put, Refused
 from tests.support.across import Across
-from tests.support.databases import PostgresServer
 from tests.support.live_dynamodb import refused
 from tests.support.running import Running, start
 from tests.transfer.traffic.proxies import faulty, recorder, replayed
@@ -159,21 +157,12 @@ def trace(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return path
 
 
-@pytest.fixture
-def other(postgres: PostgresServer) -> Iterator[Running]:
-    """A server on an empty PostgreSQL."""
-    with postgres.new_database() as url:
-        server = start(url)
-        yield server
-        server.stop()
-
-
 def told(report: Report) -> str:
     return report.as_text(100)
 
 
-def test_one_database_answers_as_the_other(trace: Path, other: Running) -> None:
-    report = replayed(trace, other.url)
+def test_one_database_answers_as_the_other(trace: Path, postgres_server: Running) -> None:
+    report = replayed(trace, postgres_server.url)
     assert report.exit_status == 0, told(report)
     assert not report.skipped
     assert report.equal.total() >= 90
@@ -215,12 +204,12 @@ def with_body(tree: Any) -> Any:
     return lambda reply: reply._replace(body=json.dumps(tree).encode())
 
 
-def test_one_wrong_status_is_found_and_nothing_else(trace: Path, other: Running) -> None:
+def test_one_wrong_status_is_found_and_nothing_else(trace: Path, postgres_server: Running) -> None:
     change = once(
         lambda request: request.header("x-amz-target").endswith(".GetItem"),
         lambda tree: lambda reply: reply._replace(status=400),
     )
-    with faulty(other.url, change) as service:
+    with faulty(postgres_server.url, change) as service:
         report = replayed(trace, service.url)
     assert report.exit_status == 1
     assert [each.divergence.what for each in report.found] == [STATUS], told(report)
@@ -228,39 +217,39 @@ def test_one_wrong_status_is_found_and_nothing_else(trace: Path, other: Running)
     assert not report.found[0].is_raced
 
 
-def test_one_wrong_attribute_is_found_and_nothing_else(trace: Path, other: Running) -> None:
+def test_one_wrong_attribute_is_found_and_nothing_else(trace: Path, postgres_server: Running) -> None:
     def change(tree: Any) -> Any:
         if "version" not in tree:
             return None
         return with_body({**tree, "version": 34})
 
     change_it = once(lambda request: request.method == "GET" and "RowKey='row3'" in request.target, change)
-    with faulty(other.url, change_it) as service:
+    with faulty(postgres_server.url, change_it) as service:
         report = replayed(trace, service.url)
     [found] = report.found
     assert found.divergence == type(found.divergence)(BODY, "body/version", "33", "34"), told(report)
     assert (found.dialect, found.operation) == ("azuretable", "GET Entity")
 
 
-def test_one_wrong_order_is_found_and_nothing_else(trace: Path, other: Running) -> None:
+def test_one_wrong_order_is_found_and_nothing_else(trace: Path, postgres_server: Running) -> None:
     def change(tree: Any) -> Any:
         return with_body({**tree, "Items": tree["Items"][::-1]}) if len(tree["Items"]) > 1 else None
 
     change_it = once(lambda request: request.header("x-amz-target").endswith(".Query"), change)
-    with faulty(other.url, change_it) as service:
+    with faulty(postgres_server.url, change_it) as service:
         report = replayed(trace, service.url)
     assert [(each.divergence.what, each.divergence.place) for each in report.found] == [(ORDER, "body/Items")]
     assert "row1" in report.found[0].divergence.recorded
 
 
-def test_a_scan_may_come_in_any_order_but_not_with_other_items(trace: Path, other: Running) -> None:
+def test_a_scan_may_come_in_any_order_but_not_with_other_items(trace: Path, postgres_server: Running) -> None:
     def reversed_items(request: Request, reply: Reply) -> Reply:
         if not request.header("x-amz-target").endswith(".Scan"):
             return reply
         tree = json.loads(reply.body)
         return with_body({**tree, "Items": tree["Items"][::-1]})(reply)
 
-    with faulty(other.url, reversed_items) as service:
+    with faulty(postgres_server.url, reversed_items) as service:
         report = replayed(trace, service.url)
     assert report.exit_status == 0, told(report)
     assert report.rules["dynamodb", "scan-order"]
