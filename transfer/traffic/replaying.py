@@ -75,10 +75,13 @@ def _surveyed(path: Path) -> _Survey:
         about = open_requests.pop(event.number, None)
         if about is None:
             raise BadTrace(f"{path}: an answer to a request that is not there ({event.number})")
-        if event.reply is not None and event.reply.status < 400:
+        if event.reply is None or about.dialect == NONE:
+            continue
+        dialect = DIALECTS[about.dialect]
+        if dialect.succeeded(event.reply):
             survey.succeeded.add(event.number)
-        elif event.reply is not None and about.signed != UNSIGNED and about.dialect != NONE:
-            answer = DIALECTS[about.dialect].answer(Request("POST", "/", (), b""), event.reply)
+        elif about.signed != UNSIGNED and event.reply.status >= 400:
+            answer = dialect.answer(Request("POST", "/", (), b""), event.reply)
             if answer.code in AUTHENTICATION_CODES:
                 survey.refused.add(event.number)
     return survey

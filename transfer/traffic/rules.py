@@ -179,7 +179,7 @@ RULES: tuple[Rule, ...] = (
         "A page's token is the service's own, and opaque.", ("NextPartitionKey", "NextRowKey", "NextTableName"),
     ),
     Rule(
-        "error-text", AZURE_TABLE, Treatment.TEXT, ("**/odata.error/message/value", "body/Message/[]"),
+        "error-text", AZURE_TABLE, Treatment.TEXT, ("**/odata.error/message/value", "body/Message/[]", "body/message/[]"),
         "An error's text ends in the request's id and the time.",
     ),
     Rule(

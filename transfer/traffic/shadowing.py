@@ -18,6 +18,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from gateway.http import Reply, Request
 from transfer.traffic.dialects.detecting import DIALECTS, NONE, refusal
+from transfer.traffic.dialects.dialect import plain
 from transfer.traffic.forwarding import REFUSED, Forwarder, described, is_refused_signature
 from transfer.traffic.proxies import Proxy
 from transfer.traffic.reports import Figures, Report, Skipped
@@ -157,7 +158,8 @@ class Shadow:
                 self._is_idle.set()
 
     async def _ask(self, exchange: _Exchange) -> None:
-        sent = await self._session.send(exchange.about, exchange.request, exchange.reply.status < 400)
+        is_done = DIALECTS[exchange.about.dialect].succeeded(plain(exchange.reply))
+        sent = await self._session.send(exchange.about, exchange.request, is_done)
         # Trees of large answers take a while, in which clients are answered.
         await asyncio.to_thread(
             self._session.compare, exchange.about, exchange.request, exchange.reply, sent, exchange.is_raced

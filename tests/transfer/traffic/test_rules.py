@@ -195,6 +195,17 @@ def test_etags_in_a_batch_are_those_of_their_entities() -> None:
     assert b"http://h/" not in moved.body
 
 
+def test_a_batch_that_was_accepted_need_not_be_done() -> None:
+    """What it asks for by a wrong ETag must be refused by the live service too."""
+    parts = "--b\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 {}\r\n\r\n\r\n--b--\r\n"
+    for status, is_done in (("204 No Content", True), ("412 Precondition Failed", False)):
+        reply = Reply(202, [("content-type", "multipart/mixed; boundary=b")], parts.format(status).encode())
+        assert AzureTable().succeeded(reply) is is_done
+        assert (
+            AzureTable().answer(Request("POST", "/a/$batch", (), b""), reply).body[0]["status"] == status[:3]
+        )
+
+
 def test_only_what_could_not_be_told_makes_a_result_unknown() -> None:
     for why in Skipped:
         report = Report()

@@ -35,6 +35,7 @@ _CONDITIONS = ("if-match", "if-none-match")
 _ANY = "*"
 _MOST_PARTS = 1000
 _INNER_CONDITION = re.compile(rb"(?im)^(if-match:[ \t]*)([^\r\n]*)")
+_INNER_FAILURE = re.compile(rb"(?m)^HTTP/1\.\d [45]\d\d ")
 _INNER_URL = re.compile(rb"(?im)^([A-Z]+ )(https?://[^/ ]+)(/[^ ]*)?(?= |\r?$)")
 
 
@@ -104,6 +105,10 @@ class AzureTable(SpokenDialect):
             return Answer(reply.status, "", headers, _parts(kind, reply.body, scopes))
         body = _tree(kind, reply.body)
         return Answer(reply.status, _code(body, reply), headers, body, _scope_of(request))
+
+    def succeeded(self, reply: Reply) -> bool:
+        """A batch is accepted; whether it was done stands inside."""
+        return reply.status < 400 and not (reply.status == 202 and _INNER_FAILURE.search(reply.body))
 
     def refusal(self, request: Request, status: int, text: str) -> Reply:
         code = "RequestBodyTooLarge" if status == 413 else "ServerBusy"

@@ -49,6 +49,10 @@ class SpokenDialect(ABC):
     def answer(self, request: Request, reply: Reply) -> Answer:
         """The answer to a request, as a tree. `reply` is plain."""
 
+    def succeeded(self, reply: Reply) -> bool:
+        """Whether a plain answer says that what was asked was done, all of it."""
+        return reply.status < 400
+
     @abstractmethod
     def refusal(self, request: Request, status: int, text: str) -> Reply:
         """What a proxy itself has to say, in the dialect's words."""
