@@ -116,7 +116,7 @@ def _stored(bodies: list[bytes], kinds: bytes | None = None) -> list[Row]:
 
 def _dynamodb() -> Iterator[tuple[str, Case]]:
     put = orjson.dumps({"TableName": "things", "Item": _item(1)})
-    fast = operation_schemas._checker("PutItem", "2026")
+    fast = operation_schemas.checker("PutItem", "2026")
     general = fast_validator.Checker(
         fast.operation, fast.request, fast_validator.leave_to_full_validator, fast.rule, fast.contexts
     )

@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import flask
 
+from gateway import metrics
 from gateway.engine.engine import Engine, drive
 from gateway.http import Reply, Request
 from gateway.model.commands import Exchange
@@ -86,6 +87,7 @@ class Dialect(ABC):
     def serve(self, request: Request) -> Reply:
         """Handle one request from beginning to end. Raises Busy if its tables never stop changing, and what `handle` raises."""
         reply: Reply = drive(self.gateway.engine, partial(self.handle, request))
+        metrics.count_noted()
         return reply
 
     def blueprint(self) -> flask.Blueprint:

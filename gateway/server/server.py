@@ -195,9 +195,8 @@ class _Handling:
         request, settings = self._request, self._server.settings
         name = self._dialect.name if self._dialect is not None else "gateway"
         operation = self._dialect.operation(request) if self._dialect is not None else request.path
-        metrics.answered(
-            name, operation if self._dialect or reply.status < 400 else "", reply.status, seconds
-        )
+        told = operation if self._dialect or reply.status < 400 else ""
+        metrics.answered((name, told, reply.status, seconds))
         if settings.access_log or seconds * 1000 >= settings.slow_request_ms:
             logs.info(
                 "request" if seconds * 1000 < settings.slow_request_ms else "slow request",

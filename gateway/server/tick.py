@@ -291,6 +291,7 @@ class _Lane:
         if self._has_pages or self._has_others:
             self._ticker.wake()
         self._ticker.deliver(answers)
+        metrics.count_noted()
 
     @property
     def _has_pages(self) -> bool:
@@ -334,6 +335,7 @@ class _Lane:
         self._is_running = False
         self.flush()  # the database first: it works while replies are made
         self._ticker.deliver(answers)
+        metrics.count_noted()
 
     def _run_pages(self) -> list[Answered]:
         answers: list[Answered] = []

@@ -36,7 +36,8 @@ def get_item(call: Call) -> Exchange[Answer]:
     clauses = ReadClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     key = keys.key_of(table, call.input["Key"])
-    clauses.check_projection(table)
+    if clauses.projection is not None:
+        clauses.check_projection(table)
     row = yield from one(Get(table, key.position))
     blocks = consumed_capacity.item_read(call, row)
     if row is None:

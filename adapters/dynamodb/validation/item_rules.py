@@ -27,6 +27,14 @@ from adapters.dynamodb.wire.errors import ServiceError, validation
 Input = dict[str, Any]
 
 
+_PLAIN = frozenset({"TableName", "Key", "ReturnConsumedCapacity"})
+UNRULED: dict[str, frozenset[str]] = {
+    "GetItem": _PLAIN | {"ConsistentRead"},
+    "DeleteItem": _PLAIN | {"ReturnItemCollectionMetrics", "ReturnValuesOnConditionCheckFailure"},
+}
+"""Operation -> members that its rule does not look at where the fast validator has found them good."""
+
+
 # Writes of one item
 
 
@@ -35,7 +43,8 @@ def put_item(data: Input, context: RuleContext) -> None:
     _parameters(data, context, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
     if not context.good:
         with_frame(context, lambda: _parsed_item(data))
-    _plain_return_values(data, context)
+    if "ReturnValues" in data:
+        _plain_return_values(data, context)
     if values.is_too_large(data["Item"].size_bytes):
         raise context.refused("item-size")
     _finish_conditional(data, context)

@@ -84,7 +84,7 @@ def measure_members(wire: Mapping[str, Any]) -> int:
 def _measure_members(wire: Mapping[str, Any], most: int) -> int:
     """The billed bytes of named attribute values, checked, in canonical form. Raises TooLarge beyond `most`."""
     try:
-        return _measure_named(wire, 0, most)
+        return measure_named(wire, 0, most)
     except ValueRefused as refusal:
         # The service looks at all names of the item first, then how deep it is, and only then at names inside (paritysuite
         # deepRequests.test.ts, ten regions, 2026-10-09).
@@ -115,11 +115,14 @@ def _is_too_deep(wire: Mapping[str, Any]) -> bool:
     return level > limits.NESTING_LEVELS
 
 
-def _measure_named(wire: Mapping[str, Any], level: int, most: int = limits.MEASURED_BYTES) -> int:
+def measure_named(wire: Mapping[str, Any], level: int, most: int = limits.MEASURED_BYTES) -> int:
+    """The billed bytes of named attribute values that stand `level` documents deep, checked, in canonical form. Raises
+    TooLarge beyond `most`, and for what is bad anything: which fault is told first, `measure_members` and `item_of` know."""
     size = 0
-    if len(wire) > most:
+    members = wire.items()  # of what is no dictionary there are none, however long it is
+    if len(members) > most:
         raise TooLarge  # each member but one has a name
-    for name, member in wire.items():
+    for name, member in members:
         size += _name_bytes[name]
         try:
             (tag,) = member
@@ -257,7 +260,7 @@ def _measure_map(data: Any, member: dict[str, Any], level: int) -> int:
     if not data:
         return 3
     _check_level(level + 1)
-    return 3 + len(data) + _measure_named(data, level + 1)
+    return 3 + len(data) + measure_named(data, level + 1)
 
 
 def _check_level(level: int) -> None:
