@@ -21,7 +21,9 @@ def new_request_id() -> str:
         return _ready_ids.pop()
     except IndexError:
         letters = secrets.token_bytes(_ID_LENGTH * _IDS_AT_ONCE).translate(_LETTERS).decode()
-        _ready_ids.extend([letters[at : at + _ID_LENGTH] for at in range(_ID_LENGTH, len(letters), _ID_LENGTH)])
+        _ready_ids.extend(
+            [letters[at : at + _ID_LENGTH] for at in range(_ID_LENGTH, len(letters), _ID_LENGTH)]
+        )
         return letters[:_ID_LENGTH]
 
 
@@ -63,16 +65,18 @@ class Request:
         body: bytes,
         client: str = "127.0.0.1",
         secure: bool = False,
-        id: str = "",
+        id: str = "",  # noqa: A002
+        header_map: dict[str, str] | None = None,
     ) -> None:
+        """`header_map`: where the caller has it already."""
         self.method = method
         self.target = target
         self.headers = headers
         self.body = body
         self.client = client
         self.secure = secure
-        self.id = id or new_request_id()
-        self.header_map = dict(headers[::-1])
+        self.id = id or (_ready_ids.pop() if _ready_ids else new_request_id())
+        self.header_map = dict(headers[::-1]) if header_map is None else header_map
         if target == "/":  # the only one that DynamoDB has
             self.path, self.query = target, ""
         else:

@@ -30,7 +30,6 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 
-
 class _Durations(Histogram):
     """A histogram that many observations are made of at once."""
 

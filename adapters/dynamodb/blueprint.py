@@ -10,6 +10,8 @@ from __future__ import annotations
 import gc
 import logging
 import re
+from functools import partial
+from typing import Any
 
 import orjson
 
@@ -20,11 +22,11 @@ from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.wire import auth, http, limits
-from adapters.dynamodb.wire.calls import Call
+from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
-from gateway.dialect import Dialect, Gateway, Handler
+from gateway.dialect import Dialect, Gateway, Handler, Round
 from gateway.http import Reply, Request
-from gateway.model.commands import Exchange
+from gateway.model.commands import AnyCommand, Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
 from gateway.model.tables import Table
 
@@ -90,9 +92,47 @@ class DynamoDB(Dialect):
         if request.method != "POST" or request.target != "/":
             return None
         row = self._operations.get(request.header_map.get("x-amz-target", ""))
-        return self.handle if row is not None and row.hot else None
+        if row is None or not row.hot:
+            return None
+        return self.handle if row.parts is None or self._throttle is not None else self.begin
 
     # From request to reply
+
+    def begin(self, request: Request) -> Round | Reply | Exchange[Reply]:
+        """What `handle` does, without a generator, for an operation that one command is enough for and whose table is known."""
+        plain = http.plain_answer(request)
+        if plain is not None:
+            return plain
+        try:
+            row, call = self._admit(request)
+            table = self.gateway.engine.cached_table(call.caller.namespace, call.input["TableName"])
+            parts = row.parts
+            if table is None or parts is None:
+                return self.handle(request)
+            clauses = parts.clauses(call, call.input)
+            command = parts.command(call, clauses, table)
+        except http.TooLarge:
+            return http.too_large(request)
+        except Exception as error:
+            return self._failure(request, error)
+        return Round([command], partial(self._finish, request, parts, call, clauses, command))
+
+    def _finish(
+        self,
+        request: Request,
+        parts: OneCommand[Any, Any],
+        call: Call,
+        clauses: Any,
+        command: AnyCommand,
+        outcomes: list[Any] | Exception,
+    ) -> Reply:
+        try:
+            if isinstance(outcomes, Exception):
+                raise outcomes
+            answer = parts.finish(call, clauses, command, outcomes[0])
+        except Exception as error:
+            return self._failure(request, error)
+        return http.reply(request, 200, _json(answer))
 
     def handle(self, request: Request) -> Exchange[Reply]:
         """Handle a request as an exchange with the engine: yields commands, returns a Reply, raises nothing."""
@@ -109,20 +149,18 @@ class DynamoDB(Dialect):
 
     def _answer(self, request: Request) -> Exchange[bytes]:
         """The body of the answer. Raises TooLarge, ServiceError, GatewayError."""
-        text = http.body_of(request)
-        row, call = self._admit(request, text)
+        row, call = self._admit(request)
         exchange = row.handler(call)
         answer = yield from exchange if self._throttle is None else self._throttle.hold(call, exchange)
-        if isinstance(answer, dict):
-            return orjson.dumps(answer)
-        return b"" if answer is None else answer
+        return _json(answer)
 
-    def _admit(self, request: Request, text: bytes) -> tuple[Operation, Call]:
-        """The operation and the call of a body. Raises ServiceError.
+    def _admit(self, request: Request) -> tuple[Operation, Call]:
+        """The operation and the call of a request. Raises TooLarge, ServiceError.
 
         The garbage collector rests while a large one is read: JSON has no circles, and looking through a million new objects
         as often as they grow by a quarter took five times as long as the reading.
         """
+        text = http.body_of(request) if "content-encoding" in request.header_map else request.body
         if len(text) <= limits.LARGE_REQUEST_BYTES or not gc.isenabled():
             return self._read(request, text)
         gc.disable()
@@ -138,7 +176,9 @@ class DynamoDB(Dialect):
     def _read(self, request: Request, text: bytes) -> tuple[Operation, Call]:
         try:
             body = orjson.loads(text) if text else None
-        except orjson.JSONDecodeError:  # so are nesting bombs, lone surrogates, NaN and bytes that are no UTF-8
+        except (
+            orjson.JSONDecodeError
+        ):  # so are nesting bombs, lone surrogates, NaN and bytes that are no UTF-8
             raise serialization() from None
         target = request.header_map.get("x-amz-target", "")
         row = self._operations.get(target)
@@ -172,3 +212,10 @@ class DynamoDB(Dialect):
             return http.too_large(request)
         told = service_error_of(error, "") if isinstance(error, GatewayError) else internal()
         return http.reply(request, told.status, render(told))
+
+
+def _json(answer: Answer) -> bytes:
+    """The body of an answer."""
+    if isinstance(answer, bytes):
+        return answer
+    return b"" if answer is None else orjson.dumps(answer)

@@ -44,7 +44,7 @@ from gateway.model.errors import (
     StaleTable,
     Unknowable,
 )
-from gateway.model.tables import IndexView, Table
+from gateway.model.tables import IndexView
 from gateway.model.writes import Write
 from gateway.store import progress, purges, tokens
 from gateway.store.databases import CommitLost, LockHeld, Retry
@@ -84,7 +84,7 @@ class Engine:
         self.cached_table = store.catalog.cache.get
         """A table's descriptor without any I/O, by namespace and name, or None: then ask with FindTable."""
         self.cached_azure_table = store.catalog.cache.get_azure
-        """A table's descriptor without any I/O, by namespace and Azure name, in whatever case, or None: then ask with FindTable."""
+        """The same by namespace and Azure name, in whatever case."""
         self._options = options
         self._now = now
         self._definer = Definer(store, options.control_plane_delay_ms, options.stream_shards)

@@ -197,7 +197,9 @@ def matches(predicate: Predicate, row: Row | None, view: View | None = None) -> 
         case Compare(left, comparison, right):
             if type(left) is Attribute and type(right) is Literal and row is not None:  # as most are
                 found = _seen_at(row, left.path, view)
-                return comparison is Comparison.NE if found is None else _JUDGES[comparison](found, right.value)
+                return (
+                    comparison is Comparison.NE if found is None else _JUDGES[comparison](found, right.value)
+                )
             return _compares(_values_of(left, row, view), comparison, _values_of(right, row, view))
         case And(parts):
             for part in parts:

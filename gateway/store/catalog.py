@@ -60,7 +60,7 @@ class Cache:
             try:
                 self._tables.move_to_end((namespace, name))
             except KeyError:  # another thread forgets it meanwhile
-                pass
+                return table
         return table
 
     def get_azure(self, namespace: str, azure_name: str) -> Table | None:

@@ -36,9 +36,7 @@ def stored_position(position: Position) -> StoredPosition:
     if len(partition) < COLUMN_BYTES and len(sort) < COLUMN_BYTES:
         return _new(StoredPosition, (partition, sort, partition_hash(partition) >> SLOT_SHIFT, None))
     full_key = len(partition).to_bytes(4, "big") + partition + sort
-    return StoredPosition(
-        _clip(partition), _clip(sort), partition_hash(partition) >> SLOT_SHIFT, full_key
-    )
+    return StoredPosition(_clip(partition), _clip(sort), partition_hash(partition) >> SLOT_SHIFT, full_key)
 
 
 def position_of(partition: bytes, sort: bytes, full_key: bytes | None) -> Position:

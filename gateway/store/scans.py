@@ -39,14 +39,16 @@ class StoredRow(Row):
 
     # In place of what Row works out from its contents.
     __slots__ = ("body", "columns", "is_native", "kinds", "size_bytes")
-    body: bytes  # type: ignore[misc]
-    is_native: bool  # type: ignore[misc]
-    kinds: bytes | None  # type: ignore[misc]
-    size_bytes: int  # type: ignore[misc]
+    body: bytes
+    is_native: bool
+    kinds: bytes | None
+    size_bytes: int
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
-        _, _, _, self.modified_at, self.expires_at_ms, self.size_bytes, self.kinds, self.body = columns[:ROW_WIDTH]
+        _, _, _, self.modified_at, self.expires_at_ms, self.size_bytes, self.kinds, self.body = columns[
+            :ROW_WIDTH
+        ]
         self.is_native = self.kinds is None
 
     def __getattr__(self, name: str) -> Any:
