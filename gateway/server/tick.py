@@ -187,8 +187,9 @@ class Ticker:
         exchange = pending.exchange
         try:
             if exchange is None:
-                assert pending.finish is not None
-                reply = pending.finish(outcomes)
+                finish, pending.finish = pending.finish, None  # it holds the request: no circle is left behind
+                assert finish is not None
+                reply = finish(outcomes)
             elif isinstance(outcomes, Exception):
                 pending.commands = exchange.throw(outcomes)
             else:
@@ -207,7 +208,7 @@ class Ticker:
     def _restart(self, pending: PendingRequest) -> None:
         if pending.exchange is not None:
             pending.exchange.close()
-            pending.exchange = None
+        pending.exchange = pending.finish = None
         pending.restarts += 1
         pending.lock_retry = None
         if pending.restarts < _MOST_RESTARTS:
