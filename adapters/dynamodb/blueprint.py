@@ -132,7 +132,7 @@ class DynamoDB(Dialect):
             answer = parts.finish(call, clauses, command, outcomes[0])
         except Exception as error:
             return self._failure(request, error)
-        return http.reply(request, 200, _json(answer))
+        return http.reply(request, 200, answer if type(answer) is bytes else _json(answer))
 
     def handle(self, request: Request) -> Exchange[Reply]:
         """Handle a request as an exchange with the engine: yields commands, returns a Reply, raises nothing."""

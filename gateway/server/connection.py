@@ -97,6 +97,7 @@ class Connection(asyncio.Protocol):
         self._is_blocked = self._is_paused = self._is_last_read = False
         self._max_target_bytes = self._settings.max_request_line_bytes
         self._max_header_bytes = self._settings.max_header_bytes
+        self._max_body_bytes = self._settings.max_body_bytes
         self._idle_seconds = self._settings.idle_seconds
         self.client = ""
         self._is_secure = False
@@ -122,15 +123,7 @@ class Connection(asyncio.Protocol):
             return
         if not self._has_message and not self._quiet_bytes:
             whole = _whole_request(data, self._max_header_bytes, self._max_target_bytes)
-            if whole is not None and self._has_room(len(whole[4])):
-                method, target, headers, header_map, body = whole
-                pending = PendingRequest(
-                    method, target, headers, body, self.client, self._is_secure, "", header_map
-                )
-                pending.connection = self
-                self._reception.buffered_bytes += len(body)
-                self._stand_in_line(pending)
-                self._next()
+            if whole is not None and self._take(*whole):
                 return
         known = len(self._in_line)
         try:
@@ -145,6 +138,23 @@ class Connection(asyncio.Protocol):
         if self._has_message and self.phase is not Phase.WORKING:
             self._expect_rest_of_message()
         self._next()
+
+    def _take(self, method: str, target: str, headers: Headers, known: dict[str, str], body: bytes) -> bool:
+        """Take a request that came whole, as the parser's calls below would. False: its body is refused, as they will say."""
+        reception, body_bytes = self._reception, len(body)
+        if body_bytes > self._max_body_bytes or (
+            body_bytes + reception.buffered_bytes > self._settings.max_buffered_bytes
+        ):
+            return False
+        pending = PendingRequest(method, target, headers, body, self.client, self._is_secure, "", known)
+        pending.connection = self
+        reception.buffered_bytes += body_bytes
+        if self.phase is Phase.IDLE and not self._is_blocked and not self._transport.is_closing():
+            self._begin(pending)  # nothing is in hand or in line
+        else:
+            self._stand_in_line(pending)
+            self._next()
+        return True
 
     def eof_received(self) -> bool:
         """A client that only stopped sending still gets its replies."""
@@ -289,13 +299,6 @@ class Connection(asyncio.Protocol):
         self._is_head_complete = self._has_message = self._owes_continue = False
         self._refusal: PendingRequest | None = None
 
-    def _has_room(self, body_bytes: int) -> bool:
-        """Whether a body of so many bytes, of which none has been counted, would pass `_check_body`."""
-        return (
-            body_bytes <= self._settings.max_body_bytes
-            and body_bytes + self._reception.buffered_bytes <= self._settings.max_buffered_bytes
-        )
-
     def _check_body(self, size_bytes: int) -> None:
         if size_bytes > self._settings.max_body_bytes:
             error: Exception = LimitExceeded("body", self._settings.max_body_bytes, size_bytes)
@@ -348,15 +351,18 @@ class Connection(asyncio.Protocol):
             if self.phase is Phase.WORKING:
                 self._rest()
             return
-        current = self._current = self._in_line.popleft()
-        if self.phase is Phase.HEAD:
-            self._leave_phase()
+        pending = self._in_line.popleft()
+        self._leave_phase()
+        self._begin(pending)
+
+    def _begin(self, pending: PendingRequest) -> None:
+        self._current = pending
         self.phase = Phase.WORKING
         self.deadline = NEVER
-        if current.refusal is not None:
-            self.answer(current.refusal)
+        if pending.refusal is not None:
+            self.answer(pending.refusal)
         else:
-            self._reception.handle(current)
+            self._reception.handle(pending)
 
     def answer(self, reply: Reply) -> None:
         """Send the reply to the request in hand, in one piece, and go on to the next."""

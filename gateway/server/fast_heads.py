@@ -47,9 +47,14 @@ def whole_request(data: bytes, most_head_bytes: int, most_target_bytes: int) -> 
         return None
     headers = []
     for line in lines:
-        pair = _lines.get(line) or _pair(line)
+        pair = _lines.get(line)
         if pair is None:
-            return None
+            field = _LINE.fullmatch(line)
+            if field is None:
+                return None
+            pair = field[1].decode().lower(), field[2].decode()
+            if pair[0] in _REMEMBERED and len(line) <= _REMEMBERED_BYTES:
+                _remember(line, pair)
         headers.append(pair)
     known = dict(headers)
     if len(known) < len(headers) or "host" not in known or not _ELSEWHERE.isdisjoint(known):
@@ -62,14 +67,8 @@ def whole_request(data: bytes, most_head_bytes: int, most_target_bytes: int) -> 
     return found[1].decode(), found[2].decode(), tuple(headers), known, data[end + 4 :]
 
 
-def _pair(line: bytes) -> tuple[str, str] | None:
-    """The name, in lower case, and the value that a header line has, if it is written plainly."""
-    found = _LINE.fullmatch(line)
-    if found is None:
-        return None
-    pair = found[1].decode().lower(), found[2].decode()
-    if pair[0] in _REMEMBERED and len(line) <= _REMEMBERED_BYTES:
-        if len(_lines) >= _LINES_KEPT:
-            _lines.clear()
-        _lines[line] = pair
-    return pair
+def _remember(line: bytes, pair: tuple[str, str]) -> None:
+    """Know a line's name and value by its bytes from now on."""
+    if len(_lines) >= _LINES_KEPT:
+        _lines.clear()
+    _lines[line] = pair

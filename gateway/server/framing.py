@@ -66,7 +66,8 @@ def encode(reply: Reply, method: str, keep_alive: bool, http_10: bool) -> tuple[
     status, headers, body = reply
     names, values = (*zip(*headers, strict=True),) or ((), ())
     template, lines = _template(status, names)
-    head = template % (*values, http_date())
+    date = _Clock.text if int(time.time()) == _Clock.second else http_date()
+    head = template % (*values, date)
     if status in (204, 304) or status < 200:
         body = b""
     else:

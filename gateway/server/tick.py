@@ -187,7 +187,10 @@ class Ticker:
         exchange = pending.exchange
         try:
             if exchange is None:
-                finish, pending.finish = pending.finish, None  # it holds the request: no circle is left behind
+                finish, pending.finish = (
+                    pending.finish,
+                    None,
+                )  # it holds the request: no circle is left behind
                 assert finish is not None
                 reply = finish(outcomes)
             elif isinstance(outcomes, Exception):

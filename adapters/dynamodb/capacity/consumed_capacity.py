@@ -66,9 +66,10 @@ def page_read(call: Call, read: Read, page: Page) -> Blocks:
 
 def item_write(call: Call, write: Write, outcome: Outcome) -> Blocks:
     """The blocks of PutItem, UpdateItem and DeleteItem."""
+    old, new = outcome
     if _is_untold(call) and not write.table.indexes:
-        old_bytes = None if outcome.old is None else outcome.old.size_bytes
-        new_bytes = None if outcome.new is None else outcome.new.size_bytes
+        old_bytes = None if old is None else old.contents.size_bytes
+        new_bytes = None if new is None else new.contents.size_bytes
         units = capacity.write_units(old_bytes, new_bytes)
         consumed((DIALECT, call.input["TableName"], "", WRITE, units))
         return {}

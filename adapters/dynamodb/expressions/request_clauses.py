@@ -170,7 +170,10 @@ class WriteClauses:
     _condition: Predicate
 
     def __init__(self, call: Call, given: Input) -> None:
-        self._read(given, call.gateway.settings.message_style, call.operation)
+        if _WRITE_CLAUSES.isdisjoint(given):
+            self._is_legacy, self._actions, self._condition = False, (), ALWAYS
+        else:
+            self._read(given, call.gateway.settings.message_style, call.operation)
 
     @classmethod
     def check(cls, given: Input, style: str, operation: str) -> None:
@@ -178,9 +181,6 @@ class WriteClauses:
         cls.__new__(cls)._read(given, style, operation)
 
     def _read(self, given: Input, style: str, operation: str) -> None:
-        if _WRITE_CLAUSES.isdisjoint(given):
-            self._is_legacy, self._actions, self._condition = False, (), ALWAYS
-            return
         placeholders = _placeholders(given, style, operation)
         self._is_legacy = "AttributeUpdates" in given
         self._actions = ()
@@ -206,8 +206,9 @@ class WriteClauses:
 
     def condition(self, table: Table) -> Predicate:
         """The condition."""
-        if self._condition is not ALWAYS:
-            _refuse_paths_into_keys(paths_of(self._condition), table)
+        if self._condition is ALWAYS:
+            return ALWAYS
+        _refuse_paths_into_keys(paths_of(self._condition), table)
         return _bound(table, self._condition)
 
     def actions(self, table: Table) -> tuple[Action, ...]:

@@ -28,6 +28,7 @@ Input = dict[str, Any]
 
 
 _PLAIN = frozenset({"TableName", "Key", "ReturnConsumedCapacity"})
+_PLAIN_PUT = frozenset({"TableName", "Item", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"})
 UNRULED: dict[str, frozenset[str]] = {
     "GetItem": _PLAIN | {"ConsistentRead"},
     "DeleteItem": _PLAIN | {"ReturnItemCollectionMetrics", "ReturnValuesOnConditionCheckFailure"},
@@ -40,6 +41,10 @@ UNRULED: dict[str, frozenset[str]] = {
 
 def put_item(data: Input, context: RuleContext) -> None:
     """PutItem."""
+    if context.good and data.keys() <= _PLAIN_PUT:
+        if values.is_too_large(data["Item"].size_bytes):
+            raise context.refused("item-size")
+        return
     _parameters(data, context, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
     if not context.good:
         with_frame(context, lambda: _parsed_item(data))

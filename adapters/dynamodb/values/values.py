@@ -54,7 +54,10 @@ def item_of(wire: Mapping[str, Any]) -> Item:
     """
     if type(wire) is Item:
         return wire
-    size = _measure_members(wire, limits.MEASURED_BYTES)
+    try:
+        size = measure_named(wire, 0)
+    except ValueRefused as refusal:
+        raise _told_first(wire, refusal) from None
     item = Item(wire)
     item.size_bytes = size
     item.contents = Contents(orjson.dumps(wire), None, size)
@@ -78,21 +81,20 @@ def value_of(wire: Any) -> Value:
 
 def measure_members(wire: Mapping[str, Any]) -> int:
     """Check named attribute values (an item, a key), canonicalise them in place, and return their billed bytes."""
-    return _measure_members(wire, limits.PLACEHOLDER_VALUES_BYTES)
-
-
-def _measure_members(wire: Mapping[str, Any], most: int) -> int:
-    """The billed bytes of named attribute values, checked, in canonical form. Raises TooLarge beyond `most`."""
     try:
-        return measure_named(wire, 0, most)
+        return measure_named(wire, 0, limits.PLACEHOLDER_VALUES_BYTES)
     except ValueRefused as refusal:
-        # The service looks at all names of the item first, then how deep it is, and only then at names inside (paritysuite
-        # deepRequests.test.ts, ten regions, 2026-10-09).
-        if refusal.rule == "nesting" and "" in wire:
-            raise ValueRefused("empty-name") from None
-        if refusal.rule == "empty-name" and "" not in wire and _is_too_deep(wire):
-            raise ValueRefused("nesting") from None
-        raise
+        raise _told_first(wire, refusal) from None
+
+
+def _told_first(wire: Mapping[str, Any], refusal: ValueRefused) -> ValueRefused:
+    """What is said of an item that has been refused: the service looks at all of its names first, then how deep it is, and only
+    then at names inside (paritysuite deepRequests.test.ts, ten regions, 2026-10-09)."""
+    if refusal.rule == "nesting" and "" in wire:
+        return ValueRefused("empty-name")
+    if refusal.rule == "empty-name" and "" not in wire and _is_too_deep(wire):
+        return ValueRefused("nesting")
+    return refusal
 
 
 def _is_too_deep(wire: Mapping[str, Any]) -> bool:
