@@ -81,6 +81,10 @@ class Mounted:
     def turn_away(self, request: Request) -> Reply | None:
         """The refusal of a request that a foreign page may have sent, which that page cannot read; None: it may go on. Both
         entries ask this before anything else."""
+        known = request.header_map
+        host, origin = known.get("host", ""), known.get("origin", "")
+        if self._browsers.lets_in(host, origin, known.get("sec-fetch-site", "")):
+            return None
         try:
             self._browsers.check(request)
         except NotAllowed as error:

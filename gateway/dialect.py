@@ -13,19 +13,30 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import flask
 
+from gateway import metrics
 from gateway.engine.engine import Engine, drive
 from gateway.http import Reply, Request
-from gateway.model.commands import Exchange
+from gateway.model.commands import AnyCommand, Exchange
 from gateway.security.credentials import Credentials
 from gateway.server.flask_bridge import current_request, flask_response
 from gateway.settings import Settings
 
-Handler = Callable[[Request], Exchange[Reply]]
-"""Begins to handle a request. Called again with the same request when a table turned out to be stale."""
+
+class Round(NamedTuple):
+    """An exchange that has but one round, without a generator: what the engine is asked for, and what makes the reply of the
+    outcomes, or of what the engine raised."""
+
+    commands: list[AnyCommand]
+    finish: Callable[[list[Any] | Exception], Reply]
+
+
+Handler = Callable[[Request], Round | Reply | Exchange[Reply]]
+"""Begins to handle a request: gives the one round that it takes, the reply that takes none, or an exchange. Called again with
+the same request when a table turned out to be stale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +103,7 @@ class Dialect(ABC):
     def serve(self, request: Request) -> Reply:
         """Handle one request from beginning to end. Raises Busy if its tables never stop changing, and what `handle` raises."""
         reply: Reply = drive(self.gateway.engine, partial(self.handle, request))
+        metrics.count_noted()
         return reply
 
     def blueprint(self) -> flask.Blueprint:

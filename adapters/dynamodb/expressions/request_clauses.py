@@ -210,8 +210,9 @@ class WriteClauses:
 
     def condition(self, table: Table) -> Predicate:
         """The condition of the write. Raises ServiceError if it leads into a key attribute of this table."""
-        if self._condition is not ALWAYS:
-            _refuse_paths_into_keys(paths_of(self._condition), table)
+        if self._condition is ALWAYS:
+            return ALWAYS
+        _refuse_paths_into_keys(paths_of(self._condition), table)
         return _bound(table, self._condition)
 
     def actions(self, table: Table) -> tuple[Action, ...]:

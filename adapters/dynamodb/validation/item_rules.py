@@ -28,15 +28,29 @@ from adapters.dynamodb.wire.wording import NUMBERS_AND_DUPLICATES, Wording
 Input = dict[str, Any]
 
 
+_PLAIN = frozenset({"TableName", "Key", "ReturnConsumedCapacity"})
+_PLAIN_PUT = frozenset({"TableName", "Item", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"})
+UNRULED: dict[str, frozenset[str]] = {
+    "GetItem": _PLAIN | {"ConsistentRead"},
+    "DeleteItem": _PLAIN | {"ReturnItemCollectionMetrics", "ReturnValuesOnConditionCheckFailure"},
+}
+"""Operation -> members that its rule does not look at where the fast validator has found them good."""
+
+
 # Writes of one item
 
 
 def put_item(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for a PutItem whose members or values break a rule that needs no table."""
+    if context.good and data.keys() <= _PLAIN_PUT:
+        if values.is_too_large(data["Item"].size_bytes):
+            raise context.refused("item-size")
+        return
     check_parameters(data, context, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
     if not context.good:
         checked_values(context, lambda: _parsed_item(data))
-    _plain_return_values(data, context)
+    if "ReturnValues" in data:
+        _plain_return_values(data, context)
     if values.is_too_large(data["Item"].size_bytes):
         raise context.refused("item-size")
     _finish_conditional(data, context)

@@ -66,7 +66,8 @@ def item_key(table: Table, item: Mapping[str, Any]) -> Key:
     schema = table.key_schema
     plain = _text_key(schema, item) if schema.is_text_pair else None
     if plain is not None:
-        _check_item_index_keys(table, item)
+        if table.indexes:
+            _check_item_index_keys(table, item)
         return plain
     composite = composite_name(schema)
     item = with_columns(schema, item)
