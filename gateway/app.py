@@ -134,13 +134,12 @@ def create_app(settings: Settings, opened: Opened | None = None) -> flask.Flask:
     """The gateway as an ordinary WSGI application, on a database that has been migrated."""
     opened = opened or open_store(settings, connect(settings))
     credentials = Credentials(settings, opened.credential_store.load())
-    now_ns = opened.clock.now_ns
     gateway = Gateway(
         opened.engine,
         credentials,
         settings,
-        lambda: now_ns() // 1_000_000,
-        lambda: time.time_ns() // 1_000_000,
+        opened.clock.now_ms,
+        real_now_ms=lambda: time.time_ns() // 1_000_000,
     )
     app = mount(Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects)))
     if settings.control:

@@ -186,14 +186,15 @@ class Batch:
 
     def _check_partition_locks(self, session: Session, answers: list[Answer | None]) -> None:
         """Refuse writes to partitions that a local transaction has locked; a commit must be of one that is still open."""
-        wanted = {
-            (write.table.id, write.key.position.partition)
-            for group in self._groups
-            for write in group.writes
-            if write.table.rules.has_local_transactions
-        }
+        wanted: set[local_transactions.Partition] = set()
+        commits = False
+        for group in self._groups:
+            commits = commits or bool(group.transaction)
+            for write in group.writes:
+                if write.table.rules.has_local_transactions:
+                    wanted.add((write.table.id, write.key.position.partition))
         locked = local_transactions.partition_locks(session, sorted(wanted), self._now_ms) if wanted else {}
-        if not locked and not any(group.transaction for group in self._groups):
+        if not locked and not commits:
             return
         for at, group in enumerate(self._groups):
             if group.transaction:
