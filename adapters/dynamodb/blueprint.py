@@ -30,6 +30,7 @@ from gateway.model.commands import AnyCommand, Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
 from gateway.model.tables import Table
 
+_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 log = logging.getLogger("tablegate")
 
 _HINT = (
@@ -115,7 +116,7 @@ class DynamoDB(Dialect):
             return http.too_large(request)
         except Exception as error:
             return self._failure(request, error)
-        return Round([command], partial(self._finish, request, parts, call, clauses, command))
+        return _new(Round, ([command], partial(self._finish, request, parts, call, clauses, command)))
 
     def _finish(
         self,
@@ -194,7 +195,8 @@ class DynamoDB(Dialect):
         if len(text) > limits.LARGE_REQUEST_BYTES:
             operation_schemas.shorten(name, body, self._style)
         checked = operation_schemas.checker(name, self._style)(body, self._style)
-        return row, Call(name, checked, caller, gateway, request.header_map.get("host", ""))
+        host = request.header_map.get("host", "")
+        return row, _new(Call, (name, checked, caller, gateway, host))
 
     def _failure(self, request: Request, error: Exception) -> Reply:
         """The reply to a request that failed. What nobody foresaw is logged under the id that the client gets too."""
