@@ -17,18 +17,18 @@ from tests.support.in_process import CONNECTIONS, REQUESTS, Calls, InProcess, in
 # Calls a request, rounded up.
 BUDGETS = {
     "DynamoDB GetItem": 47,
-    "DynamoDB PutItem": 59,
-    "DynamoDB PutItem on a condition": 114,
-    "DynamoDB UpdateItem": 150,
-    "DynamoDB DeleteItem": 60,
-    "DynamoDB Query of 50": 149,
+    "DynamoDB PutItem": 58,
+    "DynamoDB PutItem on a condition": 110,
+    "DynamoDB UpdateItem": 138,
+    "DynamoDB DeleteItem": 57,
+    "DynamoDB Query of 50": 106,
     "Azure get": 114,
-    "Azure insert": 127,
-    "Azure insert or replace": 139,
-    "Azure insert or merge": 187,
+    "Azure insert": 126,
+    "Azure insert or replace": 136,
+    "Azure insert or merge": 184,
     "Table Store GetRow": 145,
-    "Table Store PutRow": 141,
-    "Table Store UpdateRow": 236,
+    "Table Store PutRow": 138,
+    "Table Store UpdateRow": 232,
 }
 
 pytestmark = pytest.mark.fast_paths

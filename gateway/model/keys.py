@@ -199,6 +199,8 @@ class KeySchema:
                 sort = _TEXT + second.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
                 return _new(Position, (partition, sort))
             return _new(Position, (encode_column(values[0]), encode_column(values[1])))
+        if split == 1 == len(values):  # what most pages are of
+            return _new(Position, (encode_column(values[0]), b""))
         encoded = [encode_column(value) for value in values]
         return Position(b"".join(encoded[:split]), b"".join(encoded[split:]))
 

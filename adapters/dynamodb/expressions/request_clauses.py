@@ -60,6 +60,8 @@ _READ_CLAUSES = _PLACEHOLDERS | {
     "QueryFilter",
     "ScanFilter",
 }
+# Of these, what decides which items are shown, and what of them.
+_SHOWING = _READ_CLAUSES - _PLACEHOLDERS - {"KeyConditionExpression", "KeyConditions"}
 _WRITE_CLAUSES = _PLACEHOLDERS | {
     "AttributeUpdates",
     "ConditionExpression",
@@ -90,8 +92,10 @@ class ReadClauses:
         self._style = placeholders.style
         text = given.get("KeyConditionExpression")
         key_tree = None if text is None else parse_key_condition(text, placeholders)
-        self._filter, self._filter_name = self._filtered(given, placeholders)
-        self.projection = _projection(given, placeholders)
+        self._filter, self._filter_name, self.projection = ALWAYS, "", None
+        if not _SHOWING.isdisjoint(given):
+            self._filter, self._filter_name = self._filtered(given, placeholders)
+            self.projection = _projection(given, placeholders)
         placeholders.check_all_used()
         most = _MOST_KEY_PARTS if "IndexName" in given else 2
         if key_tree is not None:
@@ -145,7 +149,9 @@ class ReadClauses:
 
     def filter(self, table: Table, key_names: tuple[str, ...] = ()) -> Predicate:
         """The filter; of a Query it must not read these key attributes."""
-        if self._filter is not ALWAYS and key_names:
+        if self._filter is ALWAYS:
+            return ALWAYS
+        if key_names:
             refuse_filter_on_keys(paths_of(self._filter), key_names, self._filter_name)
         return _bound(table, self._filter)
 

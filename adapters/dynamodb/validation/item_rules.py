@@ -28,7 +28,20 @@ Input = dict[str, Any]
 
 
 _PLAIN = frozenset({"TableName", "Key", "ReturnConsumedCapacity"})
+_PLACEHOLDERS = frozenset({"ExpressionAttributeNames", "ExpressionAttributeValues"})
 _PLAIN_PUT = frozenset({"TableName", "Item", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"})
+_PLAIN_UPDATE = _PLAIN | {"ConditionExpression", "ReturnValues", "UpdateExpression"} | _PLACEHOLDERS
+_PLAIN_QUERY = _PLACEHOLDERS | {
+    "TableName",
+    "IndexName",
+    "ConsistentRead",
+    "Limit",
+    "ReturnConsumedCapacity",
+    "ScanIndexForward",
+    "FilterExpression",
+    "KeyConditionExpression",
+    "ProjectionExpression",
+}
 UNRULED: dict[str, frozenset[str]] = {
     "GetItem": _PLAIN | {"ConsistentRead"},
     "DeleteItem": _PLAIN | {"ReturnItemCollectionMetrics", "ReturnValuesOnConditionCheckFailure"},
@@ -72,6 +85,9 @@ def delete_item(data: Input, context: RuleContext) -> None:
 
 def update_item(data: Input, context: RuleContext) -> None:
     """UpdateItem."""
+    if context.good and "UpdateExpression" in data and data.keys() <= _PLAIN_UPDATE:
+        _placeholders(data, context)  # nothing else can be wrong with these members
+        return
     _parameters(
         data,
         context,
@@ -128,6 +144,9 @@ def get_item(data: Input, context: RuleContext) -> None:
 
 def query(data: Input, context: RuleContext) -> None:
     """Query."""
+    if context.good and "KeyConditionExpression" in data and data.keys() <= _PLAIN_QUERY:
+        _placeholders(data, context)  # nothing else can be wrong with these members
+        return
     legacy: tuple[str, ...] = ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions")
     if "KeyConditions" in data and "KeyConditionExpression" not in data:
         legacy = legacy[:3]  # KeyConditions go with the other expressions
