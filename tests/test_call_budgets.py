@@ -17,18 +17,18 @@ from tests.support.in_process import CONNECTIONS, REQUESTS, Calls, InProcess, in
 # Calls a request, rounded up.
 BUDGETS = {
     "DynamoDB GetItem": 47,
-    "DynamoDB PutItem": 59,
-    "DynamoDB PutItem on a condition": 114,
-    "DynamoDB UpdateItem": 150,
-    "DynamoDB DeleteItem": 60,
-    "DynamoDB Query of 50": 151,
-    "Azure get": 115,
-    "Azure insert": 128,
-    "Azure insert or replace": 139,
-    "Azure insert or merge": 187,
+    "DynamoDB PutItem": 58,
+    "DynamoDB PutItem on a condition": 111,
+    "DynamoDB UpdateItem": 139,
+    "DynamoDB DeleteItem": 57,
+    "DynamoDB Query of 50": 108,
+    "Azure get": 117,
+    "Azure insert": 129,
+    "Azure insert or replace": 138,
+    "Azure insert or merge": 186,
     "Table Store GetRow": 147,
-    "Table Store PutRow": 142,
-    "Table Store UpdateRow": 236,
+    "Table Store PutRow": 140,
+    "Table Store UpdateRow": 234,
 }
 
 pytestmark = pytest.mark.fast_paths

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from time import perf_counter
 from typing import TypeGuard, cast
 
 from gateway.engine.page_builder import READ_FIELDS, SHOWN_AS_STORED, PageBuilder
@@ -34,6 +35,8 @@ from gateway.store.scans import Chunk, Source, Walk, entries_source, overlaid, r
 from gateway.store.store import Store
 
 Reading = Get | ReadAll | Read
+# Pages that are there sooner are read in one slice.
+_SLICE_S = 0.001
 # So many rows are sooner judged one by one than in further statements.
 _FEW_ROWS = 24
 # Of rows that may be too large together, so many are fetched before their sizes are looked at.
@@ -62,10 +65,10 @@ def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
 def read_in_slices(
     store: Store, commands: list[Reading], now_ms: int, outcomes: dict[int, Outcome], reader: int = 0
 ) -> Iterator[None]:
-    """Do what `read` does, and stop after each slice of a page; pages take turns. `outcomes` is filled as outcomes become
-    known, each under the index of its command. `reader`: of the session that is open until the end."""
+    """Do what `read` does, and stop after each slice of a page, or some short pages; pages take turns. `outcomes` is filled as
+    outcomes become known, each under the index of its command. `reader`: of the session that is open until the end."""
     gets = _gets_of(
-        [command for command in commands if type(command) is Get or not _is_byte_limited(command)]
+        [command for command in commands if type(command) is not ReadAll or not _is_byte_limited(command)]
     )
     with store.read(reader) as session:
         stale: set[int] = set()
@@ -76,14 +79,14 @@ def read_in_slices(
         measured: Measured = {}
         pages: deque[tuple[int, Slices]] = deque()
         for at, command in enumerate(commands):
-            table = command.table if type(command) is Get and not command.transaction else None
-            if (
-                table is not None
-                and table.id not in stale
-                and table.busy_until_ms <= now_ms
-                and table.features <= SHOWN_AS_STORED
-            ):  # by far the commonest; what follows would come to the same row
+            kind = type(command)
+            table = command.table if kind is Get or kind is Read else None  # type: ignore[union-attr]
+            is_ready = table is not None and table.busy_until_ms <= now_ms and table.id not in stale
+            if is_ready and kind is Get and not command.transaction and table.features <= SHOWN_AS_STORED:  # type: ignore[union-attr]
+                # By far the commonest; what follows would come to the same row.
                 outcomes[at] = found.get((table.id, command.position))  # type: ignore[union-attr]
+            elif is_ready and kind is Read and command.index is None and not command.transaction:  # type: ignore[union-attr]
+                pages.append((at, _page(session, command, now_ms, measured)))  # type: ignore[arg-type]
             elif (refusal := _refusal(command, stale, now_ms)) is not None:
                 outcomes[at] = refusal
             elif isinstance(command, Read):
@@ -97,15 +100,19 @@ def read_in_slices(
                 outcomes[at] = _found(command, found, now_ms)
         for table_id in stale:
             store.catalog.cache.forget(table_id)
+        until = perf_counter() + _SLICE_S
         while pages:
             at, page = pages.popleft()
             try:
                 next(page)
             except StopIteration as end:
                 outcomes[at] = end.value
+                if pages and perf_counter() < until:
+                    continue  # short pages share a slice
             else:
                 pages.append((at, page))
             yield
+            until = perf_counter() + _SLICE_S
 
 
 def _is_one_statement(command: Reading) -> bool:
@@ -246,6 +253,8 @@ def _page(
             rest = _concatenated(session, command, command.concatenation, page_builder)
         else:
             rest = yield from _prefiltered(session, command, source, page_builder, measured)
+    if rest.is_empty and not written:  # nothing is left to be walked
+        return _whole(session, command, page_builder)
     expected = page_builder.budget.expected_rows(is_filtered=command.filter is not ALWAYS)
     chunks = _walk(session, command, source, rest, expected)
     if written and command.index is None:
@@ -258,6 +267,11 @@ def _page(
             yield
     else:
         yield from page_builder.add_in_slices(chunks)
+    return _whole(session, command, page_builder)
+
+
+def _whole(session: Session, command: Read, page_builder: PageBuilder) -> Page:
+    """The page that has been filled."""
     last = page_builder.lacks_last
     if last is not None:
         page_builder.set_last(rows.fetch_many(session, [(command.table.id, last)])[command.table.id, last])

@@ -8,7 +8,7 @@ Locks are taken in one order everywhere: tables, tokens, rows by key, counters.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
 import orjson
@@ -132,9 +132,9 @@ class Batch:
             return False
         return True
 
-    def _tables(self) -> Iterator[Table]:
+    def _tables(self) -> list[Table]:
         """The table of each write, as its group has parsed it: groups may have seen different versions of one table."""
-        return (write.table for group in self._groups for write in group.writes)
+        return [write.table for group in self._groups for write in group.writes]
 
     def _rows_of(self, left: list[list[Row]]) -> list[tuple[int, Row]]:
         """(table id, row) of every write."""
@@ -154,8 +154,7 @@ class Batch:
         self._check_partition_locks(session, answers)
         live = [at for at in live if answers[at] is None]
         keys = sorted({(write.table.id, write.key.position) for at in live for write in writes[at]})
-        rows.claim(session, keys)
-        fetched = rows.ask_many(session, keys)
+        fetched = rows.claim_and_ask(session, keys)
         stale = outdated()
         if stale:
             raise _OutOfDate(stale)

@@ -34,6 +34,7 @@ PARTITION_HASHES = 1 << 32
 SLOT_SHIFT = 24
 """A slot is what is left of a partition_hash without so many of its lower bits."""
 
+_TEXT_KIND = Kind.TEXT
 KEY_KINDS = frozenset({Kind.TEXT, Kind.BYTES, Kind.DECIMAL, Kind.INT64})
 
 
@@ -193,11 +194,13 @@ class KeySchema:
         split = len(self.partition)
         if split == 1 and len(values) == 2:  # the commonest key, without lists
             (one, first), (other, second) = values
-            if one is other is Kind.TEXT:  # as encode_column has it
+            if one is other is _TEXT_KIND:  # as encode_column has it
                 partition = _TEXT + first.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
                 sort = _TEXT + second.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
                 return _new(Position, (partition, sort))
             return _new(Position, (encode_column(values[0]), encode_column(values[1])))
+        if split == 1 == len(values):  # what most pages are of
+            return _new(Position, (encode_column(values[0]), b""))
         encoded = [encode_column(value) for value in values]
         return Position(b"".join(encoded[:split]), b"".join(encoded[split:]))
 

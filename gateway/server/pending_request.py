@@ -63,4 +63,5 @@ class LockRetry:
 
     @property
     def is_over(self) -> bool:
+        """Whether no command waits for a lock any more, or its time is up."""
         return not self.waiting or monotonic() >= self.until

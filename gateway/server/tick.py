@@ -159,7 +159,7 @@ class Ticker:
                 pending.lock_retry = None
                 self._advance(pending, outcomes)
                 continue
-            kinds = {*map(type, outcomes)}
+            kinds = (type(outcomes[0]),) if len(outcomes) == 1 else {*map(type, outcomes)}
             if StaleTable in kinds:
                 self._restart(pending)
             elif pending.lock_retry is not None or Contended in kinds:

@@ -68,6 +68,16 @@ def fetch_many(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, Row]:
     return ask_many(session, keys)()
 
 
+def claim_and_ask(session: Session, keys: Sequence[RowKey]) -> Callable[[], dict[RowKey, Row]]:
+    """Do what `claim` does, and ask what `ask_many` asks."""
+    if not keys:
+        return dict
+    stored = _stored(keys)
+    session.statements.claim_rows(session, stored)
+    answer = session.statements.ask_rows(session, stored)
+    return lambda: {keys[at]: StoredRow(columns) for at, columns in answer()}
+
+
 def ask_many(session: Session, keys: Sequence[RowKey]) -> Callable[[], dict[RowKey, Row]]:
     """The rows that are there, by key, to be had by calling what this returns (Session.ask)."""
     if not keys:

@@ -55,8 +55,13 @@ def item_read(call: Call, row: Row | None) -> Blocks:
 
 def page_read(call: Call, read: Read, page: Page) -> Blocks:
     """The blocks of Query and Scan."""
-    charge = Charge(call.input["TableName"], READ)
-    consistent = bool(call.input.get("ConsistentRead"))
+    given = call.input
+    consistent = bool(given.get("ConsistentRead"))
+    if read.index is None and "ReturnConsumedCapacity" not in given:
+        units = capacity.read_units(page.scanned_bytes, consistent)
+        consumed((DIALECT, given["TableName"], "", READ, units))
+        return {}
+    charge = Charge(given["TableName"], READ)
     charge.add_page(page, read.index, consistent)
     if read.whole_rows:
         for row in page.rows:

@@ -29,12 +29,14 @@ from gateway.model.updates import Action, SetTo, names_of
 from gateway.model.values import Kind, Value
 from gateway.model.writes import Edit, Keep, Remove, Replace, RowRule, Write
 
+_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
+
 
 def _get(call: Call, clauses: ReadClauses, table: Table) -> Get:
     key = keys.key_of(table, call.input["Key"])
     if clauses.projection is not None:
         clauses.check_projection(table)
-    return Get(table, key.position)
+    return _new(Get, (table, key.position, ""))
 
 
 def _got(call: Call, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:

@@ -26,13 +26,16 @@ from gateway.model.ranges import EVERYTHING
 from gateway.model.rows import Row
 from gateway.model.tables import Index, Projection, State, Table
 
+_COMMAS = Concatenation(",")
+
 
 def _query(call: Call, clauses: ReadClauses, table: Table) -> Read:
     """Query: items of one partition, in the order of the sort key."""
-    index = _index(call, table)
+    given = call.input
+    index = _index(call, table) if "IndexName" in given else None
     schema = shown_schema(table.key_schema) if index is None else index.key_schema
-    reverse = not call.input.get("ScanIndexForward", True)
-    start = _start_key(call, table, index)
+    reverse = not given.get("ScanIndexForward", True)
+    start = _start_key(call, table, index) if "ExclusiveStartKey" in given else None
     if start is not None:
         start.check_count(is_query=True)
     look = None if start is None else start.check_column
@@ -42,14 +45,17 @@ def _query(call: Call, clauses: ReadClauses, table: Table) -> Read:
         bounds, judged = clauses.composite_range(table.key_schema)
     if start is not None:
         bounds = start.rest_of_query(bounds, clauses.tests_sort_key(schema), reverse)
-    clauses.check_projection(table)
+    if clauses.projection is not None:
+        clauses.check_projection(table)
     predicate = clauses.filter(table, schema.names)
     if index is not None:
         clauses.check_filtered_by(table, index)
     if judged is not ALWAYS:
         predicate = And((judged, predicate))
-    _check_select(call, index)
-    clauses.check_filter(table)
+    if index is not None:
+        _check_select(call, index)
+    if predicate is not ALWAYS:
+        clauses.check_filter(table)
     return Read(
         table,
         bounds,
@@ -58,9 +64,9 @@ def _query(call: Call, clauses: ReadClauses, table: Table) -> Read:
         reverse=reverse,
         filter=predicate,
         view=view,
-        whole_rows=_wants_whole_rows(call, table, index, clauses),
-        concatenation=Concatenation(",")
-        if schema is table.key_schema and clauses.projection is None and call.input.get("Select") != "COUNT"
+        whole_rows=index is not None and _wants_whole_rows(call, table, index, clauses),
+        concatenation=_COMMAS
+        if schema is table.key_schema and clauses.projection is None and given.get("Select") != "COUNT"
         else None,
     )
 
@@ -150,7 +156,7 @@ def _limits(call: Call) -> PageLimits:
 
 
 def _page(call: Call, clauses: ReadClauses, read: Read, page: Page) -> Answer:
-    count = len(page.rows) + sum(concatenated.number for concatenated in page.concatenated)
+    count = len(page.rows) + sum([concatenated.number for concatenated in page.concatenated])
     counts = {"Count": count, "ScannedCount": page.scanned}
     rest: dict[str, Any] = {}
     if page.last is not None and not _is_alone(call, read):
@@ -159,7 +165,7 @@ def _page(call: Call, clauses: ReadClauses, read: Read, page: Page) -> Answer:
     if call.input.get("Select") == "COUNT":
         return counts | rest
     # Spliced, because the encoder would copy the items as often as its buffer grows.
-    items = clauses.cut_all(read.table, page.rows)
+    items = clauses.cut_all(read.table, page.rows) if page.rows else b"[]"
     if page.concatenated:
         bodies = b",".join([concatenated.bodies for concatenated in page.concatenated])
         items = b"[" + bodies + (b"," + items[1:] if page.rows else b"]")

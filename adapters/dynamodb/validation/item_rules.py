@@ -29,7 +29,20 @@ Input = dict[str, Any]
 
 
 _PLAIN = frozenset({"TableName", "Key", "ReturnConsumedCapacity"})
+_PLACEHOLDERS = frozenset({"ExpressionAttributeNames", "ExpressionAttributeValues"})
 _PLAIN_PUT = frozenset({"TableName", "Item", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"})
+_PLAIN_UPDATE = _PLAIN | {"ConditionExpression", "ReturnValues", "UpdateExpression"} | _PLACEHOLDERS
+_PLAIN_QUERY = _PLACEHOLDERS | {
+    "TableName",
+    "IndexName",
+    "ConsistentRead",
+    "Limit",
+    "ReturnConsumedCapacity",
+    "ScanIndexForward",
+    "FilterExpression",
+    "KeyConditionExpression",
+    "ProjectionExpression",
+}
 UNRULED: dict[str, frozenset[str]] = {
     "GetItem": _PLAIN | {"ConsistentRead"},
     "DeleteItem": _PLAIN | {"ReturnItemCollectionMetrics", "ReturnValuesOnConditionCheckFailure"},
@@ -73,6 +86,9 @@ def delete_item(data: Input, context: RuleContext) -> None:
 
 def update_item(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for an UpdateItem whose members or values break a rule that needs no table."""
+    if context.good and "UpdateExpression" in data and data.keys() <= _PLAIN_UPDATE:
+        check_placeholders(data, context)  # nothing else can be wrong with these members
+        return
     check_parameters(
         data,
         context,
@@ -129,6 +145,9 @@ def get_item(data: Input, context: RuleContext) -> None:
 
 def query(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for a Query whose members or values break a rule that needs no table."""
+    if context.good and "KeyConditionExpression" in data and data.keys() <= _PLAIN_QUERY:
+        check_placeholders(data, context)  # nothing else can be wrong with these members
+        return
     legacy: tuple[str, ...] = ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions")
     if "KeyConditions" in data and "KeyConditionExpression" not in data:
         legacy = legacy[:3]  # KeyConditions go with the other expressions

@@ -48,6 +48,9 @@ _MUST_BE_SIGNED = {"host": "Host", "x-amz-date": "X-Amz-Date", "x-amz-target": "
 _SIGNED = frozenset({"host", "content-type", "content-encoding"})
 
 
+_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
+
+
 class Claim(NamedTuple):
     """What a request says of its signature, wherever it says it. `expires` is "" in a header's claim."""
 
@@ -246,7 +249,7 @@ def _claim_of_header(request: Request) -> Claim:
     credential, names = parameters.get("Credential"), parameters.get("SignedHeaders")
     if credential and names and signature and date:
         token = known.get("x-amz-security-token", "")
-        return Claim(algorithm, credential, _header_names(names), signature, date, "", token)
+        return _new(Claim, (algorithm, credential, _header_names(names), signature, date, "", token))
     text = "".join(
         f"Authorization header requires '{name}' parameter. "
         for name, value in (

@@ -224,10 +224,10 @@ def test_lines_that_may_be_secrets_are_not_remembered(name: str) -> None:
 
 
 def test_no_more_than_some_lines_are_remembered() -> None:
-    for number in range(fast_heads._LINES_KEPT * 2):
+    for number in range(fast_heads._KEPT * 2):
         head = f"GET / HTTP/1.1\r\nHost: h{number}\r\nDate: {'x' * 300}{number}\r\n\r\n"
         assert fast_heads.whole_request(head.encode(), 1000, 1000) is not None
-    assert len(fast_heads._lines) <= fast_heads._LINES_KEPT
+    assert len(fast_heads._lines) <= fast_heads._KEPT
     assert max(map(len, fast_heads._lines)) <= fast_heads._REMEMBERED_BYTES
 
 
