@@ -22,6 +22,7 @@ from types import ModuleType
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from transfer.endpoints.endpoint import Endpoint
+from transfer.endpoints.retrying import PATIENCE_S
 from transfer.errors import BadAddress, MissingSoftware, TransferError
 
 FORMS = {
@@ -71,8 +72,9 @@ class CloudAddress:
         return f"{self.scheme}://{place}{quote(self.table, safe='*.-_')}" + (f"?{query}" if query else "")
 
 
-def open_endpoint(address: str) -> Endpoint:
-    """The end of a transfer that an address names. Nothing is asked of a service yet.
+def open_endpoint(address: str, patience_s: float = PATIENCE_S) -> Endpoint:
+    """The end of a transfer that an address names. Nothing is asked of a service yet. `patience_s`: how long a service that
+    is busy or cannot be reached is tried without any progress.
 
     Raises BadAddress, MissingSoftware, AccessRefused (there are no credentials).
     """
@@ -86,7 +88,7 @@ def open_endpoint(address: str) -> Endpoint:
     parsed = parse_cloud_address(address)
     if parsed.is_pattern:
         raise BadAddress(f"{parsed} names several tables; this needs one: {FORMS[scheme]}")
-    return _open(parsed, parsed.table)
+    return _open(parsed, parsed.table, patience_s)
 
 
 def tables_of(address: str) -> list[str]:
@@ -249,7 +251,7 @@ def _matching(endpoint: Endpoint, pattern: str) -> list[str]:
     return names
 
 
-def _open(address: CloudAddress, table: str) -> Endpoint:
+def _open(address: CloudAddress, table: str, patience_s: float = PATIENCE_S) -> Endpoint:
     shown = str(address)
     endpoint: Endpoint
     if address.scheme == "dynamodb":
@@ -257,15 +259,19 @@ def _open(address: CloudAddress, table: str) -> Endpoint:
         account = client.Account(
             address.option("region"), address.option("endpoint"), address.option("profile")
         )
-        endpoint = _module("dynamodb.endpoint", "clouds").DynamoDBEndpoint(table, account, shown)
+        endpoint = _module("dynamodb.endpoint", "clouds").DynamoDBEndpoint(table, account, shown, patience_s)
     elif address.scheme == "azure-table":
         account = _module("azure_table.client", "clouds").Account(address.account, address.option("endpoint"))
-        endpoint = _module("azure_table.endpoint", "clouds").AzureTableEndpoint(table, account, shown)
+        endpoint = _module("azure_table.endpoint", "clouds").AzureTableEndpoint(
+            table, account, shown, patience_s
+        )
     else:
         account = _module("table_store.client", "clouds").Account(
             address.account, address.option("endpoint"), address.option("region")
         )
-        endpoint = _module("table_store.endpoint", "clouds").TableStoreEndpoint(table, account, shown)
+        endpoint = _module("table_store.endpoint", "clouds").TableStoreEndpoint(
+            table, account, shown, patience_s
+        )
     return endpoint
 
 

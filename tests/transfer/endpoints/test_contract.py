@@ -6,12 +6,16 @@ Values are compared by kind and by what they are, -0.0 and NaN included.
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
 from gateway.model.rows import Cell
 from gateway.model.tables import ExpiryRule, Rules
 from gateway.model.values import text
+from tests.support.running import Running
+from tests.transfer.endpoints.conftest import open_dynamodb, open_table_store
+from tests.transfer.endpoints.faulty_proxy import Answer, Asked, faulty_proxy
 from tests.transfer.endpoints.places import (
     KEYS,
     SCALARS,
@@ -88,6 +92,24 @@ def test_pages_and_segments_have_every_row_once_and_go_on_after_each_page(place:
                 other.close()
 
 
+def test_a_server_that_does_not_divide_scans_is_read_once(ours: Running) -> None:
+    """DynamoDB Local ignores Segment and TotalSegments ("DynamoDB local usage notes", developer guide)."""
+
+    def script(asked: Asked) -> Answer:
+        request = json.loads(asked.body)
+        request.pop("Segment", None)
+        request.pop("TotalSegments", None)
+        return asked.forward(json.dumps(request).encode())
+
+    place = Place("undivided", Service.DYNAMODB, partial(open_dynamodb, ours.url))
+    rows = numbered_rows(Service.DYNAMODB, 50)
+    place.new_table().write(rows)
+    with faulty_proxy(ours.url, script) as url:
+        endpoint = open_dynamodb(url, "undivided0")
+        assert endpoint.segments(4) == [{"segment": 0, "of": 1}]
+        assert len(read_all(endpoint, 4)) == len(rows)
+
+
 def test_rows_replace_and_the_last_of_a_key_stays(place: Place) -> None:
     endpoint = place.new_table()
     schema, key = SCHEMAS[place.service], numbered_key(place.service, 1)
@@ -157,10 +179,9 @@ def test_an_empty_table_has_one_empty_page_at_least(place: Place) -> None:
     assert endpoint.write([]) == [] and endpoint.get([]) == []
 
 
-def test_versions_and_times_of_cells(our_place: Place) -> None:
-    if our_place.service is not Service.TABLE_STORE:
-        pytest.skip("only Table Store has them")
-    endpoint = our_place.new_table(rules=Rules(max_versions=3, stamped=True))
+def test_versions_and_times_of_cells_in_table_store(ours: Running) -> None:
+    place = Place("versions", Service.TABLE_STORE, partial(open_table_store, ours.url))
+    endpoint = place.new_table(rules=Rules(max_versions=3, stamped=True))
     schema = SCHEMAS[Service.TABLE_STORE]
     cells = {
         "several": (Cell(int64(3), 1_700_000_000_002), Cell(text("2"), 1_700_000_000_001), Cell(int64(1), 1)),

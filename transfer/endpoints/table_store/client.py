@@ -59,7 +59,7 @@ _TRANSIENT = frozenset(
     }
 )
 _TOO_FREQUENT = "Too frequent table operations."
-_ACCESS = frozenset({"OTSAuthFailed", "OTSNoPermissionAccess", "OTSCrossRegionRequest"})
+_ACCESS = frozenset({"OTSAuthFailed", "OTSNoPermissionAccess"})
 _OPERATIONS = (
     "ComputeSplitPointsBySize",
     "DescribeStream",
