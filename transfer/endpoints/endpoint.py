@@ -42,6 +42,8 @@ class Definition:
     `service`: whose table it is, also where the endpoint is a database or a file that holds several services' tables.
     `properties`: what a dialect keeps for itself, carried over between databases of tablegate only.
     `rows`, `size_bytes`: approximate; None: unknown.
+    `is_stored`: it is in a database of tablegate, or a file of it, where attributes have their names in the gateway (`my-attr`);
+    otherwise they have those of the service (`my_x002D_attr` in Azure Table).
     """
 
     name: str
@@ -52,6 +54,7 @@ class Definition:
     properties: dict[str, Any] = field(default_factory=dict)
     rows: int | None = None
     size_bytes: int | None = None
+    is_stored: bool = False
 
 
 class ScanPage(NamedTuple):
@@ -108,6 +111,14 @@ class Endpoint(ABC):
         """Make the table and wait until it takes writes. Gives sentences about what of the definition could not be carried
         over. A table of that name and key that is already there is left as it is."""
 
+    def reopen(self) -> None:  # noqa: B027
+        """Go on writing what a process before this one began with `create`, in place of it. Only files, which have no name
+        before they are whole, need to know; elsewhere there is nothing to do."""
+
+    def finish(self) -> None:  # noqa: B027
+        """All rows of the copy are written. Files get their end and their name by it; elsewhere there is nothing to do. Not
+        called where a copy stopped before its end, so that nothing half-written looks whole."""
+
     @abstractmethod
     def segments(self, wanted: int) -> list[JSON]:
         """Parts that together are the whole table and do not overlap, about as many as wanted, for parallel reading. The same
@@ -146,4 +157,4 @@ class Endpoint(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give back connections and files. What was written is complete after it."""
+        """Give back connections and files, whether or not all was written (see `finish`)."""

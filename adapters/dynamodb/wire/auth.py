@@ -60,8 +60,11 @@ class Claim(NamedTuple):
 
 
 def verify(request: Request, credentials: Credentials, now_ms: int, style: str = LATEST) -> Caller:
-    """Who sent the request. Raises ServiceError: MissingAuthenticationToken, IncompleteSignature, InvalidSignature or
-    UnrecognizedClient, checked in this order (rule 5)."""
+    """The caller who sent a request, by its signature. `now_ms`: milliseconds since 1970; `style`: of the texts.
+
+    Raises ServiceError: MissingAuthenticationToken, IncompleteSignature, InvalidSignature or UnrecognizedClient, checked in
+    this order (rule 5).
+    """
     path, query = split_target(request.target)
     claim = _claim(request, query)
     if credentials.is_dev:
@@ -131,7 +134,8 @@ def _error(code: str, text: str) -> ServiceError:
 
 
 def _mismatch(canonical: bytes, to_sign: str) -> ServiceError:
-    """Shows what should have been signed, as the service does: it holds no secret, and no SDK author could do without."""
+    """The refusal of a wrong signature. It shows what should have been signed, as the service does: nothing of that is
+    secret."""
     return _error(
         "InvalidSignatureException",
         "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key "
@@ -249,7 +253,7 @@ def _header_names(text: str) -> tuple[str, ...]:
     return tuple(sorted({name for name in text.lower().split(";") if name}))
 
 
-# Whether it may be
+# Checks
 
 
 def _checked_date(claim: Claim, now_ms: int) -> str:

@@ -47,6 +47,7 @@ def definition_of(name: str, answer: messages.DescribeTableResponse) -> Definiti
     }
     metas = answer.index_metas or meta.index_meta
     options = Options(
+        table_id=meta.table_id,
         deviation_s=asked.deviation_cell_version_in_sec or limits.DEVIATION_DEFAULT_S,
         allow_update=not asked.HasField("allow_update") or asked.allow_update,
         defined=tuple(defined.items()),
