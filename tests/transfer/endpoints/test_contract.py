@@ -9,8 +9,12 @@ import json
 from functools import partial
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from gateway.model.rows import Cell
+from adapters.azuretable.values.keys import check_new_key
+from adapters.azuretable.wire.errors import ServiceError
+from gateway.model.rows import Cell, Row
 from gateway.model.tables import ExpiryRule, Rules
 from gateway.model.values import text
 from tests.support.running import Running
@@ -30,6 +34,7 @@ from tests.transfer.endpoints.places import (
     same,
     versioned_row,
 )
+from tests.transfer.support import tables
 from transfer.endpoints.endpoint import Definition, Service
 from transfer.errors import TableAbsent
 
@@ -206,3 +211,34 @@ def test_a_definition_without_a_counterpart_is_said(our_place: Place) -> None:
     notes = endpoint.create(Definition(name, our_place.service, SCHEMAS[our_place.service], rules=other))
     expected = {Service.DYNAMODB: 2, Service.AZURE_TABLE: 2, Service.TABLE_STORE: 1}
     assert len(notes) == expected[our_place.service]
+
+
+@given(data=st.data())
+@settings(suppress_health_check=list(HealthCheck), max_examples=settings.default.max_examples // 4)
+def test_any_rows_come_back_as_they_were(our_place: Place, data: st.DataObject) -> None:
+    rules = Rules(max_versions=3, stamped=True) if our_place.service is Service.TABLE_STORE else Rules()
+    definition = Definition("any", our_place.service, SCHEMAS[our_place.service], rules=rules)
+    drawn = data.draw(st.lists(tables.rows(definition), max_size=6, unique_by=lambda row: row.position))
+    rows = [row for row in drawn if is_legal(definition, row)]
+    endpoint = our_place.kept_table(definition)
+    assert endpoint.write(rows) == []
+    found = {row.position: row for row in read_all(endpoint)}
+    assert {at: same(row) for at, row in found.items()} == {row.position: same(row) for row in rows}
+    if rules.stamped:
+        names = definition.key_schema.names
+        for row in rows:
+            cells = {name: repr(versions) for name, versions in row.cells.items() if name not in names}
+            got = found[row.position].cells
+            assert {name: repr(got[name]) for name in got if name not in names} == cells
+    endpoint.delete([key_of(row, definition.key_schema) for row in rows])
+
+
+def is_legal(definition: Definition, row: Row) -> bool:
+    """Whether a service's own clients may write a row with these names and keys."""
+    names = definition.key_schema.names
+    if definition.service is Service.AZURE_TABLE:
+        try:
+            check_new_key(*(row.latest[name].data for name in names))
+        except ServiceError:
+            return False
+    return all(tables.is_name_in(definition, name) for name in row.latest if name not in names)
