@@ -94,16 +94,21 @@ def _check_shared_key(
     sent_at = _seconds_of(date)
     if sent_at is None or abs(now - sent_at) > limits.CLOCK_SKEW_MAX_SECONDS:
         raise ServiceError("AuthenticationFailed")
-    resource = f"/{account.name}{addresses.signed_path(request.path)}"
-    if "comp" in options:
-        resource += f"?comp={options['comp']}"
-    if found.group(1) == "SharedKeyLite":
-        text = f"{date}\n{resource}"
-    else:
-        content_md5, content_type = request.header("content-md5"), request.header("content-type")
-        text = f"{request.method}\n{content_md5}\n{content_type}\n{date}\n{resource}"
+    text = string_to_sign(request, options, account.name, lite=found.group(1) == "SharedKeyLite")
     if not Signer(account.name, account.keys).made(found.group(3), text):
         raise ServiceError("AuthenticationFailed")
+
+
+def string_to_sign(request: Request, options: Mapping[str, str], account: str, lite: bool = False) -> str:
+    """What a key of the account signs of a request: Shared Key, or (`lite`) Shared Key Lite."""
+    date = request.header("x-ms-date") or request.header("date")
+    resource = f"/{account}{addresses.signed_path(request.path)}"
+    if "comp" in options:
+        resource += f"?comp={options['comp']}"
+    if lite:
+        return f"{date}\n{resource}"
+    content_md5, content_type = request.header("content-md5"), request.header("content-type")
+    return f"{request.method}\n{content_md5}\n{content_type}\n{date}\n{resource}"
 
 
 @lru_cache(maxsize=256)
