@@ -78,6 +78,8 @@ def open_endpoint(address: str, patience_s: float = PATIENCE_S) -> Endpoint:
     Raises BadAddress, MissingSoftware, AccessRefused (there are no credentials).
     """
     scheme, rest = _scheme_of(address)
+    if is_pattern(address):
+        raise BadAddress(f"the address names several tables, and this needs one: {FORMS[scheme]}")
     if scheme == "file":
         path, options = _path_and_options(rest)
         from transfer.endpoints.files.opening import open_file
@@ -86,8 +88,6 @@ def open_endpoint(address: str, patience_s: float = PATIENCE_S) -> Endpoint:
     if scheme == "tablegate":
         return open_listing(address)
     parsed = parse_cloud_address(address)
-    if parsed.is_pattern:
-        raise BadAddress(f"{parsed} names several tables; this needs one: {FORMS[scheme]}")
     return _open(parsed, parsed.table, patience_s)
 
 
