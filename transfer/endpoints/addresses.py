@@ -13,15 +13,15 @@ being repeated, because addresses are shown, kept in job files and read by other
 
 from __future__ import annotations
 
-import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from types import ModuleType
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from transfer.endpoints.endpoint import Endpoint
+from transfer.endpoints.retrying import PATIENCE_S
 from transfer.errors import BadAddress, MissingSoftware, TransferError
 
 FORMS = {
@@ -71,22 +71,24 @@ class CloudAddress:
         return f"{self.scheme}://{place}{quote(self.table, safe='*.-_')}" + (f"?{query}" if query else "")
 
 
-def open_endpoint(address: str) -> Endpoint:
-    """The end of a transfer that an address names. Nothing is asked of a service yet.
+def open_endpoint(address: str, patience_s: float = PATIENCE_S) -> Endpoint:
+    """The end of a transfer that an address names. Nothing is asked of a service yet. `patience_s`: how long a service that
+    is busy or cannot be reached is tried without any progress.
 
     Raises BadAddress, MissingSoftware, AccessRefused (there are no credentials).
     """
     scheme, rest = _scheme_of(address)
+    if is_pattern(address):
+        raise BadAddress(f"the address names several tables, and this needs one: {FORMS[scheme]}")
     if scheme == "file":
         path, options = _path_and_options(rest)
-        endpoint: Endpoint = _module("files.opening", "parquet").open_file(path, options)
-        return endpoint
+        from transfer.endpoints.files.opening import open_file
+
+        return open_file(path, options)
     if scheme == "tablegate":
         return open_listing(address)
     parsed = parse_cloud_address(address)
-    if parsed.is_pattern:
-        raise BadAddress(f"{parsed} names several tables; this needs one: {FORMS[scheme]}")
-    return _open(parsed, parsed.table)
+    return _open(parsed, parsed.table, patience_s)
 
 
 def tables_of(address: str) -> list[str]:
@@ -116,8 +118,9 @@ def open_listing(address: str) -> Endpoint:
     """An endpoint of which only `list_tables` is asked."""
     scheme, rest = _scheme_of(address)
     if scheme == "tablegate":
-        endpoint: Endpoint = _module("database", "").DatabaseEndpoint(rest)
-        return endpoint
+        from transfer.endpoints.database import DatabaseEndpoint
+
+        return DatabaseEndpoint(rest)
     return _open(parse_cloud_address(address), "")
 
 
@@ -249,33 +252,35 @@ def _matching(endpoint: Endpoint, pattern: str) -> list[str]:
     return names
 
 
-def _open(address: CloudAddress, table: str) -> Endpoint:
+def _open(address: CloudAddress, table: str, patience_s: float = PATIENCE_S) -> Endpoint:
     shown = str(address)
-    endpoint: Endpoint
-    if address.scheme == "dynamodb":
-        client = _module("dynamodb.client", "clouds")
-        account = client.Account(
-            address.option("region"), address.option("endpoint"), address.option("profile")
-        )
-        endpoint = _module("dynamodb.endpoint", "clouds").DynamoDBEndpoint(table, account, shown)
-    elif address.scheme == "azure-table":
-        account = _module("azure_table.client", "clouds").Account(address.account, address.option("endpoint"))
-        endpoint = _module("azure_table.endpoint", "clouds").AzureTableEndpoint(table, account, shown)
-    else:
-        account = _module("table_store.client", "clouds").Account(
-            address.account, address.option("endpoint"), address.option("region")
-        )
-        endpoint = _module("table_store.endpoint", "clouds").TableStoreEndpoint(table, account, shown)
-    return endpoint
+    with _needing("clouds"):
+        if address.scheme == "dynamodb":
+            from transfer.endpoints.dynamodb.client import Account as AWSAccount
+            from transfer.endpoints.dynamodb.endpoint import DynamoDBEndpoint
+
+            region, endpoint, profile = map(address.option, ("region", "endpoint", "profile"))
+            return DynamoDBEndpoint(table, AWSAccount(region, endpoint, profile), shown, patience_s)
+        if address.scheme == "azure-table":
+            from transfer.endpoints.azure_table.client import Account as AzureAccount
+            from transfer.endpoints.azure_table.endpoint import AzureTableEndpoint
+
+            account = AzureAccount(address.account, address.option("endpoint"))
+            return AzureTableEndpoint(table, account, shown, patience_s)
+        from transfer.endpoints.table_store.client import Account as TableStoreAccount
+        from transfer.endpoints.table_store.endpoint import TableStoreEndpoint
+
+        instance = TableStoreAccount(address.account, address.option("endpoint"), address.option("region"))
+        return TableStoreEndpoint(table, instance, shown, patience_s)
 
 
-def _module(name: str, extra: str) -> ModuleType:
-    """A module beside this one. Raises MissingSoftware if a library that it needs is not installed."""
+@contextmanager
+def _needing(extra: str) -> Iterator[None]:
+    """What is imported here may not be installed, and comes with an extra of the wheel. Raises MissingSoftware."""
     try:
-        return importlib.import_module(f"transfer.endpoints.{name}")
+        yield
     except ModuleNotFoundError as error:
-        if not extra or error.name is None or error.name.partition(".")[0] == "transfer":
+        name = (error.name or "").partition(".")[0]
+        if name in ("", "adapters", "gateway", "transfer"):
             raise
-        raise MissingSoftware(
-            f"{error.name.partition('.')[0]} is not installed: pip install 'tablegate[{extra}]'"
-        ) from None
+        raise MissingSoftware(f"{name} is not installed: pip install 'tablegate[{extra}]'") from None
