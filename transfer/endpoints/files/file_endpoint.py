@@ -172,7 +172,7 @@ class _Plainly:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         match error:
             case FileNotFoundError():
                 raise TableAbsent(f"{error.filename or self._path} is not there") from None

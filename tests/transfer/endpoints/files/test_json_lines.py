@@ -225,7 +225,7 @@ def test_a_compressed_file_that_was_cut_off_is_no_whole_one(tmp_path, ending):
         (b'{"row":{"pk":{"S":"a"},"sk":{"N":"1"},"i":{"I32":"2147483648"}},"modified_at":0}\n', "no INT32"),
         (b'{"row":{"pk":{"S":"a"},"sk":{"N":"1"},"i":{"X":"1"}},"modified_at":0}\n', "line 2: no row"),
         (b'{"row":{"pk":{"S":"a"},"sk":{"N":"1"}}}\n', "line 2: no row"),
-        (b'{"row":{"pk":{"S":"a"},"sk":{"N":"1"}},"modified_at":"x"}\n', "times are integers"),
+        (b'{"row":{"pk":{"S":"a"},"sk":{"N":"1"}},"modified_at":"x"}\n', "its times are no integers"),
         (b'{"row":{"pk":{"S":"a"},"sk":{"N":"1"}},"modified_at":0,"kinds":{"cells":{"z":[1]}}}\n', "line 2: no row"),
     ],
 )  # fmt: skip
