@@ -16,18 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.dynamodb.export_files.compression import Compression
-from tests.transfer.support.generated_rows import (
-    DEFINITION,
-    FEW_EXAMPLES,
-    FOUR,
-    PAIR,
-    exactly,
-    rows,
-    scanned,
-    simple_row,
-    table_of,
-    written,
-)
+from tests.transfer.support.generated_rows import FEW_EXAMPLES, rows, table_of
+from tests.transfer.support.small_table import DEFINITION, FOUR, PAIR, exactly, scanned, simple_row, written
 from transfer.endpoints.files import staging
 from transfer.endpoints.files.json_lines import JsonLines, PipedLines
 from transfer.endpoints.files.opening import open_file

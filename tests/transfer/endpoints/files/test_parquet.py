@@ -19,16 +19,8 @@ from hypothesis import strategies as st
 
 from gateway.model.rows import Contents, Row
 from gateway.model.values import NULL, TRUE, Kind, Value
-from tests.transfer.support.generated_rows import (
-    DEFINITION,
-    FEW_EXAMPLES,
-    PAIR,
-    exactly,
-    scanned,
-    simple_row,
-    table_of,
-    written,
-)
+from tests.transfer.support.generated_rows import FEW_EXAMPLES, table_of
+from tests.transfer.support.small_table import DEFINITION, PAIR, exactly, scanned, simple_row, written
 from transfer.endpoints.files import parquet, parquet_columns
 from transfer.endpoints.files.opening import open_file
 from transfer.errors import BadAddress, BadFile, MissingSoftware

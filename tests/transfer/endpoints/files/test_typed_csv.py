@@ -14,15 +14,8 @@ from hypothesis import given
 from adapters.azuretable.values.keys import OWN_SCHEMA
 from gateway.model.rows import Contents, Row
 from gateway.model.values import FALSE, TRUE, Kind, Value
-from tests.transfer.support.generated_rows import (
-    AZURE_VALUES,
-    DEFINITION,
-    FEW_EXAMPLES,
-    of_values,
-    scanned,
-    table_of,
-    written,
-)
+from tests.transfer.support.generated_rows import AZURE_VALUES, FEW_EXAMPLES, table_of
+from tests.transfer.support.small_table import DEFINITION, of_values, scanned, written
 from transfer.endpoints.endpoint import Service
 from transfer.endpoints.files import typed_csv
 from transfer.endpoints.files.opening import open_file
