@@ -24,11 +24,16 @@ from gateway.model.rows import Contents, Row
 from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
 from transfer.endpoints.files.export_folder import ExportFolder
 from transfer.endpoints.files.exported_changes import ExportedChanges
-from transfer.endpoints.files.file_endpoint import FileEndpoint, paged, replace_folder, written_anew
+from transfer.endpoints.files.file_endpoint import (
+    FINISHING,
+    FileEndpoint,
+    paged,
+    replace_folder,
+    written_anew,
+)
 from transfer.endpoints.files.keys_option import keys_missing, keys_of
 from transfer.endpoints.files.row_lines import position_of_members
 from transfer.endpoints.files.staging import Staging, sync_folder
-from transfer.endpoints.files.table_description import description_of
 from transfer.errors import BadAddress, BadFile
 
 _OUTPUT_FORMATS = {"json": "DYNAMODB_JSON", "ion": "ION"}
@@ -188,6 +193,8 @@ class _Writing:
 
     def write(self, rows: Iterator[Row]) -> None:
         """All of it, durably."""
+        from transfer.endpoints.files.table_description import description_of  # a large import
+
         (self._root / self._folder / "data").mkdir(parents=True)
         self._put(self._folder + manifests.STARTED, b"")
         row = next(rows, None)
@@ -226,7 +233,7 @@ class _Writing:
             started_at_ms=self._started_at_ms,
             ended_at_ms=time.time_ns() // 1_000_000,
             exported_at_ms=self._started_at_ms,
-            bucket=self._root.name.removesuffix(".finishing"),
+            bucket=self._root.name.removesuffix(FINISHING),
             prefix="",
             output_format=self._format,
             items=self._items,

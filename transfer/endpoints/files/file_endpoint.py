@@ -35,9 +35,12 @@ from transfer.endpoints.endpoint import (
     Service,
 )
 from transfer.endpoints.files.staging import Staging, partial_path, sync_folder
-from transfer.errors import AccessRefused, BadFile, SchemaChanged, TableAbsent, TransferError
+from transfer.errors import AccessRefused, BadAddress, BadFile, SchemaChanged, TableAbsent, TransferError
 
 PAGE_ROWS = 500
+FINISHING = ".finishing"
+UNFINISHED = (FINISHING, ".partial", ".partial.blocks")
+"""How names end of what is not whole."""
 PAGE_BYTES = 1 << 20
 LINE_BYTES = 64 << 20
 """No row of any service comes near to it; a longer line is no line of these formats."""
@@ -79,21 +82,29 @@ class FileEndpoint(Endpoint):
         raise TableAbsent(f"{self.path} is not there")
 
     def list_tables(self) -> list[str]:
-        return sorted(found for found in glob.glob(str(self.path)) if not found.endswith(".partial"))
+        return sorted(found for found in glob.glob(str(self.path)) if not found.endswith(UNFINISHED))
 
     # Writing
 
     def create(self, definition: Definition) -> list[str]:
         if self.path.exists():
-            if self.describe().key_schema != definition.key_schema:
-                raise SchemaChanged(
-                    f"{self.path} is there already, with another key: remove it, or name another file"
-                )
+            self._keep(definition)
             return []
         with self._opening, self.plainly():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._staging = Staging(self.path, self.staged_as, definition)
         return []
+
+    def _keep(self, definition: Definition) -> None:
+        """Leave a file that is there as it is. Raises TransferError if it is no file of such a table."""
+        try:
+            known = self.describe()
+        except BadAddress:  # the format does not tell the key
+            raise TransferError(f"{self.path} is there already: remove it, or name another file") from None
+        if known.key_schema != definition.key_schema:
+            raise SchemaChanged(
+                f"{self.path} is there already, with another key: remove it, or name another file"
+            )
 
     def reopen(self) -> None:
         with self._opening:
@@ -125,7 +136,7 @@ class FileEndpoint(Endpoint):
                 self.find()
                 return
             with self.plainly():
-                whole = self.render(staging, self.path.with_name(self.path.name + ".finishing"))
+                whole = self.render(staging, self.path.with_name(self.path.name + FINISHING))
                 os.replace(whole, self.path)
                 sync_folder(self.path.parent)
                 staging.discard()

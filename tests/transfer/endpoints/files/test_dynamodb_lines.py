@@ -257,3 +257,10 @@ def test_no_format_has_a_name_before_it_is_finished(tmp_path, name):
     assert (
         len(scanned(open_file(str(path), {**options, **({} if name in ("t.jsonl", "t.csv") else KEYS)}))) == 3
     )
+
+
+def test_a_file_whose_key_nobody_knows_is_not_written_over(tmp_path):
+    path = put(tmp_path, '{"pk":{"S":"a"},"sk":{"N":"1"}}\n')
+    with pytest.raises(TransferError, match="is there already"):
+        open_file(str(path), {}).create(DEFINITION)
+    assert open_file(str(path), KEYS).create(DEFINITION) == []

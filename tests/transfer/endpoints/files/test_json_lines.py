@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import gzip
 import io
 import os
@@ -343,3 +344,24 @@ def test_the_window_of_replayed_rows_is_bounded(tmp_path, monkeypatch):
     assert again.rows == 5
     again.append([simple_row(5)])
     assert [row.modified_at for row in again.read()] == [0, 1, 2, 3, 4, 5]
+
+
+def test_after_a_full_disk_nothing_is_lost_or_doubled(tmp_path, monkeypatch):
+    """The block that did not fit is written over by the next attempt."""
+    path = tmp_path / "t.jsonl"
+    target = JsonLines(path)
+    target.create(DEFINITION)
+    target.write([simple_row(1)])
+    for failing in ("fdatasync", "fsync"):
+
+        def full(_descriptor: int) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(os, failing, full)
+        with pytest.raises(TransferError, match="No space left on device"):
+            target.write([simple_row(2)]) if failing == "fdatasync" else target.finish()
+        monkeypatch.undo()
+        assert not path.exists()
+    target.write([simple_row(3)])
+    target.finish()
+    assert [row.modified_at for row in scanned(JsonLines(path))] == [1, 3]
