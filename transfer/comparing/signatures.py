@@ -1,0 +1,64 @@
+"""`tablegate signature X`: one digest of a table's rows, so that two sites compare without meeting.
+
+It is that of the 4,096 sums that `verify` would compare. Two sites whose tables are of different services each say which the
+other's is (`--as`): then both count values as both services see them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from gateway.model.rows import Row
+from transfer.comparing.canonical import Terms, digest
+from transfer.comparing.passes import Progress, read_both
+from transfer.comparing.sides import End
+from transfer.comparing.sums import Sums, bucket_of
+from transfer.endpoints.endpoint import Endpoint, Service
+from transfer.mapping.identities import identifier, identity_bytes
+from transfer.mapping.mapping import MappingOptions
+from transfer.mapping.spelling import spelling_of
+
+
+class Signature(NamedTuple):
+    """`digest`: 64 hexadecimal digits; `rows`: of so many rows."""
+
+    digest: str
+    rows: int
+
+
+def signature(
+    endpoint: Endpoint,
+    other: Service | None = None,
+    ignored: Collection[str] = (),
+    options: MappingOptions = MappingOptions(),
+    workers: int = 4,
+    progress: Progress = lambda phase, rows: None,
+) -> Signature:
+    """The signature of a table. `other`: the service of the table that it is to be compared with; None: the same.
+
+    `options`: those that the copy was made with. Tables whose rows are equal, as `verify` compares them, have equal signatures.
+    The command's exit status is 0. Raises TransferError (exit status 2).
+    """
+    definition = endpoint.describe()
+    schema = definition.key_schema
+    unspelled = spelling_of(definition).unspelled
+    terms = Terms(endpoint.service, other or endpoint.service, ignored=ignored, unspelled=unspelled)
+    identity_of = identifier(definition.service, schema, options)
+    total, lock = Sums(), threading.Lock()
+
+    def add(end: End, at: int, pages: Iterator[list[Row]]) -> None:
+        own = Sums()
+        for page in pages:
+            for row in page:
+                latest = row.latest
+                identity = identity_of([latest[name] for name in schema.names])
+                row_hash = digest(terms.row_bytes(schema, identity, row))
+                own.add(bucket_of(identity_bytes(identity)), row_hash)
+        with lock:
+            total.merge(own)
+
+    read_both([End(endpoint, definition)], workers, partial(progress, "reading"), add)
+    return Signature(total.digest(), total.rows)
