@@ -52,6 +52,7 @@ class FileEndpoint(Endpoint):
     service = Service.TABLEGATE
     follows: ClassVar[bool] = False
     unseen_changes: ClassVar[str] = "a file tells of no changes"
+    takes_changes: ClassVar[bool] = False
     write_rows: ClassVar[int] = 1000
 
     def __init__(self, path: Path) -> None:

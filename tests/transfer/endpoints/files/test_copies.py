@@ -1,0 +1,65 @@
+"""Files as both ends of real copies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.model.values import Kind
+from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
+from transfer.copying.copying import CopyOptions, run
+from transfer.copying.job import Counts, Job
+from transfer.copying.progress import Silent
+from transfer.endpoints.addresses import open_endpoint
+from transfer.errors import TransferError
+
+KEYS = "?keys=pk:S,sk:N"
+
+
+def copy(tmp_path: Path, source: str, target: str, **options: bool) -> Counts:
+    job = Job.create(tmp_path / f"{len(list(tmp_path.iterdir()))}.job", source, target, {})
+    job.add_table(source, target)
+    try:
+        return run(job, (open_endpoint, open_endpoint), CopyOptions(**options), Silent())  # type: ignore[arg-type]
+    finally:
+        job.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["t.jsonl.zst", "t.json.gz", "t.ion", "t.parquet", "export?format=dynamodb-export"]
+)
+def test_a_table_goes_from_file_to_file_and_back(tmp_path, name):
+    rows = [simple_row(number) for number in range(1200)]
+    written(open_endpoint(f"file:{tmp_path}/source.jsonl"), DEFINITION, rows)
+    there = f"file:{tmp_path}/{name}"
+    assert copy(tmp_path, f"file:{tmp_path}/source.jsonl", there).rows == 1200
+    keys = KEYS if name in ("t.json.gz", "t.ion") else ""
+    assert copy(tmp_path, there + keys, f"file:{tmp_path}/back.jsonl").rows == 1200
+    back = scanned(open_endpoint(f"file:{tmp_path}/back.jsonl"))
+    assert sorted(map(of_values, back)) == sorted(map(of_values, rows))
+
+
+def test_a_table_of_dynamodb_becomes_typed_csv(tmp_path):
+    written(open_endpoint(f"file:{tmp_path}/source.jsonl"), DEFINITION, [simple_row(7)])
+    copy(tmp_path, f"file:{tmp_path}/source.jsonl", f"file:{tmp_path}/t.typed.csv")
+    [row] = scanned(open_endpoint(f"file:{tmp_path}/t.typed.csv"))
+    assert {name: value.data for name, value in row.latest.items()} == {
+        "PartitionKey": "p0", "RowKey": "7", "text": "row 7"
+    }  # fmt: skip
+    assert row.latest["RowKey"].kind is Kind.TEXT
+
+
+def test_a_copy_to_a_file_cannot_follow(tmp_path):
+    written(open_endpoint(f"file:{tmp_path}/source.jsonl"), DEFINITION, [simple_row(7)])
+    with pytest.raises(TransferError, match=r"t\.jsonl: a copy that is written once cannot follow"):
+        copy(tmp_path, f"file:{tmp_path}/source.jsonl", f"file:{tmp_path}/t.jsonl", follow=True)
+    assert not list(tmp_path.glob("t.jsonl*"))
+
+
+def test_a_file_that_is_there_is_not_written_over_by_a_copy(tmp_path):
+    written(open_endpoint(f"file:{tmp_path}/source.jsonl"), DEFINITION, [simple_row(7)])
+    written(open_endpoint(f"file:{tmp_path}/t.jsonl"), DEFINITION, [simple_row(8)])
+    with pytest.raises(TransferError, match="is there already"):
+        copy(tmp_path, f"file:{tmp_path}/source.jsonl", f"file:{tmp_path}/t.jsonl")
+    assert [row.modified_at for row in scanned(open_endpoint(f"file:{tmp_path}/t.jsonl"))] == [8]
