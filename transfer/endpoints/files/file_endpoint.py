@@ -7,7 +7,6 @@ be gone on with after a kill, and knows all rows before it writes the first: whi
 
 from __future__ import annotations
 
-import glob
 import os
 import shutil
 import threading
@@ -81,9 +80,6 @@ class FileEndpoint(Endpoint):
         if partial_path(self.path).exists():
             raise TableAbsent(f"{self.path} is not whole: a copy to it was begun and not finished")
         raise TableAbsent(f"{self.path} is not there")
-
-    def list_tables(self) -> list[str]:
-        return sorted(found for found in glob.glob(str(self.path)) if not found.endswith(UNFINISHED))
 
     # Writing
 

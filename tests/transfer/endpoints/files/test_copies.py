@@ -11,8 +11,8 @@ from tests.transfer.support.small_table import DEFINITION, of_values, scanned, s
 from transfer.copying.copying import CopyOptions, run
 from transfer.copying.job import Counts, Job
 from transfer.copying.progress import Silent
-from transfer.endpoints.addresses import open_endpoint
-from transfer.errors import TransferError
+from transfer.endpoints.addresses import is_pattern, open_endpoint, tables_of, with_table
+from transfer.errors import BadAddress, TransferError
 
 KEYS = "?keys=pk:S,sk:N"
 
@@ -63,3 +63,22 @@ def test_a_file_that_is_there_is_not_written_over_by_a_copy(tmp_path):
     with pytest.raises(TransferError, match="is there already"):
         copy(tmp_path, f"file:{tmp_path}/source.jsonl", f"file:{tmp_path}/t.jsonl")
     assert [row.modified_at for row in scanned(open_endpoint(f"file:{tmp_path}/t.jsonl"))] == [8]
+
+
+def test_a_pattern_stands_for_the_files_of_a_folder(tmp_path):
+    for name in ("b.jsonl", "a.jsonl", "c.jsonl.partial", "d.csv"):
+        (tmp_path / name).touch()
+    pattern = f"file:{tmp_path}/*.jsonl"
+    assert is_pattern(pattern) and not is_pattern(f"file:{tmp_path}/a.jsonl")
+    assert tables_of(pattern) == [f"file:{tmp_path}/a.jsonl", f"file:{tmp_path}/b.jsonl"]
+    assert tables_of(f"file:{tmp_path}/*.jsonl?format=jsonl")[0] == f"file:{tmp_path}/a.jsonl?format=jsonl"
+    assert tables_of(f"file:{tmp_path}/a.jsonl") == [f"file:{tmp_path}/a.jsonl"]
+    with pytest.raises(TransferError, match="no file is called so"):
+        tables_of(f"file:{tmp_path}/*.parquet")
+
+
+def test_tables_of_a_pattern_become_files_of_their_names():
+    assert with_table("file:dump/*.jsonl.zst", "Music.1") == "file:dump/Music.1.jsonl.zst"
+    assert with_table("file:*.json?keys=a:S", "a/../b") == "file:a%2F..%2Fb.json?keys=a%3AS"
+    with pytest.raises(BadAddress, match=r"file:FOLDER/\*\.jsonl"):
+        with_table("file:dump.jsonl", "Music")

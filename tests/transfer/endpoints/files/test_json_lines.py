@@ -321,16 +321,6 @@ def test_a_full_disk_is_a_clear_message(tmp_path):
         target.create(DEFINITION)
 
 
-def test_tables_of_a_pattern(tmp_path):
-    for name in ("b", "a"):
-        written(JsonLines(tmp_path / f"{name}.jsonl"), DEFINITION, [])
-    (tmp_path / "c.jsonl.partial").touch()
-    assert open_file(f"{tmp_path}/*.jsonl", {}).list_tables() == [
-        f"{tmp_path}/a.jsonl",
-        f"{tmp_path}/b.jsonl",
-    ]
-
-
 def test_the_window_of_replayed_rows_is_bounded(tmp_path, monkeypatch):
     """Rows before the window are no longer known, those in it are left out."""
     monkeypatch.setattr(staging, "REPLAYED_ROWS", 2)
