@@ -67,7 +67,8 @@ class ParquetFile(FileEndpoint):
                     raise keys_missing(self.shown)
                 else:
                     name = self.path.name.partition(".")[0]
-                    self._known = Definition(name, Service.TABLEGATE, self._schema, rows=rows), None
+                    definition = Definition(name, Service.TABLEGATE, self._schema, rows=rows, is_stored=True)
+                    self._known = definition, None
             return self._known
 
     def _own(self, header: Any) -> tuple[Definition, list[columns.Column]]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.model.values import Kind
+from gateway.model.rows import Contents, Row
+from gateway.model.values import Kind, Value
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
 from transfer.copying.copying import CopyOptions, run
 from transfer.copying.job import Counts, Job
@@ -48,6 +49,17 @@ def test_a_table_of_dynamodb_becomes_typed_csv(tmp_path):
         "PartitionKey": "p0", "RowKey": "7", "text": "row 7"
     }  # fmt: skip
     assert row.latest["RowKey"].kind is Kind.TEXT
+
+
+def test_names_that_azure_cannot_have_are_spelled_once(tmp_path):
+    values = {**simple_row(7).latest, "my-attr": Value(Kind.TEXT, "x")}
+    row = Row(simple_row(7).position, Contents.of_values(values), 7)
+    written(open_endpoint(f"file:{tmp_path}/source.jsonl"), DEFINITION, [row])
+    copy(tmp_path, f"file:{tmp_path}/source.jsonl", f"file:{tmp_path}/t.csv")
+    assert b"my_x002D_attr," in (tmp_path / "t.csv").read_bytes()
+    copy(tmp_path, f"file:{tmp_path}/t.csv", f"file:{tmp_path}/back.jsonl")
+    [back] = scanned(open_endpoint(f"file:{tmp_path}/back.jsonl"))
+    assert back.latest["my-attr"] == Value(Kind.TEXT, "x")
 
 
 def test_a_copy_to_a_file_cannot_follow(tmp_path):
