@@ -64,6 +64,10 @@ class TableCopy:
         self.source, self.target = ends
         self._options = options
         self._pace = pace
+        if options.follow and not self.target.takes_changes:
+            raise TransferError(
+                f"{self.target.shown}: a copy that is written once cannot follow: leave --follow out"
+            )
         definition = self.source.describe()
         if state.key_schema is not None:
             _require_key(self.source, definition, key_schema_of(state.key_schema))
