@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,11 +12,12 @@ from gateway.model.rows import Row
 from gateway.model.values import Value
 from transfer.comparing.canonical import Terms, digest
 from transfer.comparing.sums import Sums, bucket_of, fast_add_bodies
-from transfer.endpoints.endpoint import JSON, Definition, Endpoint, Service
+from transfer.endpoints.endpoint import Definition, Endpoint, Service
 from transfer.errors import SchemaChanged
 from transfer.mapping.identities import Identity, identifier, identity_bytes
 from transfer.mapping.keys import Keys
 from transfer.mapping.mapping import KEY_ESCAPES, Mapping, MappingOptions
+from transfer.mapping.reading import End
 from transfer.mapping.rules import Finding, Rule
 from transfer.mapping.spelling import spelling_of
 
@@ -43,23 +44,6 @@ class SeenRow(NamedTuple):
     key: Key
     row: Row | None
     findings: tuple[Finding, ...] = ()
-
-
-class End:
-    """A table that is read."""
-
-    def __init__(self, endpoint: Endpoint, definition: Definition) -> None:
-        self.endpoint = endpoint
-        self.definition = definition
-
-    def segments(self, wanted: int) -> list[JSON]:
-        """The parts of the table."""
-        return self.endpoint.segments(wanted)
-
-    def pages(self, segment: JSON) -> Iterator[list[Row]]:
-        """The rows of a part."""
-        for page in self.endpoint.scan(segment):
-            yield page.rows
 
 
 class Side(End):
