@@ -30,11 +30,11 @@ from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
 from benchmarks import machine, signing
 from benchmarks.contestants import Postgres, Workspace
 from gateway.app import connect, create_app, mounted, open_store
-from gateway.engine import blind_writes, page_builder, reading
+from gateway.engine import blind_writes, loading, page_builder, reading
 from gateway.engine.engine import Engine, drive
 from gateway.http import Request
 from gateway.model import updates
-from gateway.model.commands import AnyCommand, CreateTable, Get, Read, WriteGroup
+from gateway.model.commands import AnyCommand, CreateTable, Get, Load, Read, WriteGroup
 from gateway.model.fast_paths import FAST_PATHS
 from gateway.model.keys import KeyColumn, KeySchema, Position
 from gateway.model.pages import Concatenation, Page, PageLimits
@@ -222,6 +222,14 @@ class _Things:
         self._number += 16
         self.engine.run([WriteGroup((self.write(first + at, is_new),)) for at in range(16)])
 
+    def load(self) -> None:
+        """A thousand new rows at once."""
+        first = _ROWS + self._number
+        self._number += _ROWS
+        writes = [self.write(first + at) for at in range(_ROWS)]
+        loaded = [(write.key.position, write.change.contents) for write in writes]  # type: ignore[union-attr]
+        self.engine.run([Load(self.table, loaded)])
+
     def get(self) -> None:
         """Sixteen reads in one list."""
         reads: list[AnyCommand] = [Get(self.table, self.write(at).key.position) for at in range(16)]
@@ -242,6 +250,7 @@ def _engine(folder: Path) -> Iterator[tuple[str, Case]]:
     things = _Things(f"sqlite:///{folder}/bench.sqlite")
     yield "fast_puts", _switched(lambda: things.put(False), blind_writes, puts=_none, inserts=_none)
     yield "fast_inserts", _switched(lambda: things.put(True), blind_writes, inserts=_none)
+    yield "fast_load", _switched(things.load, loading, load=loading._never)
     things = _Things(f"sqlite:///{folder}/pages.sqlite")
     yield "_fast_take", _switched(things.page, page_builder, _TAKES_MANY=False)
 

@@ -15,8 +15,18 @@ from gateway.command_line.maintenance import migrate, sweep
 from gateway.command_line.serving import healthcheck, serve
 from gateway.command_line.streams import streams
 from gateway.command_line.tables import tables
+from transfer.traffic.commands import COMMANDS as TRAFFIC_COMMANDS
 
-COMMANDS: tuple[click.Command, ...] = (serve, healthcheck, migrate, sweep, tables, streams, credentials)
+COMMANDS: tuple[click.Command, ...] = (
+    serve,
+    healthcheck,
+    migrate,
+    sweep,
+    tables,
+    streams,
+    credentials,
+    *TRAFFIC_COMMANDS,
+)
 
 
 @click.group(context_settings={"max_content_width": 110, "help_option_names": ["-h", "--help"]})

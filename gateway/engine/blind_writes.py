@@ -22,7 +22,7 @@ from gateway.model.writes import Replace, Write, apply
 WITHOUT_ROWS = frozenset({State.CREATING, State.DELETING})
 """The states in which a table takes no writes."""
 _WRITABLE = (State.ACTIVE, State.UPDATING)
-_HARMLESS_FEATURES = frozenset({"expiry.attribute", "max_versions", "stamped"})
+HARMLESS_FEATURES = frozenset({"expiry.attribute", "max_versions", "stamped"})
 """What a table may have (Table.features) whose rows are written without a look: all of it follows from the new row alone."""
 _IS_SAFE = fast_paths.covers(WriteGroup, "writes token transaction") and fast_paths.covers(
     Write, "table key change condition view rule actor wants_old recorded"
@@ -91,7 +91,7 @@ def _inserted(write: Write, now: int) -> Row | None:
 
 
 def _is_of_absence(condition: Predicate, key_names: tuple[str, ...]) -> bool:
-    """Whether a condition cannot hold where there is a row. Every row has its key columns."""
+    """Whether a condition is false of every row that is there. Every row has its key columns."""
     if type(condition) is And:
         return any(_is_of_absence(part, key_names) for part in condition.parts)
     if type(condition) is not Not:
@@ -104,7 +104,7 @@ def _is_of_absence(condition: Predicate, key_names: tuple[str, ...]) -> bool:
 
 def _changes_rows_only(table: Table, now_ms: int) -> bool:
     """Whether nothing but its row changes with a write to a table, and its row does not depend on what it was."""
-    return table.features <= _HARMLESS_FEATURES and table.state_at(now_ms) in _WRITABLE
+    return table.features <= HARMLESS_FEATURES and table.state_at(now_ms) in _WRITABLE
 
 
 def _looks(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> list[list[Row]] | None:

@@ -18,7 +18,7 @@ from gateway.model.keys import KeySchema, Position
 from gateway.model.pages import Concatenation, Page, PageLimits, Segment
 from gateway.model.predicates import ALWAYS, Predicate, View
 from gateway.model.ranges import KeyRange
-from gateway.model.rows import Row
+from gateway.model.rows import Contents, Row
 from gateway.model.tables import Index, Projection, Rules, Table
 from gateway.model.writes import Write
 
@@ -136,6 +136,18 @@ class WriteGroup(NamedTuple):
         raise NotImplementedError
 
 
+class Load(NamedTuple):
+    """Put many rows of one table over whatever is there, all or none: what a WriteGroup of puts that want no old row leaves, and
+    quicker where no row is there yet. Outcome: None, or the error that the group would get."""
+
+    table: Table
+    rows: Sequence[tuple[Position, Contents]]
+
+    def outcome(self) -> None:
+        """Never called (Command)."""
+        raise NotImplementedError
+
+
 class Outcome(NamedTuple):
     """A row before and after a write."""
 
@@ -234,6 +246,36 @@ class DropTable(Asks[Table]):
 
     table: Table
     delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ResetTables(Asks[int]):
+    """Empty tables as if they had just been made, or drop them, all at one moment. Outcome: how many.
+
+    `namespace`: None for all; `names`: None for all of the namespace; `keeps_definitions`: the tables stay, without rows.
+    """
+
+    namespace: str | None = None
+    names: frozenset[str] | None = None
+    keeps_definitions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTables(Asks[int]):
+    """Make the tables of namespaces, rows and all, those of others, which lose what they had; all as they are at one moment.
+    Outcome: how many there are. A table whose indexes are still being filled: TableBusy.
+
+    `copies`: (source, target), each target once.
+    """
+
+    copies: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListNamespaces(Asks[list[str]]):
+    """Names of the namespaces that have tables and whose names begin so. Outcome: names in order."""
+
+    prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,11 +420,15 @@ AnyCommand = (
     | ReadAll
     | Read
     | WriteGroup
+    | Load
     | FindTable
     | ListTables
     | CreateTable
     | AlterTable
     | DropTable
+    | ResetTables
+    | CopyTables
+    | ListNamespaces
     | CountRows
     | GetProperties
     | PutProperties

@@ -129,6 +129,11 @@ class Catalog:
         rows = session.query("SELECT name, azure_name FROM tables")
         return frozenset(name for row in rows for name in row)
 
+    def namespaces(self, session: Session) -> list[str]:
+        """The namespaces that have tables, in order."""
+        found = session.query("SELECT DISTINCT namespace FROM tables ORDER BY namespace")
+        return [namespace for (namespace,) in found]
+
     def page(
         self, session: Session, namespace: str, after: str, limit: int | None, by_azure_name: bool = False
     ) -> list[Table]:
@@ -310,7 +315,7 @@ class Catalog:
             azure_name=azure_name,
             key_schema=key_schema,
             indexes=tuple(self._index(row, key_schema.names) for row in indexes),
-            rules=_rules(orjson.loads(rules)),
+            rules=rules_of(orjson.loads(rules)),
             properties=orjson.loads(properties),
             state=State(state),
             busy_until_ms=busy,
@@ -384,7 +389,8 @@ def stream_rule(document: Mapping[str, Any]) -> StreamRule:
     return StreamRule(**{**document, "shards": shards})
 
 
-def _rules(document: Mapping[str, Any]) -> Rules:
+def rules_of(document: Mapping[str, Any]) -> Rules:
+    """The rules of a JSON form that dataclasses.asdict made."""
     expiry, stream = document["expiry"], document["stream"]
     return Rules(
         **{

@@ -62,6 +62,10 @@ class CommitLost(Exception):
         self.transaction_id = transaction_id
 
 
+class Occupied(Exception):
+    """A row is there already that was to be the first of its key."""
+
+
 class Retry(Exception):
     """The transaction failed before COMMIT was sent, for a reason that may pass: deadlock, time-out, lost connection."""
 
@@ -113,6 +117,11 @@ class Session:
         count: int = self._connection.executemany(statement, parameters).rowcount
         return count
 
+    def copy(self, statement: str, data: bytes) -> int:
+        """Run a statement that takes rows in a form of their own, and give it these; how many it took. Where the database has
+        such statements."""
+        raise NotImplementedError(statement)
+
 
 class Statements(ABC):
     """The SQL that a database does not share with others. Holds no state: one object serves all sessions.
@@ -124,6 +133,8 @@ class Statements(ABC):
 
     for_update: str
     """What ends a SELECT whose rows are to be locked until the transaction ends."""
+    big_number: str
+    """A parameter that is a number of 64 bits, where nothing else says so."""
     greatest: str
     """The function that gives the greater of two numbers."""
 
@@ -166,6 +177,11 @@ class Statements(ABC):
     @abstractmethod
     def ask_insert_rows(self, session: Session, rows: Sequence[Row]) -> Callable[[], int]:
         """Store rows where there are none; how many."""
+
+    @abstractmethod
+    def load_rows(self, session: Session, rows: Sequence[Row]) -> None:
+        """Store many rows where there are none, as quickly as the database can. Raises Occupied where there is one; then the
+        transaction is of no more use."""
 
     @abstractmethod
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:

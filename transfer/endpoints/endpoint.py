@@ -111,6 +111,14 @@ class Endpoint(ABC):
         """Make the table and wait until it takes writes. Gives sentences about what of the definition could not be carried
         over. A table of that name and key that is already there is left as it is."""
 
+    def reopen(self) -> None:  # noqa: B027
+        """Go on writing what a process before this one began with `create`, in place of it. Only files, which have no name
+        before they are whole, need to know; elsewhere there is nothing to do."""
+
+    def finish(self) -> None:  # noqa: B027
+        """All rows of the copy are written. Files get their end and their name by it; elsewhere there is nothing to do. Not
+        called where a copy stopped before its end, so that nothing half-written looks whole."""
+
     @abstractmethod
     def segments(self, wanted: int) -> list[JSON]:
         """Parts that together are the whole table and do not overlap, about as many as wanted, for parallel reading. The same
@@ -149,4 +157,4 @@ class Endpoint(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give back connections and files. What was written is complete after it."""
+        """Give back connections and files, whether or not all was written (see `finish`)."""

@@ -81,6 +81,9 @@ class PostgresSession(Session):
 
         return count
 
+    def copy(self, statement: str, data: bytes) -> int:
+        return self._pipeline.copy(statement, data)
+
     def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> int:
         for values in parameters:
             self._pipeline.send(statement, values)

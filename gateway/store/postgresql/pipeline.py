@@ -182,6 +182,26 @@ class Pipeline:
                 answer.result = result
                 self._next_result()  # None, which ends the results of a statement
 
+    def copy(self, text: str, data: bytes) -> int:
+        """Run a COPY ... FROM STDIN; how many rows there were in the data. libpq knows no COPY in pipeline mode, so this
+        leaves it in between. After an error the transaction is good for a ROLLBACK only."""
+        self.settle()
+        self._libpq.exit_pipeline_mode()
+        self._libpq.send_query(text.encode())
+        result = self._next_result()
+        if result is not None and result.status == pq.ExecStatus.COPY_IN:
+            self._libpq.put_copy_data(data)
+            self._libpq.put_copy_end()
+            result = self._next_result()
+        if result is None:
+            raise psycopg.OperationalError("the connection ended before its answers")
+        while self._next_result() is not None:
+            pass
+        self._libpq.enter_pipeline_mode()
+        if result.status in _FAILED:
+            raise self._error(result)
+        return result.command_tuples or 0
+
     def end(self) -> None:
         """Leave pipeline mode. Everything has been settled."""
         self._libpq.exit_pipeline_mode()

@@ -7,9 +7,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import psycopg
+
 from gateway.model.pages import Concatenation
 from gateway.store import entries, rows
-from gateway.store.databases import BodyPattern, Condition, Key, Row, Session, Statements, Wild
+from gateway.store.databases import BodyPattern, Condition, Key, Occupied, Row, Session, Statements, Wild
+from gateway.store.postgresql import binary_rows
 from gateway.store.prefilters import spelled
 from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH
 
@@ -55,6 +58,7 @@ WHERE r.table_id = k.table_id AND r.partition = k.partition AND r.sort = k.sort 
 
 _PUT = rows.put("greatest")
 _PUT_MANY = f"INSERT INTO rows ({rows.COLUMNS}) SELECT * FROM {_ROWS}" + rows.put_over("greatest")
+_COPY = f"COPY rows ({rows.COLUMNS}) FROM STDIN (FORMAT binary)"
 _INSERT_MANY = f"INSERT INTO rows ({rows.COLUMNS}) SELECT * FROM {_ROWS} ON CONFLICT DO NOTHING"
 
 _REMOVE_MANY = f"""
@@ -79,6 +83,7 @@ class PostgreSQLStatements(Statements):
 
     for_update = " FOR UPDATE"
     greatest = "GREATEST"
+    big_number = "?::bigint"
 
     def has_table(self, session: Session, name: str) -> bool:
         return session.query("SELECT to_regclass(?::text) IS NOT NULL", (name,)) == [(True,)]
@@ -120,6 +125,12 @@ class PostgreSQLStatements(Statements):
 
     def ask_insert_rows(self, session: Session, rows_to_insert: Sequence[Row]) -> Callable[[], int]:
         return _ask_count(session, rows.INSERT, _INSERT_MANY, rows_to_insert)
+
+    def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:
+        try:
+            session.copy(_COPY, binary_rows.encode(rows_to_load))
+        except psycopg.errors.UniqueViolation:
+            raise Occupied from None
 
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
         _send(session, rows.REMOVE, _REMOVE_MANY, [*keys, *claims])

@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway.model.pages import Concatenation
 from gateway.store import entries, rows
-from gateway.store.databases import BodyPattern, Condition, Key, Row, Session, Statements, Wild
+from gateway.store.databases import BodyPattern, Condition, Key, Occupied, Row, Session, Statements, Wild
 from gateway.store.prefilters import spelled
 from gateway.store.scans import ROW_WIDTH
 
@@ -28,6 +28,7 @@ class SQLiteStatements(Statements):
 
     for_update = ""
     greatest = "max"
+    big_number = "?"
 
     def has_table(self, session: Session, name: str) -> bool:
         return bool(session.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)))
@@ -68,6 +69,10 @@ class SQLiteStatements(Statements):
     def ask_insert_rows(self, session: Session, rows_to_insert: Sequence[Row]) -> Callable[[], int]:
         count = session.execute_many(rows.INSERT, rows_to_insert)
         return lambda: count
+
+    def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:
+        if session.execute_many(rows.INSERT, rows_to_load) < len(rows_to_load):
+            raise Occupied
 
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
         if keys:

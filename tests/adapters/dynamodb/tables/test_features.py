@@ -1,0 +1,156 @@
+"""What Terraform and CDK ask of a table besides: everything has a truthful answer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from botocore.session import Session
+
+from adapters.dynamodb.validation.operation_schemas import OPERATIONS
+from tests.adapters.dynamodb.tables.test_tables import with_index
+
+DIFFERENCES = Path(__file__).parents[4] / "docs" / "differences.md"
+
+
+@pytest.mark.parametrize(
+    ("operation", "answer"),
+    [
+        (
+            "DescribeContinuousBackups",
+            {
+                "ContinuousBackupsDescription": {
+                    "ContinuousBackupsStatus": "ENABLED",
+                    "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "DISABLED"},
+                }
+            },
+        ),
+        ("ListBackups", {"BackupSummaries": []}),
+        ("DescribeContributorInsights", {"TableName": "orders", "ContributorInsightsStatus": "DISABLED"}),
+        (
+            "DescribeKinesisStreamingDestination",
+            {"TableName": "orders", "KinesisDataStreamDestinations": []},
+        ),
+    ],
+)
+def test_a_feature_that_is_not_there_is_off(service, operation, answer):
+    service.table()
+    service.clock.ms += 6_000
+    assert service.call(operation, {"TableName": "orders"}) == answer
+
+
+@pytest.mark.parametrize(("which", "seconds"), [("service", 6), ("delayed", 10)])
+def test_continuous_backups_are_enabled_soon_after_the_table_is_active(request, which, seconds):
+    """ack-api-quirks, October 2026, and paritysuite: ContinuousBackupsStatus is not the flag of point-in-time recovery. It
+    is ENABLED by itself up to six seconds after a table is ACTIVE; then only PointInTimeRecoveryStatus is DISABLED.
+    test_backup.py of ScyllaDB asks a new table, and has DISABLED."""
+    service = request.getfixturevalue(which)
+    service.table()
+
+    def status() -> str:
+        answer = service.call("DescribeContinuousBackups", {"TableName": "orders"})
+        return answer["ContinuousBackupsDescription"]["ContinuousBackupsStatus"]
+
+    assert status() == "DISABLED"
+    service.clock.ms += seconds * 1000 - 1
+    assert status() == "DISABLED"
+    service.clock.ms += 1
+    assert status() == "ENABLED"
+
+
+def test_the_readme_names_every_operation_that_is_unknown_here():
+    model = Session().get_service_model("dynamodb")
+    unknown = set(model.operation_names) - OPERATIONS
+    [sentence] = re.findall(r"UnknownOperation\S* to:?([^.]*)\.", DIFFERENCES.read_text())
+    assert set(re.findall(r"`([A-Za-z]+)`", sentence)) == unknown
+
+
+@pytest.mark.parametrize(
+    ("operation", "code"),
+    [
+        ("DescribeContinuousBackups", "TableNotFoundException"),
+        ("DescribeContributorInsights", "ResourceNotFoundException"),
+        ("DescribeKinesisStreamingDestination", "ResourceNotFoundException"),
+        ("DescribeTableReplicaAutoScaling", "ResourceNotFoundException"),
+    ],
+)
+def test_a_missing_table_is_missed(service, operation, code):
+    assert service.error(operation, {"TableName": "orders"})[0] == code
+
+
+def test_insights_are_asked_of_indexes_too(service):
+    service.table(**with_index())
+    given = {"TableName": "orders", "IndexName": "by-g"}
+    assert service.call("DescribeContributorInsights", given)["IndexName"] == "by-g"
+    given["IndexName"] = "nobody"
+    assert service.error("DescribeContributorInsights", given)[0] == "ResourceNotFoundException"
+
+
+def test_only_global_tables_scale_replicas(service):
+    service.table()
+    assert service.error("DescribeTableReplicaAutoScaling", {"TableName": "orders"}) == (
+        "ResourceNotFoundException",
+        "Global table with name: 'orders' does not exist.",
+    )
+
+
+def test_no_table_has_a_policy(service):
+    arn = service.table()["TableArn"]
+    assert service.error("GetResourcePolicy", {"ResourceArn": arn})[0] == "PolicyNotFoundException"
+    assert service.error("GetResourcePolicy", {"ResourceArn": arn + "x"})[0] == "ResourceNotFoundException"
+    assert service.error("GetResourcePolicy", {"ResourceArn": "orders"})[0] == "ValidationException"
+
+
+@pytest.mark.parametrize(
+    ("operation", "member"),
+    [
+        ("ListExports", "ExportSummaries"),
+        ("ListImports", "ImportSummaryList"),
+        ("ListContributorInsights", "ContributorInsightsSummaries"),
+        ("ListGlobalTables", "GlobalTables"),
+    ],
+)
+def test_a_list_of_what_nobody_made_is_empty(service, operation, member):
+    service.table()
+    assert service.call(operation) == {member: []}
+
+
+def test_a_backup_and_a_global_table_are_not_found(service):
+    arn = "arn:aws:dynamodb:us-east-1:000000000000:table/orders/backup/01489602797149-73d8d5bc"
+    assert service.error("DescribeBackup", {"BackupArn": arn}) == (
+        "BackupNotFoundException",
+        f"Backup not found: {arn}",
+    )
+    code = service.error("DescribeGlobalTable", {"GlobalTableName": "orders"})[0]
+    assert code == "GlobalTableNotFoundException"
+    assert service.error("DescribeBackup", {})[0] == "ValidationException"
+
+
+@pytest.mark.parametrize("name", ["MaxResults", "PageSize"])
+def test_the_pages_of_exports_and_imports_have_1_to_25_entries(service, name):
+    operation = "ListExports" if name == "MaxResults" else "ListImports"
+    for size, is_fine in ((0, False), (1, True), (25, True), (26, False)):
+        answer = service.call(operation, {name: size})
+        assert ("__type" not in answer) is is_fine
+
+
+def test_the_quotas_are_the_services(service):
+    assert service.call("DescribeLimits") == {
+        "AccountMaxReadCapacityUnits": 80_000,
+        "AccountMaxWriteCapacityUnits": 80_000,
+        "TableMaxReadCapacityUnits": 40_000,
+        "TableMaxWriteCapacityUnits": 40_000,
+    }
+
+
+def test_the_endpoint_is_where_the_client_found_it(service):
+    answer = service.call("DescribeEndpoints", host="127.0.0.1:4711")
+    assert answer == {"Endpoints": [{"Address": "127.0.0.1:4711", "CachePeriodInMinutes": 1440}]}
+
+
+@pytest.mark.parametrize(
+    "operation", ["CreateBackup", "PutResourcePolicy", "UpdateContinuousBackups", "CreateGlobalTable"]
+)
+def test_switching_one_on_is_an_unknown_operation(service, operation):
+    assert service.error(operation, {"TableName": "orders"})[0] == "UnknownOperationException"

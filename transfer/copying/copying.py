@@ -1,0 +1,348 @@
+"""A copy from its beginning, or from where it was stopped, to its end: tables made, scanned, followed, finished.
+
+Knows the order of steps and what each leaves in the job. What a step does is in scanning.py and following.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gateway.model.keys import Key
+from gateway.model.rows import Row
+from gateway.store.catalog import key_schema_document, key_schema_of
+from transfer.copying.following import Follower
+from transfer.copying.job import COPIED, COPYING, FINISHED, NEW, Counts, Job, TableState
+from transfer.copying.pacing import Concurrency, Limit, Rate
+from transfer.copying.progress import Progress
+from transfer.copying.scanning import TableScan
+from transfer.copying.writing import Pace, Stop, Stopped, TableWriter
+from transfer.endpoints.endpoint import Definition, Endpoint
+from transfer.errors import SchemaChanged, TableAbsent, TransferError
+from transfer.mapping.mapping import Mapped, Mapping, MappingOptions
+
+_LOOK_PERIOD_S = 1.0
+_CHECK_PERIOD_S = 30.0
+_SEGMENTS_PER_READER = 4
+
+Opener = Callable[[str], Endpoint]
+"""Opens the endpoint of an address."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOptions:
+    """What its user chooses about a copy. `parallel`: how many threads read, and how many write. `until_lag_s`: following ends
+    when the copy is as the source was so many seconds ago (None: never). `sweep_s`: between looks for deletes where the source
+    does not tell them."""
+
+    parallel: int = 4
+    limits: tuple[Limit, ...] = ()
+    follow: bool = False
+    until_lag_s: float | None = None
+    sweep_s: float = 600.0
+    mapping: MappingOptions = field(default_factory=MappingOptions)
+
+
+class Interrupted(TransferError):
+    """The user wanted the end."""
+
+
+class TableCopy:
+    """One table of a job: its two ends, open."""
+
+    def __init__(
+        self, job: Job, state: TableState, ends: tuple[Endpoint, Endpoint], options: CopyOptions, pace: Pace
+    ) -> None:
+        self.job = job
+        self.state = state
+        self.source, self.target = ends
+        self._options = options
+        self._pace = pace
+        definition = self.source.describe()
+        if state.key_schema is not None:
+            _require_key(self.source, definition, key_schema_of(state.key_schema))
+        self.key_schema = definition.key_schema
+        self._expected_rows = definition.rows
+        self.mapping = mapping_of(definition, self.target, options.mapping)
+        self._writer = TableWriter(self.target, self.mapping, self.key_schema, pace)
+        self.follower = Follower(
+            job, state.id, self.source, self._writer, self.key_schema, pace, options.parallel
+        )
+
+    def begin(self, progress: Progress) -> None:
+        """Make the target's table, capture changes, choose segments; or go on with what an earlier process chose."""
+        if self.state.state != NEW:
+            self.target.reopen()
+            return
+        if self._options.follow:
+            self.follower.capture()
+            if self.source.unseen_changes:
+                progress.say(f"{self.source.shown}: {self.source.unseen_changes}")
+        for sentence in notes_of(self.mapping):
+            progress.say(f"{self.target.shown}: {sentence}")
+        for sentence in self.target.create(self.mapping.definition):
+            progress.say(f"{self.target.shown}: {sentence}")
+        segments = self.source.segments(self._options.parallel * _SEGMENTS_PER_READER)
+        key_schema = key_schema_document(self.key_schema)
+        self.job.begin_table(self.state.id, key_schema, self._expected_rows, segments)
+
+    def scan(self, progress: Progress) -> None:
+        """Copy what is not copied yet. Raises Stopped, TransferError."""
+        done = self.job.counts(self.state.id)
+        progress.begin(self.source.shown, self._expected_rows, done.rows, done.size_bytes, done.rejected)
+        keeps_keys = self._options.follow and self.follower.sweeps
+        TableScan(
+            self.job, self.state.id, self.source, self._writer, self._pace, progress, self.check, self._options.parallel,
+            keeps_keys,
+        ).run()  # fmt: skip
+        self.job.set_state(self.state.id, COPIED)
+
+    def check(self) -> None:
+        """Raises SchemaChanged if the source is not what it was."""
+        _require_key(self.source, self.source.describe(), self.key_schema)
+
+    def finish(self) -> None:
+        """The copy is complete."""
+        self.target.finish()
+        self.job.set_state(self.state.id, FINISHED)
+
+
+def run(job: Job, opens: tuple[Opener, Opener], options: CopyOptions, progress: Progress) -> Counts:
+    """Do what is left of a job; what is done of it then. Raises TransferError; Interrupted after Ctrl-C."""
+    stop = Stop()
+    rates = tuple(Rate(limit, stop.wait) for limit in options.limits)
+    pace = Pace(stop, rates, Concurrency(options.parallel))
+    with contextlib.ExitStack() as closing, _errors_of(stop):
+        copies = [
+            _opened(job, state, opens, options, pace, closing)
+            for state in job.tables()
+            if state.state != FINISHED or options.follow
+        ]
+        for copy in copies:
+            copy.begin(progress)
+        with _looking(job, copies, stop, options):
+            for copy, state in _current(job, copies):
+                if state.state == COPYING:
+                    copy.scan(progress)
+                if not options.follow:
+                    copy.finish()
+        if options.follow:
+            _Following(job, copies, stop, options, progress).run()
+            for copy in copies:
+                copy.finish()
+    progress.close()
+    return job.counts()
+
+
+def _opened(
+    job: Job, state: TableState, opens: tuple[Opener, Opener], options: CopyOptions, pace: Pace, closing: contextlib.ExitStack
+) -> TableCopy:  # fmt: skip
+    source = opens[0](state.source)
+    closing.callback(source.close)
+    target = opens[1](state.target)
+    closing.callback(target.close)
+    return TableCopy(job, state, (source, target), options, pace)
+
+
+def _current(job: Job, copies: list[TableCopy]) -> Iterator[tuple[TableCopy, TableState]]:
+    """Each table with its state as it is now."""
+    for copy in copies:
+        [state] = [state for state in job.tables() if state.id == copy.state.id]
+        yield copy, state
+
+
+@contextlib.contextmanager
+def _errors_of(stop: Stop) -> Iterator[None]:
+    """The first error of any thread is that of the whole."""
+    try:
+        yield
+    except Stopped:
+        if stop.error is not None:
+            raise stop.error from None
+        raise Interrupted("stopped") from None
+    except KeyboardInterrupt:
+        raise Interrupted("stopped") from None
+    finally:
+        stop.set()
+
+
+@contextlib.contextmanager
+def _looking(job: Job, copies: list[TableCopy], stop: Stop, options: CopyOptions) -> Iterator[None]:
+    """While tables are scanned, what changes meanwhile is noted: streams are not kept for ever."""
+    if not options.follow:
+        yield
+        return
+    is_over = threading.Event()
+
+    def look() -> None:
+        try:
+            positions = {state.id: state.position for _, state in _current(job, copies)}
+            while not is_over.wait(_LOOK_PERIOD_S):
+                for copy in copies:
+                    positions[copy.state.id], _ = copy.follower.look(positions[copy.state.id])
+        except Stopped:
+            pass
+        except BaseException as error:
+            stop.set(error)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join(5.0 if stop.is_set() else None)
+    stop.check()
+
+
+class _Following:
+    """Changes of all tables, until the copy is close enough behind."""
+
+    def __init__(
+        self, job: Job, copies: list[TableCopy], stop: Stop, options: CopyOptions, progress: Progress
+    ) -> None:
+        self._job = job
+        self._copies = copies
+        self._stop = stop
+        self._options = options
+        self._progress = progress
+        self._positions = {state.id: state.position for _, state in _current(job, copies)}
+        self._swept_at = self._checked_at = time.monotonic()
+
+    def run(self) -> None:
+        """Raises Stopped, TransferError."""
+        until = self._options.until_lag_s
+        while True:
+            began = time.monotonic()
+            is_caught_up = self._round()
+            lag_s = time.monotonic() - began
+            counts = self._job.counts()
+            self._progress.following(lag_s, counts.applied, counts.changes_left)
+            if until is not None and is_caught_up and lag_s <= until and self._is_swept_at_last():
+                return
+            if time.monotonic() - self._swept_at > self._options.sweep_s:
+                self._sweep()
+            elif is_caught_up:
+                self._stop.wait(_LOOK_PERIOD_S)
+
+    def _round(self) -> bool:
+        """Look at all tables and apply what was found: after it the copies are as the sources were at its beginning, if what
+        this gives is true."""
+        is_caught_up = True
+        for copy in self._copies:
+            position, look = copy.follower.look(self._positions[copy.state.id])
+            self._positions[copy.state.id] = position
+            is_caught_up = is_caught_up and look.caught_up
+            copy.follower.apply()
+        if time.monotonic() - self._checked_at > _CHECK_PERIOD_S:
+            self._checked_at = time.monotonic()
+            for copy in self._copies:
+                copy.check()
+        return is_caught_up
+
+    def _is_swept_at_last(self) -> bool:
+        """Whether no sweep is needed before the end; if one is, it is made, and the end comes once it has found nothing."""
+        if not any(copy.follower.sweeps for copy in self._copies):
+            return True
+        return not self._sweep()
+
+    def _sweep(self) -> int:
+        gone = sum(copy.follower.sweep() for copy in self._copies if copy.follower.sweeps)
+        self._swept_at = time.monotonic()
+        return gone + self._job.counts().changes_left
+
+
+def mapping_of(definition: Definition, target: Endpoint, options: MappingOptions) -> Mapping:
+    """What becomes of a table in a target, where there may be a table already."""
+    try:
+        existing: Definition | None = target.describe()
+    except TableAbsent:
+        existing = None
+    try:
+        return Mapping(definition, target.service, existing, options)
+    except NotImplementedError:
+        return _Identity(definition)
+
+
+class _Identity(Mapping):
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self.notes = ()
+
+    def map(self, row: Row) -> Mapped:
+        return Mapped(row, ())
+
+    def key(self, key: Key) -> Key | None:
+        return key
+
+
+def notes_of(mapping: Mapping) -> list[str]:
+    """What of the source's definition the target cannot have, as sentences."""
+    return [
+        f"{note.attribute}: {note.rule.meaning}" if note.attribute else note.rule.meaning
+        for note in mapping.notes
+    ]
+
+
+def plan(source: Endpoint, target: Endpoint, options: CopyOptions) -> list[str]:
+    """What a copy would do, as sentences; nothing is written."""
+    definition = source.describe()
+    mapping = mapping_of(definition, target, options.mapping)
+    segments = len(source.segments(options.parallel * _SEGMENTS_PER_READER))
+    rows = "an unknown number of rows" if definition.rows is None else f"about {definition.rows:,} rows"
+    try:
+        target.describe()
+        made = "is there already; rows of the same keys are replaced"
+    except TableAbsent:
+        made = "is made"
+    told = [
+        f"{source.shown}: {rows}, read in {segments} segments by {min(options.parallel, segments)} threads",
+        f"{target.shown}: {made}, key {', '.join(mapping.definition.key_schema.names)}",
+        *(f"{target.shown}: {sentence}" for sentence in notes_of(mapping)),
+    ]
+    if options.follow:
+        told.append(f"{source.shown}: changes are captured before the scan. {source.unseen_changes}".rstrip())
+    return told
+
+
+def write_rejects(job: Job, path: Path) -> int:
+    """Write the rejected rows of a job to a file of JSON Lines, whole or not at all; without any there is no file. How many."""
+    partial = path.with_name(path.name + ".partial")
+    number = 0
+    try:
+        with partial.open("w") as file:
+            for table, key, code, reason, body in job.rejects():
+                line = {
+                    "table": table,
+                    "key": json.loads(key),
+                    "code": code,
+                    "reason": reason,
+                    "row": json.loads(body),
+                }
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+                number += 1
+            file.flush()
+            os.fsync(file.fileno())
+        if number:
+            partial.replace(path)
+        else:
+            partial.unlink()
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise TransferError(
+            f"the file of rejected rows {path} cannot be written: {error.strerror}"
+        ) from error
+    return number
+
+
+def _require_key(source: Endpoint, definition: Definition, key_schema: object) -> None:
+    if definition.key_schema != key_schema:
+        raise SchemaChanged(
+            f"{source.shown}: the table's key is not what it was when the copy began; begin a new job"
+        )

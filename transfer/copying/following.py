@@ -1,0 +1,134 @@
+"""Changes of the source, applied to the copy after its scan and as they come.
+
+A change is only a key: the row is read again at the source and written to the target as it is by then, or deleted from it. Keys
+are in the job, each once, in the transaction that moves on the position in the source's stream; so doubles, disorder between rows
+and a kill at any moment do no harm, and the row that was written last at the source wins. No row is in flight twice.
+
+Where the source has no stream that tells deletes (Azure Table), a sweep now and then looks which of the copied rows are still
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from gateway.model.keys import Key, KeySchema, Position
+from gateway.model.rows import Row
+from transfer.copying.job import ChangedKey, Job, Rejected
+from transfer.copying.writing import Pace, TableWriter
+from transfer.endpoints.endpoint import JSON, Endpoint
+from transfer.errors import TransferError
+
+# So many looks follow each other before what they found is applied.
+_LOOKS = 50
+
+
+class Look(NamedTuple):
+    """What looking for changes came to: how many keys there were, and whether there was nothing more."""
+
+    keys: int
+    caught_up: bool
+
+
+class _Applied(NamedTuple):
+    written: list[Position]
+    deleted: list[Position]
+    rejects: list[Rejected]
+
+
+class Follower:
+    """Follows one table."""
+
+    def __init__(
+        self, job: Job, table_id: int, source: Endpoint, writer: TableWriter, key_schema: KeySchema, pace: Pace, parallel: int
+    ) -> None:  # fmt: skip
+        self._job = job
+        self._table_id = table_id
+        self._source = source
+        self._writer = writer
+        self._key_schema = key_schema
+        self._pace = pace
+        self._parallel = parallel
+        self._batch = min(source.write_rows, writer.most_rows)
+        self.sweeps = not source.follows
+        """Whether sweeps are needed."""
+
+    def capture(self) -> None:
+        """From now on changes are told. Once in the life of a job, before anything is read."""
+        self._job.set_position(self._table_id, self._source.capture())
+
+    def look(self, position: JSON) -> tuple[JSON, Look]:
+        """Look for changes until there are none, or there have been many; the new position."""
+        keys = 0
+        caught_up = False
+        for _ in range(_LOOKS):
+            self._pace.stop.check()
+            seen = self._source.changes(position)
+            if seen.keys or seen.position != position:
+                positions = [key.position for key in seen.keys]
+                self._job.add_changes(self._table_id, positions, seen.position)
+            position, caught_up = seen.position, seen.caught_up
+            keys += len(seen.keys)
+            if caught_up:
+                break
+        return position, Look(keys, caught_up)
+
+    def apply(self) -> None:
+        """Bring the target to where the source is, for all rows that have changed. Raises Stopped, TransferError."""
+        with ThreadPoolExecutor(self._parallel) as pool:
+            while changed := self._job.changes(self._table_id, self._parallel * self._batch):
+                parts = [changed[at : at + self._batch] for at in range(0, len(changed), self._batch)]
+                applied = list(pool.map(self._apply, parts))
+                self._pace.stop.check()
+                self._job.changes_applied(
+                    self._table_id,
+                    changed,
+                    [position for part in applied for position in part.written],
+                    [position for part in applied for position in part.deleted],
+                    [reject for part in applied for reject in part.rejects],
+                    self.sweeps,
+                )
+
+    def _apply(self, changed: Sequence[ChangedKey]) -> _Applied:
+        self._pace.stop.check()
+        keys = [self._key_schema.decode(each.position) for each in changed]
+        rows: list[Row] = []
+        gone: list[Key] = []
+        for key, row in zip(keys, self._read(keys), strict=True):
+            if row is None:
+                gone.append(key)
+            else:
+                rows.append(row)
+        rejects = self._writer.write(rows) if rows else []
+        if gone:
+            self._writer.delete(gone)
+        missing = {reject.position for reject in rejects}
+        written = [row.position for row in rows if row.position not in missing]
+        return _Applied(written, [key.position for key in gone], rejects)
+
+    def _read(self, keys: Sequence[Key]) -> list[Row | None]:
+        try:
+            found = self._source.get(keys)
+        except OSError as error:
+            raise TransferError(f"{self._source.shown}: {error.strerror or error}") from error
+        self._pace.before_read(sum(row.size_bytes for row in found if row is not None))
+        return found
+
+    def sweep(self) -> int:
+        """Look which of the copied rows are still there; the others, and those that were never copied, are changes, to be
+        applied. How many are gone."""
+        number = self._job.begin_sweep(self._table_id)
+        with ThreadPoolExecutor(self._parallel) as pool:
+            list(
+                pool.map(lambda segment: self._sweep(number, segment), self._source.segments(self._parallel))
+            )
+        self._pace.stop.check()
+        return self._job.end_sweep(self._table_id, number)
+
+    def _sweep(self, number: int, segment: JSON) -> None:
+        for page in self._source.scan(segment):
+            self._pace.stop.check()
+            self._pace.before_read(sum(row.size_bytes for row in page.rows))
+            self._job.seen(self._table_id, number, [row.position for row in page.rows])

@@ -1,0 +1,389 @@
+"""The file of a job: all that a copy must know to go on after it was stopped, however it was stopped.
+
+A SQLite file in write-ahead mode. What belongs together is one transaction: a segment's position with the rejects before it; a
+stream's position with the keys that changed before it. It holds keys and rejected rows, but no password. Knows no endpoint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gateway.model.keys import Position
+from transfer.endpoints.endpoint import JSON
+from transfer.errors import TransferError
+
+_FORMAT = 1
+_SCHEMA = """
+CREATE TABLE job (format INTEGER NOT NULL, source TEXT NOT NULL, target TEXT NOT NULL, options TEXT NOT NULL);
+CREATE TABLE tables (
+    id INTEGER PRIMARY KEY, source TEXT NOT NULL, target TEXT NOT NULL, key_schema TEXT, state TEXT NOT NULL DEFAULT 'new',
+    position TEXT, sweep INTEGER NOT NULL DEFAULT 0, expected_rows INTEGER, applied INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE segments (
+    table_id INTEGER NOT NULL, number INTEGER NOT NULL, segment TEXT NOT NULL, resume TEXT, is_done INTEGER NOT NULL DEFAULT 0,
+    rows INTEGER NOT NULL DEFAULT 0, size_bytes INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (table_id, number)) WITHOUT ROWID;
+CREATE TABLE changed (
+    table_id INTEGER NOT NULL, key BLOB NOT NULL, sequence INTEGER NOT NULL, PRIMARY KEY (table_id, key)) WITHOUT ROWID;
+CREATE INDEX changed_by_sequence ON changed (table_id, sequence);
+CREATE TABLE copied (
+    table_id INTEGER NOT NULL, key BLOB NOT NULL, sweep INTEGER NOT NULL, PRIMARY KEY (table_id, key)) WITHOUT ROWID;
+CREATE TABLE rejects (
+    table_id INTEGER NOT NULL, key BLOB NOT NULL, code TEXT NOT NULL, reason TEXT NOT NULL, shown TEXT NOT NULL,
+    row BLOB NOT NULL, PRIMARY KEY (table_id, key));
+"""
+
+NEW, COPYING, COPIED, FINISHED = "new", "copying", "copied", "finished"
+"""The states of a table: nothing is done; its segments are known; all of them are read; the target has been told of its end."""
+
+
+class Rejected(NamedTuple):
+    """A row that is not in the target: where it stands in the source, why it is missing, its key for people, and its body."""
+
+    position: Position
+    code: str
+    reason: str
+    shown_key: str
+    body: bytes
+
+
+class SegmentState(NamedTuple):
+    """A segment and how far it has come."""
+
+    number: int
+    segment: JSON
+    resume: JSON | None
+    is_done: bool
+
+
+class ChangedKey(NamedTuple):
+    """A row that has changed at the source. `sequence` tells a change from a later one of the same row."""
+
+    position: Position
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table of a job. `position`: from where on its changes have still to be looked at."""
+
+    id: int
+    source: str
+    target: str
+    key_schema: JSON | None
+    state: str
+    position: JSON | None
+    expected_rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What is done of a table, or of all: rows and bytes of pages that are through, changes applied, rows rejected."""
+
+    rows: int = 0
+    size_bytes: int = 0
+    applied: int = 0
+    rejected: int = 0
+    changes_left: int = 0
+
+
+class Job:
+    """A job file that is open, and locked against others. Its methods may be called by several threads."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = threading.Lock()
+        self.source, self.target, self._options = self._row("SELECT source, target, options FROM job")
+
+    @classmethod
+    def create(cls, path: Path, source: str, target: str, options: JSON) -> Job:
+        """A new job. `source`, `target`: addresses without secrets. Raises TransferError if the file is there."""
+        if path.exists():
+            raise TransferError(
+                f"the job file {path} is there already: go on with it (tablegate copy --job {path} --resume), or remove it"
+            )
+        connection = _connected(path)
+        with _said(path), connection:
+            connection.executescript(f"BEGIN; {_SCHEMA}")
+            connection.execute(
+                "INSERT INTO job VALUES (?, ?, ?, ?)", (_FORMAT, source, target, json.dumps(options))
+            )
+        return cls(path, connection)
+
+    @classmethod
+    def open(cls, path: Path) -> Job:
+        """A job that was begun. Raises TransferError if it is none, or some process has it."""
+        if not path.exists():
+            raise TransferError(f"there is no job file {path}")
+        connection = _connected(path)
+        with _said(path):
+            try:
+                [(found,)] = connection.execute("SELECT format FROM job")
+            except (sqlite3.DatabaseError, ValueError) as error:
+                if "locked" in str(error):
+                    raise
+                raise TransferError(
+                    f"{path} is no job file, or its first lines were never written: remove it"
+                ) from None
+        if found != _FORMAT:
+            raise TransferError(f"the job file {path} is of another release of tablegate (format {found})")
+        return cls(path, connection)
+
+    @property
+    def options(self) -> JSON:
+        """What the user chose when the job was begun."""
+        return json.loads(self._options)
+
+    def require(self, source: str | None, target: str | None) -> None:
+        """Raises TransferError unless the job is of these ends (None: not given again)."""
+        for name, known, given in (("source", self.source, source), ("target", self.target, target)):
+            if given is not None and known != given:
+                raise TransferError(f"the job file {self.path} is of another {name}: {known}, not {given}")
+
+    # Tables and segments
+
+    def add_table(self, source: str, target: str) -> None:
+        """A table is to be copied."""
+        with self._transaction() as connection:
+            connection.execute("INSERT INTO tables (source, target) VALUES (?, ?)", (source, target))
+
+    def tables(self) -> list[TableState]:
+        """All tables, in the order in which they were added."""
+        found = self._rows(
+            "SELECT id, source, target, key_schema, state, position, expected_rows FROM tables ORDER BY id"
+        )
+        return [
+            TableState(number, source, target, _loaded(key_schema), state, _loaded(position), expected)
+            for number, source, target, key_schema, state, position, expected in found
+        ]
+
+    def begin_table(
+        self, table_id: int, key_schema: JSON, expected_rows: int | None, segments: Sequence[JSON]
+    ) -> None:
+        """The segments of a table are these, from now on and for every later process."""
+        with self._transaction() as connection:
+            connection.execute(
+                "UPDATE tables SET state = ?, key_schema = ?, expected_rows = ? WHERE id = ?",
+                (COPYING, json.dumps(key_schema), expected_rows, table_id),
+            )
+            connection.executemany(
+                "INSERT INTO segments (table_id, number, segment) VALUES (?, ?, ?)",
+                [(table_id, number, json.dumps(segment)) for number, segment in enumerate(segments)],
+            )
+
+    def set_state(self, table_id: int, state: str) -> None:
+        """A table has come so far."""
+        with self._transaction() as connection:
+            connection.execute("UPDATE tables SET state = ? WHERE id = ?", (state, table_id))
+
+    def segments(self, table_id: int) -> list[SegmentState]:
+        """The segments of a table."""
+        found = self._rows(
+            "SELECT number, segment, resume, is_done FROM segments WHERE table_id = ? ORDER BY number",
+            (table_id,),
+        )
+        return [
+            SegmentState(number, json.loads(each), _loaded(resume), bool(done))
+            for number, each, resume, done in found
+        ]
+
+    def page_done(
+        self, table_id: int, number: int, resume: JSON | None, written: Sequence[Position], size_bytes: int,
+        rejects: Sequence[Rejected], keeps_keys: bool,
+    ) -> None:  # fmt: skip
+        """A page of a segment is in the target, but for the rejects. `resume`: where to go on; None: the segment is done.
+        `keeps_keys`: whether to remember the keys of what was written, for sweeps."""
+        with self._transaction() as connection:
+            connection.execute(
+                "UPDATE segments SET resume = ?, is_done = ?, rows = rows + ?, size_bytes = size_bytes + ?"
+                " WHERE table_id = ? AND number = ?",
+                (json.dumps(resume), resume is None, len(written), size_bytes, table_id, number),
+            )
+            self._reject(connection, table_id, rejects)
+            if keeps_keys:
+                connection.executemany(
+                    "INSERT OR IGNORE INTO copied VALUES (?, ?, 0)",
+                    [(table_id, packed(each)) for each in written],
+                )
+
+    # Changes
+
+    def set_position(self, table_id: int, position: JSON) -> None:
+        """Changes of a table are to be looked at from here on."""
+        with self._transaction() as connection:
+            connection.execute(
+                "UPDATE tables SET position = ? WHERE id = ?", (json.dumps(position), table_id)
+            )
+
+    def add_changes(self, table_id: int, positions: Iterable[Position], position: JSON) -> None:
+        """These rows have changed before a new position of the table's stream."""
+        with self._transaction() as connection:
+            self._change(connection, table_id, map(packed, positions))
+            connection.execute(
+                "UPDATE tables SET position = ? WHERE id = ?", (json.dumps(position), table_id)
+            )
+
+    def changes(self, table_id: int, limit: int) -> list[ChangedKey]:
+        """The oldest changes that are not applied yet."""
+        found = self._rows(
+            "SELECT key, sequence FROM changed WHERE table_id = ? ORDER BY sequence LIMIT ?",
+            (table_id, limit),
+        )
+        return [ChangedKey(unpacked(key), sequence) for key, sequence in found]
+
+    def changes_applied(
+        self, table_id: int, applied: Sequence[ChangedKey], written: Sequence[Position], deleted: Sequence[Position],
+        rejects: Sequence[Rejected], keeps_keys: bool,
+    ) -> None:  # fmt: skip
+        """The target is at these rows as the source was when they were read. What has changed again stays to be done."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "DELETE FROM changed WHERE table_id = ? AND key = ? AND sequence = ?",
+                [(table_id, packed(position), sequence) for position, sequence in applied],
+            )
+            gone = [(table_id, packed(position)) for position in (*written, *deleted)]
+            connection.executemany("DELETE FROM rejects WHERE table_id = ? AND key = ?", gone)
+            self._reject(connection, table_id, rejects)
+            connection.execute(
+                "UPDATE tables SET applied = applied + ? WHERE id = ?",
+                (len(written) + len(deleted), table_id),
+            )
+            if keeps_keys:
+                connection.executemany(
+                    "DELETE FROM copied WHERE table_id = ? AND key = ?",
+                    [(table_id, packed(each)) for each in deleted],
+                )
+                connection.executemany(
+                    "INSERT OR IGNORE INTO copied VALUES (?, ?, 0)",
+                    [(table_id, packed(each)) for each in written],
+                )
+
+    # Sweeps: which rows that were copied are still there
+
+    def begin_sweep(self, table_id: int) -> int:
+        """The number of a new sweep."""
+        with self._transaction() as connection:
+            connection.execute("UPDATE tables SET sweep = sweep + 1 WHERE id = ?", (table_id,))
+            [(number,)] = connection.execute("SELECT sweep FROM tables WHERE id = ?", (table_id,))
+        return int(number)
+
+    def seen(self, table_id: int, sweep: int, positions: Sequence[Position]) -> None:
+        """A sweep has found these rows at the source. Those that were never copied are changes."""
+        keys = [packed(position) for position in positions]
+        with self._transaction() as connection:
+            for key in keys:
+                found = connection.execute(
+                    "UPDATE copied SET sweep = ? WHERE table_id = ? AND key = ?", (sweep, table_id, key)
+                )
+                if not found.rowcount:
+                    self._change(connection, table_id, [key])
+
+    def end_sweep(self, table_id: int, sweep: int) -> int:
+        """Rows that a sweep has not found are changes. How many there are."""
+        with self._transaction() as connection:
+            unseen = connection.execute(
+                "SELECT key FROM copied WHERE table_id = ? AND sweep < ?", (table_id, sweep)
+            ).fetchall()
+            self._change(connection, table_id, [key for (key,) in unseen])
+        return len(unseen)
+
+    # What is told
+
+    def counts(self, table_id: int | None = None) -> Counts:
+        """How much of a table, or of all, is done."""
+        where, values = ("", ()) if table_id is None else (" WHERE table_id = ?", (table_id,))
+        rows, size_bytes = self._row(f"SELECT total(rows), total(size_bytes) FROM segments{where}", values)
+        [applied] = self._row(f"SELECT total(applied) FROM tables{where.replace('table_id', 'id')}", values)
+        [rejected] = self._row(f"SELECT count(*) FROM rejects{where}", values)
+        [left] = self._row(f"SELECT count(*) FROM changed{where}", values)
+        return Counts(int(rows), int(size_bytes), int(applied), rejected, left)
+
+    def rejects(self) -> Iterator[tuple[str, str, str, str, bytes]]:
+        """(source of the table, shown key, code, reason, body) of every rejected row."""
+        last = 0
+        while found := self._rows(
+            "SELECT r.rowid, t.source, r.shown, r.code, r.reason, r.row FROM rejects r JOIN tables t ON t.id = r.table_id"
+            " WHERE r.rowid > ? ORDER BY r.rowid LIMIT 200", (last,)
+        ):  # fmt: skip
+            for rowid, *reject in found:
+                last = rowid
+                yield tuple(reject)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._connection.close()
+
+    def _change(self, connection: sqlite3.Connection, table_id: int, keys: Iterable[bytes]) -> None:
+        [(last,)] = connection.execute(
+            "SELECT coalesce(max(sequence), 0) FROM changed WHERE table_id = ?", (table_id,)
+        )
+        connection.executemany(
+            "INSERT OR REPLACE INTO changed VALUES (?, ?, ?)",
+            [(table_id, key, number) for number, key in enumerate(keys, last + 1)],
+        )
+
+    def _reject(self, connection: sqlite3.Connection, table_id: int, rejects: Sequence[Rejected]) -> None:
+        connection.executemany(
+            "INSERT OR REPLACE INTO rejects VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                (table_id, packed(each.position), each.code, each.reason, each.shown_key, each.body)
+                for each in rejects
+            ],
+        )
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, _said(self.path), self._connection:
+            self._connection.execute("BEGIN")
+            yield self._connection
+
+    def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._lock, _said(self.path):
+            return self._connection.execute(statement, values).fetchall()
+
+    def _row(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        return self._rows(statement, values)[0]
+
+
+def packed(position: Position) -> bytes:
+    """A position as one piece of bytes."""
+    return len(position.partition).to_bytes(4, "big") + position.partition + position.sort
+
+
+def unpacked(key: bytes) -> Position:
+    """The position that `packed` made bytes of."""
+    split = 4 + int.from_bytes(key[:4], "big")
+    return Position(key[4:split], key[split:])
+
+
+def _loaded(text: str | None) -> JSON | None:
+    return None if text is None else json.loads(text)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    with _said(path):
+        connection = sqlite3.connect(path, timeout=0.2, isolation_level=None, check_same_thread=False)
+        # One process at a time: the lock is held for as long as the file is open, and ends with its holder.
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        with contextlib.suppress(sqlite3.DatabaseError):
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+        return connection
+
+
+@contextlib.contextmanager
+def _said(path: Path) -> Iterator[None]:
+    """What SQLite says of the file, as an error that people can mend."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if "locked" in str(error):
+            raise TransferError(f"another process is working on the job file {path}") from None
+        raise TransferError(f"the job file {path} cannot be used: {error}") from error

@@ -1,0 +1,212 @@
+"""What a copy tells people while it works: a bar on a terminal, a line now and then elsewhere.
+
+Knows numbers and words; nothing of rows, jobs or services.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TextIO
+
+_LINE_PERIOD_S = 10.0
+
+
+class Progress(ABC):
+    """Told what is done; says it somewhere. May be called by several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._name = ""
+        self._rows = self._size_bytes = self._rejected = 0
+        self._expected: int | None = None
+
+    def begin(
+        self, name: str, expected_rows: int | None, rows: int = 0, size_bytes: int = 0, rejected: int = 0
+    ) -> None:
+        """A table is begun, or gone on with after so many rows. `expected_rows`: about how many there are; None: unknown."""
+        with self._lock:
+            self._name, self._expected = name, expected_rows
+            self._rows, self._size_bytes, self._rejected = rows, size_bytes, rejected
+            self._begun()
+
+    def advance(self, rows: int, size_bytes: int, rejected: int) -> None:
+        """So many rows more are in the target, and so many more were rejected."""
+        with self._lock:
+            self._rows += rows
+            self._size_bytes += size_bytes
+            self._rejected += rejected
+            self._advanced(rows)
+
+    @abstractmethod
+    def say(self, text: str) -> None:
+        """A sentence by itself."""
+
+    @abstractmethod
+    def following(self, lag_s: float, applied: int, left: int) -> None:
+        """How far behind the source the copy is, how many changes were applied so far and how many are known and not applied."""
+
+    def close(self) -> None:  # noqa: B027
+        """Nothing more comes."""
+
+    def _begun(self) -> None:  # noqa: B027
+        """A table is begun; the lock is held."""
+
+    @abstractmethod
+    def _advanced(self, rows: int) -> None:
+        """Rows were added; the lock is held."""
+
+
+class Lines(Progress):
+    """A plain line every ten seconds, for logs."""
+
+    def __init__(self, stream: TextIO, now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._stream = stream
+        self._now = now
+        self._said_at = 0.0
+        self._rate = Rates(now)
+
+    def say(self, text: str) -> None:
+        print(text, file=self._stream, flush=True)
+
+    def following(self, lag_s: float, applied: int, left: int) -> None:
+        if self._is_due():
+            self.say(f"following: {lag_s:.1f} s behind, {applied:,} changes applied, {left:,} waiting")
+
+    def _begun(self) -> None:
+        self._said_at = self._now()
+        self._rate = Rates(self._now)
+        self.say(f"{self._name}: {_expected(self._expected)}")
+
+    def _advanced(self, rows: int) -> None:
+        self._rate.add(rows)
+        if self._is_due():
+            self.say(f"{self._name}: {self._told()}")
+
+    def close(self) -> None:
+        if self._rows or self._rejected:
+            self.say(f"{self._name}: {self._told()}")
+
+    def _is_due(self) -> bool:
+        now = self._now()
+        if now - self._said_at < _LINE_PERIOD_S:
+            return False
+        self._said_at = now
+        return True
+
+    def _told(self) -> str:
+        told = f"{self._rows:,} rows, {size_of(self._size_bytes)}, {self._rate.per_second:,.0f} rows/s"
+        if self._rejected:
+            told += f", {self._rejected:,} rejected"
+        if self._expected and self._rate.per_second:
+            left_s = max(0, self._expected - self._rows) / self._rate.per_second
+            told += f", about {duration_of(left_s)} left"
+        return told
+
+
+class Bar(Progress):
+    """A bar on a terminal, by rich."""
+
+    def __init__(self) -> None:
+        from rich import progress
+        from rich.console import Console
+
+        super().__init__()
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}"), progress.BarColumn(),
+            progress.TextColumn("{task.fields[told]}"), progress.TimeRemainingColumn(compact=True),
+            console=Console(stderr=True),
+        )  # fmt: skip
+        self._task: Any = None
+        self._rate = Rates(time.monotonic)
+        self._bar.start()
+
+    def say(self, text: str) -> None:
+        self._bar.console.print(text, highlight=False, markup=False)
+
+    def following(self, lag_s: float, applied: int, left: int) -> None:
+        if self._task is None:
+            self._task = self._bar.add_task("following", total=None, told="")
+        told = f"{lag_s:.1f} s behind, {applied:,} changes applied, {left:,} waiting"
+        self._bar.update(self._task, description="following", total=None, told=told)
+
+    def _begun(self) -> None:
+        self._rate = Rates(time.monotonic)
+        self._task = self._bar.add_task(self._name, total=self._expected, completed=self._rows, told="")
+
+    def _advanced(self, rows: int) -> None:
+        self._rate.add(rows)
+        rejected = f", {self._rejected:,} rejected" if self._rejected else ""
+        told = (
+            f"{self._rows:,} rows, {size_of(self._size_bytes)}, {self._rate.per_second:,.0f} rows/s{rejected}"
+        )
+        self._bar.update(self._task, completed=self._rows, told=told)
+
+    def close(self) -> None:
+        self._bar.stop()
+
+
+class Silent(Progress):
+    """Says nothing."""
+
+    def say(self, text: str) -> None:
+        pass
+
+    def following(self, lag_s: float, applied: int, left: int) -> None:
+        pass
+
+    def _advanced(self, rows: int) -> None:
+        pass
+
+
+class Rates:
+    """Rows a second over the last half minute."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._since = now()
+        self._rows = 0.0
+
+    def add(self, rows: int) -> None:
+        """So many rows more. Older ones count half after half a minute."""
+        elapsed = self._now() - self._since
+        if elapsed > 30:
+            self._rows /= 2
+            self._since += elapsed / 2
+        self._rows += rows
+
+    @property
+    def per_second(self) -> float:
+        """The rate now."""
+        return self._rows / max(0.5, self._now() - self._since)
+
+
+def to_people(is_quiet: bool = False) -> Progress:
+    """The progress for standard error: a bar if it is a terminal."""
+    if is_quiet:
+        return Silent()
+    return Bar() if sys.stderr.isatty() else Lines(sys.stderr)
+
+
+def size_of(size_bytes: float) -> str:
+    """Bytes for people."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size_bytes < 1000:
+            return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1000
+    return f"{size_bytes:.1f} TB"
+
+
+def duration_of(seconds: float) -> str:
+    """A time for people."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3600:.1f} h"
+
+
+def _expected(rows: int | None) -> str:
+    return "number of rows unknown" if rows is None else f"about {rows:,} rows"

@@ -1,0 +1,252 @@
+"""A whole table into its copy: segments read in parallel, written in batches, and noted in the job page by page.
+
+Reading threads take a segment each and part its pages among the writing threads by the hash of the partition, so that rows of one
+key are written in the order in which they were read and rows of one partition together. A page counts as done when all of it, and
+all pages of its segment before it, are in the target. What is in memory between them is bounded in bytes.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gateway.model.keys import Position, partition_hash
+from gateway.model.rows import Row
+from transfer.copying.job import Job, Rejected, SegmentState
+from transfer.copying.pacing import Budget
+from transfer.copying.progress import Progress
+from transfer.copying.writing import Pace, Stopped, TableWriter
+from transfer.endpoints.endpoint import JSON, Endpoint
+from transfer.errors import TransferError
+
+_BYTES_IN_MEMORY = 12 << 20
+# A row weighs more in memory than it is billed for.
+_ROW_OVERHEAD_BYTES = 1_000
+_CHECK_PERIOD_S = 30.0
+_PATIENCE_S = 5.0
+_MANY_ROWS = 500
+
+
+@dataclass(slots=True)
+class _Page:
+    """A page that is being written. `parts`: how many of its parts are not yet in the target; None: it is not parted yet."""
+
+    segment: _Segment
+    resume: JSON | None
+    positions: list[Position]
+    size_bytes: int
+    weight: int
+    parts: int | None = None
+    rejects: list[Rejected] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Segment:
+    """A segment that is being read: its pages that are not yet noted, oldest first."""
+
+    state: SegmentState
+    pages: deque[_Page] = field(default_factory=deque)
+
+
+@dataclass(slots=True)
+class _Part:
+    """The rows of a page that one writing thread has."""
+
+    page: _Page
+    rows: list[Row]
+
+
+class TableScan:
+    """Copies the segments of one table that are not done."""
+
+    def __init__(
+        self, job: Job, table_id: int, source: Endpoint, writer: TableWriter, pace: Pace, progress: Progress,
+        check: Callable[[], None], parallel: int, keeps_keys: bool,
+    ) -> None:  # fmt: skip
+        """`check` raises SchemaChanged if the source is no longer what it was; asked now and then, and at the end. `keeps_keys`:
+        whether the job is to remember which rows were copied."""
+        self._job = job
+        self._table_id = table_id
+        self._source = source
+        self._writer = writer
+        self._pace = pace
+        self._progress = progress
+        self._check = check
+        self._parallel = parallel
+        self._keeps_keys = keeps_keys
+        self._budget = Budget(_BYTES_IN_MEMORY)
+        self._waiting: queue.SimpleQueue[SegmentState] = queue.SimpleQueue()
+        # Where one call takes many rows, few calls at once keep the target busy, and their batches are full.
+        writers = min(parallel, 2) if writer.most_rows > _MANY_ROWS else parallel
+        self._queues: list[queue.SimpleQueue[_Part | None]] = [queue.SimpleQueue() for _ in range(writers)]
+        self._lock = threading.Lock()
+        self._checked_at = time.monotonic()
+
+    def run(self) -> None:
+        """Copy what is left, and wait until it is done or stopped. Raises Stopped."""
+        left = [state for state in self._job.segments(self._table_id) if not state.is_done]
+        for state in left:
+            self._waiting.put(state)
+        writers = [self._thread(self._write, each) for each in self._queues]
+        readers = [self._thread(self._read) for _ in range(min(self._parallel, len(left)))]
+        try:
+            self._join(readers)
+            self._end_queues()
+            self._join(writers)
+        except KeyboardInterrupt:
+            self._pace.stop.set()
+            self._end_queues()
+            self._join([*readers, *writers])
+            raise
+        self._pace.stop.check()
+        self._check()
+
+    def _thread(self, work: Callable[..., None], *arguments: object) -> threading.Thread:
+        def run() -> None:
+            try:
+                work(*arguments)
+            except Stopped:
+                pass
+            except BaseException as error:
+                self._pace.stop.set(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return thread
+
+    def _join(self, threads: list[threading.Thread]) -> None:
+        """Wait for threads. After a stop, for those whose call ends soon: others wait for a service, perhaps for minutes, and
+        what they do is not noted."""
+        for thread in threads:
+            while thread.is_alive() and not self._pace.stop.is_set():
+                thread.join(0.2)
+        until = time.monotonic() + _PATIENCE_S
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+
+    def _end_queues(self) -> None:
+        for each in self._queues:
+            each.put(None)
+
+    # Reading
+
+    def _read(self) -> None:
+        while True:
+            try:
+                segment = _Segment(self._waiting.get_nowait())
+            except queue.Empty:
+                return
+            self._read_segment(segment)
+
+    def _read_segment(self, segment: _Segment) -> None:
+        stop = self._pace.stop
+        try:
+            for rows, resume in self._source.scan(segment.state.segment, segment.state.resume):
+                stop.check()
+                self._look_at_source()
+                page = self._page(segment, rows, resume)
+                self._pace.before_read(page.size_bytes)
+                self._budget.take(page.weight, stop.is_set)
+                self._hand_out(page, rows)
+        except OSError as error:
+            raise TransferError(f"{self._source.shown}: {error.strerror or error}") from error
+
+    def _page(self, segment: _Segment, rows: list[Row], resume: JSON | None) -> _Page:
+        size_bytes = sum([row.size_bytes for row in rows])
+        weight = size_bytes + len(rows) * _ROW_OVERHEAD_BYTES
+        page = _Page(segment, resume, [row.position for row in rows], size_bytes, weight)
+        with self._lock:
+            segment.pages.append(page)
+        return page
+
+    def _hand_out(self, page: _Page, rows: list[Row]) -> None:
+        shares: list[list[Row]] = [[] for _ in self._queues]
+        if len(shares) == 1:
+            shares = [rows]
+        else:
+            for row in rows:
+                shares[partition_hash(row.position.partition) % len(shares)].append(row)
+        most = self._writer.most_rows
+        parts = [
+            (number, _Part(page, share[at : at + most]))
+            for number, share in enumerate(shares)
+            for at in range(0, len(share), most)
+        ]
+        with self._lock:
+            page.parts = len(parts)
+            self._note_done(page.segment)
+        for number, part in parts:
+            self._queues[number].put(part)
+
+    def _look_at_source(self) -> None:
+        with self._lock:
+            is_due = time.monotonic() - self._checked_at > _CHECK_PERIOD_S
+            if is_due:
+                self._checked_at = time.monotonic()
+        if is_due:
+            self._check()
+
+    # Writing
+
+    def _write(self, parts: queue.SimpleQueue[_Part | None]) -> None:
+        most = self._writer.most_rows
+        waiting = parts.get()
+        while waiting is not None:
+            together, number = [waiting], len(waiting.rows)
+            waiting, is_end = None, False
+            while waiting is None and not is_end and not parts.empty():
+                following = parts.get()
+                if following is None:
+                    is_end = True
+                elif number + len(following.rows) > most:
+                    waiting = following
+                else:
+                    together.append(following)
+                    number += len(following.rows)
+            self._write_together(together)
+            if is_end:
+                return
+            if waiting is None:
+                waiting = parts.get()
+
+    def _write_together(self, parts: list[_Part]) -> None:
+        self._pace.stop.check()
+        rejects = {
+            reject.position: reject
+            for reject in self._writer.write([row for part in parts for row in part.rows])
+        }
+        with self._lock:
+            for part in parts:
+                if rejects:
+                    found = [rejects[row.position] for row in part.rows if row.position in rejects]
+                    part.page.rejects += found
+                assert part.page.parts is not None
+                part.page.parts -= 1
+                self._note_done(part.page.segment)
+
+    def _note_done(self, segment: _Segment) -> None:
+        """Note the pages of a segment that are in the target, as far as there is none before them that is not."""
+        done: list[_Page] = []
+        while segment.pages and segment.pages[0].parts == 0:
+            done.append(segment.pages.popleft())
+        if not done:
+            return
+        rejects = [reject for page in done for reject in page.rejects]
+        missing = {reject.position for reject in rejects}
+        written = [position for page in done for position in page.positions if position not in missing]
+        size_bytes = sum(page.size_bytes for page in done)
+        self._job.page_done(
+            self._table_id,
+            segment.state.number,
+            done[-1].resume,
+            written,
+            size_bytes,
+            rejects,
+            self._keeps_keys,
+        )
+        self._budget.give(sum(page.weight for page in done))
+        self._progress.advance(len(written), size_bytes, len(rejects))
