@@ -11,6 +11,7 @@ from gateway.model.rows import Row
 from transfer.endpoints.endpoint import Endpoint
 
 Thing = TypeVar("Thing")
+_READ_FOR_ROWS = 1000  # which a table that is read as a whole is read once for
 
 
 def looked_up(endpoint: Endpoint, keys: Sequence[Key | None]) -> list[Row | None]:
@@ -18,10 +19,7 @@ def looked_up(endpoint: Endpoint, keys: Sequence[Key | None]) -> list[Row | None
     wanted = [key for key in keys if key is not None]
     if not wanted:
         return [None] * len(keys)
-    try:
-        found = iter(endpoint.get(wanted))
-    except NotImplementedError:
-        found = iter(_scanned(endpoint, wanted))
+    found = iter(endpoint.get(wanted) if endpoint.looks_up else _scanned(endpoint, wanted))
     return [None if key is None else next(found) for key in keys]
 
 
@@ -32,6 +30,13 @@ def _scanned(endpoint: Endpoint, keys: Sequence[Key]) -> list[Row | None]:
         for page in endpoint.scan(segment):
             rows.update((row.position, row) for row in page.rows if row.position in wanted)
     return [rows.get(key.position) for key in keys]
+
+
+def batch_rows(*endpoints: Endpoint) -> int:
+    """How many rows are looked up at once."""
+    if not all(endpoint.looks_up for endpoint in endpoints):
+        return _READ_FOR_ROWS
+    return max(1, min(endpoint.write_rows for endpoint in endpoints))
 
 
 def batches(things: Iterable[Thing], size: int) -> Iterator[list[Thing]]:

@@ -18,7 +18,7 @@ from gateway.model.rows import Row
 from transfer.comparing.attributes import RowComparison
 from transfer.comparing.canonical import Terms, digest
 from transfer.comparing.definitions import table_differences
-from transfer.comparing.lookups import batches, looked_up
+from transfer.comparing.lookups import batch_rows, batches, looked_up
 from transfer.comparing.reports import Difference, Report
 from transfer.comparing.sides import CompareOptions, Pair, SeenRow, Side
 from transfer.comparing.sums import Sums
@@ -194,7 +194,7 @@ class Verification:
     def _confirmed(self, suspects: Iterable[Suspect]) -> Iterator[Difference]:
         """Of keys that differed when they were read those that still do."""
         ends = self._pair.sides
-        size = max(1, min(side.endpoint.write_rows for side in ends))
+        size = batch_rows(*(side.endpoint for side in ends))
         for batch in batches(suspects, size):
             keys = [self._keys_of(suspect) for suspect in batch]
             rows = [looked_up(side.endpoint, [pair[at] for pair in keys]) for at, side in enumerate(ends)]
@@ -272,7 +272,7 @@ class Verification:
         for at, side in enumerate(self._pair.sides):
             number = 0
             other = self._pair.sides[1 - at].endpoint
-            for rows in batches(sampled(side, self._level.rows), max(1, other.write_rows)):
+            for rows in batches(sampled(side, self._level.rows), batch_rows(other)):
                 schema = side.definition.key_schema
                 keys = [self._pair.other_key(schema.decode(row.position), is_first=at == 0) for row in rows]
                 for row, counterpart in zip(rows, looked_up(other, keys), strict=True):
