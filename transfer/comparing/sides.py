@@ -21,6 +21,8 @@ from transfer.mapping.reading import End
 from transfer.mapping.rules import Finding, Rule
 from transfer.mapping.spelling import spelling_of
 
+_HASHES_BODIES = fast_paths.ARE_ON
+
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
@@ -130,7 +132,7 @@ class Pair:
         )
         self._back = _keys_back(definitions[1], definitions[0], options.mapping)
         self.hashes_bodies = (
-            fast_paths.ARE_ON
+            _HASHES_BODIES
             and first.service is second.service is Service.TABLEGATE
             and self.mapping.is_identity
             and not options.ignored

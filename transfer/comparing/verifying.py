@@ -171,19 +171,19 @@ class Verification:
 
         def add(side: Side, at: int, pages: Iterator[list[Row]]) -> None:
             for page in pages:
-                seen_rows = [side.seen(row) for row in page]
-                suspects.add(
-                    at == 0,
-                    [
-                        (identity_bytes(seen.identity), seen.key.position, digest(side.row_bytes(seen)))
-                        for seen in seen_rows
-                        if seen.row is not None and (buckets is None or side.bucket(seen) in buckets)
-                    ],
-                )
+                number, noted, impossible = len(page), [], []
+                while page:  # which is emptied, so that decoded rows do not pile up
+                    seen = side.seen(page.pop())
+                    if seen.row is None:
+                        impossible.append(seen)
+                    elif buckets is None or side.bucket(seen) in buckets:
+                        row_hash = digest(side.row_bytes(seen))
+                        noted.append((identity_bytes(seen.identity), seen.key.position, row_hash))
+                suspects.add(at == 0, noted)
                 with lock:
-                    rows[at] += len(page)
+                    rows[at] += number
                     if buckets is None:
-                        self._keep([seen for seen in seen_rows if seen.row is None])
+                        self._keep(impossible)
 
         read_all(self._pair.sides, self._workers, partial(self._progress, "comparing"), add)
         if buckets is None:

@@ -56,8 +56,9 @@ def read_all(
         for rows in end.pages(part):
             if is_over:
                 return
+            number = len(rows)
             yield rows
-            progress(len(rows))
+            progress(number)
 
     def run(end: AnyEnd, at: int, part: JSON) -> None:
         if not is_over:
