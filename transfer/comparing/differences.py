@@ -18,7 +18,7 @@ def diff(
     write: Callable[[str], object],
     limit: int | None = None,
     form: str = "text",
-    options: CompareOptions = CompareOptions(),  # noqa: B008
+    options: CompareOptions = CompareOptions(),
     workers: int = 4,
     progress: Progress = lambda phase, rows: None,
 ) -> Status:

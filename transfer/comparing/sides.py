@@ -130,7 +130,7 @@ class Pair:
             Side(first, definitions[0], self, self.mapping),
             Side(second, definitions[1], self, None),
         )
-        self._back = _keys_back(definitions[1], definitions[0], options.mapping)
+        self._back = _keys_back(self.schema, second.service, definitions[0], options.mapping)
         self.hashes_bodies = (
             _HASHES_BODIES
             and first.service is second.service is Service.TABLEGATE
@@ -150,16 +150,17 @@ class Pair:
         return None if self._back is None else self._back.of(key.values, [])
 
 
-def _keys_back(second: Definition, first: Definition, options: MappingOptions) -> Keys | None:
-    """From the keys of the second table to those of the first."""
-    is_other = options.escape_keys and first.service is not second.service
+def _keys_back(
+    schema: KeySchema, service: Service, first: Definition, options: MappingOptions
+) -> Keys | None:
+    """From the keys of the second table to those of the first; None: none of them can be."""
+    is_other = options.escape_keys and first.service is not service
+    escapes = [KEY_ESCAPES.get(each) if is_other else None for each in (service, first.service)]
 
     def no_check(column: KeyColumn, is_partition: bool, value: Value) -> Rule | None:
         return None
 
-    schemas: tuple[KeySchema, KeySchema] = (second.key_schema, first.key_schema)
-    escapes = [KEY_ESCAPES.get(each.service) if is_other else None for each in (second, first)]
     try:
-        return Keys(*schemas, no_check, *escapes)
+        return Keys(schema, first.key_schema, no_check, *escapes)
     except SchemaChanged:
         return None

@@ -58,7 +58,7 @@ def verify(
     first: Endpoint,
     second: Endpoint,
     level: str = "checksum",
-    options: CompareOptions = CompareOptions(),  # noqa: B008
+    options: CompareOptions = CompareOptions(),
     limit: int = 1000,
     workers: int = 4,
     progress: Progress = lambda phase, rows: None,

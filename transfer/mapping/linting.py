@@ -71,7 +71,13 @@ class LintReport:
         )
 
     def status(self, fail_on: Fidelity | None = None, accepted: Collection[str] = ()) -> int:
-        """The exit status: 1 if a rule of this class or a worse one applied that is not accepted by its name, else 0."""
+        """The exit status: 1 if a rule of this class or a worse one applied that is not accepted by its name, else 0.
+
+        Raises ValueError for a name that no rule has.
+        """
+        unknown = sorted({*accepted} - rules.BY_NAME.keys())
+        if unknown:
+            raise ValueError(f"no rule is called {unknown[0]!r}; see docs/migrating.md")
         if fail_on is None:
             return 0
         return int(

@@ -385,6 +385,19 @@ def test_rows_that_the_target_cannot_have_are_missing_by_that_rule() -> None:
     assert copy.verify("count").status is Status.EQUAL
 
 
+def test_rows_under_escaped_keys_are_found_again() -> None:
+    options = MappingOptions(escape_keys=True)
+    rows = [row_of(ITEMS, {"pk": text(f"p/{at}"), "sk": number("1")}) for at in range(4)]
+    mapping = Mapping(ITEMS, AZURE, options=options)
+    copies = [made for row in rows if (made := mapping.map(row).row) is not None]
+    first, second = PlainEndpoint(ITEMS, rows[1:]), PlainEndpoint(mapping.definition, copies)
+    late = rows[0]
+    first.changing = lambda: first.rows.append(late) if late not in first.rows else None
+    report = verify(first, second, options=CompareOptions(mapping=options))
+    assert (report.status, report.settled) == (Status.EQUAL, 1)
+    assert verify(first, second).counts == {"missing": 4, "extra": 4}  # without the option
+
+
 def test_an_expired_row_that_one_end_has_kept() -> None:
     definition = replace(ITEMS, rules=Rules(expiry=ExpiryRule("until")))
     copy = Copy.of(ITEMS, DYNAMODB, rows=10)

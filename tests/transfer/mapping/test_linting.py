@@ -94,6 +94,8 @@ def test_exit_status(made: list[Row], statuses: tuple[int, ...]) -> None:
     assert tuple(report.status(fail_on) for fail_on in classes) == statuses
     names = {rule.name for rule in report.by_rule}
     assert not any(report.status(fail_on, names) for fail_on in classes)
+    with pytest.raises(ValueError, match="no rule is called 'null'"):
+        report.status(Fidelity.LOSSY, {"null"})
 
 
 def test_rows_whose_time_is_over() -> None:
