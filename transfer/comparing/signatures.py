@@ -1,7 +1,7 @@
 """`tablegate signature X`: one digest of a table's rows, so that two sites compare without meeting.
 
 It is that of the 4,096 sums that `verify` would compare. Two sites whose tables are of different services each say which the
-other's is (`--as`): then both count values as both services see them.
+other's is (`--for`): then both count values as both services see them.
 """
 
 from __future__ import annotations
