@@ -251,7 +251,9 @@ def _files_of(address: str) -> list[str]:
     path, options = _path_and_options(_scheme_of(address)[1])
     if "*" not in path:
         return [address]
-    names = _module("files.opening", "").list_files(path)
+    from transfer.endpoints.files.opening import list_files
+
+    names = list_files(path)
     if not names:
         raise TransferError(f"file:{path}: no file is called so")
     return [_file_address(name, options) for name in names]

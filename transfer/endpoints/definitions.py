@@ -49,7 +49,7 @@ def definition_of(document: dict[str, Any]) -> Definition:
         properties=document["properties"],
         rows=document["rows"],
         size_bytes=document["size_bytes"],
-        is_stored=document["is_stored"],
+        is_stored=document.get("is_stored", False),
     )
 
 

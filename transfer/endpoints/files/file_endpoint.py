@@ -49,6 +49,7 @@ class FileEndpoint(Endpoint):
     """A file, or a folder that is one table."""
 
     service = Service.TABLEGATE
+    looks_up = False
     follows: ClassVar[bool] = False
     unseen_changes: ClassVar[str] = "a file tells of no changes"
     takes_changes: ClassVar[bool] = False
