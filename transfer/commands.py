@@ -1,0 +1,226 @@
+"""The commands that move and compare tables: lint, copy, verify, diff, signature.
+
+Declares arguments and what is told; what commands do is imported when they are called, so that `tablegate --help` loads nothing
+of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from transfer.errors import TransferError
+
+if TYPE_CHECKING:
+    from transfer.copying.job import Job
+
+_KINDS = ("dynamodb", "azure-table", "tablestore", "tablegate")
+_ADDRESSES = """
+    \b
+    An address is one of
+      dynamodb://TABLE?region=REGION[&endpoint=URL][&profile=NAME]
+      azure-table://ACCOUNT/TABLE[?endpoint=URL]
+      tablestore://INSTANCE/TABLE?endpoint=URL
+      tablegate:DATABASE-URL#[NAMESPACE/]TABLE   (the database itself, no server)
+      file:PATH, - (standard input or output)
+
+    TABLE may be a pattern ('*': all tables). Credentials come from each SDK's own environment variables and files, never from
+    an address.
+"""
+
+
+class _Seconds(click.ParamType[float]):
+    """A time as people write it: 500ms, 2s, 10m, 1h."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", str(value))
+        if found is None:
+            self.fail(f"{value}: write 500ms, 2s, 10m or 1h", param, ctx)
+        return float(found[1]) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[found[2] or "s"]
+
+
+def _explained(text: str) -> Callable[[Any], Any]:
+    """Give a command its help, with what all of them have in common at its end."""
+
+    def decorate(command: Any) -> Any:
+        command.__doc__ = text.rstrip() + "\n" + _ADDRESSES
+        return command
+
+    return decorate
+
+
+@contextlib.contextmanager
+def _told_clearly(how_to_go_on: Callable[[], str] = lambda: "") -> Iterator[None]:
+    """What can go wrong is one line and status 2; so is Ctrl-C, and SIGTERM with it."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except (TransferError, KeyboardInterrupt) as error:
+        hint = how_to_go_on()
+        told = str(error) or "stopped"
+        click.echo(f"Error: {told}" + (f"\nGo on with: {hint}" if hint else ""), err=True)
+        _leave(2)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave(status: int) -> None:
+    """End with a status. Threads that wait for a service, perhaps for minutes, are not waited for."""
+    waited_for = [
+        each for each in threading.enumerate() if each is not threading.main_thread() and not each.daemon
+    ]
+    if waited_for:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    raise SystemExit(status)
+
+
+_PARALLEL = click.option(
+    "--parallel", type=click.IntRange(1, 64), help="Threads that read, and threads that write.  [default: 4]"
+)
+_ESCAPE_KEYS = click.option(
+    "--escape-keys", is_flag=True, default=None,
+    help="Write characters that keys of the target cannot have as _xHHHH_, instead of rejecting such rows. "
+    "Say it to verify, diff and signature too.",
+)  # fmt: skip
+
+
+@click.command()
+@click.argument("source", required=False)
+@click.argument("target", required=False)
+@click.option(
+    "--job",
+    "job_path",
+    type=click.Path(path_type=Path),
+    help="The file that remembers how far the copy has come.",
+)
+@click.option(
+    "--resume", is_flag=True, help="Go on with a job that was stopped; options need not be given again."
+)
+@click.option(
+    "--follow", is_flag=True, default=None, help="After the copy, apply the changes that go on at the source."
+)
+@click.option(
+    "--until-lag",
+    type=_Seconds(),
+    help="End --follow when the target is as the source was so long ago, as 2s.",
+)
+@click.option(
+    "--sweep-every", type=_Seconds(),
+    help="With --follow and a source that does not tell deletes (Azure Table): look this often for rows that are gone.  "
+    "[default: 10m]",
+)  # fmt: skip
+@click.option(
+    "--rate", "rates", multiple=True, metavar="N[wcu|rcu]",
+    help="At most so many rows a second; or write units of the target (1 KiB of a row), read units of the source (4 KiB).",
+)  # fmt: skip
+@_PARALLEL
+@_ESCAPE_KEYS
+@click.option(
+    "--rejects", "rejects_path", type=click.Path(path_type=Path),
+    help="Where to write the rows that the target cannot have: JSON Lines of key, code, reason, row.  "
+    "[default: the job's name and .rejects.jsonl]",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+@_explained("""
+    Copy a table, or all tables, from SOURCE to TARGET.
+
+    The target's table is made if it is missing: key, indexes, stream and expiry as far as the target knows them; the rest is
+    said. Rows of the same key are replaced. Rows that the target cannot have are left out and listed with the reason, never
+    silently; `tablegate lint` says them beforehand.
+
+    Everything that is done is noted in the job file. After Ctrl-C, a lost connection, a full disk or a kill,
+
+        tablegate copy --job FILE --resume
+
+    goes on, and reads no segment again that was finished.
+
+    With --follow, changes are captured before the first row is read, and applied after the scan and as they come: a row that
+    has changed is read again at the source and written to the target as it is then, so the last write at the source wins. Stop
+    the writers, wait until the copy has ended by --until-lag, run `tablegate verify`, and let the writers go on at the target.
+
+    Exit status: 0: everything is copied. 1: everything but the rows in the file of rejects. 2: it could not go on, or was
+    stopped; the message says why, and how to go on.
+""")
+def copy(
+    source: str | None, target: str | None, job_path: Path | None, resume: bool, rejects_path: Path | None, dry_run: bool,
+    quiet: bool, follow: bool | None, until_lag: float | None, sweep_every: float | None, rates: tuple[str, ...],
+    parallel: int | None, escape_keys: bool | None,
+) -> None:  # fmt: skip
+    """See `_explained`."""
+    if not resume and (source is None or target is None):
+        raise click.UsageError("say SOURCE and TARGET, or --job FILE --resume")
+    if resume and job_path is None and (source is None or target is None):
+        raise click.UsageError("--resume needs --job FILE")
+    begun: list[Job] = []
+
+    def hint() -> str:
+        from transfer.copying import beginning
+
+        return beginning.how_to_resume(begun[0]) if begun else ""
+
+    with _told_clearly(hint):
+        from transfer.copying import beginning, copying, progress
+
+        chosen = beginning.Chosen(parallel, rates or None, follow, until_lag, sweep_every, escape_keys)
+        if dry_run:
+            _plan(str(source), str(target), chosen)
+            return
+        path = job_path or beginning.default_path(str(source), str(target))
+        if resume:
+            job = beginning.resume_job(path, source, target)
+            chosen = chosen.over(job.options)
+        else:
+            job = beginning.begin_job(path, str(source), str(target), chosen)
+        begun.append(job)
+        told = progress.to_people(quiet)
+        rejects_path = rejects_path or path.with_name(path.name + ".rejects.jsonl")
+        try:
+            opens = beginning.opener(source), beginning.opener(target)
+            counts = copying.run(job, opens, chosen.options(), told)
+        finally:
+            told.close()
+            rejected = copying.write_rejects(job, rejects_path)
+    job.close()
+    click.echo(
+        f"copied {counts.rows:,} rows, {progress.size_of(counts.size_bytes)}"
+        + (f", {counts.applied:,} changes applied" if counts.applied else "")
+        + (f", {rejected:,} rejected, see {rejects_path}" if rejected else ""),
+        err=True,
+    )
+    if job_path is None and not rejected:
+        path.unlink()
+    raise SystemExit(1 if rejected else 0)
+
+
+def _plan(source: str, target: str, chosen: Any) -> None:
+    from transfer.copying import beginning, copying
+
+    for pair in beginning.pairs_of(source, target):
+        ends = beginning.opener(None)(pair[0]), beginning.opener(None)(pair[1])
+        try:
+            for line in copying.plan(*ends, chosen.options()):
+                click.echo(line)
+        finally:
+            for end in ends:
+                end.close()
+
+
+COMMANDS: tuple[click.Command, ...] = (copy,)
