@@ -42,6 +42,8 @@ class Definition:
     `service`: whose table it is, also where the endpoint is a database or a file that holds several services' tables.
     `properties`: what a dialect keeps for itself, carried over between databases of tablegate only.
     `rows`, `size_bytes`: approximate; None: unknown.
+    `is_stored`: it is in a database of tablegate, or a file of it, where attributes have their names in the gateway (`my-attr`);
+    otherwise they have those of the service (`my_x002D_attr` in Azure Table).
     """
 
     name: str
@@ -52,6 +54,7 @@ class Definition:
     properties: dict[str, Any] = field(default_factory=dict)
     rows: int | None = None
     size_bytes: int | None = None
+    is_stored: bool = False
 
 
 class ScanPage(NamedTuple):

@@ -1,6 +1,7 @@
 """The rules of the mapping between services, by name: what happens to a row, and how much of it survives.
 
 docs/migrating.md has them as a table that is generated from here (`python -m transfer.mapping.rules`, held equal by a test).
+Sources are named with each rule; numbers of limits are in each adapter's `limits.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ class Fidelity(Enum):
     IMPOSSIBLE = "impossible"
     """The target cannot hold the row: it is rejected."""
 
+    @property
+    def severity(self) -> int:
+        """The place in that order: 0 for lossless."""
+        return list(Fidelity).index(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -37,3 +43,280 @@ class Finding(NamedTuple):
 
     rule: Rule
     attribute: str
+
+
+_LOSSLESS, _RENDERED, _LOSSY, _IMPOSSIBLE = Fidelity
+
+# Values
+
+NUMBER_KIND = Rule(
+    "number-kind",
+    _LOSSLESS,
+    "A number is of the target's narrowest kind that holds it exactly: N in DynamoDB; Int32, Int64 or Double in Azure Table;"
+    " INTEGER or DOUBLE in Table Store. (docs/differences.md)",
+)
+NUMBER_AS_TEXT = Rule(
+    "number-as-text",
+    _RENDERED,
+    "A number that no kind of the target holds exactly is text in decimal digits: 38 digits of DynamoDB's N, or a Double beyond"
+    " 1E126. (docs/differences.md)",
+)
+NAN_AS_TEXT = Rule(
+    "nan-as-text",
+    _RENDERED,
+    "NaN and the infinities are the texts NaN, Infinity and -Infinity, since DynamoDB's N has none. (docs/protocols/dynamodb.md)",
+)
+NEGATIVE_ZERO = Rule(
+    "negative-zero",
+    _LOSSY,
+    "The Double -0.0 is 0: DynamoDB's N has no sign of zero. (docs/protocols/dynamodb.md)",
+)
+DATETIME_AS_TEXT = Rule(
+    "datetime-as-text",
+    _RENDERED,
+    "A DateTime is text of ISO 8601 with seven digits of a second. (docs/differences.md)",
+)
+GUID_AS_TEXT = Rule("guid-as-text", _RENDERED, "A Guid is its text in lower case. (docs/differences.md)")
+DOCUMENT_AS_TEXT = Rule(
+    "document-as-text",
+    _RENDERED,
+    "A list or a map is text of DynamoDB's typed JSON: the others have none. (docs/differences.md)",
+)
+SET_AS_TEXT = Rule(
+    "set-as-text",
+    _RENDERED,
+    "A set is text of DynamoDB's typed JSON, members in order. (docs/differences.md)",
+)
+NULL_ABSENT = Rule(
+    "null-absent",
+    _LOSSY,
+    "A NULL is left out: Azure Table and Table Store have none, and an attribute that is not there says the same."
+    " (docs/differences.md)",
+)
+OLDER_VERSIONS = Rule(
+    "older-versions",
+    _LOSSY,
+    "Of a cell's versions only as many of the newest are kept as the target keeps, one outside Table Store."
+    ' (Table Store, "Data versions and TTL")',
+)
+VALUE_TOO_LONG = Rule(
+    "value-too-long",
+    _IMPOSSIBLE,
+    "A text or binary value, as the target has it, is longer than one value may be: 64 KiB in Azure Table (text as UTF-16),"
+    ' 2 MiB in Table Store. ("Understanding the Table service data model"; Table Store, "Limits")',
+)
+NUMBER_OUT_OF_RANGE = Rule(
+    "number-out-of-range",
+    _IMPOSSIBLE,
+    "A number in a list, a map or a set, or an N, has more than 38 digits or is beyond DynamoDB's range. (developer guide,"
+    ' "Supported data types")',
+)
+DATETIME_OUT_OF_RANGE = Rule(
+    "datetime-out-of-range",
+    _IMPOSSIBLE,
+    'A DateTime is before the year 1601. ("Understanding the Table service data model")',
+)
+EMPTY_SET = Rule(
+    "empty-set",
+    _IMPOSSIBLE,
+    'A set is empty, which DynamoDB does not take. (developer guide, "Supported data types")',
+)
+TOO_DEEP = Rule(
+    "too-deep",
+    _IMPOSSIBLE,
+    'A document is nested deeper than DynamoDB\'s 32 levels. (developer guide, "Quotas in Amazon DynamoDB")',
+)
+DEFINED_KIND = Rule(
+    "defined-kind",
+    _IMPOSSIBLE,
+    "A value is of another kind than the defined column of that name in the target's table. (Table Store, CreateTable)",
+)
+INDEX_KEY = Rule(
+    "index-key",
+    _IMPOSSIBLE,
+    "An attribute is a key of an index of the target's table, and is empty, too long, or of another type. (developer guide,"
+    ' "Using Global Secondary Indexes")',
+)
+STAMP_OUT_OF_RANGE = Rule(
+    "stamp-out-of-range",
+    _IMPOSSIBLE,
+    'A cell has a version that Table Store does not take. (Table Store, "Data versions and TTL")',
+)
+
+# Names
+
+NAME_ESCAPED = Rule(
+    "name-escaped",
+    _RENDERED,
+    "Characters that an attribute's name cannot have in the target are written _xHHHH_ with their code, and read back:"
+    " Azure's names are identifiers of C# other than Timestamp, Table Store's do not begin with #. (docs/differences.md)",
+)
+NAME_UNESCAPED = Rule(
+    "name-unescaped",
+    _RENDERED,
+    "Characters of an attribute's name that the source has as _xHHHH_ are themselves again. (docs/differences.md)",
+)
+NAME_NOT_ALLOWED = Rule(
+    "name-not-allowed",
+    _IMPOSSIBLE,
+    "An attribute's name, or one inside a document, is longer than the target's names may be (255 characters in Azure Table, 255"
+    " bytes in Table Store, 65,535 bytes in DynamoDB), or is empty.",
+)
+NAME_CLASH = Rule(
+    "name-clash",
+    _IMPOSSIBLE,
+    "An attribute is called as a key column of the target or another attribute of the row is.",
+)
+
+# Rows
+
+TOO_MANY_ATTRIBUTES = Rule(
+    "too-many-attributes",
+    _IMPOSSIBLE,
+    "The row has more attributes than the target's may have: 252 in Azure Table, 1,024 cells, with older versions, in one write"
+    ' of Table Store. ("Understanding the Table service data model"; Table Store, "Limits")',
+)
+ROW_TOO_LARGE = Rule(
+    "row-too-large",
+    _IMPOSSIBLE,
+    "The row, as the target measures it, is larger than its rows may be: 400 KB in DynamoDB, 1 MiB in Azure Table, 4 MiB in one"
+    " write of Table Store.",
+)
+ROW_EXPIRED = Rule(
+    "row-expired",
+    _LOSSY,
+    "The row's time is over, and its service has not deleted it yet. It is copied as it is; either end may delete it at any time."
+    ' (developer guide, "Using time to live")',
+)
+
+# Keys
+
+KEY_KIND = Rule(
+    "key-kind",
+    _LOSSLESS,
+    "A whole number of a key is N in DynamoDB, INTEGER in Table Store, by value. (docs/differences.md)",
+)
+KEY_AS_TEXT = Rule(
+    "key-as-text",
+    _RENDERED,
+    "A number in a key is text in plain digits, bytes are lower-case hexadecimal; such keys sort as texts do."
+    " (docs/differences.md)",
+)
+KEY_JOINED = Rule(
+    "key-joined",
+    _RENDERED,
+    "Second and later key columns are one text, joined by |, with %25 and %7C for % and | inside. (docs/differences.md)",
+)
+KEY_SPLIT = Rule(
+    "key-split",
+    _RENDERED,
+    "A key's text is the values of the target's key columns again. (docs/differences.md)",
+)
+KEY_ESCAPED = Rule(
+    "key-escaped",
+    _RENDERED,
+    "With --escape-keys, characters that the target's keys cannot have are written _xHHHH_ with their code, an empty key _x_, and"
+    " read back by a copy the other way.",
+)
+KEY_UNESCAPED = Rule(
+    "key-unescaped",
+    _RENDERED,
+    "With --escape-keys, what a copy to this service had written _xHHHH_ is itself again.",
+)
+KEY_EMPTY = Rule(
+    "key-empty",
+    _IMPOSSIBLE,
+    "A key is empty, which DynamoDB's are never; --escape-keys writes _x_. (docs/protocols/dynamodb.md)",
+)
+KEY_FORBIDDEN = Rule(
+    "key-forbidden",
+    _IMPOSSIBLE,
+    "A key has a character that Azure's cannot have (/ \\ # ? and control characters); --escape-keys writes its code."
+    ' ("Understanding the Table service data model")',
+)
+KEY_TOO_LONG = Rule(
+    "key-too-long",
+    _IMPOSSIBLE,
+    "A key, as the target has it, is too long: 2,048 bytes for a partition key and 1,024 for a sort key in DynamoDB, 512 units of"
+    " UTF-16 each in Azure Table, 1,024 bytes a column in Table Store.",
+)
+KEY_UNREADABLE = Rule(
+    "key-unreadable",
+    _IMPOSSIBLE,
+    "A key's text is not how a key of the target's columns is written, such as 07 for a number. (docs/differences.md)",
+)
+
+# Definitions
+
+TABLE_RENAMED = Rule(
+    "table-renamed",
+    _RENDERED,
+    "The table's name is none that the target takes, or differs only in case from another one in Azure Table, which cannot tell"
+    " them apart: letters and digits of it with a digest of it behind. (docs/differences.md)",
+)
+KEY_RENAMED = Rule(
+    "key-renamed",
+    _RENDERED,
+    "A key column has another name: Azure's are PartitionKey and RowKey, Table Store's have letters, digits and _ only; several"
+    " sort columns are one attribute c2/c3/c4 in DynamoDB.",
+)
+KEY_ORDER = Rule(
+    "key-order",
+    _LOSSY,
+    "Rows come in the order of the key's text, no longer in that of its numbers, so that 10 is before 9.",
+)
+INDEX_NOT_KEPT = Rule(
+    "index-not-kept",
+    _LOSSY,
+    "An index that the target cannot have is not made: Azure Table has none, Table Store's have columns of one type with plain"
+    " names, DynamoDB's no parts of a joined key.",
+)
+INDEX_PROJECTION = Rule(
+    "index-projection",
+    _LOSSY,
+    "An index shows key columns only: what else a Table Store index shows are columns whose type is defined.",
+)
+EXPIRY_NOT_KEPT = Rule(
+    "expiry-not-kept",
+    _LOSSY,
+    "Rows do not expire by themselves in the target: DynamoDB's time to live is an attribute's, Table Store's is a table's, Azure"
+    " Table has none.",
+)
+STREAM_NOT_KEPT = Rule(
+    "stream-not-kept", _LOSSY, "The table's change stream is not carried over: Azure Table has none."
+)
+STAMPS_NOT_KEPT = Rule(
+    "stamps-not-kept",
+    _LOSSY,
+    'The versions (times) of cells are not carried over: only Table Store has them. (Table Store, "Data versions and TTL")',
+)
+TIMESTAMP_NOT_KEPT = Rule(
+    "timestamp-not-kept",
+    _LOSSY,
+    "Timestamp, which the Table service sets itself, is the time of the copy in Azure Table, and absent elsewhere."
+    ' ("Understanding the Table service data model")',
+)
+AUTO_INCREMENT_NOT_KEPT = Rule(
+    "auto-increment-not-kept",
+    _LOSSY,
+    "Numbers of an auto-increment key column are copied; new ones are drawn by Table Store only.",
+)
+
+RULES: tuple[Rule, ...] = tuple(found for found in list(globals().values()) if isinstance(found, Rule))
+"""All rules, in the order in which documents have them."""
+
+BY_NAME = {rule.name: rule for rule in RULES}
+
+
+def markdown() -> str:
+    """The table of docs/migrating.md."""
+    lines = ["| rule | class | meaning |", "|---|---|---|"]
+    lines += [
+        f"| `{rule.name}` | {rule.fidelity.value} | {rule.meaning.replace('|', chr(92) + '|')} |"
+        for rule in RULES
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

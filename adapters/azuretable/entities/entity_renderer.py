@@ -91,12 +91,19 @@ def entity_size_bytes(latest: Mapping[str, Value]) -> int:
     """Size of an entity as the service counts it: 4 bytes, the keys as UTF-16, 8 + name + value for each property."""
     size = 4
     for name, value in latest.items():
-        size += values.size_bytes(value)
-        if name not in names.SYSTEM_NAMES:
-            size += 8 + 2 * values.utf16_units(names.spelled(name))
+        if name in _KEYS:
+            size += values.size_bytes(value) - 4
         else:
-            size -= 4
+            size += property_size_bytes(names.spelled(name), value)
     return size
+
+
+_KEYS = frozenset(keys.OWN_SCHEMA.names)
+
+
+def property_size_bytes(name: str, value: Value) -> int:
+    """Bytes that a property of this name, as Azure has it, counts towards the size of an entity."""
+    return 8 + 2 * values.utf16_units(name) + values.size_bytes(value)
 
 
 # Writing

@@ -21,7 +21,8 @@ PARTITION_KEY = KeyColumn("PartitionKey", Kind.TEXT)
 ROW_KEY = KeyColumn("RowKey", Kind.TEXT)
 OWN_SCHEMA = KeySchema((PARTITION_KEY,), (ROW_KEY,))
 
-_FORBIDDEN = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f]")
+FORBIDDEN = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f]")
+"""Characters that no key may have which a client makes."""
 
 
 def is_own(schema: KeySchema) -> bool:
@@ -78,10 +79,10 @@ def check_new_key(partition_key: str, row_key: str) -> None:
     """Refuse a key that Azure does not let its clients make. Raises ServiceError OutOfRangeInput, PropertyValueTooLarge."""
     if len(partition_key) + len(row_key) <= limits.KEY_MAX_UNITS // 2:
         both = partition_key + row_key
-        if both.isalnum() or not _FORBIDDEN.search(both):
+        if both.isalnum() or not FORBIDDEN.search(both):
             return
     for text in (partition_key, row_key):
         if len(text) > limits.KEY_MAX_UNITS // 2 and utf16_units(text) > limits.KEY_MAX_UNITS:
             raise ServiceError("PropertyValueTooLarge")
-        if _FORBIDDEN.search(text):
+        if FORBIDDEN.search(text):
             raise ServiceError("OutOfRangeInput")

@@ -17,6 +17,8 @@ from functools import lru_cache
 SYSTEM_NAMES = frozenset({"PartitionKey", "RowKey", "Timestamp"})
 
 _ESCAPE = re.compile(r"_x([0-9A-F]{4}|[0-9A-F]{8})_")
+# With an escape behind it, which begins with "_", this would be read as an escape.
+_BEGINNING = re.compile(r"_x[0-9A-F]{4}")
 
 
 @lru_cache(maxsize=8192)
@@ -55,7 +57,7 @@ def _escaped(attribute: str) -> str:
         return _escape(attribute[0]) + attribute[1:]
     parts = []
     for at, character in enumerate(attribute):
-        if character == "_" and _ESCAPE.match(attribute, at):
+        if character == "_" and _BEGINNING.match(attribute, at):
             parts.append(_escape("_"))
         elif character.isidentifier() or (at and ("a" + character).isidentifier()):
             parts.append(character)

@@ -26,6 +26,8 @@ from adapters.azuretable.values.names import SYSTEM_NAMES, is_legal, spelled, un
         # A legal name that looks like the spelling of another attribute gets a spelling of its own.
         ("my_x002D_attr", "my_x005F_x002D_attr"),
         ("a_x0041_", "a_x0041_"),
+        # An escape begins with "_", which must not end another one.
+        ("_x0041-", "_x005F_x0041_x002D_"),
     ],
 )
 def test_spelling(attribute: str, name: str) -> None:

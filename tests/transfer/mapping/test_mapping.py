@@ -1,0 +1,64 @@
+"""The mapping by itself: deterministic, one key for one key, and nothing more to do the second time."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.model.rows import Row
+from tests.transfer.support.tables import tables
+from transfer.endpoints.endpoint import Definition, Service
+from transfer.mapping.mapping import Mapping, MappingOptions
+from transfer.mapping.rules import Fidelity
+
+TARGETS = st.sampled_from(Service)
+
+
+def told(row: Row | None) -> object:
+    return None if row is None else (row.position, row.body, row.kinds)
+
+
+@given(tables(), TARGETS, st.booleans())
+def test_the_same_again(table: tuple[Definition, list[Row]], target: Service, escaped: bool) -> None:
+    definition, made = table
+    mapping = Mapping(definition, target, options=MappingOptions(escaped))
+    again = Mapping(definition, target, options=MappingOptions(escaped))
+    assert mapping.definition == again.definition
+    for row in made:
+        first, second = mapping.map(row), again.map(row)
+        assert first.findings == second.findings
+        assert told(first.row) == told(second.row)
+        assert (first.row is None) == any(f.rule.fidelity is Fidelity.IMPOSSIBLE for f in first.findings)
+
+
+@given(tables(), TARGETS, st.booleans())
+def test_no_two_rows_get_the_same_key(
+    table: tuple[Definition, list[Row]], target: Service, escaped: bool
+) -> None:
+    definition, made = table
+    mapping = Mapping(definition, target, options=MappingOptions(escaped))
+    keys = []
+    for row in made:
+        key = mapping.key(definition.key_schema.decode(row.position))
+        mapped = mapping.map(row).row
+        if mapped is not None:
+            assert key is not None
+            assert key.position == mapped.position
+            assert mapping.definition.key_schema.key(mapped.latest) == key
+        if key is not None:
+            keys.append(key.position)
+    assert len({*keys}) == len(keys)
+
+
+@given(tables(), TARGETS)
+def test_there_is_nothing_to_do_the_second_time(table: tuple[Definition, list[Row]], target: Service) -> None:
+    definition, made = table
+    mapping = Mapping(definition, target)
+    again = Mapping(mapping.definition, target)
+    for row in made:
+        mapped = mapping.map(row).row
+        if mapped is not None:
+            second = again.map(mapped)
+            assert second.findings == ()
+            assert second.row is not None
+            assert (second.row.position, second.row.body) == (mapped.position, mapped.body)

@@ -1,0 +1,168 @@
+"""What differs between two rows: attribute by attribute, how, and which rule of the mapping explains it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple
+
+from gateway.model.keys import KeySchema
+from gateway.model.rows import Row
+from gateway.model.values import NUMBERS, SETS, Kind, Value, number_of
+from transfer.comparing.canonical import Terms
+from transfer.mapping.rules import Finding
+
+_ROUNDED = Fraction(1, 10**6)  # relative; what a double or a float keeps of a number differs by less
+
+
+class AttributeDifference(NamedTuple):
+    """One attribute that differs. `how`: "missing" or "extra" (at the second end), "changed", or "kind" if only the kind has;
+    `detail`: what seems to have happened, "" if that cannot be told; `rules`: names of the mapping's rules that applied to it."""
+
+    name: str
+    how: str
+    first: Value | None
+    second: Value | None
+    detail: str = ""
+    rules: tuple[str, ...] = ()
+
+
+class RowComparison:
+    """Compares rows in given terms. `loose`: the same terms, but kinds do not count."""
+
+    def __init__(self, terms: Terms, loose: Terms, schema: KeySchema, tolerance: float) -> None:
+        self._terms = terms
+        self._loose = loose
+        self._schema = schema
+        self._tolerance = Fraction(tolerance)
+
+    def differences(self, first: Row, second: Row, findings: Sequence[Finding]) -> list[AttributeDifference]:
+        """What of the second row is not as in the first; both are as the second end has them."""
+        mine = self._terms.attributes(self._schema, first)
+        other = self._terms.attributes(self._schema, second)
+        found = []
+        for name in sorted({*mine, *other}):
+            difference = self._difference(name, mine.get(name), other.get(name))
+            if difference is None:
+                continue
+            applied = tuple(finding.rule.name for finding in findings if finding.attribute == name)
+            found.append(difference._replace(rules=applied))
+        found = _with_cases(found)
+        if self._terms.versions:
+            found += self._versions(
+                first, second, {*mine, *other} - {difference.name for difference in found}
+            )
+        return found
+
+    def _difference(self, name: str, first: Value | None, second: Value | None) -> AttributeDifference | None:
+        if first is None:
+            return AttributeDifference(name, "extra", None, second)
+        if second is None:
+            return AttributeDifference(name, "missing", first, None)
+        terms, loose = self._terms, self._loose
+        if terms.value_bytes(first) == terms.value_bytes(second):
+            return None
+        if terms.strict and loose.value_bytes(loose.seen(first)) == loose.value_bytes(loose.seen(second)):
+            return AttributeDifference(
+                name, "kind", first, second, f"{first.kind.value} is {second.kind.value}"
+            )
+        if self._tolerance and self._is_near(first, second):
+            if not terms.strict or first.kind is second.kind:
+                return None
+            return AttributeDifference(
+                name, "kind", first, second, f"{first.kind.value} is {second.kind.value}"
+            )
+        return AttributeDifference(name, "changed", first, second, detail_of(first, second))
+
+    def _is_near(self, first: Value, second: Value) -> bool:
+        """Whether two values are equal but for numbers that are no farther apart than is tolerated."""
+        if first.kind in NUMBERS and second.kind in NUMBERS:
+            mine, other = number_of(first), number_of(second)
+            if mine is None or other is None:
+                return self._terms.value_bytes(first) == self._terms.value_bytes(second)
+            return abs(Fraction(mine) - Fraction(other)) <= self._tolerance
+        if first.kind is not second.kind:
+            return False
+        if first.kind is Kind.LIST:
+            return len(first.data) == len(second.data) and all(
+                self._is_near(mine, other) for mine, other in zip(first.data, second.data, strict=True)
+            )
+        if first.kind is Kind.MAP:
+            return first.data.keys() == second.data.keys() and all(
+                self._is_near(mine, second.data[name]) for name, mine in first.data.items()
+            )
+        return self._terms.value_bytes(first) == self._terms.value_bytes(second)
+
+    def _versions(self, first: Row, second: Row, names: Collection[str]) -> list[AttributeDifference]:
+        """Attributes whose newest values agree and whose stamps or older versions do not."""
+        found = []
+        for name in sorted(names):
+            versions = [
+                [
+                    (cell.stamp_ms, self._terms.value_bytes(self._terms.seen(cell.value)))
+                    for cell in row.cells[name]
+                ]
+                for row in (first, second)
+                if name in row.cells
+            ]
+            if len(versions) == 2 and versions[0] != versions[1]:
+                values = first.latest[name], second.latest[name]
+                found.append(AttributeDifference(name, "changed", *values, "stamps or older versions"))
+        return found
+
+
+def detail_of(first: Value, second: Value) -> str:
+    """What seems to have made the second value of the first, in words; "" if that cannot be told."""
+    if first.kind in NUMBERS and second.kind in NUMBERS:
+        return _number_detail(first, second)
+    if first.kind is not second.kind:
+        return f"{first.kind.value} is {second.kind.value}"
+    if first.kind is Kind.TEXT and first.data.casefold() == second.data.casefold():
+        return "case"
+    if first.kind in (Kind.TEXT, Kind.BYTES):
+        if first.data.startswith(second.data):
+            return f"truncated to {len(second.data)} of {len(first.data)}"
+        if second.data.startswith(first.data):
+            return "lengthened"
+    if first.kind in SETS:
+        return (
+            f"{len(first.data - second.data)} members are missing, {len(second.data - first.data)} are extra"
+        )
+    return ""
+
+
+def _number_detail(first: Value, second: Value) -> str:
+    mine, other = number_of(first), number_of(second)
+    if mine is None or other is None:
+        return "not a finite number"
+    if not mine and not other:
+        return "sign of zero"
+    if not mine or not other:
+        return ""
+    left, right = Fraction(mine), Fraction(other)
+    if abs(left - right) <= abs(left) * _ROUNDED and _digits(other) < _digits(mine):
+        return f"rounded to {_digits(other)} of {_digits(mine)} digits"
+    if left == -right:
+        return "sign"
+    ratio = left / right
+    if ratio > 0 and math.log10(ratio).is_integer():
+        return "decimal point"
+    return ""
+
+
+def _digits(number: Decimal | int) -> int:
+    digits = "".join(map(str, Decimal(number).as_tuple().digits))
+    return len(digits.strip("0")) or 1
+
+
+def _with_cases(found: list[AttributeDifference]) -> list[AttributeDifference]:
+    """Attributes that are missing under one name and extra under another that differs in case only are told so."""
+    extra = {each.name.casefold(): each for each in found if each.how == "extra"}
+    missing = {each.name.casefold(): each for each in found if each.how == "missing"}
+    made = []
+    for each in found:
+        other = {"missing": extra, "extra": missing}.get(each.how, {}).get(each.name.casefold())
+        made.append(each if other is None else each._replace(detail=f"case: {other.name}"))
+    return made

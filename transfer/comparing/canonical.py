@@ -1,0 +1,173 @@
+"""Rows in the one form that both ends understand, as bytes that are equal exactly where the rows are.
+
+Every part has a tag and its length in front, so that no two rows have the same bytes by chance of where parts end. Numbers are
+one canonical decimal whatever their kind; members of sets and maps, and attributes, are in the order of their bytes. A value
+counts as both services see it: what one of them can only show as text is that text, what one of them has not is not there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable
+from decimal import Decimal
+
+import xxhash
+
+from adapters.azuretable.values.values import view as azure_view
+from adapters.dynamodb.values.values import view as dynamodb_view
+from adapters.tablestore.values.values import view as tablestore_view
+from gateway.model.keys import KeySchema
+from gateway.model.rows import Row
+from gateway.model.values import NUMBERS, SETS, Kind, Value, decimal_text
+from transfer.endpoints.endpoint import Service
+from transfer.mapping.identities import Identity, identity_bytes
+
+_VIEWS: dict[Service, Callable[[Value], Value]] = {
+    Service.DYNAMODB: dynamodb_view,
+    Service.AZURE_TABLE: azure_view,
+    Service.TABLE_STORE: tablestore_view,
+}
+_WITHOUT_NULL = frozenset({Service.AZURE_TABLE, Service.TABLE_STORE})
+
+
+class Terms:
+    """In which terms rows of two services are compared. May be used by several threads.
+
+    `strict`: values are compared as they are stored, kinds too. `ignored`: attributes that do not count. `versions`: stamps and
+    older versions of cells count, too. `unspelled`: from names in the rows to names in the gateway, which are those that are
+    compared; either is ignored.
+    """
+
+    def __init__(
+        self,
+        first: Service,
+        second: Service,
+        strict: bool = False,
+        ignored: Collection[str] = (),
+        versions: bool = False,
+        unspelled: Callable[[str], str] = str,
+    ) -> None:
+        # In one order whichever end is first, so that two sites come to the same.
+        services = sorted({first, second}, key=lambda service: service.value)
+        self._views = [_VIEWS[service] for service in services if service in _VIEWS]
+        self._has_null = not _WITHOUT_NULL & {*services}
+        self.strict = strict
+        self.ignored = frozenset(ignored)
+        self.versions = versions
+        self._unspelled = unspelled
+
+    def seen(self, value: Value) -> Value:
+        """A value as both services see it."""
+        if not self.strict:
+            for view in self._views:
+                value = view(value)
+        return value
+
+    def attributes(self, schema: KeySchema, row: Row) -> dict[str, Value]:
+        """The attributes of a row that count, as both services see them, without those of its key."""
+        found = {}
+        for name, value in row.latest.items():
+            if not self._is_skipped(schema, name) and (self._has_null or value.kind is not Kind.NULL):
+                found[name] = self.seen(value)
+        return found
+
+    def _is_skipped(self, schema: KeySchema, name: str) -> bool:
+        ignored = self.ignored
+        return name in schema.names or (
+            bool(ignored) and (name in ignored or self._unspelled(name) in ignored)
+        )
+
+    def value_bytes(self, value: Value) -> bytes:
+        """The canonical bytes of a value that is seen already."""
+        return _tagged(value, self.strict)
+
+    def row_bytes(self, schema: KeySchema, identity: Identity, row: Row) -> bytes:
+        """The canonical bytes of a row."""
+        parts = [identity_bytes(identity)]
+        members = [
+            (self._unspelled(name).encode(), _tagged(value, self.strict))
+            for name, value in self.attributes(schema, row).items()
+        ]
+        members.sort()
+        for name, value in members:
+            parts += (_length(name), name, value)
+        if self.versions:
+            parts.append(self._versions(schema, row))
+        return b"".join(parts)
+
+    def _versions(self, schema: KeySchema, row: Row) -> bytes:
+        parts = [b"V"]
+        for name, cells in sorted(row.cells.items()):
+            if not self._is_skipped(schema, name):
+                spelled = self._unspelled(name).encode()
+                parts += (_length(spelled), spelled, _count(len(cells)))
+                for cell in cells:
+                    parts += (b"@%d" % cell.stamp_ms, _tagged(self.seen(cell.value), self.strict))
+        return b"".join(parts)
+
+
+def digest(data: bytes) -> int:
+    """The 128 bits by which rows are compared in bulk."""
+    return xxhash.xxh3_128_intdigest(data)
+
+
+def number_text(value: Value) -> str:
+    """The canonical text of a number of any kind; a Double keeps the sign of its zero."""
+    kind, data = value
+    if kind is not Kind.DOUBLE:
+        return decimal_text(data)
+    if not math.isfinite(data):
+        return "NaN" if math.isnan(data) else "Infinity" if data > 0 else "-Infinity"
+    if not data:
+        return "-0" if math.copysign(1, data) < 0 else "0"
+    return decimal_text(Decimal(repr(data)))
+
+
+def _tagged(value: Value, strict: bool) -> bytes:
+    kind, data = value
+    if kind is Kind.TEXT:
+        return _sized(b"S", data.encode())
+    if kind in NUMBERS:
+        return _sized(kind.value.encode() if strict else b"N", number_text(value).encode())
+    if kind is Kind.BYTES:
+        return _sized(b"B", data)
+    if kind is Kind.BOOL:
+        return b"T" if data else b"F"
+    if kind is Kind.NULL:
+        return b"0"
+    if kind is Kind.DATETIME:
+        return _sized(b"D", b"%d" % data)
+    if kind is Kind.GUID:
+        return _sized(b"G", data.bytes)
+    if kind is Kind.LIST:
+        return _counted(b"L", [_tagged(member, strict) for member in data])
+    if kind is Kind.MAP:
+        return _counted(
+            b"M",
+            sorted(_sized(b"", name.encode()) + _tagged(member, strict) for name, member in data.items()),
+        )
+    assert kind in SETS
+    return _counted(kind.value.encode(), sorted(_set_member(kind, member) for member in data))
+
+
+def _set_member(kind: Kind, member: object) -> bytes:
+    if isinstance(member, bytes):
+        return _sized(b"", member)
+    return _sized(b"", (decimal_text(member) if isinstance(member, Decimal) else str(member)).encode())
+
+
+def _sized(tag: bytes, data: bytes) -> bytes:
+    return tag + _length(data) + data
+
+
+def _counted(tag: bytes, parts: Iterable[bytes]) -> bytes:
+    made = list(parts)
+    return tag + _count(len(made)) + b"".join(made)
+
+
+def _length(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big")
+
+
+def _count(number: int) -> bytes:
+    return number.to_bytes(4, "big")

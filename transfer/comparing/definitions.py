@@ -1,0 +1,48 @@
+"""What two tables themselves have differently, besides their rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from transfer.comparing.reports import TableDifference
+from transfer.comparing.sides import Pair
+from transfer.endpoints.endpoint import Definition, Service
+from transfer.mapping.mapping import Mapping
+
+
+def table_differences(pair: Pair, strict: bool) -> list[TableDifference]:
+    """A name that differs in case only; and indexes, expiry and streams that are not those that a copy would have, which make
+    the tables different only if `strict`."""
+    first, second = (side.definition for side in pair.sides)
+    found = []
+    is_cased = all(side.endpoint.service is not Service.AZURE_TABLE for side in pair.sides)
+    if first.name != second.name and first.name.lower() == second.name.lower() and is_cased:
+        found.append(TableDifference("case of the name", first.name, second.name, True))
+    target = pair.sides[1].endpoint.service
+    named = dataclasses.replace(first, name=second.name)
+    wanted = Mapping(named, target, None, pair.options.mapping).definition
+    for what, ask in _ASKED.items():
+        mine, other = ask(wanted), ask(second)
+        if mine != other:
+            found.append(TableDifference(what, mine, other, strict))
+    return found
+
+
+def _indexes(definition: Definition) -> str:
+    return ", ".join(sorted(index.name for index in definition.indexes)) or "none"
+
+
+def _expiry(definition: Definition) -> str:
+    rule = definition.rules.expiry
+    if rule is None:
+        return "none"
+    return rule.attribute if rule.attribute is not None else f"after {rule.age_ms} ms"
+
+
+def _stream(definition: Definition) -> str:
+    rule = definition.rules.stream
+    return "on" if rule is not None and rule.enabled else "off"
+
+
+_ASKED: dict[str, Callable[[Definition], str]] = {"indexes": _indexes, "expiry": _expiry, "stream": _stream}

@@ -1,0 +1,42 @@
+"""`tablegate diff A B`: the rows that differ, key by key and attribute by attribute, in kinds that both sides understand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from transfer.comparing.passes import Progress
+from transfer.comparing.reports import Status, difference_document, difference_lines
+from transfer.comparing.sides import CompareOptions
+from transfer.comparing.verifying import Level, Verification
+from transfer.endpoints.endpoint import Endpoint
+
+
+def diff(
+    first: Endpoint,
+    second: Endpoint,
+    write: Callable[[str], object],
+    limit: int | None = None,
+    form: str = "text",
+    options: CompareOptions = CompareOptions(),  # noqa: B008
+    workers: int = 4,
+    progress: Progress = lambda phase, rows: None,
+) -> Status:
+    """Write each row that differs as soon as it is found.
+
+    `write` is given pieces of text that end a line. `limit`: after so many rows it stops; None: all. `form`: `text`, or `jsonl`,
+    a JSON object a line: {"what": "missing" | "extra" | "changed" | "kind", "key": [partition, sort], "attributes": [...], ...}.
+
+    The result is the exit status: 0 equal, 1 different. Raises TransferError (exit status 2: it could not be told).
+    """
+    verification = Verification(first, second, Level("checksum"), options, workers, progress)
+    number = 0
+    for difference in verification.differences():
+        if number == limit:
+            break
+        number += 1
+        if form == "jsonl":
+            write(json.dumps(difference_document(difference), ensure_ascii=False) + "\n")
+        else:
+            write("\n".join(difference_lines(difference)) + "\n")
+    return Status.DIFFERENT if number else Status.EQUAL

@@ -1,0 +1,172 @@
+"""What a comparison found, as text for people and as JSON for programs."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from gateway.model import bodies
+from gateway.model.values import Value
+from transfer.comparing.attributes import AttributeDifference
+from transfer.mapping.identities import Identity
+
+_SHOWN_CHARACTERS = 200
+
+
+class Status(IntEnum):
+    """The exit status of a comparison."""
+
+    EQUAL = 0
+    DIFFERENT = 1
+    UNKNOWN = 2
+    """It could not be told: a TransferError, which the command line prints."""
+
+
+class Difference(NamedTuple):
+    """A row that is not the same. `what`: "missing" or "extra" (at the second end), "changed", or "kind" where nothing but kinds
+    differs; `rules`: names of the mapping's rules that explain it; `detail`: what else there is to say."""
+
+    what: str
+    identity: Identity
+    attributes: tuple[AttributeDifference, ...] = ()
+    rules: tuple[str, ...] = ()
+    detail: str = ""
+
+
+class TableDifference(NamedTuple):
+    """Something that the tables themselves have differently. `counts`: it makes them different, not only worth saying."""
+
+    what: str
+    first: str
+    second: str
+    counts: bool
+
+
+@dataclass
+class Report:
+    """What a comparison found. `differences` are the first of them, `counts` says how many there are of each kind.
+
+    `rows`: how many rows were compared at each end. `settled`: rows that differed when they were read and no longer did when they
+    were looked at again. `impossible`: rows of the first end that the second cannot have; they are among the missing.
+    """
+
+    first: str
+    second: str
+    level: str
+    rows: tuple[int, int] = (0, 0)
+    counts: Counter[str] = field(default_factory=Counter)
+    differences: list[Difference] = field(default_factory=list)
+    tables: list[TableDifference] = field(default_factory=list)
+    settled: int = 0
+    impossible: int = 0
+    seconds: float = 0.0
+
+    @property
+    def status(self) -> Status:
+        """Whether the tables are the same."""
+        is_different = any(self.counts.values()) or any(each.counts for each in self.tables)
+        return Status.DIFFERENT if is_different else Status.EQUAL
+
+    def text(self) -> str:
+        """For people."""
+        lines = [f"{self.first} and {self.second}, level {self.level}"]
+        lines.append(f"rows: {self.rows[0]:,} and {self.rows[1]:,}, in {self.seconds:.1f} s")
+        lines += [f"tables: {each.what}: {each.first} and {each.second}" for each in self.tables]
+        for difference in self.differences:
+            lines += difference_lines(difference)
+        hidden = sum(self.counts.values()) - len(self.differences)
+        if hidden > 0 and self.level != "count":
+            lines.append(f"... and {hidden:,} more")
+        if self.settled:
+            lines.append(f"{self.settled:,} rows were written while they were compared, and are equal now")
+        if self.status is Status.EQUAL:
+            lines.append("equal")
+        else:
+            parts = [f"{number:,} {what}" for what, number in sorted(self.counts.items()) if number]
+            lines.append("different: " + (", ".join(parts) if parts else "the tables themselves"))
+        return "\n".join(lines) + "\n"
+
+    def json(self) -> str:
+        """For programs."""
+        document = {
+            "first": self.first,
+            "second": self.second,
+            "level": self.level,
+            "equal": self.status is Status.EQUAL,
+            "rows": list(self.rows),
+            "counts": {what: self.counts[what] for what in ("missing", "extra", "changed", "kind", "rows")},
+            "impossible": self.impossible,
+            "settled": self.settled,
+            "seconds": round(self.seconds, 3),
+            "tables": [each._asdict() for each in self.tables],
+            "differences": [difference_document(each) for each in self.differences],
+        }
+        return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def difference_document(difference: Difference) -> dict[str, Any]:
+    """A difference as JSON has it; values are typed JSON."""
+    return {
+        "what": difference.what,
+        "key": list(difference.identity),
+        "attributes": [
+            {
+                "name": each.name,
+                "how": each.how,
+                "first": _document(each.first),
+                "second": _document(each.second),
+                "detail": each.detail,
+                "rules": list(each.rules),
+            }
+            for each in difference.attributes
+        ],
+        "rules": list(difference.rules),
+        "detail": difference.detail,
+    }
+
+
+def difference_lines(difference: Difference) -> list[str]:
+    """A difference as lines of text."""
+    key = " / ".join(map(_shown_text, difference.identity)).removesuffix(" / ''")
+    said = _said(difference.detail, difference.rules)
+    lines = [f"{difference.what} {key}{said}"]
+    for each in difference.attributes:
+        values = f"{_shown(each.first)} -> {_shown(each.second)}"
+        lines.append(f"    {each.how} {_shown_text(each.name)}: {values}{_said(each.detail, each.rules)}")
+    return lines
+
+
+def _said(detail: str, rules: tuple[str, ...]) -> str:
+    parts = [part for part in (detail, *rules) if part]
+    return f"  ({', '.join(parts)})" if parts else ""
+
+
+def _document(value: Value | None) -> Any:
+    return None if value is None else bodies.tagged(value)
+
+
+def _shown(value: Value | None) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value.data, bytes):
+        return _cut(f"{value.kind.value} {base64.b64encode(value.data).decode()}")
+    if isinstance(value.data, str):
+        return f"{value.kind.value} {_shown_text(value.data)}"
+    return _cut(json.dumps(bodies.tagged(value), ensure_ascii=True))
+
+
+def _shown_text(text: str) -> str:
+    """A text on a terminal: what a terminal would obey is escaped."""
+    return _cut(text if text.isprintable() and text else repr(text))
+
+
+def _cut(text: str) -> str:
+    return (
+        text
+        if len(text) <= _SHOWN_CHARACTERS
+        else f"{text[:_SHOWN_CHARACTERS]}... ({len(text):,} characters)"
+    )

@@ -1,0 +1,179 @@
+"""Both ends of a comparison in shared terms: rows of the first as the mapping promises them, of the second as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gateway.model import fast_paths
+from gateway.model.keys import Key, KeyColumn, KeySchema
+from gateway.model.rows import Row
+from gateway.model.values import Value
+from transfer.comparing.canonical import Terms, digest
+from transfer.comparing.sums import Sums, bucket_of, fast_add_bodies
+from transfer.endpoints.endpoint import JSON, Definition, Endpoint, Service
+from transfer.errors import SchemaChanged
+from transfer.mapping.identities import Identity, identifier, identity_bytes
+from transfer.mapping.keys import Keys
+from transfer.mapping.mapping import KEY_ESCAPES, Mapping, MappingOptions
+from transfer.mapping.rules import Finding, Rule
+from transfer.mapping.spelling import spelling_of
+
+
+@dataclass(frozen=True, slots=True)
+class CompareOptions:
+    """How two tables are compared.
+
+    `strict`: kinds count, and stamps and older versions of cells where both ends have them. `ignored`: attributes that do not
+    count. `tolerance`: numbers that are no farther apart count as equal. `mapping`: the options that the copy was made with.
+    """
+
+    strict: bool = False
+    ignored: Collection[str] = ()
+    tolerance: float = 0.0
+    mapping: MappingOptions = field(default_factory=MappingOptions)
+
+
+class SeenRow(NamedTuple):
+    """A row that is compared: which it is, its key at its own end, and the row as the second end has or should have it; None
+    where it cannot be there. `findings` says what the mapping did."""
+
+    identity: Identity
+    key: Key
+    row: Row | None
+    findings: tuple[Finding, ...] = ()
+
+
+class End:
+    """A table that is read."""
+
+    def __init__(self, endpoint: Endpoint, definition: Definition) -> None:
+        self.endpoint = endpoint
+        self.definition = definition
+
+    def segments(self, wanted: int) -> list[JSON]:
+        """The parts of the table."""
+        return self.endpoint.segments(wanted)
+
+    def pages(self, segment: JSON) -> Iterator[list[Row]]:
+        """The rows of a part."""
+        for page in self.endpoint.scan(segment):
+            yield page.rows
+
+
+class Side(End):
+    """One end of a comparison."""
+
+    def __init__(
+        self, endpoint: Endpoint, definition: Definition, pair: Pair, mapping: Mapping | None
+    ) -> None:
+        """`mapping`: from this end to the other; None at the second end."""
+        super().__init__(endpoint, definition)
+        self._pair = pair
+        self._mapping = mapping
+        self._own_identity = identifier(definition.service, definition.key_schema, MappingOptions())
+
+    def seen(self, row: Row) -> SeenRow:
+        """A row in the terms of the comparison."""
+        schema = self.definition.key_schema
+        latest = row.latest
+        values = tuple([latest[name] for name in schema.names])
+        key = Key(values, row.position)
+        if self._mapping is None:
+            return SeenRow(self._own_identity(values), key, row)
+        made, findings = self._mapping.map(row)
+        if made is None:
+            return SeenRow(self._own_identity(values), key, None, findings)
+        return SeenRow(self._pair.identity(self._pair.key_values(made)), key, made, findings)
+
+    def row_bytes(self, seen: SeenRow) -> bytes:
+        """The canonical bytes of a row that can be there."""
+        assert seen.row is not None
+        return self._pair.terms.row_bytes(self._pair.schema, seen.identity, seen.row)
+
+    def sum_page(self, sums: Sums, rows: Sequence[Row]) -> list[SeenRow]:
+        """Take a page's rows in. Gives those that cannot be at the other end."""
+        if self._pair.hashes_bodies:
+            fast_add_bodies(sums, rows, self._pair.terms.versions)
+            return []
+        return self.sum_page_generally(sums, rows)
+
+    def sum_page_generally(self, sums: Sums, rows: Sequence[Row]) -> list[SeenRow]:
+        """The same, each row in its canonical form."""
+        impossible = []
+        for row in rows:
+            seen = self.seen(row)
+            if seen.row is None:
+                impossible.append(seen)
+                continue
+            sums.add(bucket_of(identity_bytes(seen.identity)), digest(self.row_bytes(seen)))
+        return impossible
+
+    def bucket(self, seen: SeenRow) -> int:
+        """The bucket into which `sum_page` takes a row."""
+        if self._pair.hashes_bodies:
+            return bucket_of(seen.key.position.partition + seen.key.position.sort)
+        return bucket_of(identity_bytes(seen.identity))
+
+
+class Pair:
+    """Two tables that are to hold the same. Raises SchemaChanged where the key of one cannot be that of the other."""
+
+    def __init__(self, first: Endpoint, second: Endpoint, options: CompareOptions) -> None:
+        definitions = first.describe(), second.describe()
+        self.options = options
+        self.mapping = Mapping(definitions[0], second.service, definitions[1], options.mapping)
+        self.schema = definitions[1].key_schema
+        rules = [definition.rules for definition in definitions]
+        keeps_versions = all(
+            rule.stamped and end.service in (Service.TABLE_STORE, Service.TABLEGATE)
+            for rule, end in zip(rules, (first, second), strict=True)
+        )
+        versions = keeps_versions and (options.strict or min(rule.max_versions for rule in rules) > 1)
+        self.terms = Terms(
+            first.service,
+            second.service,
+            options.strict,
+            options.ignored,
+            versions,
+            spelling_of(definitions[1]).unspelled,
+        )
+        self.identity = identifier(definitions[1].service, self.schema, MappingOptions())
+        self.sides = (
+            Side(first, definitions[0], self, self.mapping),
+            Side(second, definitions[1], self, None),
+        )
+        self._back = _keys_back(definitions[1], definitions[0], options.mapping)
+        self.hashes_bodies = (
+            fast_paths.ARE_ON
+            and first.service is second.service is Service.TABLEGATE
+            and self.mapping.is_identity
+            and not options.ignored
+        )
+
+    def key_values(self, row: Row) -> list[Value]:
+        """The key values of a row as the second end has it."""
+        latest = row.latest
+        return [latest[name] for name in self.schema.names]
+
+    def other_key(self, key: Key, is_first: bool) -> Key | None:
+        """The key of a row's counterpart; None: it can have none. `is_first`: the row is at the first end."""
+        if is_first:
+            return self.mapping.key(key)
+        return None if self._back is None else self._back.of(key.values, [])
+
+
+def _keys_back(second: Definition, first: Definition, options: MappingOptions) -> Keys | None:
+    """From the keys of the second table to those of the first."""
+    is_other = options.escape_keys and first.service is not second.service
+
+    def no_check(column: KeyColumn, is_partition: bool, value: Value) -> Rule | None:
+        return None
+
+    schemas: tuple[KeySchema, KeySchema] = (second.key_schema, first.key_schema)
+    escapes = [KEY_ESCAPES.get(each.service) if is_other else None for each in (second, first)]
+    try:
+        return Keys(*schemas, no_check, *escapes)
+    except SchemaChanged:
+        return None

@@ -1,0 +1,176 @@
+"""What becomes of a table's indexes, expiry and stream in another service."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from adapters.dynamodb.wire import limits as dynamodb_limits
+from adapters.tablestore.wire import limits as tablestore_limits
+from adapters.tablestore.wire.names import is_name
+from gateway.model.commands import NewIndex
+from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.tables import Projection, Rules
+from gateway.model.values import Kind
+from transfer.endpoints.endpoint import Definition, Service
+from transfer.mapping import rules
+from transfer.mapping.rules import Finding
+from transfer.mapping.table_names import table_name
+from transfer.mapping.to_dynamodb import key_column
+
+_NUMBERS = frozenset({Kind.DECIMAL, Kind.INT64})
+
+
+def defined_in(
+    source: Definition, target: Service, key_schema: KeySchema, name: str | None = None
+) -> tuple[Definition, tuple[Finding, ...]]:
+    """The table to be made in a service with this key, and what of the source's cannot be had there. `name`: its name, where it
+    is known already."""
+    notes: list[Finding] = []
+    if target is Service.TABLEGATE:
+        return dataclasses.replace(
+            source, key_schema=key_schema, name=name or source.name, is_stored=True
+        ), ()
+    made_name = name or table_name(target, source.name)
+    if made_name != source.name and name is None:
+        notes.append(Finding(rules.TABLE_RENAMED, source.name))
+    _note_keys(source, key_schema, notes)
+    renamed = {
+        mine.name: other
+        for mine, other in zip(source.key_schema.columns, key_schema.columns, strict=False)
+        if len(source.key_schema.columns) == len(key_schema.columns)
+    }
+    definition = Definition(
+        made_name,
+        target,
+        key_schema,
+        tuple(_indexes(source, target, key_schema, renamed, notes)),
+        _rules(source, target, notes),
+        dict(source.properties) if source.service is target else {},
+        source.rows,
+        source.size_bytes,
+    )
+    return definition, tuple(notes)
+
+
+def _note_keys(source: Definition, key_schema: KeySchema, notes: list[Finding]) -> None:
+    own = source.key_schema
+    for mine, other in ((own.partition, key_schema.partition), (own.sort, key_schema.sort)):
+        names = [column.name for column in other]
+        notes += [
+            Finding(rules.KEY_RENAMED, column.name)
+            for at, column in enumerate(mine)
+            if names[at : at + 1] != [column.name] or len(names) != len(mine)
+        ]
+        if any(column.kind is Kind.TEXT for column in other):
+            notes += [
+                Finding(rules.KEY_ORDER, column.name)
+                for at, column in enumerate(mine)
+                if column.kind in _NUMBERS and (len(mine) != len(other) or other[at].kind is Kind.TEXT)
+            ]
+    if source.service is Service.AZURE_TABLE:
+        notes.append(Finding(rules.TIMESTAMP_NOT_KEPT, "Timestamp"))
+
+
+def _rules(source: Definition, target: Service, notes: list[Finding]) -> Rules:
+    own = source.rules
+    expiry, stream = own.expiry, own.stream
+    if expiry is not None:
+        is_kept = (
+            target is Service.DYNAMODB if expiry.attribute is not None else target is Service.TABLE_STORE
+        )
+        if not is_kept:
+            notes.append(Finding(rules.EXPIRY_NOT_KEPT, expiry.attribute or ""))
+            expiry = None
+    if stream is not None and stream.enabled and target is Service.AZURE_TABLE:
+        notes.append(Finding(rules.STREAM_NOT_KEPT, ""))
+        stream = None
+    if target is Service.TABLE_STORE:
+        return Rules(expiry, stream, own.max_versions, stamped=True)
+    if own.stamped:
+        notes.append(Finding(rules.STAMPS_NOT_KEPT, ""))
+    drawn = [column for column in source.key_schema.columns if column.auto_increment]
+    notes += [Finding(rules.AUTO_INCREMENT_NOT_KEPT, column.name) for column in drawn]
+    return Rules(expiry, stream)
+
+
+# Indexes
+
+
+def _indexes(
+    source: Definition,
+    target: Service,
+    key_schema: KeySchema,
+    renamed: dict[str, KeyColumn],
+    notes: list[Finding],
+) -> Sequence[NewIndex]:
+    made: list[NewIndex] = []
+    joined = {*source.key_schema.names} - renamed.keys()
+    for index in source.indexes:
+        found = None
+        if not joined & {*index.key_schema.names} and target is not Service.AZURE_TABLE:
+            columns = _IndexColumns(index.key_schema, renamed)
+            found = (
+                _to_dynamodb(index, columns, key_schema, made)
+                if target is Service.DYNAMODB
+                else _to_table_store(index, columns, key_schema, made, source.rules, notes)
+            )
+        if found is None:
+            notes.append(Finding(rules.INDEX_NOT_KEPT, index.name))
+        else:
+            made.append(found)
+    return made
+
+
+class _IndexColumns:
+    """The key columns of an index as the target's table calls those of its own key."""
+
+    def __init__(self, schema: KeySchema, renamed: dict[str, KeyColumn]) -> None:
+        self.partition = [renamed.get(column.name, column) for column in schema.partition]
+        self.sort = [renamed.get(column.name, column) for column in schema.sort]
+
+
+def _to_dynamodb(
+    index: NewIndex, columns: _IndexColumns, key_schema: KeySchema, made: Sequence[NewIndex]
+) -> NewIndex | None:
+    most = dynamodb_limits.INDEX_KEY_ATTRIBUTES_PER_ROLE
+    if len(columns.partition) > most or len(columns.sort) > most:
+        return None
+    same = [each for each in made if each.local is index.local]
+    if len(same) >= (dynamodb_limits.LOCAL_INDEXES if index.local else dynamodb_limits.GLOBAL_INDEXES):
+        return None
+    schema = KeySchema(
+        tuple(key_column(column) for column in columns.partition),
+        tuple(key_column(column) for column in columns.sort),
+    )
+    if index.local and not (
+        key_schema.sort and schema.partition == key_schema.partition and len(schema.sort) == 1
+    ):
+        return None
+    shortest = dynamodb_limits.TABLE_NAME_MIN_CHARACTERS  # an index's name has the form of a table's
+    name = index.name if len(index.name) >= shortest else table_name(Service.DYNAMODB, index.name)
+    return dataclasses.replace(index, name=name, key_schema=schema, properties={})
+
+
+def _to_table_store(
+    index: NewIndex,
+    columns: _IndexColumns,
+    key_schema: KeySchema,
+    made: Sequence[NewIndex],
+    source_rules: Rules,
+    notes: list[Finding],
+) -> NewIndex | None:
+    every = (*columns.partition, *columns.sort)
+    if (
+        len(every) > tablestore_limits.KEY_COLUMNS_MAX
+        or len(made) >= tablestore_limits.INDEXES_MAX
+        or source_rules.max_versions != 1
+        or any(column.kind is Kind.DECIMAL or not is_name(column.name) for column in every)
+        or (index.local and every[0].name != key_schema.columns[0].name)
+    ):
+        return None
+    name = index.name if is_name(index.name) else table_name(Service.TABLE_STORE, index.name)
+    if index.properties.get("update_mode") is None and index.projection is not Projection.KEYS:
+        notes.append(Finding(rules.INDEX_PROJECTION, index.name))
+        index = dataclasses.replace(index, projection=Projection.KEYS, included=())
+    return dataclasses.replace(index, name=name, key_schema=KeySchema(every[:1], every[1:]))

@@ -1,0 +1,68 @@
+"""Characters that a service does not take, written `_xHHHH_` with their code, and back.
+
+The scheme is that of Azure's property names (adapters/azuretable/values/names.py, after .NET's XmlConvert.EncodeName), for
+texts with other forbidden characters. Both directions are total and each other's inverse, so that no two texts become one. A
+text that needs no escape and could not be mistaken for one stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPE = re.compile(r"_x([0-9A-F]{4}|[0-9A-F]{8})_")
+# What an escape behind it, which begins with "_", would make an escape of.
+_BEGINNING = re.compile(r"_x(?=[0-9A-F]{4})")
+_EMPTY = "_x_"
+
+
+class Escapes:
+    """How one service has texts in which some characters are forbidden."""
+
+    def __init__(self, forbidden: str, takes_empty: bool) -> None:
+        """`forbidden`: a regular expression that finds each character that must not stand where it stands."""
+        self._forbidden = re.compile(forbidden)
+        self._takes_empty = takes_empty
+
+    def spelled(self, text: str) -> str:
+        """The text as the service has it."""
+        if not self._is_plain(text):
+            return self._escaped(text)
+        if "_x" in text:
+            inner = self._unescaped(text)
+            if inner != text and self.spelled(inner) == text:  # it would be read as another text's spelling
+                return self._escaped(text)
+        return text
+
+    def unspelled(self, text: str) -> str:
+        """The text that is spelled so."""
+        if "_x" not in text:
+            return text
+        inner = self._unescaped(text)
+        return inner if inner != text and self.spelled(inner) == text else text
+
+    def _is_plain(self, text: str) -> bool:
+        return (self._takes_empty or text != "") and self._forbidden.search(text) is None
+
+    def _escaped(self, text: str) -> str:
+        if not text:
+            return _EMPTY
+        wrong = {found.start() for found in self._forbidden.finditer(text)}
+        wrong |= {found.start() for found in _BEGINNING.finditer(text)}
+        if not wrong:
+            wrong = {0}
+        return "".join([_code_of(each) if at in wrong else each for at, each in enumerate(text)])
+
+    def _unescaped(self, text: str) -> str:
+        if text == _EMPTY and not self._takes_empty:
+            return ""
+        return _ESCAPE.sub(_character, text)
+
+
+def _code_of(character: str) -> str:
+    code = ord(character)
+    return f"_x{code:04X}_" if code <= 0xFFFF else f"_x{code:08X}_"
+
+
+def _character(found: re.Match[str]) -> str:
+    code = int(found.group(1), 16)
+    return chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else found.group(0)

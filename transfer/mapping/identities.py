@@ -1,0 +1,49 @@
+"""Which row is which, whatever the key of its table: the pair of texts of its partition and of its sort columns.
+
+What a mapping has escaped in them is unescaped, so that a row and its copy have the same pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gateway.model.composites import joined, text_of
+from gateway.model.keys import KeySchema
+from gateway.model.values import Kind, Value
+from transfer.endpoints.endpoint import Service
+from transfer.mapping.mapping import KEY_ESCAPES, MappingOptions
+
+Identity = tuple[str, str]
+"""(text of the partition columns, text of the sort columns)"""
+
+
+def identifier(
+    service: Service, schema: KeySchema, options: MappingOptions
+) -> Callable[[Sequence[Value]], Identity]:
+    """What says of the key values of a table's row, in the schema's order, which row it is."""
+    width = len(schema.partition)
+    escapes = KEY_ESCAPES.get(service) if options.escape_keys else None
+    read = [
+        escapes.unspelled
+        if escapes is not None and [column.kind for column in columns] == [Kind.TEXT]
+        else None
+        for columns in (schema.partition, schema.sort)
+    ]
+
+    def identity(values: Sequence[Value]) -> Identity:
+        partition, sort = joined(values[:width]), joined(values[width:])
+        return (
+            partition if read[0] is None else read[0](partition),
+            sort if read[1] is None else read[1](sort),
+        )
+
+    def of_pair(values: Sequence[Value]) -> Identity:
+        return text_of(values[0]), text_of(values[1])
+
+    return of_pair if width == 1 and len(schema.sort) == 1 and read == [None, None] else identity
+
+
+def identity_bytes(identity: Identity) -> bytes:
+    """The pair as bytes, of no other pair."""
+    partition, sort = identity[0].encode(), identity[1].encode()
+    return len(partition).to_bytes(4, "big") + partition + len(sort).to_bytes(4, "big") + sort

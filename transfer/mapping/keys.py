@@ -1,0 +1,160 @@
+"""Keys of one table as keys of another: by value where the columns are alike, else through the one text that all dialects share.
+
+A role (partition, sort) of the source becomes the same role of the target. Where their columns differ, its values are joined to
+their text, and the target's columns read it, both by gateway/model/composites.py. That is one text for one key and one key for
+one text, so that two rows never get the same key. What a service does not take in a key is its own to say (`Keys.check`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gateway.model.composites import joined, split
+from gateway.model.keys import Key, KeyColumn, KeySchema
+from gateway.model.values import Kind, Value
+from transfer.errors import SchemaChanged
+from transfer.mapping import rules
+from transfer.mapping.escapes import Escapes
+from transfer.mapping.rules import Finding, Rule
+
+KeyCheck = Callable[[KeyColumn, bool, Value], Rule | None]
+"""Says of a value of a key column (of the partition key: True) which rule forbids it."""
+
+_NUMBERS = frozenset({Kind.DECIMAL, Kind.INT64})
+
+
+class Keys:
+    """From the keys of one schema to those of another."""
+
+    def __init__(
+        self,
+        source: KeySchema,
+        target: KeySchema,
+        check: KeyCheck,
+        reads: Escapes | None = None,
+        writes: Escapes | None = None,
+    ) -> None:
+        """`reads`, `writes`: how texts of keys are escaped in the source and in the target; None: not at all.
+
+        Raises SchemaChanged where no key of the source, or not every kind of its keys, is one of the target's.
+        """
+        self.source = source
+        self.target = target
+        self._check = check
+        self._roles = (
+            _Role(source.partition, target.partition, reads, writes),
+            _Role(source.sort, target.sort, reads, writes),
+        )
+        self._is_identity = [column.kind for column in source.columns] == [
+            column.kind for column in target.columns
+        ] and len(source.partition) == len(target.partition)
+        if reads is not None or writes is not None:
+            self._is_identity = False
+
+    def of(self, values: Sequence[Value], found: list[Finding]) -> Key | None:
+        """The key in the target; None, and a finding, where it cannot have it."""
+        width = len(self.source.partition)
+        if self._is_identity:
+            made: list[Value] | None = list(values)
+        else:
+            parts = [
+                role.of(part, found)
+                for role, part in zip(self._roles, (values[:width], values[width:]), strict=True)
+            ]
+            made = None if None in parts else [value for part in parts if part is not None for value in part]
+        if made is None or not self._passes(made, found):
+            return None
+        return Key(tuple(made), self.target.position(made))
+
+    def _passes(self, values: Sequence[Value], found: list[Finding]) -> bool:
+        passed = True
+        partition = len(self.target.partition)
+        for at, (column, value) in enumerate(zip(self.target.columns, values, strict=True)):
+            broken = self._check(column, at < partition, value)
+            if broken is not None:
+                found.append(Finding(broken, column.name))
+                passed = False
+        return passed
+
+
+class _Role:
+    """The partition columns, or the sort columns, of both schemas."""
+
+    def __init__(
+        self,
+        source: tuple[KeyColumn, ...],
+        target: tuple[KeyColumn, ...],
+        reads: Escapes | None,
+        writes: Escapes | None,
+    ) -> None:
+        self._source, self._target = source, target
+        self._reads = reads if [column.kind for column in source] == [Kind.TEXT] else None
+        self._writes = writes if [column.kind for column in target] == [Kind.TEXT] else None
+        self._name = source[0].name if source else ""
+        kinds = [[column.kind for column in columns] for columns in (source, target)]
+        self._is_same = kinds[0] == kinds[1] and self._reads is None and self._writes is None
+        if not _can_hold(source, target):
+            raise SchemaChanged(
+                f"The key {_shown(source)} of the source cannot be the key {_shown(target)} of the target's table."
+            )
+        self._rule = _rule_of(source, target)
+
+    def of(self, values: Sequence[Value], found: list[Finding]) -> list[Value] | None:
+        """The values of the target's columns; None, and a finding, where these are no values of theirs."""
+        if self._is_same:
+            return list(values)
+        given = text = joined(values)
+        if self._reads is not None:
+            text = self._reads.unspelled(text)
+            if text != given:
+                found.append(Finding(rules.KEY_UNESCAPED, self._name))
+        if self._writes is not None:
+            given, text = text, self._writes.spelled(text)
+            if text != given:
+                found.append(Finding(rules.KEY_ESCAPED, self._name))
+        made = split(self._target, text)
+        if made is None:
+            found.append(Finding(rules.KEY_UNREADABLE, self._name))
+        elif self._rule is not None:
+            found.append(Finding(self._rule, self._name))
+        return made
+
+
+def _can_hold(source: tuple[KeyColumn, ...], target: tuple[KeyColumn, ...]) -> bool:
+    """Whether a role's columns can hold the other's: kinds that have texts in common, and none for what is never nothing."""
+    if not source or not target:
+        columns = source or target
+        return not columns or (len(columns) == 1 and columns[0].kind in (Kind.TEXT, Kind.BYTES))
+    if len(source) == len(target) == 1:
+        return not (
+            {source[0].kind, target[0].kind} >= {Kind.BYTES} and {source[0].kind, target[0].kind} & _NUMBERS
+        )
+    # Several columns are one text elsewhere, which a single column of texts holds and which reads back from one.
+    if len(source) == 1 or len(target) == 1:
+        return (source if len(source) == 1 else target)[0].kind is Kind.TEXT
+    return len(source) == len(target) and all(
+        _can_hold((mine,), (other,)) for mine, other in zip(source, target, strict=True)
+    )
+
+
+def _rule_of(source: tuple[KeyColumn, ...], target: tuple[KeyColumn, ...]) -> Rule | None:
+    """What happens to every key of such columns."""
+    if len(source) > 1 and len(target) == 1:
+        return rules.KEY_JOINED
+    if len(source) == 1 and len(target) > 1:
+        return rules.KEY_SPLIT
+    worst: Rule | None = None
+    for mine, other in zip(source, target, strict=False):
+        if mine.kind is other.kind:
+            continue
+        if mine.kind in _NUMBERS and other.kind in _NUMBERS:
+            worst = worst or rules.KEY_KIND
+        elif other.kind is Kind.TEXT:
+            worst = rules.KEY_AS_TEXT
+        else:
+            worst = rules.KEY_SPLIT
+    return worst
+
+
+def _shown(columns: Sequence[KeyColumn]) -> str:
+    return "(" + ", ".join([f"{column.name}:{column.kind.value}" for column in columns]) + ")"

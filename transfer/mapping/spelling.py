@@ -1,0 +1,38 @@
+"""What attributes are called in rows of each service, and what they are called in the gateway.
+
+A name that a service does not take is written there with `_xHHHH_`: by Azure's rules for property names, which are the adapter's,
+and for Table Store, whose columns begin with no `#`, in the same manner. Both directions are each other's inverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from adapters.azuretable.values import names
+from transfer.endpoints.endpoint import Definition, Service
+from transfer.mapping.escapes import Escapes
+
+_COLUMNS = Escapes(r"\A#", takes_empty=False)
+
+
+class Spelling(NamedTuple):
+    """`spelled`: a name of the gateway as the service has it; `unspelled`: the way back."""
+
+    spelled: Callable[[str], str]
+    unspelled: Callable[[str], str]
+
+
+AS_IT_IS = Spelling(str, str)
+
+SPELLINGS = {
+    Service.DYNAMODB: AS_IT_IS,
+    Service.AZURE_TABLE: Spelling(names.spelled, names.unspelled),
+    Service.TABLE_STORE: Spelling(_COLUMNS.spelled, _COLUMNS.unspelled),
+    Service.TABLEGATE: AS_IT_IS,
+}
+
+
+def spelling_of(definition: Definition) -> Spelling:
+    """How attributes are called in the rows of a table."""
+    return AS_IT_IS if definition.is_stored else SPELLINGS[definition.service]

@@ -1,0 +1,60 @@
+"""What tables are called in another service: as they are called, or, where it takes no such name, by a name made of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from adapters.azuretable.wire.addresses import check_table_name
+from adapters.azuretable.wire.errors import ServiceError
+from adapters.dynamodb.wire import limits as dynamodb_limits
+from adapters.tablestore.wire.names import is_name
+from gateway.model.tables import azure_name_for
+from transfer.endpoints.endpoint import Service
+
+_DYNAMODB_NAME = re.compile(r"[a-zA-Z0-9_.-]+")
+
+
+def is_table_name(service: Service, name: str) -> bool:
+    """Whether a service takes a name for a table."""
+    match service:
+        case Service.DYNAMODB:
+            fewest, most = dynamodb_limits.TABLE_NAME_MIN_CHARACTERS, dynamodb_limits.TABLE_NAME_CHARACTERS
+            return fewest <= len(name) <= most and _DYNAMODB_NAME.fullmatch(name) is not None
+        case Service.AZURE_TABLE:
+            try:
+                check_table_name(name)
+            except ServiceError:
+                return False
+            return name.lower() != "tables"
+        case Service.TABLE_STORE:
+            return is_name(name)
+        case _:
+            return True
+
+
+def table_name(service: Service, name: str) -> str:
+    """The name of one table in a service."""
+    return table_names(service, [name])[name]
+
+
+def table_names(service: Service, names: Iterable[str]) -> dict[str, str]:
+    """The names of several tables in a service, each another one; in Azure Table also without regard to case. Whatever the order
+    in which they are given, each gets the same."""
+    made: dict[str, str] = {}
+    taken: set[str] = set()
+
+    def folded(name: str) -> str:
+        return name.lower() if service is Service.AZURE_TABLE else name
+
+    ordered = sorted({*names})
+    # First those that may keep their names, so that none is taken from them.
+    for name in ordered:
+        if is_table_name(service, name) and folded(name) not in taken:
+            made[name] = name
+            taken.add(folded(name))
+    for name in ordered:
+        if name not in made:
+            made[name] = azure_name_for(name, lambda lowered: lowered in {each.lower() for each in taken})
+            taken.add(folded(made[name]))
+    return made

@@ -1,0 +1,67 @@
+"""Rows as Azure Table has them: PartitionKey and RowKey, its view of values, and the limits of an entity."""
+
+from __future__ import annotations
+
+from adapters.azuretable.entities.entity_renderer import entity_size_bytes, property_size_bytes
+from adapters.azuretable.values import keys, values
+from adapters.azuretable.values.keys import OWN_SCHEMA
+from adapters.azuretable.wire import limits
+from gateway.model.keys import Key, KeyColumn
+from gateway.model.rows import Contents
+from gateway.model.values import Kind, Value
+from transfer.mapping import rules
+from transfer.mapping.escapes import Escapes
+from transfer.mapping.rules import Finding, Rule
+from transfer.mapping.viewing import Cells, Target
+
+KEY_ESCAPES = Escapes(keys.FORBIDDEN.pattern, takes_empty=True)
+
+
+class ToAzureTable(Target):
+    """What the Table service makes of rows."""
+
+    def check_key(self, column: KeyColumn, is_partition: bool, value: Value) -> Rule | None:
+        text = value.data
+        if values.utf16_units(text) > limits.KEY_MAX_UNITS:
+            return rules.KEY_TOO_LONG
+        return rules.KEY_FORBIDDEN if keys.FORBIDDEN.search(text) else None
+
+    def view(self, value: Value) -> Value:
+        return values.view(value)
+
+    def check_name(self, name: str) -> Rule | None:
+        return rules.NAME_NOT_ALLOWED if len(name) > limits.PROPERTY_NAME_MAX_CHARACTERS else None
+
+    def check_value(self, name: str, value: Value) -> Rule | None:
+        kind, data = value
+        if kind is Kind.TEXT:
+            if (
+                len(data) > limits.STRING_MAX_UNITS // 2
+                and values.utf16_units(data) > limits.STRING_MAX_UNITS
+            ):
+                return rules.VALUE_TOO_LONG
+        elif kind is Kind.BYTES:
+            if len(data) > limits.BINARY_MAX_BYTES:
+                return rules.VALUE_TOO_LONG
+        elif kind is Kind.DATETIME and values.parse_datetime(values.datetime_text(data)) is None:
+            return rules.DATETIME_OUT_OF_RANGE
+        return None
+
+    def contents(
+        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[Finding]
+    ) -> Contents | None:
+        if len(attributes) > limits.PROPERTIES_MAX:
+            found.append(Finding(rules.TOO_MANY_ATTRIBUTES, ""))
+            return None
+        key_values = dict(zip(OWN_SCHEMA.names, key.values, strict=True))
+        made = Contents.of_values({**key_values, **attributes})
+        if made.size_bytes > _SURELY_SMALL_BYTES:
+            properties = [property_size_bytes(name, value) for name, value in attributes.items()]
+            if entity_size_bytes(key_values) + sum(properties) > limits.ENTITY_MAX_BYTES:
+                found.append(Finding(rules.ROW_TOO_LARGE, ""))
+                return None
+        return made
+
+
+# An entity is at most some bytes a property and twice a text's bytes larger than what the gateway measures.
+_SURELY_SMALL_BYTES = limits.ENTITY_MAX_BYTES // 8

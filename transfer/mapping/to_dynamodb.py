@@ -1,0 +1,138 @@
+"""Rows as DynamoDB has them: its view of values, and what it refuses of a put, asked of the adapter's own checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adapters.dynamodb.values import keys
+from adapters.dynamodb.values.scalars import ValueRefused
+from adapters.dynamodb.values.values import check_name as check_dynamodb_name
+from adapters.dynamodb.values.values import item_of, measure, view
+from adapters.dynamodb.wire import limits
+from gateway.model import bodies
+from gateway.model.commands import NewIndex
+from gateway.model.composites import name_of
+from gateway.model.errors import BadKey, KeyTooLong
+from gateway.model.keys import Key, KeyColumn, KeySchema
+from gateway.model.rows import Contents
+from gateway.model.tables import Index, Rules, State, Table, azure_name_for
+from gateway.model.values import Kind, Value
+from transfer.mapping import rules
+from transfer.mapping.escapes import Escapes
+from transfer.mapping.rules import Finding, Rule
+from transfer.mapping.viewing import Cells, Target
+
+KEY_ESCAPES = Escapes("(?!)", takes_empty=False)
+"""No character is forbidden in a key, but it is never empty."""
+
+_REFUSED = {
+    "nesting": rules.TOO_DEEP,
+    "empty-name": rules.NAME_NOT_ALLOWED,
+    "name-size": rules.NAME_NOT_ALLOWED,
+    "empty-string-set": rules.EMPTY_SET,
+    "empty-number-set": rules.EMPTY_SET,
+    "empty-binary-set": rules.EMPTY_SET,
+    "number-precision": rules.NUMBER_OUT_OF_RANGE,
+    "number-overflow": rules.NUMBER_OUT_OF_RANGE,
+    "number-underflow": rules.NUMBER_OUT_OF_RANGE,
+    "item-size": rules.ROW_TOO_LARGE,
+}
+"""Why the adapter refuses a value -> the rule."""
+
+_SIZED = frozenset({Kind.TEXT, Kind.BYTES})
+_KEY_KINDS = {Kind.INT64: Kind.DECIMAL}
+
+
+def key_column(column: KeyColumn) -> KeyColumn:
+    """A key column as DynamoDB has it."""
+    return KeyColumn(column.name, _KEY_KINDS.get(column.kind, column.kind))
+
+
+class ToDynamoDB(Target):
+    """What DynamoDB makes of rows for a table."""
+
+    def __init__(self, key_schema: KeySchema, indexes: Sequence[NewIndex]) -> None:
+        """The key and the indexes of the target's table."""
+        self._has_indexes = bool(indexes)
+        self._table = _table(key_schema, indexes)
+
+    def check_key(self, column: KeyColumn, is_partition: bool, value: Value) -> Rule | None:
+        if value.kind not in _SIZED:
+            return None
+        if not value.data:
+            return rules.KEY_EMPTY
+        size = len(value.data) if value.kind is Kind.BYTES else len(value.data.encode())
+        most = limits.PARTITION_KEY_BYTES if is_partition else limits.SORT_KEY_BYTES
+        return rules.KEY_TOO_LONG if size > most else None
+
+    def view(self, value: Value) -> Value:
+        return view(value)
+
+    def has_null(self) -> bool:
+        return True
+
+    def check_name(self, name: str) -> Rule | None:
+        try:
+            check_dynamodb_name(name)
+        except ValueRefused:
+            return rules.NAME_NOT_ALLOWED
+        return None
+
+    def check_value(self, name: str, value: Value) -> Rule | None:
+        if value.kind in _PLAIN:
+            return None
+        try:
+            measure(bodies.tagged(value), 0)
+        except ValueRefused as refusal:
+            return _REFUSED[refusal.rule]
+        return None
+
+    def contents(
+        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[Finding]
+    ) -> Contents | None:
+        values = {**dict(zip(self._table.key_schema.names, key.values, strict=True)), **attributes}
+        wire: dict[str, Any] = {name: bodies.tagged(value) for name, value in values.items()}
+        try:
+            made = item_of(wire).contents
+        except ValueRefused as refusal:
+            found.append(Finding(_REFUSED[refusal.rule], ""))
+            return None
+        if made.size_bytes > limits.ITEM_BYTES:
+            found.append(Finding(rules.ROW_TOO_LARGE, ""))
+            return None
+        if self._has_indexes:
+            try:
+                keys.check_given_index_keys(self._table, values)
+            except (BadKey, KeyTooLong) as refusal:
+                column = refusal.facts.get("column") if isinstance(refusal, BadKey) else None
+                found.append(Finding(rules.INDEX_KEY, column.name if column is not None else ""))
+                return None
+        return made
+
+
+_PLAIN = frozenset({Kind.TEXT, Kind.BYTES, Kind.BOOL, Kind.NULL})
+"""Kinds of which every value will do."""
+
+
+def shown_schema(schema: KeySchema) -> KeySchema:
+    """At most two columns: several of one role are one text."""
+    return KeySchema(_one_column(schema.partition), _one_column(schema.sort))
+
+
+def _one_column(columns: tuple[KeyColumn, ...]) -> tuple[KeyColumn, ...]:
+    if len(columns) > 1:
+        name = name_of(columns)
+        if len(name) > limits.KEY_NAME_CHARACTERS:
+            name = azure_name_for(name, lambda taken: False)
+        return (KeyColumn(name, Kind.TEXT),)
+    return tuple(key_column(column) for column in columns)
+
+
+def _table(key_schema: KeySchema, indexes: Sequence[NewIndex]) -> Table:
+    """A table of that key and those indexes, to be asked which index keys it refuses."""
+    made = tuple(
+        Index(number, index.name, index.key_schema, index.projection, key_schema.names)
+        for number, index in enumerate(indexes)
+    )
+    return Table(0, "", "", "", key_schema, made, Rules(), {}, State.ACTIVE, 0, 0, 0)

@@ -1,0 +1,119 @@
+"""Rows as Table Store has them: its view of values, cells with versions, and the limits of one write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from adapters.tablestore.capacity.capacity import request_size
+from adapters.tablestore.values.values import key_kind_shown, view
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.names import is_column_name, is_name
+from adapters.tablestore.wire.plainbuffer import WireCell, WireRow
+from gateway.model.composites import name_of
+from gateway.model.keys import Key, KeyColumn, KeySchema
+from gateway.model.rows import Cell, Contents
+from gateway.model.tables import azure_name_for
+from gateway.model.values import Kind, Value, size_bytes
+from transfer.mapping import rules
+from transfer.mapping.escapes import Escapes
+from transfer.mapping.rules import Finding, Rule
+from transfer.mapping.viewing import Cells, Target
+
+_SCHEMA_ESCAPES = Escapes(r"[^A-Za-z0-9_]|\A[0-9]", takes_empty=False)
+"""How key columns are called whose names no column of a schema has."""
+
+
+class ToTableStore(Target):
+    """What Table Store makes of rows for a table. `keeps_stamps`: the source's cells have stamps, which are written with them."""
+
+    def __init__(
+        self, key_schema: KeySchema, keeps_stamps: bool, max_versions: int, defined: Mapping[str, Kind]
+    ) -> None:
+        """`key_schema`: of the target's table; `defined`: the kinds of its defined columns."""
+        self._key_names = key_schema.names
+        self._keeps_stamps = keeps_stamps
+        self._max_versions = max_versions
+        self._defined = defined
+
+    def check_key(self, column: KeyColumn, is_partition: bool, value: Value) -> Rule | None:
+        return rules.KEY_TOO_LONG if size_bytes(value) > limits.KEY_VALUE_MAX_BYTES else None
+
+    def view(self, value: Value) -> Value:
+        return view(value)
+
+    def check_name(self, name: str) -> Rule | None:
+        return None if is_column_name(name) else rules.NAME_NOT_ALLOWED
+
+    def check_value(self, name: str, value: Value) -> Rule | None:
+        if value.kind in (Kind.TEXT, Kind.BYTES) and size_bytes(value) > limits.VALUE_MAX_BYTES:
+            return rules.VALUE_TOO_LONG
+        if self._defined and self._defined.get(name, value.kind) is not value.kind:
+            return rules.DEFINED_KIND
+        return None
+
+    def contents(
+        self, key: Key, attributes: dict[str, Value], cells: Cells | None, found: list[Finding]
+    ) -> Contents | None:
+        key_values = dict(zip(self._key_names, key.values, strict=True))
+        if cells is None or not self._keeps_stamps:
+            made = Contents.of_values({**key_values, **attributes})
+            kept: Cells = {name: (Cell(value, -1),) for name, value in attributes.items()}
+        else:
+            kept = self._kept(cells, found)
+            made = Contents.of_cells(key_values, kept)
+        broken = self._broken(made, key_values, kept)
+        if broken is not None:
+            found.append(Finding(broken, ""))
+            return None
+        return made
+
+    def _kept(self, cells: Cells, found: list[Finding]) -> Cells:
+        kept = {}
+        for name, versions in cells.items():
+            kept[name] = versions[: self._max_versions]
+            if len(versions) > self._max_versions:
+                found.append(Finding(rules.OLDER_VERSIONS, name))
+        return kept
+
+    def _broken(self, made: Contents, key_values: Mapping[str, Value], cells: Cells) -> Rule | None:
+        """The rule by which the write of a row is refused as a whole."""
+        number = len(cells) if not self._keeps_stamps else sum(map(len, cells.values()))
+        if number > limits.COLUMNS_MAX:
+            return rules.TOO_MANY_ATTRIBUTES
+        stamped = self._keeps_stamps
+        if stamped and any(
+            not 0 <= cell.stamp_ms < limits.STAMP_END_MS for versions in cells.values() for cell in versions
+        ):
+            return rules.STAMP_OUT_OF_RANGE
+        if made.size_bytes > limits.WRITE_MAX_BYTES // 2:
+            wire = [
+                WireCell(name, cell.value, cell.stamp_ms if stamped else None)
+                for name, versions in cells.items()
+                for cell in versions
+            ]
+            keys = [WireCell(name, value) for name, value in key_values.items()]
+            if request_size(WireRow(keys, wire)) > limits.WRITE_MAX_BYTES:
+                return rules.ROW_TOO_LARGE
+        return None
+
+
+def column_schema(schema: KeySchema) -> KeySchema:
+    """One to four columns with plain names, of kinds that Table Store has. Its first column is the partition key."""
+    columns = schema.columns
+    if len(schema.partition) > 1:
+        columns = (KeyColumn(name_of(schema.partition), Kind.TEXT), *schema.sort)
+    is_plain = all(is_name(column.name) for column in columns)
+    made = tuple(
+        KeyColumn(
+            column.name if is_plain else _plain_name(column.name),
+            key_kind_shown(column),
+            column.auto_increment,
+        )
+        for column in columns
+    )
+    return KeySchema(made[:1], made[1:])
+
+
+def _plain_name(name: str) -> str:
+    spelled = _SCHEMA_ESCAPES.spelled(name)
+    return spelled if is_name(spelled) else azure_name_for(name, lambda taken: False)
