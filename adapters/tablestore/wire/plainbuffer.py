@@ -98,25 +98,25 @@ _extension = struct.Struct("<IBIBiBqBi").unpack_from  # after the 0B: sizes 24 a
 _OPERATIONS = {operation.value: operation for operation in Operation}
 
 
-def decode_row(data: bytes) -> WireRow:
+def decode_row(data: bytes, cells_max: int = limits.CELLS_MAX) -> WireRow:
     """The one row of a request. Raises PlainBufferError."""
-    [row] = _decode(data, single=True)
+    [row] = _decode(data, single=True, cells_max=cells_max)
     return row
 
 
-def decode_rows(data: bytes) -> list[WireRow]:
+def decode_rows(data: bytes, cells_max: int = limits.CELLS_MAX) -> list[WireRow]:
     """All rows under one header; none for empty bytes. Raises PlainBufferError."""
-    return _decode(data, single=False) if data else []
+    return _decode(data, single=False, cells_max=cells_max) if data else []
 
 
-def _decode(data: bytes, single: bool) -> list[WireRow]:
+def _decode(data: bytes, single: bool, cells_max: int) -> list[WireRow]:
     if data[:4] != HEADER:
         raise PlainBufferError("no PlainBuffer header")
     rows = []
     at = 4
     try:
         while True:
-            row, at = _row(data, at)
+            row, at = _row(data, at, cells_max)
             rows.append(row)
             if at == len(data):
                 return rows
@@ -128,7 +128,7 @@ def _decode(data: bytes, single: bool) -> list[WireRow]:
         raise PlainBufferError("the data ends too early") from None
 
 
-def _row(data: bytes, at: int) -> tuple[WireRow, int]:
+def _row(data: bytes, at: int, cells_max: int) -> tuple[WireRow, int]:
     key: list[WireCell] = []
     cells: list[WireCell] = []
     checksums = bytearray()
@@ -137,7 +137,7 @@ def _row(data: bytes, at: int) -> tuple[WireRow, int]:
         at = _cells(data, at + 1, key, checksums, limits.KEY_CELLS_MAX)
         tag = data[at]
     if tag == _DATA:
-        at = _cells(data, at + 1, cells, checksums, limits.CELLS_MAX)
+        at = _cells(data, at + 1, cells, checksums, cells_max)
         tag = data[at]
     is_delete = tag == _DELETE_ROW
     if is_delete:

@@ -1,0 +1,70 @@
+"""Servers that nobody here wrote, for tests of transfers: DynamoDB Local, dynalite, Azurite, from their registries into the
+cache folder of tests (node.py). What cannot be had on this machine skips the tests that need it, and says why."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from benchmarks import installing
+from tests.support.node import cache_folder
+from tests.support.running import free_port
+
+_START_S = 60
+
+
+def _command(name: str, port: int, folder: Path) -> list[str]:
+    if name == "dynamodb-local":
+        jars = installing.dynamodb_local()
+        libraries = [f"-Djava.library.path={jars}", f"-Dsqlite4java.library.path={jars}"]
+        main = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
+        flags = ["-port", str(port), "-inMemory", "-sharedDb", "-disableTelemetry"]
+        return ["java", "-Xmx256m", *libraries, "-cp", f"{jars}/*", main, *flags]
+    node = str(installing.node())
+    if name == "dynalite":
+        main = str(installing.npm_package("dynalite", installing.DYNALITE) / "cli.js")
+        states = ["--createTableMs", "0", "--deleteTableMs", "0", "--updateTableMs", "0"]
+        return [node, main, "--port", str(port), "--host", "127.0.0.1", *states]
+    package = installing.npm_package("azurite", installing.AZURITE)
+    main = str(package / "dist" / "src" / "table" / "main.js")
+    flags = ["--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
+    return [node, main, "--tableHost", "127.0.0.1", "--tablePort", str(port), *flags]
+
+
+@contextlib.contextmanager
+def foreign_server(name: str, folder: Path) -> Iterator[str]:
+    """The URL of one, stopped at the end: "dynamodb-local", "dynalite" or "azurite"."""
+    port = free_port()
+    with mock.patch.object(installing, "PEERS", cache_folder() / "peers"):
+        try:
+            command = _command(name, port, folder)
+        except installing.Absent as reason:
+            pytest.skip(f"{name} cannot be installed: {reason}")
+    process = subprocess.Popen(
+        command, cwd=folder, env=dict(os.environ), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        _wait_for(port, process, name)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes], name: str) -> None:
+    until = time.monotonic() + _START_S
+    while time.monotonic() < until:
+        if process.poll() is not None:
+            pytest.skip(f"{name} does not start here: it ended with status {process.returncode}")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.1)
+    pytest.skip(f"{name} does not start here within {_START_S} seconds")

@@ -1,0 +1,206 @@
+"""Changes of a table while it is written: nothing that is written after the capture is left out, whatever becomes of shards and
+of the process that follows."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from gateway.__main__ import main
+from gateway.model.keys import Position
+from tests.support.running import Running
+from tests.transfer.endpoints.conftest import OPENERS, open_azure, open_dynamodb
+from tests.transfer.endpoints.places import SCHEMAS, key_of, numbered_rows
+from transfer.endpoints.dynamodb import streams as dynamodb_streams
+from transfer.endpoints.endpoint import Definition, Endpoint, Service
+from transfer.errors import PositionLost
+
+FOLLOWED = {Service.DYNAMODB: "followd", Service.TABLE_STORE: "followt"}
+
+
+@pytest.fixture(params=list(FOLLOWED), ids=lambda service: service.value)
+def service(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def made(ours: Running, service: Service, name: str) -> Endpoint:
+    endpoint = OPENERS[service](ours.url, name)
+    endpoint.create(Definition(name, service, SCHEMAS[service]))
+    return endpoint
+
+
+def drained(
+    open_again: Callable[[], Endpoint], position: Any, seen: set[Position], until: Callable[[], bool]
+) -> Any:
+    """Follow from a position until nothing is left after `until` holds; each few looks by a new endpoint, as after a crash."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        endpoint = open_again()
+        for _ in range(5):
+            was_over = until()
+            looked = endpoint.changes(json.loads(json.dumps(position)))
+            position = looked.position
+            seen.update(key.position for key in looked.keys)
+            assert (looked.at_ms is not None) == bool(looked.keys)
+            if was_over and looked.caught_up:
+                endpoint.close()
+                return position
+        endpoint.close()
+    raise AssertionError("the stream was never read to its end")
+
+
+def reshard(ours: Running, table: str, shards: int) -> None:
+    flags = ["streams", "reshard", table, "--shards", str(shards), "--database", ours.settings.database]
+    done = CliRunner().invoke(main, flags)
+    assert done.exit_code == 0, done.output
+
+
+def test_every_write_after_the_capture_is_told_over_splits_and_merges(
+    ours: Running, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dynamodb_streams, "CHILDLESS_MS", 500)
+    name = FOLLOWED[service] + "all"
+    endpoint = made(ours, service, name)
+    schema = SCHEMAS[service]
+    stop, written = threading.Event(), [set[Position]() for _ in range(3)]
+    captured = threading.Event()
+
+    def write(number: int) -> None:
+        writer, at = OPENERS[service](ours.url, name), number * 100_000
+        while not stop.is_set():
+            rows = numbered_rows(service, 20, first=at)
+            counted = captured.is_set()
+            writer.write(rows)
+            writer.delete([key_of(rows[0], schema)])
+            if counted:
+                written[number].update(row.position for row in rows)
+            at += 20
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        position = endpoint.capture()
+        captured.set()
+        seen: set[Position] = set()
+        for shards in (3, 1, 4, 2):
+            looked = endpoint.changes(position)
+            seen.update(key.position for key in looked.keys)
+            position = looked.position
+            reshard(ours, name, shards)
+            time.sleep(0.2)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    position = drained(partial(OPENERS[service], ours.url, name), position, seen, lambda: True)
+    assert sum(map(len, written)) > 100
+    for part in written:
+        assert part <= seen
+    # Nothing new: nothing is told, by the same position.
+    assert endpoint.changes(position).keys == []
+
+
+def test_a_stream_that_is_there_is_used_and_one_that_is_not_is_switched_on(
+    ours: Running, service: Service
+) -> None:
+    name = FOLLOWED[service] + "on"
+    endpoint = made(ours, service, name)
+    assert endpoint.describe().rules.stream is None
+    first = endpoint.capture()
+    rule = endpoint.describe().rules.stream
+    assert rule is not None and rule.enabled
+    endpoint.write(numbered_rows(service, 3))
+    second = endpoint.capture()
+    assert second["stream"] == first["stream"]
+    seen: set[Position] = set()
+    drained(partial(OPENERS[service], ours.url, name), first, seen, lambda: True)
+    assert len(seen) == 3
+
+
+def test_a_position_that_nobody_looked_at_for_too_long_is_lost(ours: Running, service: Service) -> None:
+    endpoint = made(ours, service, FOLLOWED[service] + "lost")
+    position = endpoint.capture()
+    hours = 24 if service is Service.DYNAMODB else position["hours"]
+    endpoint.changes({**position, "looked_ms": position["looked_ms"] - (hours - 1) * 3_600_000})
+    with pytest.raises(PositionLost, match="copy again"):
+        endpoint.changes({**position, "looked_ms": position["looked_ms"] - hours * 3_600_000})
+
+
+def test_a_stream_that_is_gone_is_a_lost_position(ours: Running, service: Service) -> None:
+    endpoint = made(ours, service, FOLLOWED[service] + "gone")
+    position = endpoint.capture()
+    stream = position["stream"]
+    other = stream[:-3] + ("000" if not stream.endswith("000") else "111")
+    with pytest.raises(PositionLost):
+        endpoint.changes({**position, "stream": other})
+
+
+def test_an_iterator_that_has_expired_is_asked_for_again(ours: Running) -> None:
+    endpoint = made(ours, Service.DYNAMODB, "followexpired")
+    position = endpoint.capture()
+    endpoint.write(numbered_rows(Service.DYNAMODB, 3))
+    assert isinstance(endpoint, type(open_dynamodb(ours.url, "x")))
+    position = endpoint.changes(position).position
+    follower = endpoint._follower
+    real = follower._streams.call
+    asked: list[str] = []
+
+    def call(operation: str, body: Any) -> Any:
+        asked.append(operation)
+        if operation == "GetRecords" and asked.count("GetRecords") == 1:
+            from transfer.endpoints.dynamodb.client import Refused
+
+            raise Refused("ExpiredIteratorException", "Iterator expired")
+        return real(operation, body)
+
+    follower._streams.call = call  # type: ignore[method-assign]
+    endpoint.write(numbered_rows(Service.DYNAMODB, 2, first=10))
+    looked = endpoint.changes(position)
+    assert asked == ["GetRecords", "GetShardIterator", "GetRecords"]
+    assert len(looked.keys) == 2
+
+
+def test_records_that_are_trimmed_are_a_lost_position(ours: Running) -> None:
+    endpoint = made(ours, Service.DYNAMODB, "followtrimmed")
+    position = endpoint.capture()
+    assert isinstance(endpoint, type(open_dynamodb(ours.url, "x")))
+    from transfer.endpoints.dynamodb.client import TrimmedData
+
+    def call(operation: str, body: Any) -> Any:
+        raise TrimmedData("The operation attempted to read past the oldest stream record in a shard.")
+
+    endpoint._follower._streams.call = call  # type: ignore[method-assign]
+    with pytest.raises(PositionLost, match="no longer kept"):
+        endpoint.changes(position)
+
+
+def test_azure_tells_what_was_written_since_and_says_what_it_cannot_see(ours: Running) -> None:
+    endpoint = made(ours, Service.AZURE_TABLE, "followazure")
+    assert not endpoint.follows and "deleted" in endpoint.unseen_changes
+    schema = SCHEMAS[Service.AZURE_TABLE]
+    position = endpoint.capture()
+    rows = numbered_rows(Service.AZURE_TABLE, 1100)
+    endpoint.write(rows)
+    seen: set[Position] = set()
+    position = drained(partial(open_azure, ours.url, "followazure"), position, seen, lambda: True)
+    assert seen == {row.position for row in rows}
+    looked = endpoint.changes(position)  # of the overlap, which a new process does not remember
+    while not looked.caught_up:
+        looked = endpoint.changes(looked.position)
+    assert endpoint.changes(looked.position).keys == []
+    endpoint.write(rows[7:8])
+    again = endpoint.changes(looked.position)
+    while not again.keys and again.position["token"] is not None:
+        again = endpoint.changes(again.position)
+    assert [key.position for key in again.keys] == [rows[7].position]
+    assert again.at_ms is not None
+    endpoint.delete([key_of(row, schema) for row in rows[:1]])
+    assert endpoint.changes(again.position).keys == []

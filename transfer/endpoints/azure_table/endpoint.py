@@ -1,0 +1,314 @@
+"""A table of Azure Table storage as an endpoint.
+
+Rows have the properties' names as they travel; what they stand for elsewhere is the mapping's business. There is no feed of
+changes: `changes` asks for what was modified since, with an overlap, because a write may become visible after a later one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from adapters.azuretable.values import keys as azure_keys
+from adapters.azuretable.values import values
+from adapters.azuretable.wire import limits
+from adapters.azuretable.wire.addresses import key_predicate
+from adapters.azuretable.wire.errors import ServiceError
+from gateway.model.keys import Key, Position
+from gateway.model.rows import TICKS_PER_MS, Contents, Row
+from gateway.model.values import Kind, Value
+from transfer.endpoints.azure_table import batches, ranges
+from transfer.endpoints.azure_table.batches import Change
+from transfer.endpoints.azure_table.client import Account, Answer, Client, Refused, meaning
+from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
+from transfer.endpoints.retrying import PATIENCE_S, Patience
+from transfer.errors import SchemaChanged, TransferError
+
+_KEY_NAMES = ("PartitionKey", "RowKey")
+_OVERLAP_TICKS = 180 * 10_000_000
+_NEXT_HEADERS = ("x-ms-continuation-NextPartitionKey", "x-ms-continuation-NextRowKey")
+_NEXT_OPTIONS = ("NextPartitionKey", "NextRowKey")
+
+
+class AzureTableEndpoint(Endpoint):
+    """One table, or with `table` "" an account whose tables are listed."""
+
+    service = Service.AZURE_TABLE
+    follows = False
+    unseen_changes = (
+        "Azure Table has no feed of changes: new and changed entities are found by their Timestamp, by reading the whole table "
+        "again and again; a deleted entity is not seen until its key is looked for"
+    )
+    write_rows = 100
+
+    def __init__(self, table: str, account: Account, shown: str, patience_s: float = PATIENCE_S) -> None:
+        self.shown = shown
+        self._table = table
+        self._client = Client(account, Patience(patience_s, shown))
+        self._reported: dict[Position, int] = {}
+
+    # The table
+
+    def describe(self) -> Definition:
+        self._query({}, options={"$top": "1"})
+        return Definition(self._table, Service.AZURE_TABLE, azure_keys.OWN_SCHEMA)
+
+    def create(self, definition: Definition) -> list[str]:
+        if not azure_keys.is_own(definition.key_schema):
+            raise SchemaChanged(f"{self.shown}: the key of an Azure table is PartitionKey and RowKey")
+        try:
+            self._client.send("POST", "Tables", body=orjson.dumps({"TableName": self._table}))
+        except Refused as refusal:
+            if refusal.code == "TableAlreadyExists" or refusal.status == 409:
+                return []
+            raise TransferError(f"{self.shown}: the table cannot be made: {refusal}") from None
+        notes = [f"index {index.name}: an Azure table has none" for index in definition.indexes]
+        rules = definition.rules
+        if rules.expiry is not None:
+            notes.append("rows do not expire: an Azure table has no time to live")
+        if rules.stream is not None and rules.stream.enabled:
+            notes.append("there is no stream: an Azure table has none")
+        if rules.max_versions > 1:
+            notes.append(f"one version of each value is kept, not {rules.max_versions}")
+        return notes
+
+    def list_tables(self) -> list[str]:
+        names: list[str] = []
+        options = ""
+        while True:
+            answer = self._client.send("GET", f"Tables{options}")
+            names += [entry["TableName"] for entry in answer.json["value"]]
+            token = answer.headers.get("x-ms-continuation-NextTableName")
+            if not token:
+                return names
+            options = f"?NextTableName={quote(token, safe='')}"
+
+    # Reading
+
+    def segments(self, wanted: int) -> list[JSON]:
+        return list(ranges.divide(wanted, self._first_key))
+
+    def _first_key(self, bounds: ranges.Range) -> tuple[str, str] | None:
+        token: list[str | None] | None = None
+        while True:
+            options = {"$top": "1", "$select": "PartitionKey,RowKey"}
+            answer = self._query(bounds, token, options)
+            for entity in answer.json["value"]:
+                return entity["PartitionKey"], entity["RowKey"]
+            token = _token(answer)
+            if token is None:
+                return None
+
+    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
+        while True:
+            answer = self._query(segment, resume)
+            resume = _token(answer)
+            yield ScanPage([self._row(entity) for entity in answer.json["value"]], resume)
+            if resume is None:
+                return
+
+    def _query(
+        self, bounds: JSON, token: JSON | None = None, options: dict[str, str] | None = None, also: str = ""
+    ) -> Answer:
+        """A page of entities of a range."""
+        asked = dict(options or {})
+        condition = " and ".join(part for part in (ranges.filter_of(bounds), also) if part)
+        if condition:
+            asked["$filter"] = condition
+        for name, value in zip(_NEXT_OPTIONS, token or (), strict=False):
+            if value is not None:
+                asked[name] = value
+        query = "&".join(f"{name}={quote(value, safe='')}" for name, value in asked.items())
+        try:
+            return self._client.send("GET", f"{self._table}()" + (f"?{query}" if query else ""))
+        except Refused as refusal:
+            if refusal.status == 404:
+                raise meaning(404, "TableNotFound", "", self.shown) from None
+            raise TransferError(f"{self.shown}: the query was refused: {refusal}") from None
+
+    def get(self, keys: Sequence[Key]) -> list[Row | None]:
+        return [self._get(key) for key in keys]
+
+    def _get(self, key: Key) -> Row | None:
+        try:
+            return self._row(self._client.send("GET", self._entity(key.values)).json)
+        except Refused as refusal:
+            if refusal.status == 404:
+                return None
+            if refusal.status == 400:  # a key that no entity can have
+                return None
+            raise TransferError(f"{self.shown}: the entity cannot be read: {refusal}") from None
+
+    def _entity(self, key_values: Sequence[Value]) -> str:
+        partition_key, row_key = key_values
+        return self._table + key_predicate(partition_key.data, row_key.data)
+
+    def _row(self, entity: dict[str, Any]) -> Row:
+        """The row of an entity as JSON with its metadata."""
+        latest: dict[str, Value] = {}
+        modified_at = 0
+        try:
+            for name, wire in entity.items():
+                if "@" in name or name.startswith("odata."):
+                    continue
+                if name == "Timestamp":
+                    ticks = values.parse_datetime(wire)
+                    modified_at = 0 if ticks is None else ticks - values.UNIX_EPOCH_TICKS
+                    continue
+                value = values.read(wire, entity.get(name + "@odata.type"))
+                if value is not None:
+                    latest[name] = value
+            key = azure_keys.own_key(entity["PartitionKey"], entity["RowKey"])
+        except (ServiceError, KeyError) as error:
+            raise TransferError(f"{self.shown}: an entity that Azure cannot have: {error}") from None
+        return Row(key.position, Contents.of_values(latest), modified_at)
+
+    # Writing
+
+    def write(self, rows: Sequence[Row]) -> list[Reject]:
+        rejects: list[Reject] = []
+        latest = {row.position: row for row in rows}  # one change of an entity in a batch
+        changes = []
+        for row in latest.values():
+            key = [row.latest[name] for name in _KEY_NAMES]
+            changes.append((row, Change(f"{self._client.url}/{self._entity(key)}", _body(row))))
+        for batch in _batches(changes):
+            self._write_batch(batch, rejects)
+        return rejects
+
+    def delete(self, keys: Sequence[Key]) -> None:
+        changes = []
+        for key in {key.position: key for key in keys}.values():
+            contents = Contents.of_values(dict(zip(_KEY_NAMES, key.values, strict=True)))
+            change = Change(f"{self._client.url}/{self._entity(key.values)}", None)
+            changes.append((Row(key.position, contents, 0), change))
+        rejects: list[Reject] = []
+        for batch in _batches(changes):
+            self._write_batch(batch, rejects)
+        if rejects:
+            raise TransferError(f"{self.shown}: a delete was refused: {rejects[0].code}: {rejects[0].reason}")
+
+    def _write_batch(self, batch: list[tuple[Row, Change]], rejects: list[Reject]) -> None:
+        """Send a batch; what is refused for good is looked for by halves."""
+        try:
+            if len(batch) == 1:
+                self._send_one(batch[0][1])
+            else:
+                self._client.patience.run(lambda: self._send_batch([change for _, change in batch]))
+            return
+        except Refused as refusal:
+            row, change = batch[0]
+            if len(batch) == 1:
+                # Only the table's absence, which is another error, makes a put of a whole entity find nothing.
+                if refusal.status != 404 or change.body is not None:
+                    rejects.append(Reject(row, refusal.code, refusal.reason))
+                return
+        half = len(batch) // 2
+        self._write_batch(batch[:half], rejects)
+        self._write_batch(batch[half:], rejects)
+
+    def _send_one(self, change: Change) -> None:
+        path = change.url.removeprefix(self._client.url + "/")
+        if change.body is None:
+            self._client.send("DELETE", path, {"If-Match": "*"})
+        else:
+            self._client.send("PUT", path, body=change.body)
+
+    def _send_batch(self, changes: list[Change]) -> None:
+        content_type, body = batches.encode(changes)
+        answer = self._client.once(
+            "POST", "$batch", {"Content-Type": content_type, "Accept": "application/json"}, body
+        )
+        failed = batches.failure(answer.body)
+        if failed is not None:
+            raise meaning(*failed, self.shown)
+
+    # Following
+
+    def capture(self) -> JSON:
+        answer = self._query({}, options={"$top": "1"})
+        since = _server_ticks(answer)
+        return {"since": since, "newest": since, "token": None}
+
+    def changes(self, position: JSON) -> ChangedKeys:
+        """One page of what was modified since. A round of pages is one reading of the table."""
+        since: int = position["since"]
+        moment = values.timestamp_text(since - _OVERLAP_TICKS)
+        answer = self._query({}, position["token"], also=f"Timestamp ge datetime'{moment}'")
+        found: list[Key] = []
+        newest: int = position["newest"]
+        latest = None
+        for entity in answer.json["value"]:
+            key = azure_keys.own_key(entity["PartitionKey"], entity["RowKey"])
+            modified = values.parse_datetime(entity["Timestamp"]) or 0
+            if self._reported.get(key.position) == modified:
+                continue
+            self._reported[key.position] = modified
+            found.append(key)
+            newest = max(newest, modified)
+            latest = max(modified, latest or 0)
+        token = _token(answer)
+        if token is None:
+            since = newest
+            floor = since - _OVERLAP_TICKS
+            self._reported = {at: when for at, when in self._reported.items() if when >= floor}
+        at_ms = None if latest is None else (latest - values.UNIX_EPOCH_TICKS) // TICKS_PER_MS
+        after = {"since": since, "newest": newest, "token": token}
+        return ChangedKeys(found, after, at_ms, token is None and not found)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _token(answer: Answer) -> list[str | None] | None:
+    """Where the next page begins; None where both headers are missing."""
+    found = [answer.headers.get(name) for name in _NEXT_HEADERS]
+    return found if any(value is not None for value in found) else None
+
+
+def _server_ticks(answer: Answer) -> int:
+    """The service's time of an answer, in ticks of 100 ns since the year 1."""
+    try:
+        seconds = parsedate_to_datetime(answer.headers.get("Date", "")).timestamp()
+    except (TypeError, ValueError):
+        seconds = time.time()
+    return values.UNIX_EPOCH_TICKS + int(seconds) * values.TICKS_PER_SECOND
+
+
+def _body(row: Row) -> bytes:
+    """An entity as JSON. Types are said of everything that JSON has no type of its own for, and of doubles, which an emulator
+    takes for integers where they are whole (Azure/Azurite#1366)."""
+    entity: dict[str, Any] = {}
+    for name, value in row.latest.items():
+        if value.kind is Kind.NULL:
+            continue
+        kind, data = values.view(value)
+        edm, write = values.SPELLINGS[kind]
+        if edm is not None:
+            entity[name + "@odata.type"] = edm
+        entity[name] = write(data)
+    return orjson.dumps(entity)
+
+
+def _batches(changes: list[tuple[Row, Change]]) -> Iterator[list[tuple[Row, Change]]]:
+    """Changes of one partition each, as a batch takes them: 100, and 4 MiB."""
+    by_partition: dict[bytes, list[tuple[Row, Change]]] = {}
+    for entry in changes:
+        by_partition.setdefault(entry[0].position.partition, []).append(entry)
+    for entries in by_partition.values():
+        batch: list[tuple[Row, Change]] = []
+        size = 4096
+        for entry in entries:
+            more = entry[1].size_bytes
+            if batch and (len(batch) == limits.CHANGES_MAX or size + more > limits.BODY_MAX_BYTES):
+                yield batch
+                batch, size = [], 4096
+            batch.append(entry)
+            size += more
+        if batch:
+            yield batch

@@ -1,0 +1,1 @@
+"""DynamoDB, or a server that speaks its API, by boto3."""

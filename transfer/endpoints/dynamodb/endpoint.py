@@ -1,0 +1,244 @@
+"""A table of DynamoDB as an endpoint.
+
+Knows batches, segments and pages of this service. A server that does not divide a scan by its Segment (DynamoDB Local) is
+found out by two probes and read as one segment, so that no row comes twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+from adapters.dynamodb.values.values import item_of, render_row, render_values
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import ServiceError
+from gateway.model.bodies import untagged
+from gateway.model.keys import Key, KeySchema, Position
+from gateway.model.rows import Row
+from gateway.model.values import Value
+from transfer.endpoints.dynamodb import streams, tables
+from transfer.endpoints.dynamodb.client import Account, Client, Refused
+from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
+from transfer.endpoints.retrying import PATIENCE_S, Patience, Rests
+from transfer.errors import TransferError
+
+_PUTS = 25  # of one BatchWriteItem (API reference)
+_GETS = 100  # of one BatchGetItem
+_SEGMENTS_MAX = 1_000_000
+_PROBES_MAX = 64
+
+
+class DynamoDBEndpoint(Endpoint):
+    """One table, or with `table` "" an account whose tables are listed."""
+
+    service = Service.DYNAMODB
+    write_rows = 100
+
+    def __init__(self, table: str, account: Account, shown: str, patience_s: float = PATIENCE_S) -> None:
+        self.shown = shown
+        self._table = table
+        self._account = account
+        self._patience = Patience(patience_s, shown)
+        self._client = Client("dynamodb", account, self._patience)
+
+    # The table
+
+    def describe(self) -> Definition:
+        wire = self._client.call("DescribeTable", {"TableName": self._table})["Table"]
+        return tables.definition_of(self._table, wire, tables.expiry_of(self._client, self._table))
+
+    def create(self, definition: Definition) -> list[str]:
+        return tables.create(self._client, self._table, definition)
+
+    def list_tables(self) -> list[str]:
+        names: list[str] = []
+        request: dict[str, Any] = {}
+        while True:
+            page = self._client.call("ListTables", request)
+            names += page["TableNames"]
+            if not page.get("LastEvaluatedTableName"):
+                return names
+            request["ExclusiveStartTableName"] = page["LastEvaluatedTableName"]
+
+    @cached_property
+    def _schema(self) -> KeySchema:
+        wire = self._client.call("DescribeTable", {"TableName": self._table})["Table"]
+        return tables.definition_of(self._table, wire, None).key_schema
+
+    # Reading
+
+    def segments(self, wanted: int) -> list[JSON]:
+        total = max(1, min(wanted, _SEGMENTS_MAX))
+        if total > 1 and not self._is_divided(total):
+            total = 1
+        return [{"segment": number, "of": total} for number in range(total)]
+
+    def _is_divided(self, total: int) -> bool:
+        """Whether the server divides a scan into segments. The first items of two segments differ, or it does not."""
+        first: Position | None = None
+        for number in range(min(total, _PROBES_MAX)):
+            answer = self._scan_once({"segment": number, "of": total}, None, limit=1)
+            for item in answer.get("Items", ()):
+                position = self._row(item).position
+                if first is not None:
+                    return position != first
+                first = position
+        return True
+
+    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
+        while True:
+            answer = self._scan_once(segment, resume)
+            resume = answer.get("LastEvaluatedKey") or None
+            yield ScanPage([self._row(item) for item in answer.get("Items", ())], resume)
+            if resume is None:
+                return
+
+    def _scan_once(self, segment: JSON, resume: JSON | None, limit: int | None = None) -> Any:
+        request: dict[str, Any] = {"TableName": self._table, "ConsistentRead": True}
+        if segment["of"] > 1:
+            request |= {"Segment": segment["segment"], "TotalSegments": segment["of"]}
+        if resume is not None:
+            request["ExclusiveStartKey"] = resume
+        if limit is not None:
+            request["Limit"] = limit
+        return self._called("Scan", request)
+
+    def get(self, keys: Sequence[Key]) -> list[Row | None]:
+        found: dict[Position, Row] = {}
+        distinct = list({key.position: key for key in keys}.values())
+        for at in range(0, len(distinct), _GETS):
+            self._get_batch([self._wire_key(key) for key in distinct[at : at + _GETS]], found)
+        return [found.get(key.position) for key in keys]
+
+    def _get_batch(self, wanted: list[Any], found: dict[Position, Row]) -> None:
+        rests = Rests(self._patience)
+        while wanted:
+            request = {"RequestItems": {self._table: {"Keys": wanted, "ConsistentRead": True}}}
+            answer = self._called("BatchGetItem", request)
+            for item in answer.get("Responses", {}).get(self._table, ()):
+                row = self._row(item)
+                found[row.position] = row
+            left = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
+            if len(left) < len(wanted):
+                rests.progressed()
+            if left:
+                rests.wait("reads are throttled")
+            wanted = left
+
+    def _row(self, wire: dict[str, Any]) -> Row:
+        try:
+            item = item_of(wire)
+        except ServiceError as error:
+            raise TransferError(f"{self.shown}: an item that DynamoDB cannot have: {error}") from None
+        return Row(self._schema.position(self._key_values(item)), item.contents, 0)
+
+    def _key_values(self, wire: dict[str, Any]) -> list[Value]:
+        return [untagged(wire[name]) for name in self._schema.names]
+
+    def _wire_key(self, key: Key) -> dict[str, Any]:
+        return render_values(dict(zip(self._schema.names, key.values, strict=True)))
+
+    def _called(self, operation: str, request: Any) -> Any:
+        try:
+            return self._client.call(operation, request)
+        except Refused as refusal:
+            raise TransferError(f"{self.shown}: {operation} was refused: {refusal}") from None
+
+    # Writing
+
+    def write(self, rows: Sequence[Row]) -> list[Reject]:
+        rejects: list[Reject] = []
+        # Two puts of one key are refused in a batch; the later row is the one that stays.
+        latest = {row.position: row for row in rows}
+        put = b'{"PutRequest":{"Item":%s}}'
+        for batch in _batches([(row, put % render_row(row)) for row in latest.values()]):
+            self._write_batch(batch, rejects)
+        return rejects
+
+    def delete(self, keys: Sequence[Key]) -> None:
+        distinct = {key.position: key for key in keys}
+        schema, rejects = self._schema, list[Reject]()
+        deletes = []
+        for key in distinct.values():
+            wire = orjson.dumps(self._wire_key(key))
+            # The row only stands for its key, should the service refuse to delete it.
+            deletes.append((_key_row(schema, key), b'{"DeleteRequest":{"Key":%s}}' % wire))
+        for batch in _batches(deletes):
+            self._write_batch(batch, rejects)
+        if rejects:
+            raise TransferError(f"{self.shown}: a delete was refused: {rejects[0].code}: {rejects[0].reason}")
+
+    def _write_batch(self, batch: list[tuple[Row, bytes]], rejects: list[Reject]) -> None:
+        """Send requests until none is left over; what is refused for good is looked for by halves."""
+        rests = Rests(self._patience)
+        while batch:
+            requests = b",".join([request for _, request in batch])
+            body = b'{"RequestItems":{%s:[%s]}}' % (orjson.dumps(self._table), requests)
+            try:
+                answer = self._client.call("BatchWriteItem", body)
+            except Refused as refusal:
+                if len(batch) == 1:
+                    rejects.append(Reject(batch[0][0], refusal.code, refusal.reason))
+                    return
+                half = len(batch) // 2
+                self._write_batch(batch[:half], rejects)
+                self._write_batch(batch[half:], rejects)
+                return
+            left = self._unprocessed(answer)
+            remaining = [entry for entry in batch if entry[0].position in left]
+            if len(remaining) < len(batch):
+                rests.progressed()
+            if remaining:
+                rests.wait("writes are throttled")
+            batch = remaining
+
+    def _unprocessed(self, answer: Any) -> set[Position]:
+        """Which rows of a BatchWriteItem were not written."""
+        found = set()
+        for request in answer.get("UnprocessedItems", {}).get(self._table, ()):
+            put = request.get("PutRequest")
+            key = put["Item"] if put else request["DeleteRequest"]["Key"]
+            key = item_of({name: key[name] for name in self._schema.names})
+            found.add(self._schema.position(self._key_values(key)))
+        return found
+
+    # Following
+
+    @cached_property
+    def _follower(self) -> streams.Follower:
+        stream_client = Client("dynamodbstreams", self._account, self._patience)
+        return streams.Follower(self._table, self._client, stream_client)
+
+    def capture(self) -> JSON:
+        return self._follower.capture()
+
+    def changes(self, position: JSON) -> ChangedKeys:
+        return self._follower.look(position, self._schema)
+
+    def close(self) -> None:
+        self._client.close()
+        if "_follower" in self.__dict__:
+            self._follower.close()
+
+
+def _key_row(schema: KeySchema, key: Key) -> Row:
+    item = item_of(render_values(dict(zip(schema.names, key.values, strict=True))))
+    return Row(key.position, item.contents, 0)
+
+
+def _batches(entries: list[tuple[Row, bytes]]) -> Iterator[list[tuple[Row, bytes]]]:
+    """Requests as BatchWriteItem takes them: 25, and 16 MB as they travel."""
+    batch: list[tuple[Row, bytes]] = []
+    size = 1024
+    for entry in entries:
+        more = len(entry[1]) + 1
+        if batch and (len(batch) == _PUTS or size + more > limits.REQUEST_BYTES):
+            yield batch
+            batch, size = [], 1024
+        batch.append(entry)
+        size += more
+    if batch:
+        yield batch

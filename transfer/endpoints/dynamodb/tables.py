@@ -1,0 +1,187 @@
+"""DynamoDB's descriptions of tables <-> definitions: keys, indexes, time to live, streams."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.dynamodb.tables.descriptions import KEY_TYPES, PROJECTIONS
+from adapters.dynamodb.tables.indexes import defined_types, key_schema
+from adapters.dynamodb.wire import limits
+from gateway.model.commands import NewIndex
+from gateway.model.keys import KeySchema
+from gateway.model.tables import ExpiryRule, Projection, Rules, StreamRule
+from transfer.endpoints.dynamodb.client import Client, Refused
+from transfer.endpoints.endpoint import Definition, Service
+from transfer.errors import SchemaChanged, TableAbsent, TransferError
+
+VIEWS = ("KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES")
+_PROJECTION_NAMES = {projection: name for name, projection in PROJECTIONS.items()}
+_LOOK_S = 0.25
+
+
+# From the service
+
+
+def definition_of(name: str, wire: Mapping[str, Any], expiry: ExpiryRule | None) -> Definition:
+    """The definition of a table that DescribeTable describes so."""
+    types = defined_types(wire)
+    local = [_index(given, types, True) for given in wire.get("LocalSecondaryIndexes") or ()]
+    others = [_index(given, types, False) for given in wire.get("GlobalSecondaryIndexes") or ()]
+    return Definition(
+        name,
+        Service.DYNAMODB,
+        key_schema(wire["KeySchema"], types),
+        tuple(local + others),
+        Rules(expiry=expiry, stream=stream_rule(wire)),
+        rows=wire.get("ItemCount"),
+        size_bytes=wire.get("TableSizeBytes"),
+    )
+
+
+def _index(given: Mapping[str, Any], types: Mapping[str, str], local: bool) -> NewIndex:
+    projection = given.get("Projection") or {}
+    return NewIndex(
+        given["IndexName"],
+        key_schema(given["KeySchema"], types),
+        PROJECTIONS[projection.get("ProjectionType", "ALL")],
+        tuple(projection.get("NonKeyAttributes") or ()),
+        local,
+    )
+
+
+def stream_rule(wire: Mapping[str, Any]) -> StreamRule | None:
+    """The stream of a table that DescribeTable describes so, if it is switched on."""
+    given = wire.get("StreamSpecification") or {}
+    if not given.get("StreamEnabled"):
+        return None
+    view = given.get("StreamViewType", VIEWS[0])
+    return StreamRule(wire.get("LatestStreamLabel", ""), True, view, limits.STREAM_RETENTION_MS, 0)
+
+
+def expiry_of(client: Client, table: str) -> ExpiryRule | None:
+    """The time to live of a table. None too where the server knows no such thing."""
+    try:
+        found = client.call("DescribeTimeToLive", {"TableName": table}).get("TimeToLiveDescription") or {}
+    except Refused:
+        return None
+    if found.get("TimeToLiveStatus") not in ("ENABLED", "ENABLING") or "AttributeName" not in found:
+        return None
+    return ExpiryRule(attribute=found["AttributeName"])
+
+
+# To the service
+
+
+def creation_of(name: str, definition: Definition) -> tuple[dict[str, Any], list[str]]:
+    """A CreateTable request, and what of the definition it cannot say."""
+    schema = definition.key_schema
+    if len(schema.partition) != 1 or len(schema.sort) > 1 or any(c.auto_increment for c in schema.columns):
+        raise SchemaChanged(
+            f"a DynamoDB table has one partition key and at most one sort key, not {schema.names}"
+        )
+    notes: list[str] = []
+    types = {column.name: KEY_TYPES[column.kind] for column in schema.columns}
+    request: dict[str, Any] = {
+        "TableName": name,
+        "KeySchema": _key_elements(schema),
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    for index in definition.indexes:
+        trouble = _unfit(index, schema, types)
+        if trouble:
+            notes.append(f"index {index.name}: {trouble}")
+            continue
+        types |= {column.name: KEY_TYPES[column.kind] for column in index.key_schema.columns}
+        member = "LocalSecondaryIndexes" if index.local else "GlobalSecondaryIndexes"
+        request.setdefault(member, []).append(_index_wire(index))
+    request["AttributeDefinitions"] = [
+        {"AttributeName": name, "AttributeType": kind} for name, kind in types.items()
+    ]
+    rules = definition.rules
+    if rules.stream is not None and rules.stream.enabled:
+        view = rules.stream.view if rules.stream.view in VIEWS else "NEW_AND_OLD_IMAGES"
+        request["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": view}
+    if rules.expiry is not None and rules.expiry.age_ms is not None:
+        notes.append(f"rows do not expire {rules.expiry.age_ms // 1000} seconds after they were written")
+    if rules.max_versions > 1:
+        notes.append(f"one version of each value is kept, not {rules.max_versions}")
+    return request, notes
+
+
+def _unfit(index: NewIndex, schema: KeySchema, types: Mapping[str, str]) -> str:
+    """Why DynamoDB cannot have an index; "" if it can."""
+    keys = index.key_schema
+    if len(keys.partition) != 1 or len(keys.sort) > 1:
+        return "its key has more columns than a DynamoDB index can have"
+    if index.local and (
+        not schema.sort or keys.partition[0].name != schema.partition[0].name or not keys.sort
+    ):
+        return (
+            "a local index needs a table with a sort key, the table's partition key and a sort key of its own"
+        )
+    for column in keys.columns:
+        kind = KEY_TYPES.get(column.kind)
+        if kind is None or types.get(column.name, kind) != kind:
+            return f"{column.name} has a type that it cannot have as a key here"
+    return ""
+
+
+def _key_elements(schema: KeySchema) -> list[dict[str, str]]:
+    roles = [("HASH", column) for column in schema.partition] + [("RANGE", column) for column in schema.sort]
+    return [{"AttributeName": column.name, "KeyType": role} for role, column in roles]
+
+
+def _index_wire(index: NewIndex) -> dict[str, Any]:
+    projection: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
+    if index.projection is Projection.INCLUDE:
+        if index.included:
+            projection["NonKeyAttributes"] = list(index.included)
+        else:
+            projection["ProjectionType"] = "KEYS_ONLY"
+    return {
+        "IndexName": index.name,
+        "KeySchema": _key_elements(index.key_schema),
+        "Projection": projection,
+    }
+
+
+def create(client: Client, name: str, definition: Definition) -> list[str]:
+    """Make a table with what DynamoDB can carry over of a definition, and wait until it takes writes. Gives what it cannot."""
+    request, notes = creation_of(name, definition)
+    try:
+        client.call("CreateTable", request)
+    except Refused as refusal:
+        if refusal.code == "ResourceInUseException":
+            wait_until_active(client, name)
+            return []
+        raise TransferError(f"{client.patience.shown}: the table cannot be made: {refusal}") from None
+    wait_until_active(client, name)
+    attribute = definition.rules.expiry.attribute if definition.rules.expiry is not None else None
+    if attribute is not None:
+        specification = {"Enabled": True, "AttributeName": attribute}
+        try:
+            client.call("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": specification})
+        except Refused as refusal:
+            notes.append(f"items do not expire by {attribute}: {refusal}")
+    return notes
+
+
+def wait_until_active(client: Client, name: str) -> Mapping[str, Any]:
+    """The description of a table once it and its indexes are ACTIVE."""
+    until = time.monotonic() + client.patience.seconds
+    while True:
+        try:
+            wire = client.call("DescribeTable", {"TableName": name})["Table"]
+        except TableAbsent:  # descriptions are eventually consistent
+            wire = {}
+            if time.monotonic() > until:
+                raise
+        indexes = wire.get("GlobalSecondaryIndexes") or ()
+        states = [wire.get("TableStatus", ""), *(index.get("IndexStatus", "ACTIVE") for index in indexes)]
+        if all(state == "ACTIVE" for state in states):
+            return dict(wire)
+        if time.monotonic() > until:
+            raise TransferError(f"{client.patience.shown}: the table is still {'/'.join(states)}")
+        time.sleep(_LOOK_S)

@@ -1,0 +1,1 @@
+"""Alibaba Cloud Table Store, or a server that speaks its API, by tablestore."""

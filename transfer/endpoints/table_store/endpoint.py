@@ -1,0 +1,302 @@
+"""A table of Table Store as an endpoint.
+
+Rows have their cells' times and versions. Segments lie between the split points that the service computes by size.
+"""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+
+from adapters.tablestore.values.values import view
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.plainbuffer import (
+    Bound,
+    PlainBufferError,
+    WireCell,
+    WireRow,
+    decode_row,
+    decode_rows,
+    encode_row,
+)
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.model.keys import Key, KeySchema, Position
+from gateway.model.rows import FOREIGN_KINDS, Cell, Contents, Row
+from gateway.model.values import Kind, Value
+from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
+from transfer.endpoints.retrying import PATIENCE_S, Patience, Rests
+from transfer.endpoints.table_store import streams, tables
+from transfer.endpoints.table_store.client import Account, Client, Refused, is_transient
+from transfer.errors import TransferError
+
+_ANY_NUMBER = sys.maxsize
+_SPLIT_UNIT_BYTES = limits.SPLIT_SIZE_UNIT_MIN_BYTES
+_IGNORE = messages.Condition(row_existence=messages.IGNORE)
+
+
+class TableStoreEndpoint(Endpoint):
+    """One table, or with `table` "" an instance whose tables are listed."""
+
+    service = Service.TABLE_STORE
+    write_rows = limits.BATCH_WRITE_ROWS_MAX
+
+    def __init__(self, table: str, account: Account, shown: str, patience_s: float = PATIENCE_S) -> None:
+        self.shown = shown
+        self._table = table
+        self._client = Client(account, Patience(patience_s, shown))
+
+    # The table
+
+    def describe(self) -> Definition:
+        return tables.definition_of(self._table, tables.describe(self._client, self._table))
+
+    def create(self, definition: Definition) -> list[str]:
+        return tables.create(self._client, self._table, definition)
+
+    def list_tables(self) -> list[str]:
+        answer = self._client.call("ListTable", messages.ListTableRequest(), messages.ListTableResponse)
+        return list(answer.table_names)
+
+    @cached_property
+    def _definition(self) -> Definition:
+        return self.describe()
+
+    @property
+    def _schema(self) -> KeySchema:
+        return self._definition.key_schema
+
+    # Reading
+
+    def segments(self, wanted: int) -> list[JSON]:
+        points = self._split_points(wanted) if wanted > 1 else []
+        lowest, highest = self._bound(Bound.INF_MIN), self._bound(Bound.INF_MAX)
+        bounds = [lowest, *map(self._completed, points), highest]
+        return [{"from": _text(low), "to": _text(high)} for low, high in pairwise(bounds)]
+
+    def _split_points(self, wanted: int) -> list[bytes]:
+        """At most `wanted` - 1 points that divide the table evenly by size; none where the service gives none."""
+        points: list[bytes] = []
+        for unit in (None, _SPLIT_UNIT_BYTES):  # of 100 MB, and of the smallest unit there is
+            request = messages.ComputeSplitPointsBySizeRequest(table_name=self._table, split_size=1)
+            if unit is not None:
+                request.split_size_unit_in_byte = unit
+            try:
+                answer = self._client.call(
+                    "ComputeSplitPointsBySize", request, messages.ComputeSplitPointsBySizeResponse
+                )
+            except Refused:
+                break
+            points = list(answer.split_points)
+            if len(points) >= wanted - 1:
+                break
+        parts = min(wanted, len(points) + 1)
+        return [points[number * (len(points) + 1) // parts - 1] for number in range(1, parts)]
+
+    def _bound(self, value: Bound) -> bytes:
+        return encode_row(WireRow([WireCell(name, value) for name in self._schema.names]))
+
+    def _completed(self, point: bytes) -> bytes:
+        """A split point as a bound: it may have fewer columns than the key."""
+        cells = list(self._decoded(point).key)
+        names = self._schema.names
+        cells += [WireCell(name, Bound.INF_MIN) for name in names[len(cells) :]]
+        return encode_row(WireRow(cells))
+
+    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
+        while True:
+            request = messages.GetRangeRequest(
+                table_name=self._table,
+                direction=messages.FORWARD,
+                max_versions=self._definition.rules.max_versions,
+                inclusive_start_primary_key=_bytes(resume or segment["from"]),
+                exclusive_end_primary_key=_bytes(segment["to"]),
+            )
+            try:
+                answer = self._client.call("GetRange", request, messages.GetRangeResponse)
+            except Refused as refusal:
+                raise TransferError(f"{self.shown}: the range was refused: {refusal}") from None
+            rows = [self._row(wire) for wire in self._decoded_rows(answer.rows)]
+            resume = _text(answer.next_start_primary_key) if answer.next_start_primary_key else None
+            yield ScanPage(rows, resume)
+            if resume is None:
+                return
+
+    def get(self, keys: Sequence[Key]) -> list[Row | None]:
+        found: dict[Position, Row | None] = {}
+        distinct = list({key.position: key for key in keys}.values())
+        for at in range(0, len(distinct), limits.BATCH_GET_ROWS_MAX):
+            self._get_batch(distinct[at : at + limits.BATCH_GET_ROWS_MAX], found)
+        return [found[key.position] for key in keys]
+
+    def _get_batch(self, wanted: list[Key], found: dict[Position, Row | None]) -> None:
+        rests = Rests(self._client.patience)
+        while wanted:
+            request = messages.BatchGetRowRequest()
+            request.tables.add(
+                table_name=self._table,
+                primary_key=[encode_row(WireRow(self._key_cells(key.values))) for key in wanted],
+                max_versions=self._definition.rules.max_versions,
+            )
+            try:
+                answer = self._client.call("BatchGetRow", request, messages.BatchGetRowResponse)
+            except Refused as refusal:
+                raise TransferError(f"{self.shown}: the rows cannot be read: {refusal}") from None
+            left, reason = [], ""
+            for key, result in zip(wanted, answer.tables[0].rows, strict=True):
+                if result.is_ok:
+                    found[key.position] = self._row(self._decoded(result.row)) if result.row else None
+                elif is_transient(result.error.code, result.error.message):
+                    left.append(key)
+                    reason = result.error.code
+                else:
+                    text = f"{result.error.code}: {result.error.message}"
+                    raise TransferError(f"{self.shown}: a row cannot be read: {text}")
+            if len(left) < len(wanted):
+                rests.progressed()
+            if left:
+                rests.wait(reason)
+            wanted = left
+
+    def _decoded(self, data: bytes) -> WireRow:
+        try:
+            return decode_row(data, _ANY_NUMBER)
+        except PlainBufferError as error:
+            raise TransferError(f"{self.shown}: a row that cannot be read: {error}") from None
+
+    def _decoded_rows(self, data: bytes) -> list[WireRow]:
+        try:
+            return decode_rows(data, _ANY_NUMBER)
+        except PlainBufferError as error:
+            raise TransferError(f"{self.shown}: rows that cannot be read: {error}") from None
+
+    def _row(self, wire: WireRow) -> Row:
+        key_values: dict[str, Value] = {cell.name: cell.value for cell in wire.key}  # type: ignore[misc]
+        cells: dict[str, tuple[Cell, ...]] = {}
+        for cell in wire.cells:
+            version = Cell(cell.value, cell.stamp_ms or 0)  # type: ignore[arg-type]
+            before = cells.get(cell.name)
+            cells[cell.name] = (version,) if before is None else (*before, version)
+        position = self._schema.position([key_values[name] for name in self._schema.names])
+        contents = Contents.of_cells(key_values, cells) if cells else Contents.of_values(key_values)
+        return Row(position, contents, 0)
+
+    # Writing
+
+    def write(self, rows: Sequence[Row]) -> list[Reject]:
+        rejects: list[Reject] = []
+        changes = [(row, self._put(row)) for row in {row.position: row for row in rows}.values()]
+        for batch in _batches(changes):
+            self._write_batch(batch, messages.PUT, rejects)
+        return rejects
+
+    def _put(self, row: Row) -> bytes:
+        names = self._schema.names
+        latest = row.latest
+        key = self._key_cells([latest[name] for name in names])
+        if row.kinds is None or row.kinds == FOREIGN_KINDS:  # no cell has a time of its own
+            cells = [WireCell(name, view(value)) for name, value in latest.items() if name not in names]
+        else:
+            cells = [
+                WireCell(name, view(version.value), version.stamp_ms)
+                for name, versions in row.cells.items()
+                if name not in names
+                for version in versions
+            ]
+        held = [
+            cell for cell in cells if not (isinstance(cell.value, Value) and cell.value.kind is Kind.NULL)
+        ]
+        return encode_row(WireRow(key, held))
+
+    def delete(self, keys: Sequence[Key]) -> None:
+        changes = []
+        for key in {key.position: key for key in keys}.values():
+            contents = Contents.of_values(dict(zip(self._schema.names, key.values, strict=True)))
+            change = encode_row(WireRow(self._key_cells(key.values), (), is_delete=True))
+            changes.append((Row(key.position, contents, 0), change))
+        rejects: list[Reject] = []
+        for batch in _batches(changes):
+            self._write_batch(batch, messages.DELETE, rejects)
+        if rejects:
+            raise TransferError(f"{self.shown}: a delete was refused: {rejects[0].code}: {rejects[0].reason}")
+
+    def _key_cells(self, values: Sequence[Value]) -> list[WireCell]:
+        return [WireCell(name, value) for name, value in zip(self._schema.names, values, strict=True)]
+
+    def _write_batch(
+        self, batch: list[tuple[Row, bytes]], kind: messages.OperationType, rejects: list[Reject]
+    ) -> None:
+        """Send rows until none is left over; what makes a whole batch be refused is looked for by halves."""
+        rests = Rests(self._client.patience)
+        while batch:
+            request = messages.BatchWriteRowRequest()
+            rows = [
+                messages.RowInBatchWriteRowRequest(type=kind, row_change=change, condition=_IGNORE)
+                for _, change in batch
+            ]
+            request.tables.add(table_name=self._table, rows=rows)
+            try:
+                answer = self._client.call("BatchWriteRow", request, messages.BatchWriteRowResponse)
+            except Refused as refusal:
+                if len(batch) == 1:
+                    rejects.append(Reject(batch[0][0], refusal.code, refusal.reason))
+                    return
+                half = len(batch) // 2
+                self._write_batch(batch[:half], kind, rejects)
+                self._write_batch(batch[half:], kind, rejects)
+                return
+            left, reason = [], ""
+            for entry, result in zip(batch, answer.tables[0].rows, strict=True):
+                if result.is_ok:
+                    continue
+                error = result.error
+                if is_transient(error.code, error.message):
+                    left.append(entry)
+                    reason = error.code
+                else:
+                    rejects.append(Reject(entry[0], error.code, error.message))
+            if len(left) < len(batch):
+                rests.progressed()
+            if left:
+                rests.wait(reason)
+            batch = left
+
+    # Following
+
+    @cached_property
+    def _follower(self) -> streams.Follower:
+        return streams.Follower(self._table, self._client)
+
+    def capture(self) -> JSON:
+        return self._follower.capture()
+
+    def changes(self, position: JSON) -> ChangedKeys:
+        return self._follower.look(position, self._schema)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text)
+
+
+def _batches(changes: list[tuple[Row, bytes]]) -> Iterator[list[tuple[Row, bytes]]]:
+    """Rows as BatchWriteRow takes them: 200, and 4 MB."""
+    batch: list[tuple[Row, bytes]] = []
+    size = 0
+    for entry in changes:
+        more = len(entry[1])
+        if batch and (len(batch) == limits.BATCH_WRITE_ROWS_MAX or size + more > limits.WRITE_MAX_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += more
+    if batch:
+        yield batch

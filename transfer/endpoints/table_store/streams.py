@@ -1,0 +1,185 @@
+"""Table Store's streams as keys that changed: shards, parents before children, from a position that outlives the process.
+
+A position is `{"stream": id, "since_us": ..., "looked_ms": ..., "hours": ..., "shards": {id: {"iterator": text or null, "at_us":
+..., "ended": bool}}, "done": [ids]}`. A shard that comes from a merge has two parents, and is read when both have ended.
+Source: "Stream" of the API reference: DescribeStream, GetShardIterator, GetStreamRecord.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from typing import Any
+
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.plainbuffer import decode_row
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.model.keys import Key, KeySchema
+from gateway.model.values import Value
+from transfer.endpoints.endpoint import JSON, ChangedKeys
+from transfer.endpoints.table_store import tables
+from transfer.endpoints.table_store.client import Client, Refused, milliseconds
+from transfer.errors import PositionLost, TableAbsent, TransferError
+
+_HOUR_MS = 3_600_000
+_MARGIN_US = 300_000_000  # clocks differ
+_LOSS_MARGIN_MS = 600_000
+_ANY_NUMBER = 1 << 62
+
+
+class Follower:
+    """The stream of one table."""
+
+    def __init__(self, table: str, client: Client) -> None:
+        self._table = table
+        self._client = client
+        self._stream = ""
+
+    def capture(self) -> JSON:
+        """The position of now; switches a stream on if there is none."""
+        details = tables.describe(self._client, self._table).stream_details
+        if not details.enable_stream:
+            details = self._switch_on()
+        now_ms = self._now_ms()
+        self._stream = details.stream_id
+        position = {
+            "stream": details.stream_id,
+            "since_us": now_ms * 1000 - _MARGIN_US,
+            "looked_ms": now_ms,
+            "hours": details.expiration_time or limits.STREAM_HOURS_DEFAULT,
+            "shards": {},
+            "done": [],
+        }
+        self._add_ready(position)
+        return position
+
+    def _switch_on(self) -> messages.StreamDetails:
+        request = messages.UpdateTableRequest(table_name=self._table)
+        request.stream_spec.enable_stream = True
+        request.stream_spec.expiration_time = limits.STREAM_HOURS_MAX
+        try:
+            self._client.call("UpdateTable", request, messages.UpdateTableResponse)
+        except Refused as refusal:
+            raise TransferError(
+                f"{self._client.patience.shown}: its stream cannot be switched on: {refusal}"
+            ) from None
+        return tables.describe(self._client, self._table).stream_details
+
+    def _now_ms(self) -> int:
+        found = milliseconds(self._client.date)
+        return time.time_ns() // 1_000_000 if found is None else found
+
+    def _shards(self, stream: str) -> list[messages.StreamShard]:
+        shards: list[messages.StreamShard] = []
+        request = messages.DescribeStreamRequest(stream_id=stream)
+        while True:
+            answer = self._call("DescribeStream", request, messages.DescribeStreamResponse)
+            shards += answer.shards
+            if not answer.next_shard_id:
+                return shards
+            request.inclusive_start_shard_id = answer.next_shard_id
+
+    def _add_ready(self, position: Any) -> None:
+        """Begin the shards whose parents have been read to their ends, or are no longer there."""
+        shards = self._shards(position["stream"])
+        listed = {shard.shard_id for shard in shards}
+        position["done"] = [shard for shard in position["done"] if shard in listed]
+        waiting = listed - set(position["done"])
+        for shard in shards:
+            parents = {shard.parent_id, shard.parent_sibling_id} - {""}
+            is_known = shard.shard_id in position["shards"] or shard.shard_id in position["done"]
+            if not is_known and not parents & waiting:
+                position["shards"][shard.shard_id] = {
+                    "iterator": None,
+                    "at_us": position["since_us"],
+                    "ended": False,
+                }
+
+    def look(self, position: JSON, schema: KeySchema) -> ChangedKeys:
+        """One look at every shard that is read now."""
+        after = copy.deepcopy(position)
+        self._stream = after["stream"]
+        kept_ms = after["hours"] * _HOUR_MS
+        if time.time_ns() // 1_000_000 - after["looked_ms"] > kept_ms - _LOSS_MARGIN_MS:
+            raise PositionLost(
+                f"{self._client.patience.shown}: nobody looked at its stream for nearly {after['hours']} hours, after which "
+                "Table Store forgets changes: copy again"
+            )
+        keys: dict[Any, Key] = {}
+        at_us, found_any = 0, False
+        for shard, place in list(after["shards"].items()):
+            answer = self._records(after["stream"], shard, place)
+            for record in answer.stream_records:
+                found_any = True
+                wire = decode_row(record.record, _ANY_NUMBER)
+                if wire.extension is not None:
+                    place["at_us"] = max(place["at_us"], wire.extension.stamp_us)
+                    if wire.extension.stamp_us < after["since_us"]:
+                        continue
+                    at_us = max(at_us, wire.extension.stamp_us)
+                key = _key(schema, {cell.name: cell.value for cell in wire.key})
+                keys.pop(key.position, None)
+                keys[key.position] = key
+            if place["ended"]:
+                del after["shards"][shard]
+                after["done"].append(shard)
+        has_ended = len(after["done"]) > len(position["done"])
+        if has_ended or not after["shards"]:
+            self._add_ready(after)
+        after["looked_ms"] = max(self._now_ms(), after["looked_ms"])
+        is_done = not found_any and not has_ended and bool(after["shards"])
+        return ChangedKeys(list(keys.values()), after, at_us // 1000 if at_us else None, is_done)
+
+    def _records(self, stream: str, shard: str, place: Any) -> messages.GetStreamRecordResponse:
+        """The next records of a shard; moves its place on."""
+        if place["iterator"] is None:
+            place["iterator"] = self._iterator(stream, shard, place["at_us"])
+        request = messages.GetStreamRecordRequest(shard_iterator=place["iterator"])
+        try:
+            answer = self._call("GetStreamRecord", request, messages.GetStreamRecordResponse)
+        except _Expired:
+            place["iterator"] = request.shard_iterator = self._iterator(stream, shard, place["at_us"])
+            answer = self._call("GetStreamRecord", request, messages.GetStreamRecordResponse)
+        place["iterator"] = answer.next_shard_iterator or None
+        place["ended"] = not answer.next_shard_iterator
+        return answer
+
+    def _iterator(self, stream: str, shard: str, at_us: int) -> str:
+        request = messages.GetShardIteratorRequest(stream_id=stream, shard_id=shard, timestamp=max(at_us, 0))
+        try:
+            answer = self._call("GetShardIterator", request, messages.GetShardIteratorResponse)
+        except TransferError as error:
+            if isinstance(error, PositionLost):
+                raise
+            # Without a time it begins with the oldest record.
+            request.ClearField("timestamp")
+            answer = self._call("GetShardIterator", request, messages.GetShardIteratorResponse)
+        return str(answer.shard_iterator)
+
+    def _call(self, operation: str, request: Any, answer: Any) -> Any:
+        shown = self._client.patience.shown
+        try:
+            return self._client.call(operation, request, answer)
+        except TableAbsent:
+            raise PositionLost(
+                f"{shown}: its stream or a part of it is no longer there: copy again"
+            ) from None
+        except Refused as refusal:
+            if "Expired" in refusal.code:
+                raise _Expired from None
+            if "Trimmed" in refusal.code:
+                raise PositionLost(
+                    f"{shown}: changes after the position are no longer kept: copy again"
+                ) from None
+            if tables.describe(self._client, self._table).stream_details.stream_id != self._stream:
+                raise PositionLost(f"{shown}: it has another stream by now: copy again") from None
+            raise TransferError(f"{shown}: its stream cannot be read: {refusal}") from None
+
+
+class _Expired(Exception):
+    """An iterator has been left alone for too long."""
+
+
+def _key(schema: KeySchema, cells: dict[str, Any]) -> Key:
+    values: tuple[Value, ...] = tuple(cells[name] for name in schema.names)
+    return Key(values, schema.position(values))

@@ -1,0 +1,226 @@
+"""Table Store's descriptions of tables <-> definitions: keys, options, indexes, streams."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.tablestore import DIALECT
+from adapters.tablestore.tables.options import Options, rules_with
+from adapters.tablestore.values.values import DEFINED_KINDS, KEY_KINDS, key_type
+from adapters.tablestore.wire import limits
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.model.commands import NewIndex
+from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.tables import Projection, Rules, StreamRule
+from gateway.model.values import Kind
+from transfer.endpoints.endpoint import Definition, Service
+from transfer.endpoints.table_store.client import Client, Refused
+from transfer.errors import SchemaChanged, TableAbsent, TransferError
+
+_HOUR_MS = 3_600_000
+_LOOK_S = 0.25
+# A copy keeps the times of its cells. The service takes none that is further from now than this says, in seconds.
+_DEVIATION_S = 2**31 - 1
+_DEFINED_TYPES = {kind: number for number, kind in DEFINED_KINDS.items()}
+
+
+# From the service
+
+
+def definition_of(name: str, answer: messages.DescribeTableResponse) -> Definition:
+    """The definition of a table that DescribeTable describes so. Its properties have what only Table Store knows: the types of
+    defined columns."""
+    meta, asked = answer.table_meta, answer.table_options
+    columns = [
+        KeyColumn(
+            column.name,
+            KEY_KINDS[column.type],
+            column.HasField("option") and column.option == messages.AUTO_INCREMENT,
+        )
+        for column in meta.primary_key
+    ]
+    defined = {column.name: column.type for column in meta.defined_column}
+    kinds = {column.name: column.kind for column in columns} | {
+        name: DEFINED_KINDS[kind] for name, kind in defined.items() if kind in DEFINED_KINDS
+    }
+    metas = answer.index_metas or meta.index_meta
+    options = Options(
+        deviation_s=asked.deviation_cell_version_in_sec or limits.DEVIATION_DEFAULT_S,
+        allow_update=not asked.HasField("allow_update") or asked.allow_update,
+        defined=tuple(defined.items()),
+    )
+    rules = rules_with(Rules(stamped=True, stream=_stream_rule(answer.stream_details)), asked)
+    return Definition(
+        name,
+        Service.TABLE_STORE,
+        KeySchema(tuple(columns[:1]), tuple(columns[1:])),
+        tuple(_index(index, kinds) for index in metas),
+        rules,
+        options.as_properties(),
+    )
+
+
+def _index(meta: messages.IndexMeta, kinds: Mapping[str, Kind]) -> NewIndex:
+    columns = [KeyColumn(name, kinds.get(name, Kind.TEXT)) for name in meta.primary_key]
+    return NewIndex(
+        meta.name,
+        KeySchema(tuple(columns[:1]), tuple(columns[1:])),
+        Projection.INCLUDE,
+        tuple(meta.defined_column),
+        meta.index_type == messages.IT_LOCAL_INDEX,
+        {"update_mode": meta.index_update_mode},
+    )
+
+
+def _stream_rule(details: messages.StreamDetails) -> StreamRule | None:
+    if not details.enable_stream:
+        return None
+    return StreamRule(
+        details.stream_id,
+        True,
+        "NEW_AND_OLD_IMAGES",
+        details.expiration_time * _HOUR_MS,
+        details.last_enable_time // 1000,
+        {"columns": list(details.columns_to_get)},
+    )
+
+
+# To the service
+
+
+def creation_of(name: str, definition: Definition) -> tuple[messages.CreateTableRequest, list[str]]:
+    """A CreateTable request, and what of the definition it cannot say."""
+    notes: list[str] = []
+    meta = messages.TableMeta(table_name=name)
+    for column in definition.key_schema.columns:
+        meta.primary_key.add(name=column.name, type=_key_type(column))
+        if column.auto_increment:
+            notes.append(
+                f"key column {column.name} is no auto-increment column, so that rows keep their keys"
+            )
+    if not 1 <= len(meta.primary_key) <= limits.KEY_COLUMNS_MAX:
+        raise SchemaChanged(f"a Table Store table has 1 to {limits.KEY_COLUMNS_MAX} key columns")
+    rules = definition.rules
+    options = messages.TableOptions(
+        time_to_live=_time_to_live(rules, notes),
+        max_versions=rules.max_versions,
+        deviation_cell_version_in_sec=_DEVIATION_S,
+    )
+    request = messages.CreateTableRequest(
+        table_meta=meta,
+        reserved_throughput=messages.ReservedThroughput(capacity_unit=messages.CapacityUnit(read=0, write=0)),
+        table_options=options,
+    )
+    _add_indexes(request, definition, notes)
+    stream = rules.stream
+    if stream is not None and stream.enabled:
+        hours = min(max(stream.retention_ms // _HOUR_MS, 1), limits.STREAM_HOURS_MAX)
+        request.stream_spec.enable_stream = True
+        request.stream_spec.expiration_time = hours
+    return request, notes
+
+
+def _key_type(column: KeyColumn) -> Any:
+    if column.kind not in (Kind.TEXT, Kind.BYTES, Kind.INT64):
+        raise SchemaChanged(f"{column.name}: a key column of a Table Store table is no {column.kind.value}")
+    return key_type(column)
+
+
+def _time_to_live(rules: Rules, notes: list[str]) -> int:
+    if rules.expiry is None:
+        return -1
+    if rules.expiry.age_ms is None:
+        notes.append(
+            f"rows do not expire by {rules.expiry.attribute}: Table Store knows the age of cells only"
+        )
+        return -1
+    seconds = rules.expiry.age_ms // 1000
+    if seconds < limits.TIME_TO_LIVE_MIN_S:
+        notes.append(
+            f"cells do not expire: Table Store keeps them for {limits.TIME_TO_LIVE_MIN_S} seconds at least"
+        )
+        return -1
+    return seconds
+
+
+def _add_indexes(request: messages.CreateTableRequest, definition: Definition, notes: list[str]) -> None:
+    """The indexes whose columns have known types; each column that is no key is defined with its own."""
+    if definition.rules.max_versions > 1:
+        notes += [f"index {i.name}: a table of several versions has none" for i in definition.indexes]
+        return
+    known = dict(definition.properties.get(DIALECT, {}).get("defined", ()))
+    keys = {column.name: column.kind for column in definition.key_schema.columns}
+    defined: dict[str, int] = {}
+    for index in definition.indexes:
+        columns = index.key_schema.columns
+        unfit = [
+            column.name
+            for column in columns
+            if column.kind not in (Kind.TEXT, Kind.BYTES, Kind.INT64)
+            or keys.get(column.name, column.kind) != column.kind
+        ]
+        if (
+            unfit
+            or not 1 <= len(columns) <= limits.KEY_COLUMNS_MAX
+            or len(request.index_metas) == limits.INDEXES_MAX
+        ):
+            notes.append(f"index {index.name}: Table Store cannot have it")
+            continue
+        wanted = {column.name: _DEFINED_TYPES[column.kind] for column in columns if column.name not in keys}
+        shown = [name for name in index.included if name in known]
+        hidden = [name for name in index.included if name not in known and name not in keys]
+        if hidden or index.projection is Projection.ALL:
+            notes.append(
+                f"index {index.name} does not show {', '.join(hidden) or 'all columns'}: their types are not defined"
+            )
+        wanted |= {name: known[name] for name in shown}
+        if any(defined.get(name, kind) != kind for name, kind in wanted.items()):
+            notes.append(f"index {index.name}: one of its columns is defined with another type")
+            continue
+        defined |= wanted
+        request.index_metas.add(
+            name=index.name,
+            primary_key=[column.name for column in columns],
+            defined_column=[name for name in shown if name not in keys],
+            index_update_mode=messages.IUM_SYNC_INDEX if index.local else messages.IUM_ASYNC_INDEX,
+            index_type=messages.IT_LOCAL_INDEX if index.local else messages.IT_GLOBAL_INDEX,
+        )
+    for name, kind in defined.items():
+        request.table_meta.defined_column.add(name=name, type=kind)
+    if request.index_metas and request.table_options.time_to_live != -1:
+        request.table_options.allow_update = False
+        notes.append(
+            "single cells cannot be updated: Table Store wants that of a table with indexes and a time to live"
+        )
+
+
+def create(client: Client, name: str, definition: Definition) -> list[str]:
+    """Make a table with what Table Store can carry over of a definition, and wait until it is there. Gives what it cannot."""
+    request, notes = creation_of(name, definition)
+    try:
+        client.call("CreateTable", request, messages.CreateTableResponse)
+    except Refused as refusal:
+        if refusal.code == "OTSObjectAlreadyExist":
+            return []
+        raise TransferError(f"{client.patience.shown}: the table cannot be made: {refusal}") from None
+    until = time.monotonic() + client.patience.seconds
+    while True:
+        try:
+            describe(client, name)
+        except TableAbsent:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_LOOK_S)
+        else:
+            return notes
+
+
+def describe(client: Client, name: str) -> messages.DescribeTableResponse:
+    """DescribeTable's answer. Raises TableAbsent and the errors of a transfer."""
+    request = messages.DescribeTableRequest(table_name=name)
+    try:
+        return client.call("DescribeTable", request, messages.DescribeTableResponse)
+    except Refused as refusal:
+        raise TransferError(f"{client.patience.shown}: the table cannot be described: {refusal}") from None
