@@ -35,3 +35,7 @@ class ServiceUnavailable(TransferError):
 
 class PositionLost(TransferError):
     """Changes after a remembered position are no longer kept, so that following on would leave some out."""
+
+
+class BadFile(TransferError):
+    """A file is damaged, cut off, or not what its format says. The message names the file, and the line where there are lines."""

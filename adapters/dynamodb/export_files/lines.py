@@ -1,0 +1,181 @@
+"""Lines of data files: an item, or a change of an incremental export, in DynamoDB JSON or Ion, and back.
+
+Values are checked and brought into canonical form by the function that requests use (values/values.py). Which form a file's
+lines have is told from its first line and holds for all of them: a line of another form is an error, never a guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Set
+from enum import Enum
+from typing import Any, NamedTuple
+
+import orjson
+
+from adapters.dynamodb.export_files import ion
+from adapters.dynamodb.export_files.compression import Unreadable
+from adapters.dynamodb.values import values
+from adapters.dynamodb.values.values import Item
+from adapters.dynamodb.wire.errors import ServiceError
+from gateway.model.rows import Row
+
+
+class Form(Enum):
+    """How lines are written."""
+
+    ITEM = '{"Item":{...}}, as exports have it'
+    BARE = "an item without a wrapper"
+    LOWER_CASE = "an item whose types are in lower case, as EMR wrote it"
+    ION = "Ion text"
+    CHANGE = "a change of an incremental export"
+    ION_CHANGE = "a change of an incremental export in Ion text"
+
+
+class Change(NamedTuple):
+    """What became of an item in a window of time; `new` None: it was deleted."""
+
+    keys: Item
+    new: Item | None
+
+
+_TAGS = frozenset({"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"})
+# As fields of the Java SDK's class are called: s, sS, bOOL, nULLValue.
+_LOWER_CASE_TAGS = {tag.lower(): tag for tag in _TAGS} | {"nullvalue": "NULL"}
+_UNQUOTED_NAME = re.compile(rb"\s*\{\s*['A-Za-z_$]")  # JSON has none
+
+
+def form_of(line: bytes) -> Form:
+    """The form of a file whose first line this is. Raises Unreadable."""
+    if _is_ion(line):
+        return Form.ION_CHANGE if "Keys" in _ion_record(line) else Form.ION
+    record = _json(line)
+    if "Keys" in record and "Metadata" in record:
+        return Form.CHANGE
+    if set(record) == {"Item"} and _is_wrapped(line):
+        return Form.ITEM
+    if _has_tags(record, _TAGS):
+        return Form.BARE
+    lower = _with_lower_case(record)
+    if len(lower) == len(record) and _has_tags(lower, _LOWER_CASE_TAGS.keys()):
+        return Form.LOWER_CASE
+    raise Unreadable(
+        "no typed item: its values have no types of DynamoDB (plain JSON cannot be read back exactly)"
+    )
+
+
+def read_item(line: bytes, form: Form) -> Item:
+    """The item of a line. Raises Unreadable."""
+    match form:
+        case Form.ION:
+            return _item(_member(_ion_record(line), "Item"))
+        case Form.ITEM:
+            return _item(_member(_json(line), "Item"))
+        case Form.BARE:
+            return _item(_json(line))
+        case Form.LOWER_CASE:
+            return _item(_with_upper_case(_json(line)))
+        case _:
+            raise Unreadable(f"{form.value} is no item")
+
+
+def read_change(line: bytes, form: Form) -> Change:
+    """The change of a line. Raises Unreadable."""
+    if form not in (Form.CHANGE, Form.ION_CHANGE):
+        raise Unreadable(f"{form.value} is no change")
+    record = _json(line) if form is Form.CHANGE else _ion_record(line)
+    new = _item(_member(record, "NewImage")) if record.get("NewImage") else None
+    return Change(_item(_member(record, "Keys")), new)
+
+
+def line_of(row: Row, as_ion: bool = False) -> bytes:
+    """A row of DynamoDB's kinds as a line of a full export."""
+    body = values.render_row(row)
+    if as_ion:
+        return f"{ion.VERSION_MARKER} {{Item:{ion.text_of(orjson.loads(body))}}}\n".encode()
+    return b'{"Item":' + body + b"}\n"
+
+
+def _is_wrapped(line: bytes) -> bool:
+    """Whether `Item` is a wrapper, and not the name of an item's only attribute."""
+    try:
+        read_item(line, Form.ITEM)
+    except Unreadable:
+        return not _has_tags(_json(line), _TAGS)
+    return True
+
+
+def _is_ion(line: bytes) -> bool:
+    return line.lstrip().startswith(ion.VERSION_MARKER.encode()) or _UNQUOTED_NAME.match(line) is not None
+
+
+def _ion_record(line: bytes) -> dict[str, Any]:
+    """The fields of a line, in the shape that JSON gives. A change may stand in a struct called Record."""
+    try:
+        text = line.decode()
+    except UnicodeDecodeError:
+        raise Unreadable("not UTF-8") from None
+    fields = ion.parse(text)
+    if set(fields) == {"Record"}:
+        fields = fields["Record"].get("M", {})
+    return {name: field.get("M", {}) for name, field in fields.items()}
+
+
+def _json(line: bytes) -> dict[str, Any]:
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise Unreadable(f"not JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise Unreadable("no JSON object")
+    return record
+
+
+def _member(record: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = record.get(name)
+    if not isinstance(found, dict):
+        raise Unreadable(f"no {name}")
+    return found
+
+
+def _with_lower_case(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: {tag.lower(): data for tag, data in member.items()}
+        for name, member in record.items()
+        if isinstance(member, dict)
+    }
+
+
+def _has_tags(record: Mapping[str, Any], tags: Set[str]) -> bool:
+    return all(
+        isinstance(member, dict) and len(member) == 1 and next(iter(member)) in tags
+        for member in record.values()
+    )
+
+
+def _item(wire: Any) -> Item:
+    try:
+        return values.item_of(wire)
+    except ServiceError as error:
+        raise Unreadable(error.message or "not a value of DynamoDB") from None
+
+
+def _with_upper_case(wire: Any) -> dict[str, Any]:
+    found = {}
+    for name, member in wire.items():
+        if not isinstance(member, dict) or len(member) != 1:
+            raise Unreadable(f"{name!r} is no typed value")
+        found[name] = _upper_case(member)
+    return found
+
+
+def _upper_case(member: Any) -> dict[str, Any]:
+    [(tag, data)] = member.items() if isinstance(member, dict) and len(member) == 1 else [("", None)]
+    tag = _LOWER_CASE_TAGS.get(tag.lower(), "")
+    if tag == "M" and isinstance(data, dict):
+        data = {name: _upper_case(each) for name, each in data.items()}
+    elif tag == "L" and isinstance(data, list):
+        data = [_upper_case(each) for each in data]
+    elif tag not in _TAGS:
+        raise Unreadable("a member without a type")
+    return {tag: data}

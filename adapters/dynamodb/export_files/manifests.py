@@ -1,0 +1,196 @@
+"""The manifests of an export, its names of files, and where a reader may find them.
+
+Knows the layout under a bucket's root (or a folder's): AWSDynamoDB/EXPORTID/ with `_started`, two manifests, each with its MD5,
+and data/. Reads what other writers made of it as well: absent members, keys relative to the bucket, to the prefix or to the
+manifest. Opens nothing.
+
+Source: "DynamoDB table export output format" in the developer guide.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+import orjson
+
+from adapters.dynamodb.export_files.compression import Unreadable
+
+FOLDER = "AWSDynamoDB"
+SUMMARY = "manifest-summary.json"
+FILES = "manifest-files.json"
+STARTED = "_started"
+FULL_VERSION = "2020-06-30"
+OUTPUT_FORMATS = {"DYNAMODB_JSON": "json", "ION": "ion"}
+"""OutputFormat -> what its data files end with, before .gz."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """manifest-summary.json, as far as anybody reads it. `document`: all of it, by the names of the file."""
+
+    document: dict[str, Any]
+
+    @property
+    def is_incremental(self) -> bool:
+        """Whether it tells of a window of changes. Without an exportType it is a full export."""
+        return self.document.get("exportType", "FULL_EXPORT") == "INCREMENTAL_EXPORT"
+
+    @property
+    def items(self) -> int | None:
+        """How many items (or changes) the data files have together, if it is said."""
+        count = self.document.get("itemCount")
+        return count if isinstance(count, int) else None
+
+    @property
+    def table_name(self) -> str:
+        """The table's name, from its ARN."""
+        return str(self.document.get("tableArn") or "").rpartition("table/")[2]
+
+    def moment(self, name: str) -> datetime | None:
+        """One of its times. Raises Unreadable."""
+        text = self.document.get(name)
+        if not text:
+            return None
+        try:
+            moment = datetime.fromisoformat(str(text))
+        except ValueError:
+            raise Unreadable(f"{name} is no time: {text}") from None
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+class DataFile(NamedTuple):
+    """A line of manifest-files.json. `md5`: base64; None where the writer did not say."""
+
+    key: str
+    items: int | None
+    md5: str | None
+
+
+def read_summary(data: bytes) -> Summary:
+    """The summary. Raises Unreadable."""
+    return Summary(_object(data))
+
+
+def read_files(lines: Iterable[bytes]) -> Iterator[DataFile]:
+    """The data files that manifest-files.json names. Raises Unreadable, with the line."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            entry = _object(line)
+            key = entry.get("dataFileS3Key")
+            if not isinstance(key, str) or not key:
+                raise Unreadable("no dataFileS3Key")
+        except Unreadable as error:
+            raise Unreadable(f"line {number}: {error}") from None
+        items = entry.get("itemCount")
+        yield DataFile(key, items if isinstance(items, int) else None, entry.get("md5Checksum") or None)
+
+
+def places_of(key: str, summary: Summary) -> list[str]:
+    """Where an object of an export may be, from the likeliest place on, relative to the bucket's root, or to the
+    folder of the summary, or to any folder between."""
+    places = [key]
+    prefix = str(summary.document.get("s3Prefix") or "").strip("/")
+    if prefix and key.startswith(prefix + "/"):
+        places.append(key[len(prefix) + 1 :])
+    at = key.rfind(FOLDER + "/")
+    if at > 0:
+        places.append(key[at:])
+    return [
+        place
+        for place in dict.fromkeys(places)
+        if ".." not in PurePosixPath(place).parts and place[:1] != "/"
+    ]
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise Unreadable(f"not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise Unreadable("no JSON object")
+    return found
+
+
+# Writing
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What the summary of a full export tells."""
+
+    export_arn: str
+    table_arn: str
+    table_id: str
+    started_at_ms: int
+    ended_at_ms: int
+    exported_at_ms: int
+    bucket: str
+    prefix: str
+    output_format: str
+    items: int
+    billed_bytes: int
+
+    def summary(self) -> bytes:
+        """manifest-summary.json."""
+        folder = folder_of(self.prefix, self.export_arn.rpartition("/")[2])
+        return orjson.dumps(
+            {
+                "version": FULL_VERSION,
+                "exportArn": self.export_arn,
+                "startTime": time_text(self.started_at_ms),
+                "endTime": time_text(self.ended_at_ms),
+                "tableArn": self.table_arn,
+                "tableId": self.table_id,
+                "exportTime": time_text(self.exported_at_ms),
+                "s3Bucket": self.bucket,
+                "s3Prefix": self.prefix or None,
+                "s3SseAlgorithm": "AES256",
+                "s3SseKmsKeyId": None,
+                "manifestFilesS3Key": folder + FILES,
+                "billedSizeBytes": self.billed_bytes,
+                "itemCount": self.items,
+                "outputFormat": self.output_format,
+            }
+        )
+
+
+def folder_of(prefix: str, identifier: str) -> str:
+    """Where the objects of an export are: a key that ends in a slash."""
+    return (f"{prefix}/" if prefix else "") + f"{FOLDER}/{identifier}/"
+
+
+def file_line(key: str, items: int, md5: bytes) -> bytes:
+    """A line of manifest-files.json. The ETag is that of an upload of one part, as S3 computes it."""
+    etag = hashlib.md5(md5, usedforsecurity=False).hexdigest() + "-1"
+    checksum = base64.b64encode(md5).decode()
+    entry = {"itemCount": items, "md5Checksum": checksum, "etag": etag, "dataFileS3Key": key}
+    return orjson.dumps(entry) + b"\n"
+
+
+def md5_text(data: bytes) -> bytes:
+    """What stands in the .md5 file of a manifest."""
+    return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest())
+
+
+def export_id(at_ms: int, random: bytes) -> str:
+    """The last part of an export's ARN, and the name of its folder. `random`: four bytes."""
+    return f"{at_ms:014}-{random.hex()}"
+
+
+def data_file_name(random: bytes, output_format: str) -> str:
+    """The name of a data file: 26 lower-case letters and digits. `random`: 16 bytes."""
+    return base64.b32encode(random).decode()[:26].lower() + f".{OUTPUT_FORMATS[output_format]}.gz"
+
+
+def time_text(at_ms: int) -> str:
+    """A time as manifests have it."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

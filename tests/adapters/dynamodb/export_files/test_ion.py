@@ -1,0 +1,154 @@
+"""Ion text of exports, against Amazon's own library and the specification."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import pytest
+from amazon.ion import simpleion
+from amazon.ion.simple_types import IonPyBytes, IonPyNull, IonPySymbol
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.dynamodb.export_files.compression import Unreadable
+from adapters.dynamodb.export_files.ion import parse, text_of
+from adapters.dynamodb.export_files.lines import Form, form_of, line_of, read_item
+from gateway.model import bodies
+from gateway.model.values import Value
+from tests.transfer.support.generated_rows import DYNAMODB_VALUES, of_values, rows
+
+# "Data formats" in the developer guide: an item of the ProductCatalog in Ion, and what it is in DynamoDB JSON.
+DOCUMENTED = (
+    b'$ion_1_0 {Item:{Authors:$dynamodb_SS::["Author1","Author2"],Dimensions:"8.5 x 11.0 x 1.5",ISBN:"333-3333333333",'
+    b'Id:103.,InPublication:false,PageCount:6d2,Price:2d3,ProductCategory:"Book",Title:"Book 103 Title"}}\n'
+)
+
+
+def test_the_documented_item_is_read():
+    assert form_of(DOCUMENTED) is Form.ION
+    assert read_item(DOCUMENTED, Form.ION) == {
+        "Authors": {"SS": ["Author1", "Author2"]},
+        "Dimensions": {"S": "8.5 x 11.0 x 1.5"},
+        "ISBN": {"S": "333-3333333333"},
+        "Id": {"N": "103"},
+        "InPublication": {"BOOL": False},
+        "PageCount": {"N": "600"},
+        "Price": {"N": "2000"},
+        "ProductCategory": {"S": "Book"},
+        "Title": {"S": "Book 103 Title"},
+    }
+
+
+@given(rows(values=DYNAMODB_VALUES, stamped=False))
+def test_what_is_written_is_read_back_exactly(row):
+    line = line_of(row, as_ion=True)
+    assert line.count(b"\n") == 1 and form_of(line) is Form.ION
+    assert orjson.loads(read_item(line, Form.ION).contents.body) == of_values(row)[1]
+
+
+@given(rows(values=DYNAMODB_VALUES, stamped=False))
+def test_amazons_library_reads_what_is_written(row):
+    [found] = simpleion.loads(line_of(row, as_ion=True), single_value=False)
+    assert {name: tagged(value) for name, value in found["Item"].items()} == canonical(of_values(row)[1])
+
+
+@given(rows(values=DYNAMODB_VALUES, stamped=False))
+def test_what_amazons_library_writes_is_read(row):
+    """Its own spelling: every number with an exponent, symbols quoted or not, its escapes."""
+    [found] = simpleion.loads(line_of(row, as_ion=True), single_value=False)
+    again = simpleion.dumps(found, binary=False)
+    assert canonical(orjson.loads(read_item(again.encode(), Form.ION).contents.body)) == canonical(
+        of_values(row)[1]
+    )
+
+
+def tagged(value: Any) -> Any:
+    """A value of Amazon's library as DynamoDB JSON whose numbers are Decimals."""
+    annotations = [symbol.text for symbol in getattr(value, "ion_annotations", ())]
+    if isinstance(value, IonPyNull) or value is None:
+        return {"NULL": True}
+    if isinstance(value, bool) or type(value).__name__ == "IonPyBool":
+        return {"BOOL": bool(value)}
+    if annotations:
+        members = [next(iter(tagged(member).values())) for member in value]
+        return {annotations[0].removeprefix("$dynamodb_"): frozenset(members)}
+    if isinstance(value, IonPyBytes | bytes):
+        return {"B": bytes(value)}
+    if isinstance(value, dict) or hasattr(value, "items"):
+        return {"M": {name: tagged(member) for name, member in value.items()}}
+    if isinstance(value, list):
+        return {"L": [tagged(member) for member in value]}
+    if isinstance(value, Decimal):
+        return {"N": Decimal(value)}
+    assert isinstance(value, str) and not isinstance(value, IonPySymbol)
+    return {"S": str(value)}
+
+
+def canonical(members: Any) -> Any:
+    """DynamoDB JSON in the shape that `tagged` gives."""
+    return {name: _canonical(bodies.untagged(member)) for name, member in members.items()}
+
+
+def _canonical(value: Value) -> Any:
+    [tag] = bodies.tagged(value)
+    match tag:
+        case "NULL":
+            return {"NULL": True}
+        case "M":
+            return {"M": {name: _canonical(member) for name, member in value.data.items()}}
+        case "L":
+            return {"L": [_canonical(member) for member in value.data]}
+    return {tag: value.data}
+
+
+@pytest.mark.parametrize(
+    ("text", "wire"),
+    [
+        ("$ion_1_0 {a:1}", {"a": {"N": "1"}}),
+        ("{a:-1_000.5d-2}", {"a": {"N": "-1000.5e-2"}}),
+        ("{a:1.5e3}", {"a": {"N": "1.5e3"}}),
+        ("{a:null.string,b:null}", {"a": {"NULL": True}, "b": {"NULL": True}}),
+        ("{'a b':true, \"c\":false}", {"a b": {"BOOL": True}, "c": {"BOOL": False}}),
+        (r'{a:"\x41\u00e9\U0001F600\n\0\'\?\/"}', {"a": {"S": "Aé😀\n\0'?/"}}),
+        (r'{a:"\ud83d\ude00"}', {"a": {"S": "😀"}}),
+        ("{a:'''b''' // and\n '''c'd'''}", {"a": {"S": "bc'd"}}),
+        ("{a:{{ aGVs bG8= }}}", {"a": {"B": "aGVsbG8="}}),
+        ("{a:[1,[],{}], /* none */ }", {"a": {"L": [{"N": "1"}, {"L": []}, {"M": {}}]}}),
+        ("{b:{c:[null,],},}", {"b": {"M": {"c": {"L": [{"NULL": True}]}}}}),
+        ("{a:$dynamodb_BS::[{{aa==}}],b:'$dynamodb_NS'::[1.,2.]}", {"a": {"BS": ["aa=="]}, "b": {"NS": ["1.", "2."]}}),
+    ],
+)  # fmt: skip
+def test_spellings_of_the_specification(text, wire):
+    """https://amazon-ion.github.io/ion-docs/docs/spec.html"""
+    assert parse(text) == wire
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[1]", "1", "{a:1", "{a:1}}", "{a:1}{b:2}", "{a:sym}", "{a:2020-01-01T}", "{a:2020-01-01}", "{a:x::1}",
+        '{a:{{"clob"}}}', "{a}", "{1:2}",
+        "{a:(1)}", '{a:"\\q"}', '{a:"\\ud83d"}', '{a:"\\U00110000"}', "{a:1 b:2}", "{a:00}", "{a:0x1f}", "{a:1,a:2}",
+        "{a:$dynamodb_SS::[1]}", "{a:$dynamodb_SS::{b:1}}", "{a:+1}", "{a:nan}", "{a:" + "[" * 100 + "]" * 100 + "}", "{a:'x",
+    ],
+)  # fmt: skip
+def test_what_stands_for_no_item_is_refused_with_its_column(text):
+    with pytest.raises(Unreadable, match=r"column|struct"):
+        parse(text)
+
+
+@given(st.text(alphabet="{}[]:,'\"\\$_abn0129.-+de /*\n", max_size=40))
+def test_any_text_is_read_or_refused(text):
+    try:
+        found = parse(text)
+    except Unreadable:
+        return
+    assert parse(text_of(found)) is not None
+
+
+def test_names_that_are_words_of_ion_are_quoted():
+    written = text_of({name: {"N": "1"} for name in ("null", "true", "nan", "a", "a-b", "", "1", "'")})
+    assert written == r"{'null':1.,'true':1.,'nan':1.,a:1.,'a-b':1.,'':1.,'1':1.,'\'':1.}"
+    assert set(parse(written)) == {"null", "true", "nan", "a", "a-b", "", "1", "'"}

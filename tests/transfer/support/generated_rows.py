@@ -1,0 +1,168 @@
+"""Rows of every kind of value for property-based tests, and what two rows must share to be the same."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import hypothesis
+import orjson
+from hypothesis import strategies as st
+
+from gateway.model.commands import NewIndex
+from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.rows import Cell, Contents, Row
+from gateway.model.tables import ExpiryRule, Projection, Rules, StreamRule
+from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal_fits
+from transfer.endpoints.endpoint import Definition, Endpoint, Service
+
+FEW_EXAMPLES = hypothesis.settings(max_examples=max(20, hypothesis.settings.default.max_examples // 10))
+"""For properties whose examples are whole files. Each kind of value is tried more often by properties of single rows."""
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+NUMBERS = (
+    st.decimals(allow_nan=False, allow_infinity=False, places=None).filter(decimal_fits)
+    | st.integers(-(10**38) + 1, 10**38 - 1).map(Decimal)
+    | st.sampled_from(
+        [Decimal("1e125"), Decimal("-9.9999999999999999999999999999999999999e125"), Decimal("1e-130")]
+    )
+)
+BINARIES = st.binary(max_size=12)
+TICKS = st.integers(0, 3_155_378_975_999_999_999)
+
+_SCALARS = (
+    TEXTS.map(lambda data: Value(Kind.TEXT, data))
+    | NUMBERS.map(lambda data: Value(Kind.DECIMAL, data))
+    | BINARIES.map(lambda data: Value(Kind.BYTES, data))
+    | st.sampled_from([TRUE, FALSE, NULL])
+    | st.frozensets(TEXTS, min_size=1, max_size=3).map(lambda data: Value(Kind.TEXT_SET, data))
+    | st.frozensets(NUMBERS, min_size=1, max_size=3).map(lambda data: Value(Kind.DECIMAL_SET, data))
+    | st.frozensets(BINARIES, min_size=1, max_size=3).map(lambda data: Value(Kind.BYTES_SET, data))
+)
+DYNAMODB_VALUES = st.recursive(
+    _SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda data: Value(Kind.LIST, tuple(data)))
+        | st.dictionaries(TEXTS.filter(bool), inner, max_size=3).map(lambda data: Value(Kind.MAP, data))
+    ),
+    max_leaves=6,
+)
+AZURE_VALUES = (
+    TEXTS.map(lambda data: Value(Kind.TEXT, data))
+    | BINARIES.map(lambda data: Value(Kind.BYTES, data))
+    | st.sampled_from([TRUE, FALSE])
+    | st.integers(-(2**31), 2**31 - 1).map(lambda data: Value(Kind.INT32, data))
+    | st.integers(-(2**63), 2**63 - 1).map(lambda data: Value(Kind.INT64, data))
+    | st.floats().map(lambda data: Value(Kind.DOUBLE, data))
+    | st.integers(504_911_232_000_000_000, 3_155_378_975_999_999_999).map(
+        lambda data: Value(Kind.DATETIME, data)
+    )
+    | st.uuids().map(lambda data: Value(Kind.GUID, data))
+)
+ALL_VALUES = DYNAMODB_VALUES | AZURE_VALUES | TICKS.map(lambda data: Value(Kind.DATETIME, data))
+
+PAIR = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.DECIMAL),))
+FOUR = KeySchema(
+    (KeyColumn("c1", Kind.TEXT),),
+    (
+        KeyColumn("c2", Kind.INT64, auto_increment=True),
+        KeyColumn("c3", Kind.BYTES),
+        KeyColumn("c4", Kind.TEXT),
+    ),
+)
+_KEY_VALUES = {
+    Kind.TEXT: TEXTS.filter(bool), Kind.DECIMAL: NUMBERS, Kind.BYTES: BINARIES.filter(bool),
+    Kind.INT64: st.integers(-(2**63), 2**63 - 1),
+}  # fmt: skip
+
+DEFINITION = Definition(
+    name="Music.table-1",
+    service=Service.DYNAMODB,
+    key_schema=PAIR,
+    indexes=(
+        NewIndex("by_n", KeySchema((KeyColumn("n", Kind.DECIMAL),)), Projection.INCLUDE, ("a", "b"), properties={"x": 1}),
+        NewIndex("local", KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("l", Kind.BYTES),)), Projection.ALL, local=True),
+    ),
+    rules=Rules(
+        expiry=ExpiryRule(attribute="ttl"),
+        stream=StreamRule("2026", True, "NEW_IMAGE", 86_400_000, 17, {"p": [1]}, 3, ((0, 0), (1, 128))),
+        max_versions=3,
+        stamped=True,
+    ),
+    properties={"dynamodb": {"mode": "on-demand"}},
+    rows=12,
+)  # fmt: skip
+
+
+@st.composite
+def rows(
+    draw: Any,
+    schema: KeySchema = PAIR,
+    values: st.SearchStrategy[Value] = ALL_VALUES,
+    names: st.SearchStrategy[str] = TEXTS,
+    stamped: bool = True,
+) -> Row:
+    """A row of a schema, with or without stamps of its cells."""
+    key_values = {
+        column.name: Value(column.kind, draw(_KEY_VALUES[column.kind])) for column in schema.columns
+    }
+    attributes = draw(
+        st.dictionaries(names.filter(lambda name: bool(name) and name not in key_values), values, max_size=4)
+    )
+    if stamped and draw(st.booleans()):
+        versions = st.lists(st.tuples(values, st.integers(0, 2**48)), max_size=2)
+        cells = {
+            name: (
+                Cell(value, draw(st.integers(0, 2**48))),
+                *(Cell(older, at) for older, at in draw(versions)),
+            )
+            for name, value in attributes.items()
+        }
+        contents = Contents.of_cells(key_values, cells)
+    else:
+        contents = Contents.of_values({**key_values, **attributes})
+    position = schema.key(contents.latest).position
+    expires = draw(st.none() | st.integers(0, 2**50)) if stamped else None
+    return Row(position, contents, draw(st.integers(0, 2**62)) if stamped else 0, expires)
+
+
+def table_of(schema: KeySchema = PAIR, size: int = 5, **kinds: Any) -> st.SearchStrategy[list[Row]]:
+    """Rows of different keys."""
+    return st.lists(rows(schema, **kinds), max_size=size, unique_by=lambda row: row.position)
+
+
+def simple_row(number: int, extra: str = "") -> Row:
+    """A small row of PAIR."""
+    values = {
+        "pk": Value(Kind.TEXT, f"p{number % 7}"),
+        "sk": Value(Kind.DECIMAL, Decimal(number)),
+        "text": Value(Kind.TEXT, f"row {number}{extra}"),
+    }
+    return Row(PAIR.key(values).position, Contents.of_values(values), number)
+
+
+def exactly(row: Row) -> tuple[Any, ...]:
+    """All there is of a row. Attributes have no order."""
+    kinds = None if row.kinds is None else orjson.loads(row.kinds)
+    return row.position, orjson.loads(row.body), kinds, row.modified_at, row.expires_at_ms, row.size_bytes
+
+
+def of_values(row: Row) -> tuple[Any, ...]:
+    """Key and latest values."""
+    return exactly(row)[:2]
+
+
+def scanned(endpoint: Endpoint, wanted: int = 3) -> list[Row]:
+    """All rows of an end of a transfer."""
+    return [
+        row for segment in endpoint.segments(wanted) for page in endpoint.scan(segment) for row in page.rows
+    ]
+
+
+def written(endpoint: Endpoint, definition: Definition, *batches: list[Row]) -> None:
+    """Make a whole file of batches of rows."""
+    endpoint.create(definition)
+    for batch in batches:
+        assert endpoint.write(batch) == []
+    endpoint.finish()
+    endpoint.close()

@@ -1,0 +1,262 @@
+"""The folder of an export to S3 as an end of a transfer: a full one, with the incremental ones that follow it; or made by us.
+
+The path is the bucket's copy, or the export's own folder, or its manifest-summary.json. What the manifests say is checked: their
+own checksums, the number of items of each data file and of all, and each data file's MD5.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from adapters.dynamodb.export_files import manifests
+from adapters.dynamodb.export_files.compression import Unreadable
+from adapters.dynamodb.export_files.lines import line_of, read_change, read_item
+from gateway.model.errors import BadKey
+from gateway.model.keys import LOWEST, Key, KeySchema, Position
+from gateway.model.rows import Contents, Row
+from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
+from transfer.endpoints.files.export_folder import ExportFolder
+from transfer.endpoints.files.exported_changes import ExportedChanges
+from transfer.endpoints.files.file_endpoint import FileEndpoint, paged, replace_folder, written_anew
+from transfer.endpoints.files.keys_option import keys_missing, keys_of
+from transfer.endpoints.files.row_lines import key_trouble
+from transfer.endpoints.files.staging import Staging, sync_folder
+from transfer.endpoints.files.table_description import description_of
+from transfer.errors import BadAddress, BadFile
+
+_OUTPUT_FORMATS = {"json": "DYNAMODB_JSON", "ion": "ION"}
+FILE_ITEMS = 100_000
+FILE_BYTES = 64 << 20
+"""A data file that we write ends after so many items, or so many bytes of lines."""
+_CHANGES = "changes"
+
+
+class DynamoDBExport(FileEndpoint):
+    """An export. Options: `keys`; `incremental=PATH,PATH`: windows that follow; `lines=ion`: what to write; `md5=ignore`."""
+
+    service = Service.DYNAMODB
+
+    def __init__(self, path: Path, options: Mapping[str, str]) -> None:
+        super().__init__(path.parent if path.name == manifests.SUMMARY else path)
+        self._schema = keys_of(options, self.shown)
+        windows = options.get("incremental", "")
+        self._windows = [Path(window) for window in windows.split(",") if window]
+        self._output_format = _OUTPUT_FORMATS.get(options.get("lines", "json"))
+        if self._output_format is None:
+            raise BadAddress(f"{self.shown}: lines={options['lines']}: json or ion")
+        self._checks_md5 = options.get("md5") != "ignore"
+        self._looking = threading.Lock()
+        self._folder: ExportFolder | None = None
+        self._changes: ExportedChanges | None = None
+
+    # Reading
+
+    def read_definition(self) -> Definition:
+        folder = self._full()
+        described = (self._schema, ()) if self._schema is not None else folder.description()
+        if described is None:
+            raise keys_missing(self.shown)
+        schema, indexes = described
+        name = folder.summary.table_name or self.path.name
+        return Definition(name, Service.DYNAMODB, schema, indexes, rows=folder.summary.items)
+
+    def _full(self) -> ExportFolder:
+        with self._looking:
+            if self._folder is None:
+                folder = ExportFolder(self.path)
+                if folder.summary.is_incremental:
+                    raise BadFile(
+                        f"{folder.path} is an incremental export: it tells of changes, and is no table by itself. Name the"
+                        " full export before it, and this one as ?incremental=PATH"
+                    )
+                self._folder = folder
+            return self._folder
+
+    def segments(self, wanted: int) -> list[JSON]:
+        """Data files, dealt out; and what the windows of changes leave, as one."""
+        keys = [file.key for file in self._full().files]
+        parts = max(1, min(wanted, len(keys)))
+        found: list[JSON] = [keys[first::parts] for first in range(parts)]
+        return [*found, _CHANGES] if self._windows else found
+
+    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
+        schema = self.read_definition().key_schema
+        changes = self._decided(schema) if self._windows else None
+        if segment == _CHANGES:
+            assert changes is not None
+            yield from paged(_left_by(changes, resume))
+        else:
+            yield from paged(self._rows(segment, resume or [0, 0], schema, changes))
+
+    def _rows(
+        self, keys: list[str], resume: list[int], schema: KeySchema, changes: ExportedChanges | None
+    ) -> Iterator[tuple[Row, JSON]]:
+        first, skipped = resume
+        for at, key in enumerate(keys[first:], first):
+            for count, (lines, line, form) in enumerate(self._full().lines(key, self._checks_md5), 1):
+                if at > first or count > skipped:
+                    try:
+                        item = read_item(line, form)
+                        position = schema.key(item.contents.latest).position
+                    except Unreadable as error:
+                        raise lines.bad(error) from None
+                    except BadKey as error:
+                        raise lines.bad(key_trouble(error)) from None
+                    if changes is None or not changes.decides(position):
+                        yield Row(position, item.contents, 0), [at, count]
+
+    def _decided(self, schema: KeySchema) -> ExportedChanges:
+        with self._looking:
+            if self._changes is None:
+                changes = ExportedChanges()
+                for window in self._in_order():
+                    changes.apply(self._changes_of(window, schema))
+                self._changes = changes
+            return self._changes
+
+    def _in_order(self) -> list[ExportFolder]:
+        """The windows by their ends. Raises BadFile if there is a gap between them, or after the full export."""
+        windows = [ExportFolder(path) for path in self._windows]
+        assert self._folder is not None
+        until, before = self._folder.moment("exportTime"), self._folder
+        for window in windows:
+            if not window.summary.is_incremental:
+                raise BadFile(f"{window.path} is a full export, not an incremental one")
+        windows.sort(key=lambda window: window.end)
+        for window in windows:
+            start = window.moment("exportFromTime")
+            if start is not None and until is not None and start > until:
+                raise BadFile(
+                    f"{window.path} begins at {start.isoformat()}, but {before.path} ends at {until.isoformat()}: the changes"
+                    " between them are missing"
+                )
+            until, before = window.end, window
+        return windows
+
+    def _changes_of(self, window: ExportFolder, schema: KeySchema) -> Iterator[tuple[Key, Contents | None]]:
+        for file in window.files:
+            for lines, line, form in window.lines(file.key, self._checks_md5):
+                try:
+                    change = read_change(line, form)
+                    key = schema.key(change.keys.contents.latest)
+                except Unreadable as error:
+                    raise lines.bad(error) from None
+                except BadKey as error:
+                    raise lines.bad(key_trouble(error)) from None
+                yield key, None if change.new is None else change.new.contents
+
+    def close(self) -> None:
+        with self._looking:
+            if self._changes is not None:
+                self._changes.close()
+                self._changes = None
+        super().close()
+
+    # Writing
+
+    def render(self, staging: Staging, target: Path) -> Path:
+        replace_folder(target)
+        assert self._output_format is not None
+        _Writing(target, staging.definition, self._output_format).write(staging.read())
+        return target
+
+
+def _left_by(changes: ExportedChanges, resume: JSON | None) -> Iterator[tuple[Row, JSON]]:
+    after = Position(LOWEST, LOWEST) if resume is None else Position(*map(bytes.fromhex, resume))
+    for row in changes.rows(after):
+        yield row, [part.hex() for part in row.position]
+
+
+class _Writing:
+    """An export while it is made: the bucket's root is the folder."""
+
+    def __init__(self, root: Path, definition: Definition, output_format: str) -> None:
+        self._root = root
+        self._definition = definition
+        self._format = output_format
+        self._started_at_ms = time.time_ns() // 1_000_000
+        self._id = manifests.export_id(self._started_at_ms, os.urandom(4))
+        self._folder = manifests.folder_of("", self._id)
+        self._listed: list[bytes] = []
+        self._items = 0
+        self._billed_bytes = 0
+
+    def write(self, rows: Iterator[Row]) -> None:
+        """All of it, durably."""
+        (self._root / self._folder / "data").mkdir(parents=True)
+        self._put(self._folder + manifests.STARTED, b"")
+        row = next(rows, None)
+        while row is not None or not self._listed:
+            row = self._data_file(row, rows)
+        self._with_md5(manifests.FILES, b"".join(self._listed))
+        self._with_md5(manifests.SUMMARY, self._summary())
+        self._put("table.json", description_of(self._definition))
+        for folder, _, _ in os.walk(self._root):
+            sync_folder(Path(folder))
+
+    def _data_file(self, row: Row | None, rows: Iterator[Row]) -> Row | None:
+        """A data file that begins with a row; gives the one that the next begins with."""
+        key = self._folder + "data/" + manifests.data_file_name(os.urandom(16), self._format)
+        items = size = 0
+        with written_anew(self._root / key) as file:
+            hashing = _Hashing(file)
+            with gzip.GzipFile("", "wb", 6, hashing, mtime=0) as packed:
+                while row is not None and items < FILE_ITEMS and size < FILE_BYTES:
+                    line = line_of(row, self._format == "ION")
+                    packed.write(line)
+                    items += 1
+                    size += len(line)
+                    self._billed_bytes += row.size_bytes
+                    row = next(rows, None)
+        self._listed.append(manifests.file_line(key, items, hashing.md5.digest()))
+        self._items += items
+        return row
+
+    def _summary(self) -> bytes:
+        table_arn = f"arn:aws:dynamodb:us-east-1:000000000000:table/{self._definition.name}"
+        return manifests.Export(
+            export_arn=f"{table_arn}/export/{self._id}",
+            table_arn=table_arn,
+            table_id=str(uuid.uuid4()),
+            started_at_ms=self._started_at_ms,
+            ended_at_ms=time.time_ns() // 1_000_000,
+            exported_at_ms=self._started_at_ms,
+            bucket=self._root.name.removesuffix(".finishing"),
+            prefix="",
+            output_format=self._format,
+            items=self._items,
+            billed_bytes=self._billed_bytes,
+        ).summary()
+
+    def _with_md5(self, name: str, data: bytes) -> None:
+        self._put(self._folder + name, data)
+        self._put(self._folder + name.replace(".json", ".md5"), manifests.md5_text(data))
+
+    def _put(self, key: str, data: bytes) -> None:
+        with written_anew(self._root / key) as file:
+            file.write(data)
+
+
+class _Hashing:
+    """A file that knows the MD5 of what was written to it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.md5 = hashlib.md5(usedforsecurity=False)
+
+    def write(self, data: bytes) -> int:
+        """Write through."""
+        self.md5.update(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        """Flush what is below."""
+        self._file.flush()

@@ -1,0 +1,109 @@
+"""Items of DynamoDB as JSON, as people and tools have them: a line for each (with or without `Item` around it, or in Ion text),
+or the output of `aws dynamodb scan`, as one or several documents. The first line says which, for the whole file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from adapters.dynamodb.export_files.compression import Compression, Unreadable, compressed
+from adapters.dynamodb.export_files.lines import Form, form_of, line_of, read_item
+from adapters.dynamodb.values.values import Item
+from gateway.model.errors import BadKey
+from gateway.model.keys import KeySchema
+from gateway.model.rows import Row
+from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
+from transfer.endpoints.files.file_endpoint import FileEndpoint, Lines, paged, written_anew
+from transfer.endpoints.files.keys_option import keys_missing, keys_of
+from transfer.endpoints.files.row_lines import key_trouble
+from transfer.endpoints.files.scan_output import begins_document, items_of
+from transfer.endpoints.files.staging import Staging
+
+_WHOLE = "whole"
+_WRITTEN_ROWS = 1000
+
+
+class DynamoDBLines(FileEndpoint):
+    """A file of DynamoDB's items. `keys`: which attributes are the key, as nothing in the file tells."""
+
+    service = Service.DYNAMODB
+
+    def __init__(self, path: Path, options: Mapping[str, str]) -> None:
+        super().__init__(path)
+        self._schema = keys_of(options, self.shown)
+
+    def read_definition(self) -> Definition:
+        if self._schema is None:
+            raise keys_missing(self.shown)
+        name = self.path.name.partition(".")[0]
+        return Definition(name, Service.DYNAMODB, self._schema, size_bytes=self.path.stat().st_size)
+
+    def segments(self, wanted: int) -> list[JSON]:
+        return [_WHOLE]
+
+    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
+        schema = self.describe().key_schema
+        lines = Lines(self.path)
+        try:
+            yield from paged(_rows(lines, schema, 0 if resume is None else int(resume)))
+        finally:
+            lines.close()
+
+    def render(self, staging: Staging, target: Path) -> Path:
+        suffixes = self.path.suffixes
+        as_ion = ".ion" in suffixes
+        compression = {".gz": Compression.GZIP, ".zst": Compression.ZSTD}.get(
+            self.path.suffix, Compression.NONE
+        )
+        with written_anew(target) as file:
+            for batch in batches(staging.read()):
+                file.write(compressed(b"".join([line_of(row, as_ion) for row in batch]), compression))
+        return target
+
+
+def batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    """Rows in lists of some number."""
+    batch: list[Row] = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) == _WRITTEN_ROWS:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _rows(lines: Lines, schema: KeySchema, skipped: int) -> Iterator[tuple[Row, JSON]]:
+    first = next(lines, None)
+    if first is None:
+        return
+    found = items_of(first, lines) if begins_document(first) else _items(first, lines, skipped)
+    for count, item in enumerate(found, 1):
+        if count > skipped and item is not None:
+            yield row_of(item, schema, lines), count
+
+
+def _items(first: bytes, lines: Lines, skipped: int) -> Iterator[Item | None]:
+    """The items of lines; None in place of the first so many, which nobody wants."""
+    form: Form | None = None
+    line: bytes | None = first
+    count = 0
+    while line is not None:
+        if line.strip():
+            try:
+                form = form_of(line) if form is None else form
+                count += 1
+                yield None if count <= skipped else read_item(line, form)
+            except Unreadable as error:
+                raise lines.bad(error) from None
+        line = next(lines, None)
+
+
+def row_of(item: Item, schema: KeySchema, lines: Any) -> Row:
+    """An item as a row. When it was written is not known. `lines`: says where an item without its key stands."""
+    try:
+        key = schema.key(item.contents.latest)
+    except BadKey as error:
+        raise lines.bad(key_trouble(error)) from None
+    return Row(key.position, item.contents, 0)

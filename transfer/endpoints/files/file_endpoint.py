@@ -1,0 +1,255 @@
+"""What all files have in common as ends of a transfer: they are written once, from beginning to end, and read from beginning to
+end; nothing in them is found by its key, and nothing changes.
+
+A format that cannot be appended to is rendered at the end, from lines that were staged durably (staging.py). So every format can
+be gone on with after a kill, and knows all rows before it writes the first: which columns there are, and of which kinds.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import threading
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, ClassVar, NoReturn
+
+from adapters.dynamodb.export_files.compression import (
+    Compression,
+    Unreadable,
+    compression_of,
+    reading,
+)
+from gateway.model.keys import Key
+from gateway.model.rows import Row
+from transfer.endpoints.endpoint import (
+    JSON,
+    ChangedKeys,
+    Definition,
+    Endpoint,
+    Reject,
+    ScanPage,
+    Service,
+)
+from transfer.endpoints.files.staging import Staging, partial_path, sync_folder
+from transfer.errors import AccessRefused, BadFile, SchemaChanged, TableAbsent, TransferError
+
+PAGE_ROWS = 500
+PAGE_BYTES = 1 << 20
+LINE_BYTES = 64 << 20
+"""No row of any service comes near to it; a longer line is no line of these formats."""
+
+
+class FileEndpoint(Endpoint):
+    """A file, or a folder that is one table."""
+
+    service = Service.TABLEGATE
+    follows: ClassVar[bool] = False
+    unseen_changes: ClassVar[str] = "a file tells of no changes"
+    write_rows: ClassVar[int] = 1000
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.shown = f"file:{path}"
+        self.staged_as = Compression.ZSTD
+        self._staging: Staging | None = None
+        self._opening = threading.Lock()
+
+    @abstractmethod
+    def read_definition(self) -> Definition:
+        """The definition of the table in the file, which is there."""
+
+    @abstractmethod
+    def render(self, staging: Staging, target: Path) -> Path:
+        """Make the whole file of what is staged, under the name `target` or another beside it, durably; give that name."""
+
+    def describe(self) -> Definition:
+        self.find()
+        return self.read_definition()
+
+    def find(self) -> None:
+        """Raise TableAbsent unless the file is there and whole."""
+        if self.path.exists():
+            return
+        if partial_path(self.path).exists():
+            raise TableAbsent(f"{self.path} is not whole: a copy to it was begun and not finished")
+        raise TableAbsent(f"{self.path} is not there")
+
+    def list_tables(self) -> list[str]:
+        return sorted(found for found in glob.glob(str(self.path)) if not found.endswith(".partial"))
+
+    # Writing
+
+    def create(self, definition: Definition) -> list[str]:
+        if self.path.exists():
+            if self.describe().key_schema != definition.key_schema:
+                raise SchemaChanged(
+                    f"{self.path} is there already, with another key: remove it, or name another file"
+                )
+            return []
+        with self._opening, self.plainly():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._staging = Staging(self.path, self.staged_as, definition)
+        return []
+
+    def reopen(self) -> None:
+        with self._opening:
+            self._reopen()
+
+    def _reopen(self) -> Staging | None:
+        if self._staging is None and partial_path(self.path).exists():
+            with self.plainly():
+                self._staging = Staging(self.path, self.staged_as, None)
+        return self._staging
+
+    def write(self, rows: Sequence[Row]) -> list[Reject]:
+        with self._opening:
+            staging = self._reopen()
+        if staging is None:
+            if self.path.exists():
+                raise TransferError(f"{self.path} is there already: remove it, or name another file")
+            raise TransferError(
+                f"{partial_path(self.path)} is gone, and with it what was copied: begin the copy anew"
+            )
+        with self.plainly():
+            staging.append(rows)
+        return []
+
+    def finish(self) -> None:
+        with self._opening:
+            staging = self._reopen()
+            if staging is None:
+                self.find()
+                return
+            with self.plainly():
+                whole = self.render(staging, self.path.with_name(self.path.name + ".finishing"))
+                os.replace(whole, self.path)
+                sync_folder(self.path.parent)
+                staging.discard()
+                self._staging = None
+
+    def close(self) -> None:
+        with self._opening:
+            if self._staging is not None:
+                self._staging.close()
+                self._staging = None
+
+    def plainly(self) -> _Plainly:
+        """Within it, what the operating system says of the file is a TransferError."""
+        return _Plainly(self.path)
+
+    # What files cannot do
+
+    def get(self, keys: Sequence[Key]) -> list[Row | None]:
+        raise TransferError(
+            f"{self.shown}: rows of a file cannot be looked up by key, only read from its beginning"
+        )
+
+    def delete(self, keys: Sequence[Key]) -> None:
+        raise TransferError(
+            f"{self.shown}: nothing can be deleted from a file: a copy to a file cannot follow changes"
+        )
+
+    def capture(self) -> JSON:
+        self._refuse_to_follow()
+
+    def changes(self, position: JSON) -> ChangedKeys:
+        self._refuse_to_follow()
+
+    def _refuse_to_follow(self) -> NoReturn:
+        raise TransferError(f"{self.shown}: {self.unseen_changes}: it cannot be followed")
+
+
+class _Plainly:
+    """Words for what can go wrong with a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        match error:
+            case FileNotFoundError():
+                raise TableAbsent(f"{error.filename or self._path} is not there") from None
+            case PermissionError():
+                raise AccessRefused(f"{error.filename or self._path}: permission denied") from None
+            case OSError():
+                raise TransferError(f"{error.filename or self._path}: {error.strerror or error}") from None
+            case Unreadable():
+                raise BadFile(f"{self._path}: {error}") from None
+
+
+class Lines:
+    """The numbered lines of a file, plain or compressed."""
+
+    def __init__(self, path: Path, stream: BinaryIO | None = None) -> None:
+        self.path = path
+        self.number = 0
+        self._stream = inflated(path) if stream is None else stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            line = self._stream.readline(LINE_BYTES)
+        except Unreadable as error:
+            raise BadFile(f"{self.path}, after line {self.number}: {error}") from None
+        if not line:
+            raise StopIteration
+        self.number += 1
+        if len(line) == LINE_BYTES:
+            raise self.bad(f"a line of more than {LINE_BYTES >> 20} MiB")
+        return line
+
+    def bad(self, what: object) -> BadFile:
+        """What is wrong with the line that was read last."""
+        return BadFile(f"{self.path}, line {self.number}: {what}")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+
+def inflated(path: Path) -> BinaryIO:
+    """A file's bytes, inflated if it is compressed, as its first bytes tell. Raises TransferError."""
+    with _Plainly(path):
+        stream = open(path, "rb")  # noqa: SIM115
+        compression = compression_of(stream.read(4))
+        stream.seek(0)
+        return reading(stream, compression)
+
+
+def paged(rows: Iterable[tuple[Row, JSON]]) -> Iterator[ScanPage]:
+    """Pages of rows that come with where to go on after each of them."""
+    page: list[Row] = []
+    size = 0
+    after: JSON = None
+    for row, position in rows:
+        if page and (len(page) >= PAGE_ROWS or size >= PAGE_BYTES):
+            yield ScanPage(page, after)
+            page, size = [], 0
+        page.append(row)
+        size += row.size_bytes
+        after = position
+    yield ScanPage(page, None)
+
+
+@contextmanager
+def written_anew(path: Path) -> Iterator[BinaryIO]:
+    """A new file, in place of what a killed process may have left, that is durable afterwards."""
+    with open(path, "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace_folder(made: Path) -> None:
+    """Remove what is left of a folder that was being made when a process was killed."""
+    if made.exists():
+        shutil.rmtree(made)

@@ -1,0 +1,177 @@
+"""Our own format as an end of a transfer: typed, lossless JSON Lines (row_lines.py), plain, gzipped or Zstandard, or piped."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from fastcrc import crc64
+
+from adapters.dynamodb.export_files.compression import Compression, Unreadable, compression_of, reading
+from gateway.model.keys import KeySchema
+from gateway.model.rows import Row
+from transfer.endpoints.endpoint import JSON, Definition, Reject, ScanPage
+from transfer.endpoints.files.file_endpoint import FileEndpoint, Lines, paged
+from transfer.endpoints.files.row_lines import (
+    END_START,
+    check_end,
+    end_line,
+    header_line,
+    read_header,
+    read_row,
+    row_line,
+)
+from transfer.endpoints.files.staging import Staging
+from transfer.errors import TransferError
+
+_WHOLE = "whole"
+_COMPRESSIONS = {".gz": Compression.GZIP, ".zst": Compression.ZSTD}
+
+
+class JsonLines(FileEndpoint):
+    """A file of our JSON Lines. `.gz` and `.zst` at the end of its name say how it is compressed when it is written."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.staged_as = _COMPRESSIONS.get(path.suffix, Compression.NONE)
+
+    def read_definition(self) -> Definition:
+        lines = _SummedLines(self.path)
+        try:
+            return _definition(lines)
+        finally:
+            lines.close()
+
+    def segments(self, wanted: int) -> list[JSON]:
+        """One: lines are parsed by one thread at a time anyway, and the checksum is that of all."""
+        return [_WHOLE]
+
+    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
+        self.find()
+        lines = _SummedLines(self.path)
+        try:
+            schema = _definition(lines).key_schema
+            yield from paged(_rows(lines, schema, resume))
+        finally:
+            lines.close()
+
+    def render(self, staging: Staging, target: Path) -> Path:
+        return staging.end()
+
+
+class _SummedLines(Lines):
+    """Lines, and what those before the end sum up to."""
+
+    crc64 = 0
+
+
+def _definition(lines: _SummedLines) -> Definition:
+    try:
+        header = next(lines)
+        lines.crc64 = crc64.xz(header)
+        return read_header(header)
+    except StopIteration:
+        raise lines.bad("the file is empty") from None
+    except Unreadable as error:
+        raise lines.bad(error) from None
+
+
+def _rows(lines: _SummedLines, schema: KeySchema, resume: JSON) -> Iterator[tuple[Row, JSON]]:
+    """The rows after so many, each with how many there are up to it, after the header. The end must be there, and right."""
+    skipped = 0 if resume is None else int(resume)
+    for rows, line in enumerate(lines):
+        if line.startswith(END_START):
+            try:
+                check_end(line, rows, lines.crc64)
+            except Unreadable as error:
+                raise lines.bad(error) from None
+            if next(lines, None) is not None:
+                raise lines.bad("there is something behind the end")
+            return
+        lines.crc64 = crc64.xz(line, lines.crc64)
+        if rows >= skipped:
+            try:
+                row = read_row(line, schema)
+            except Unreadable as error:
+                raise lines.bad(error) from None
+            yield row, rows + 1
+    raise lines.bad("the file ends without its last line: it was cut off, or never finished")
+
+
+class PipedLines(JsonLines):
+    """Standard input or output, which `-` names: our JSON Lines, once through, with nothing to go on from."""
+
+    def __init__(self, source: BinaryIO | None = None, target: BinaryIO | None = None) -> None:
+        """Standard input and output, or others."""
+        super().__init__(Path("-"))
+        self.shown = "-"
+        self._source = source
+        self._target = target
+        self._lines: _SummedLines | None = None
+        self._definition: Definition | None = None
+        self._writing = threading.Lock()
+        self._rows = 0
+        self._crc64: int | None = None
+
+    def find(self) -> None:
+        pass
+
+    def read_definition(self) -> Definition:
+        if self._definition is None:
+            source = sys.stdin.buffer if self._source is None else self._source
+            self._lines = _SummedLines(Path("standard input"), inflated_pipe(source))
+            self._definition = _definition(self._lines)
+        return self._definition
+
+    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
+        schema = self.read_definition().key_schema
+        lines, self._lines = self._lines, None
+        if resume is not None or lines is None:
+            raise TransferError(
+                "standard input can be read once, and only from its beginning: begin the copy anew"
+            )
+        yield from paged(_rows(lines, schema, None))
+
+    def create(self, definition: Definition) -> list[str]:
+        with self._writing:
+            self._crc64 = 0
+            self._put(header_line(definition))
+        return []
+
+    def reopen(self) -> None:
+        raise TransferError("what was written to standard output cannot be gone on with: begin the copy anew")
+
+    def write(self, rows: Sequence[Row]) -> list[Reject]:
+        with self._writing:
+            if self._crc64 is None:
+                self.reopen()
+            self._put(b"".join(map(row_line, rows)))
+            self._rows += len(rows)
+        return []
+
+    def finish(self) -> None:
+        with self._writing:
+            if self._crc64 is not None:
+                self._put(end_line(self._rows, self._crc64))
+
+    def _put(self, data: bytes) -> None:
+        target = sys.stdout.buffer if self._target is None else self._target
+        assert self._crc64 is not None
+        self._crc64 = crc64.xz(data, self._crc64)
+        with self.plainly():
+            target.write(data)
+            target.flush()
+
+    def close(self) -> None:
+        """Standard input and output are not ours to close."""
+
+
+def inflated_pipe(stream: BinaryIO) -> BinaryIO:
+    """What comes through a pipe, inflated if it is compressed."""
+    buffered = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, stream)))
+    head = cast(io.BufferedReader, buffered).peek(4)
+    return reading(buffered, compression_of(head))

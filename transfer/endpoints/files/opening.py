@@ -1,0 +1,103 @@
+"""Which format a path means, by its name, by `?format=`, or by what a file that is there begins with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from transfer.endpoints.endpoint import Endpoint
+from transfer.endpoints.files.file_endpoint import Lines
+from transfer.endpoints.files.json_lines import JsonLines, PipedLines
+from transfer.endpoints.files.row_lines import HEADER_START
+from transfer.errors import BadAddress
+
+FORMATS = {
+    "jsonl": "our JSON Lines: typed, lossless",
+    "dynamodb-export": "a folder as DynamoDB's export to S3 writes it",
+    "dynamodb-json": "items of DynamoDB, one a line",
+    "csv": "typed CSV of Azure Storage Explorer",
+    "parquet": "Parquet",
+}
+_NAMES = (
+    (re.compile(r"\.(jsonl|ndjson)(\.gz|\.zst)?$", re.IGNORECASE), "jsonl"),
+    (re.compile(r"\.(json|ion)(\.gz|\.zst)?$", re.IGNORECASE), "dynamodb-json"),
+    (re.compile(r"\.csv$", re.IGNORECASE), "csv"),
+    (re.compile(r"\.parquet$", re.IGNORECASE), "parquet"),
+)
+_OPTIONS = {
+    "jsonl": frozenset[str](),
+    "dynamodb-export": frozenset({"keys", "lines", "incremental", "md5"}),
+    "dynamodb-json": frozenset({"keys"}),
+    "csv": frozenset({"types", "delimiter", "empty"}),
+    "parquet": frozenset({"keys"}),
+}
+
+
+def open_file(path: str, options: Mapping[str, str]) -> Endpoint:
+    """The end of a transfer that a path stands for (`-`: standard input or output), with the options of its address. Raises
+    BadAddress, MissingSoftware."""
+    found = format_of(path, options)
+    unknown = set(options) - _OPTIONS[found] - {"format"}
+    if unknown:
+        known = ", ".join(sorted(_OPTIONS[found] | {"format"}))
+        raise BadAddress(
+            f"file:{path}: {', '.join(sorted(unknown))}: a file of format {found} takes only {known}"
+        )
+    where = Path(path)
+    match found:
+        case "jsonl":
+            return PipedLines() if path == "-" else JsonLines(where)
+        case "dynamodb-json":
+            from transfer.endpoints.files.dynamodb_lines import DynamoDBLines
+
+            return DynamoDBLines(where, options)
+        case "dynamodb-export":
+            from transfer.endpoints.files.dynamodb_export import DynamoDBExport
+
+            return DynamoDBExport(where, options)
+        case "csv":
+            from transfer.endpoints.files.typed_csv import TypedCsv
+
+            return TypedCsv(where, options)
+        case _:
+            from transfer.endpoints.files.parquet import ParquetFile
+
+            return ParquetFile(where, options)
+
+
+def format_of(path: str, options: Mapping[str, str]) -> str:
+    """The format of a path. Raises BadAddress."""
+    given = options.get("format")
+    if path == "-":
+        if given not in (None, "jsonl"):
+            raise BadAddress(f"-: standard input and output have the format jsonl only, not {given}")
+        return "jsonl"
+    if given is not None:
+        if given not in FORMATS:
+            raise BadAddress(f"file:{path}: format={given}: the formats are {_listed()}")
+        return given
+    where = Path(path)
+    if where.is_dir() or where.name == "manifest-summary.json":
+        return "dynamodb-export"
+    for pattern, found in _NAMES:
+        if pattern.search(where.name):
+            return "dynamodb-json" if found == "jsonl" and _is_foreign(where) else found
+    raise BadAddress(
+        f"file:{path}: the name does not say which format the file has. Add ?format=: {_listed()}"
+    )
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether a file that is there begins as none of ours does."""
+    if not path.is_file():
+        return False
+    lines = Lines(path)
+    try:
+        return not next(lines, HEADER_START).startswith(HEADER_START)
+    finally:
+        lines.close()
+
+
+def _listed() -> str:
+    return "; ".join(f"{name} ({meaning})" for name, meaning in FORMATS.items())

@@ -1,0 +1,237 @@
+"""Parquet files as ends of a transfer: ours come back exactly, other people's by their types (parquet_columns.py)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from adapters.dynamodb.export_files.compression import Unreadable
+from adapters.dynamodb.values.values import as_kind, view
+from gateway.model import bodies
+from gateway.model.errors import BadKey
+from gateway.model.keys import KeySchema
+from gateway.model.rows import Contents, Row
+from gateway.model.values import Kind, Value
+from transfer.endpoints.definitions import definition_of, document_of
+from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
+from transfer.endpoints.files.file_endpoint import FileEndpoint, paged, written_anew
+from transfer.endpoints.files.keys_option import keys_missing, keys_of
+from transfer.endpoints.files.row_lines import key_trouble, row_of_values
+from transfer.endpoints.files.staging import Staging
+from transfer.errors import BadFile, MissingSoftware
+
+try:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from transfer.endpoints.files import parquet_columns as columns
+except ImportError:
+    raise MissingSoftware("Parquet files need pyarrow: pip install 'tablegate[parquet]'") from None
+
+_METADATA = b"tablegate"
+_FORMAT = "parquet"
+_VERSION = 1
+_GROUP_ROWS = 20_000
+_GROUP_BYTES = 16 << 20
+_GROUP_CELLS = 2_000_000
+_BATCH_ROWS = 500
+
+
+class ParquetFile(FileEndpoint):
+    """A Parquet file. `keys`: which columns are the key of a file that is not ours."""
+
+    def __init__(self, path: Path, options: Mapping[str, str]) -> None:
+        super().__init__(path)
+        self._schema = keys_of(options, self.shown)
+        self._looking = threading.Lock()
+        self._known: tuple[Definition, list[columns.Column] | None] | None = None
+
+    # Reading
+
+    def read_definition(self) -> Definition:
+        return self._describe()[0]
+
+    def _describe(self) -> tuple[Definition, list[columns.Column] | None]:
+        """(definition, columns of ours; None: the file is somebody else's)."""
+        with self._looking:
+            if self._known is None:
+                with self._open() as file:
+                    header = (file.schema_arrow.metadata or {}).get(_METADATA)
+                    rows = file.metadata.num_rows
+                if header is not None:
+                    self._known = self._own(orjson.loads(header))
+                elif self._schema is None:
+                    raise keys_missing(self.shown)
+                else:
+                    name = self.path.name.partition(".")[0]
+                    self._known = Definition(name, Service.TABLEGATE, self._schema, rows=rows), None
+            return self._known
+
+    def _own(self, header: Any) -> tuple[Definition, list[columns.Column]]:
+        if (header.get("format"), header.get("version")) != (_FORMAT, _VERSION):
+            raise BadFile(
+                f"{self.path}: version {header.get('version')}: this release reads version {_VERSION}"
+            )
+        try:
+            known = [
+                columns.Column(name, attribute, Kind(kind)) for name, attribute, kind in header["columns"]
+            ]
+            return definition_of(header["definition"]), known
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise BadFile(f"{self.path}: its description is damaged ({error!r})") from None
+
+    def _open(self) -> Any:
+        with self.plainly():
+            try:
+                return pq.ParquetFile(self.path, page_checksum_verification=True)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise BadFile(f"{self.path} is no whole Parquet file: {error}") from None
+
+    def segments(self, wanted: int) -> list[JSON]:
+        """Row groups, dealt out."""
+        self.find()
+        with self._open() as file:
+            groups = list(range(file.num_row_groups))
+        parts = max(1, min(wanted, len(groups)))
+        return [groups[first::parts] for first in range(parts)]
+
+    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
+        self.find()
+        definition, own = self._describe()
+        with self._open() as file:
+            yield from paged(self._rows(file, segment, resume or [0, 0], definition.key_schema, own))
+
+    def _rows(
+        self,
+        file: Any,
+        groups: list[int],
+        resume: list[int],
+        schema: KeySchema,
+        own: list[columns.Column] | None,
+    ) -> Iterator[tuple[Row, JSON]]:
+        first, skipped = resume
+        for at, group in enumerate(groups[first:], first):
+            count = 0
+            for batch in self._batches(file, group):
+                skip = min(max(skipped - count, 0), len(batch)) if at == first else 0
+                count += skip
+                rest = batch.slice(skip)
+                try:
+                    for row in _foreign_rows(rest, schema) if own is None else _own_rows(rest, schema, own):
+                        count += 1
+                        yield row, [at, count]
+                except Unreadable as error:
+                    raise BadFile(f"{self.path}, row group {group}, row {count + 1}: {error}") from None
+
+    def _batches(self, file: Any, group: int) -> Iterator[Any]:
+        try:
+            yield from file.iter_batches(batch_size=_BATCH_ROWS, row_groups=[group])
+        except (pa.ArrowException, OSError) as error:
+            raise BadFile(f"{self.path}, row group {group}: damaged: {error}") from None
+
+    # Writing
+
+    def render(self, staging: Staging, target: Path) -> Path:
+        kinds: dict[str, dict[Kind, None]] = {}
+        for row in staging.read():
+            for name, value in row.latest.items():
+                kinds.setdefault(name, {})[value.kind] = None
+        known = columns.columns_of(kinds)
+        header = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "definition": document_of(staging.definition),
+            "columns": [[column.name, column.attribute, column.kind.value] for column in known],
+        }
+        schema = columns.arrow_schema(known).with_metadata({_METADATA: orjson.dumps(header)})
+        with (
+            written_anew(target) as file,
+            pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
+        ):
+            for rows in _groups(staging.read(), len(schema)):
+                writer.write_table(_table(rows, known, schema))
+        return target
+
+
+def _groups(rows: Iterable[Row], width: int) -> Iterator[list[Row]]:
+    """Rows that become a row group each, so that neither their bytes nor their empty cells are too many."""
+    most = max(1, min(_GROUP_ROWS, _GROUP_CELLS // width))
+    group: list[Row] = []
+    size = 0
+    for row in rows:
+        group.append(row)
+        size += row.size_bytes
+        if len(group) >= most or size >= _GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _table(rows: list[Row], known: list[columns.Column], schema: Any) -> Any:
+    cells: dict[str, list[Any]] = {name: [None] * len(rows) for name in schema.names}
+    column_names = {(column.attribute, column.kind): column.name for column in known}
+    for at, row in enumerate(rows):
+        others = {}
+        for name, value in row.latest.items():
+            column = column_names.get((name, value.kind))
+            if column is None:
+                others[name] = value
+            else:
+                cells[column][at] = columns.cell_of(value)
+        cells[columns.MODIFIED_AT][at] = row.modified_at
+        cells[columns.EXPIRES_AT][at] = row.expires_at_ms
+        cells[columns.KINDS][at] = None if row.kinds is None else row.kinds.decode()
+        cells[columns.OTHERS][at] = bodies.encode(others).decode() if others else None
+    return pa.table([pa.array(cells[field.name], field.type) for field in schema], schema=schema)
+
+
+def _own_rows(batch: Any, schema: KeySchema, known: list[columns.Column]) -> Iterator[Row]:
+    try:
+        cells = [(column, batch.column(column.name).to_pylist()) for column in known]
+        modified, expires, kinds, others = (
+            batch.column(name).to_pylist()
+            for name in (columns.MODIFIED_AT, columns.EXPIRES_AT, columns.KINDS, columns.OTHERS)
+        )
+    except KeyError as error:
+        raise Unreadable(f"the column {error} is missing") from None
+    for at in range(len(batch)):
+        try:
+            values = {
+                column.attribute: columns.value_of(column.kind, column_cells[at])
+                for column, column_cells in cells
+                if column_cells[at] is not None
+            }
+            if others[at] is not None:
+                values.update(bodies.decode(others[at].encode()))
+            beyond = None if kinds[at] is None else orjson.loads(kinds[at])
+        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+            raise Unreadable(f"a value is damaged ({error!r})") from None
+        yield row_of_values(values, beyond, modified[at], expires[at], schema)
+
+
+def _foreign_rows(batch: Any, schema: KeySchema) -> Iterator[Row]:
+    cells = {name: columns.foreign_cells(batch.column(name), name) for name in batch.schema.names}
+    for at in range(len(batch)):
+        values = {name: column[at] for name, column in cells.items()}
+        found = {name: value for name, value in values.items() if value is not None}
+        for column in schema.columns:
+            if column.name in found:
+                found[column.name] = _as_key(found[column.name], column.kind)
+        try:
+            position = schema.key(found).position
+        except BadKey as error:
+            raise Unreadable(key_trouble(error)) from None
+        yield Row(position, Contents.of_values(found), 0)
+
+
+def _as_key(value: Value, kind: Kind) -> Value:
+    """A value of a key column in the kind that the address says."""
+    if value.kind is kind:
+        return value
+    seen = as_kind(view(value), kind)
+    return value if seen is None else seen

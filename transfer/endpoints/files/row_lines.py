@@ -1,0 +1,170 @@
+"""Our JSON Lines: a header, a row a line, and an end that says how many there were and what they sum up to.
+
+    {"tablegate":"rows","version":1,"definition":{...}}
+    {"row":{"id":{"S":"a"}},"modified_at":17000000000000000}
+    {"end":{"rows":1,"crc64":"00c0ffee00c0ffee"}}
+
+A row is its body (gateway/model/bodies.py) and whatever a row has beyond, as it is stored (gateway/model/rows.py): `kinds` with
+the stamps of cells and their older versions, `modified_at`, `expires_at_ms`. The sum is the CRC-64/XZ of all bytes before the
+end's line. Knows nothing of files.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from adapters.dynamodb.export_files.compression import Unreadable
+from gateway.model import bodies
+from gateway.model.errors import BadKey
+from gateway.model.keys import KeySchema
+from gateway.model.rows import Contents, Row
+from gateway.model.values import Kind, Value, decimal_fits, size_bytes
+from transfer.endpoints.definitions import definition_of, document_of
+from transfer.endpoints.endpoint import Definition
+
+FORMAT = "rows"
+VERSION = 1
+HEADER_START = b'{"tablegate":'
+END_START = b'{"end":'
+
+
+def header_line(definition: Definition) -> bytes:
+    """The first line."""
+    header = {"tablegate": FORMAT, "version": VERSION, "definition": document_of(definition)}
+    return orjson.dumps(header) + b"\n"
+
+
+def read_header(line: bytes) -> Definition:
+    """The definition that a first line carries. Raises Unreadable."""
+    header = _object(line)
+    if header.get("tablegate") != FORMAT:
+        raise Unreadable("no header of tablegate's JSON Lines")
+    if header.get("version") != VERSION:
+        raise Unreadable(f"version {header.get('version')}: this release reads version {VERSION}")
+    try:
+        return definition_of(header["definition"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Unreadable(f"the header's definition is damaged ({error!r})") from None
+
+
+def end_line(rows: int, crc64: int) -> bytes:
+    """The last line, of so many rows, where the lines before sum up to this."""
+    return orjson.dumps({"end": {"rows": rows, "crc64": f"{crc64:016x}"}}) + b"\n"
+
+
+def check_end(line: bytes, rows: int, crc64: int) -> None:
+    """Raise Unreadable if the end does not tell what was read."""
+    end = _object(line).get("end")
+    if not isinstance(end, dict) or not isinstance(end.get("rows"), int):
+        raise Unreadable("the end's line is damaged")
+    if end["rows"] != rows:
+        raise Unreadable(f"{rows} rows were read, and {end['rows']} written")
+    if end.get("crc64") != f"{crc64:016x}":
+        raise Unreadable("the checksum is wrong: the file is damaged, or was changed by hand")
+
+
+def row_line(row: Row) -> bytes:
+    """A row's line."""
+    kinds = b"" if row.kinds is None else b',"kinds":' + row.kinds
+    expires = b"" if row.expires_at_ms is None else b',"expires_at_ms":%d' % row.expires_at_ms
+    return b'{"row":%b%b,"modified_at":%d%b}\n' % (row.body, kinds, row.modified_at, expires)
+
+
+def read_row(line: bytes, schema: KeySchema) -> Row:
+    """The row of a line. Raises Unreadable."""
+    record = _object(line)
+    try:
+        values = bodies.untagged_all(record["row"])
+        modified_at = record["modified_at"]
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise Unreadable(f"no row: {type(error).__name__}: {error}") from None
+    return row_of_values(values, record.get("kinds"), modified_at, record.get("expires_at_ms"), schema)
+
+
+def row_of_values(
+    values: dict[str, Value], kinds: Any, modified_at: Any, expires_at_ms: Any, schema: KeySchema
+) -> Row:
+    """A row just as it was stored. `kinds`: as the row had them, from JSON. Raises Unreadable."""
+    try:
+        for value in values.values():
+            check(value)
+        key = schema.key(values)
+        if type(modified_at) is not int or type(expires_at_ms) not in (int, type(None)):
+            raise TypeError("times are integers")
+        contents = _contents(kinds, values, schema)
+    except BadKey as error:
+        raise Unreadable(key_trouble(error)) from None
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise Unreadable(f"no row: {type(error).__name__}: {error}") from None
+    return Row(key.position, contents, modified_at, expires_at_ms)
+
+
+def _contents(kinds: Any, values: dict[str, Value], schema: KeySchema) -> Contents:
+    """The contents just as they were stored."""
+    size = sum(len(name.encode()) + size_bytes(value) for name, value in values.items())
+    if kinds is None:
+        return Contents(None, None, size, values)
+    for name, (_, *older) in kinds.get("cells", {}).items():
+        if name not in values or name in schema.names:
+            raise ValueError(f"stamps of {name!r}, which is no attribute")
+        for stamp_ms, member in older:
+            value = bodies.untagged(member)
+            check(value)
+            size += len(name.encode()) + size_bytes(value)
+            if type(stamp_ms) is not int:
+                raise TypeError("stamps are integers")
+    return Contents(None, orjson.dumps(kinds), size, values)
+
+
+def key_trouble(error: BadKey) -> str:
+    """What is wrong with the key of a row."""
+    column = error.facts["column"]
+    if error.rule == "missing":
+        return f"the key column {column.name!r} is missing"
+    return f"the key column {column.name!r} is of kind {error.facts['actual'].kind.value}, not {column.kind.value}"
+
+
+_TYPES = {
+    Kind.TEXT: str, Kind.BYTES: bytes, Kind.BOOL: bool, Kind.INT32: int, Kind.INT64: int, Kind.DATETIME: int,
+}  # fmt: skip
+_RANGES = {Kind.INT32: 2**31, Kind.INT64: 2**63}
+
+
+def check(value: Value) -> None:
+    """Raise ValueError or TypeError if a value is not what its kind says."""
+    kind, data = value
+    wanted = _TYPES.get(kind)
+    if wanted is not None and type(data) is not wanted:
+        raise TypeError(f"{data!r} is no {kind.value}")
+    if kind is Kind.DECIMAL:
+        _check_number(data)
+    elif kind in _RANGES and not -_RANGES[kind] <= data < _RANGES[kind]:
+        raise ValueError(f"{data} is no {kind.value}")
+    elif kind is Kind.LIST:
+        for element in data:
+            check(element)
+    elif kind is Kind.MAP:
+        for member in data.values():
+            check(member)
+    elif kind is Kind.DECIMAL_SET:
+        for member in data:
+            _check_number(member)
+    elif kind is Kind.TEXT_SET and not all(type(member) is str for member in data):
+        raise TypeError("a member that is no text")
+
+
+def _check_number(number: Any) -> None:
+    if not number.is_finite() or not decimal_fits(number):
+        raise ValueError(f"{number} is out of range")
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise Unreadable(f"not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise Unreadable("no JSON object")
+    return found

@@ -1,0 +1,67 @@
+"""The items in the output of `aws dynamodb scan` (`{"Items":[...],"Count":...}`), however it is broken into lines, without the
+whole of it in memory; one document, or several behind each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from adapters.dynamodb.export_files.compression import Unreadable
+from adapters.dynamodb.export_files.lines import Form, read_item
+from adapters.dynamodb.values.values import Item
+from transfer.endpoints.files.file_endpoint import LINE_BYTES, Lines
+
+_DOCUMENT = re.compile(
+    rb'\s*\{\s*(?:$|"(?:Items|Count|ScannedCount|ConsumedCapacity|NextToken|LastEvaluatedKey)"\s*:)'
+)
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+_ITEM_DEPTH = 2  # inside of the document and of its list
+
+
+def begins_document(line: bytes) -> bool:
+    """Whether a file whose first line this is has documents of items, and not an item a line."""
+    return _DOCUMENT.match(line) is not None
+
+
+def items_of(first: bytes, lines: Lines) -> Iterator[Item]:
+    """The items. Raises BadFile with the line at which it is seen that something is wrong."""
+    depth = 0
+    within_items = False
+    name = b""
+    kept: list[bytes] = []  # what there is of the current item
+    kept_bytes = 0
+    line: bytes | None = first
+    while line is not None:
+        since = 0  # where in this line the current item begins
+        for token in _TOKEN.finditer(line):
+            mark = token[0]
+            if mark in b"{[":
+                if depth == _ITEM_DEPTH and within_items and mark == b"{":
+                    since = token.start()
+                elif depth == 1:
+                    within_items = mark == b"[" and name == b'"Items"'
+                depth += 1
+            elif mark in b"}]":
+                depth -= 1
+                if depth < 0:
+                    raise lines.bad("more brackets close than open")
+                if depth == _ITEM_DEPTH and within_items and mark == b"}":
+                    yield _item(b"".join(kept) + line[since : token.end()], lines)
+                    kept, kept_bytes = [], 0
+            elif depth == 1:
+                name = mark
+        if depth > _ITEM_DEPTH and within_items:
+            kept.append(line[since:])
+            kept_bytes += len(kept[-1])
+            if kept_bytes > LINE_BYTES:
+                raise lines.bad("an item without an end")
+        line = next(lines, None)
+    if depth:
+        raise lines.bad("the document ends too early: the file was cut off")
+
+
+def _item(data: bytes, lines: Lines) -> Item:
+    try:
+        return read_item(data, Form.BARE)
+    except Unreadable as error:
+        raise lines.bad(error) from None

@@ -1,0 +1,72 @@
+"""A table's key and indexes as DescribeTable tells them. An export says nothing of them: ours has them beside it, and what
+`aws dynamodb describe-table` prints may be put there by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from adapters.dynamodb.tables.descriptions import PROJECTIONS
+from adapters.dynamodb.tables.indexes import KINDS, defined_types, key_schema, new_local
+from adapters.dynamodb.wire.errors import ServiceError
+from gateway.model.commands import NewIndex
+from gateway.model.keys import KeyColumn, KeySchema
+from transfer.endpoints.endpoint import Definition
+from transfer.errors import BadFile
+
+NAMES = ("table.json", "schema.json")
+"""Ours, and dynamodump's."""
+
+_LETTERS = {kind: letter for letter, kind in KINDS.items()}
+_PROJECTION_TYPES = {projection: name for name, projection in PROJECTIONS.items()}
+
+
+def description_of(definition: Definition) -> bytes:
+    """The definition of a table of DynamoDB's kinds, as DescribeTable answers."""
+    schemas = [definition.key_schema, *(index.key_schema for index in definition.indexes)]
+    columns = {column.name: column for schema in schemas for column in schema.columns}
+    table: dict[str, Any] = {
+        "TableName": definition.name,
+        "AttributeDefinitions": [
+            {"AttributeName": column.name, "AttributeType": _LETTERS[column.kind]}
+            for column in columns.values()
+        ],
+        "KeySchema": _elements(definition.key_schema),
+    }
+    for member, is_local in (("LocalSecondaryIndexes", True), ("GlobalSecondaryIndexes", False)):
+        indexes = [_index(index) for index in definition.indexes if index.local == is_local]
+        if indexes:
+            table[member] = indexes
+    return orjson.dumps({"Table": table}, option=orjson.OPT_INDENT_2)
+
+
+def _elements(schema: KeySchema) -> list[dict[str, str]]:
+    def role(columns: Sequence[KeyColumn], key_type: str) -> list[dict[str, str]]:
+        return [{"AttributeName": column.name, "KeyType": key_type} for column in columns]
+
+    return role(schema.partition, "HASH") + role(schema.sort, "RANGE")
+
+
+def _index(index: NewIndex) -> dict[str, Any]:
+    projection: dict[str, Any] = {"ProjectionType": _PROJECTION_TYPES[index.projection]}
+    if index.included:
+        projection["NonKeyAttributes"] = list(index.included)
+    return {"IndexName": index.name, "KeySchema": _elements(index.key_schema), "Projection": projection}
+
+
+def read_description(path: Path) -> tuple[KeySchema, tuple[NewIndex, ...]]:
+    """(key, indexes) of a file that holds what DescribeTable answers, with `Table` around it or without. Raises BadFile."""
+    try:
+        document = orjson.loads(path.read_bytes())
+        table = document.get("Table", document)
+        types = defined_types(table)
+        indexes = [new_local(given, types) for given in table.get("LocalSecondaryIndexes") or ()]
+        for given in table.get("GlobalSecondaryIndexes") or ():
+            local = new_local(given, types)
+            indexes.append(NewIndex(local.name, local.key_schema, local.projection, local.included))
+        return key_schema(table["KeySchema"], types), tuple(indexes)
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ServiceError) as error:
+        raise BadFile(f"{path} is not what `aws dynamodb describe-table` prints: {error!r}") from None

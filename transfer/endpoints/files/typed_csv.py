@@ -1,0 +1,230 @@
+"""The typed CSV of Azure Storage Explorer: a column for each property and one, `NAME@type`, for its type.
+
+An absent property has an empty value and an empty type; an empty text has an empty value and the type String. Types are written
+bare (`Int32`), as the tool does today, and read with or without `Edm.`, in any case. A value without a type is refused unless
+the address says what to take it for: `?types=first-row` (the last type that its column had: version 1.40.0 wrote types in the
+first row only), or `?types=text`. Names that Azure cannot have are spelled as the adapter spells them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters.azuretable.values.keys import OWN_SCHEMA, own_key, texts_of
+from adapters.azuretable.values.names import spelled, unspelled
+from adapters.azuretable.values.values import (
+    SPELLINGS,
+    UNIX_EPOCH_TICKS,
+    parse_datetime,
+    read,
+    timestamp_text,
+    view,
+)
+from adapters.azuretable.wire.errors import ServiceError
+from adapters.dynamodb.export_files.compression import Unreadable
+from gateway.model.rows import Contents, Row
+from gateway.model.values import Kind, Value
+from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
+from transfer.endpoints.files.file_endpoint import LINE_BYTES, FileEndpoint, inflated, paged, written_anew
+from transfer.endpoints.files.staging import Staging
+from transfer.errors import BadAddress, BadFile, TransferError
+
+_WHOLE = "whole"
+_TYPE = "@type"
+_PARTITION_KEY, _ROW_KEY, _TIMESTAMP = "PartitionKey", "RowKey", "Timestamp"
+_SYSTEM = (_PARTITION_KEY, _ROW_KEY, _TIMESTAMP)
+_TYPES = {
+    Kind.TEXT: "String", Kind.BOOL: "Boolean", Kind.INT32: "Int32", Kind.INT64: "Int64", Kind.DOUBLE: "Double",
+    Kind.DATETIME: "DateTime", Kind.GUID: "Guid", Kind.BYTES: "Binary",
+}  # fmt: skip
+_EDM = {name.lower(): f"Edm.{name}" for name in _TYPES.values()}
+_UNTYPED = ("refuse", "first-row", "text")
+_EMPTY = ("keep", "drop")
+MOST_COLUMNS = 20_000
+"""Different properties of all rows together. Azure has 252 in an entity."""
+
+csv.field_size_limit(LINE_BYTES)
+
+
+class TypedCsv(FileEndpoint):
+    """A file of typed CSV. Options: `types` (see above), `delimiter`, `empty=drop` (empty texts are absent)."""
+
+    service = Service.AZURE_TABLE
+
+    def __init__(self, path: Path, options: Mapping[str, str]) -> None:
+        super().__init__(path)
+        self._delimiter = options.get("delimiter", ",")
+        self._untyped = options.get("types", "refuse")
+        self._empty = options.get("empty", "keep")
+        if len(self._delimiter) != 1 or self._delimiter in '"\r\n':
+            raise BadAddress(f"{self.shown}: delimiter={self._delimiter}: one character")
+        for name, given, known in (("types", self._untyped, _UNTYPED), ("empty", self._empty, _EMPTY)):
+            if given not in known:
+                raise BadAddress(f"{self.shown}: {name}={given}: {', '.join(known)}")
+
+    def read_definition(self) -> Definition:
+        name = self.path.name.partition(".")[0]
+        size = self.path.stat().st_size
+        return Definition(name, Service.AZURE_TABLE, OWN_SCHEMA, size_bytes=size)
+
+    def segments(self, wanted: int) -> list[JSON]:
+        return [_WHOLE]
+
+    def scan(self, segment: JSON, resume: JSON | None = None) -> Iterator[ScanPage]:
+        self.find()
+        stream = inflated(self.path)
+        try:
+            with io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
+                yield from paged(self._rows(text, 0 if resume is None else int(resume)))
+        finally:
+            stream.close()
+
+    def _rows(self, text: io.TextIOWrapper, skipped: int) -> Iterator[tuple[Row, JSON]]:
+        reader = csv.reader(text, delimiter=self._delimiter, strict=True)
+        line = 1
+        count = 0
+        columns: _Columns | None = None
+        try:
+            for cells in reader:
+                if columns is None:
+                    columns = _Columns.of(cells, self._untyped, self._empty == "drop")
+                elif cells:  # an empty line is none
+                    count += 1
+                    row = columns.row(cells)
+                    if count > skipped:
+                        yield row, count
+                line = reader.line_num + 1
+        except (Unreadable, csv.Error, UnicodeDecodeError) as error:
+            raise BadFile(f"{self.path}, line {line}: {error}") from None
+        if columns is None:
+            raise BadFile(f"{self.path}, line 1: the file is empty")
+
+    def render(self, staging: Staging, target: Path) -> Path:
+        names = self._names(staging)
+        header = [*_SYSTEM, *(column for name in names for column in (name, name + _TYPE))]
+        with written_anew(target) as file:
+            text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+            writer = csv.writer(text, delimiter=self._delimiter, lineterminator="\r\n")
+            writer.writerow(header)
+            schema = staging.definition.key_schema
+            for row in staging.read():
+                keys = texts_of(schema, schema.key(row.latest).values)
+                cells = dict(_cells(row, schema.names))
+                record = [*keys, timestamp_text(row.modified_at + UNIX_EPOCH_TICKS)]
+                for name in names:
+                    record += cells.get(name, ("", ""))
+                writer.writerow(record)
+            text.flush()
+            text.detach()
+        return target
+
+    def _names(self, staging: Staging) -> list[str]:
+        """All properties of all rows, in the order in which they first appear."""
+        names: dict[str, None] = {}
+        key_names = staging.definition.key_schema.names
+        for row in staging.read():
+            names.update(dict.fromkeys(name for name, _ in _cells(row, key_names)))
+            if len(names) > MOST_COLUMNS:
+                raise TransferError(
+                    f"{self.shown}: the rows have more than {MOST_COLUMNS} different properties, each of which would be a"
+                    " column: use JSON Lines (.jsonl)"
+                )
+        return list(names)
+
+
+def _cells(row: Row, key_names: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """(property, (value, type)) of what a row has besides its key, as Azure sees it."""
+    for name, value in row.latest.items():
+        if name not in key_names:
+            kind, data = view(value)
+            if kind is not Kind.NULL:
+                yield spelled(name), (_cell(kind, data), _TYPES[kind])
+
+
+def _cell(kind: Kind, data: object) -> str:
+    wire = SPELLINGS[kind][1](data)
+    if isinstance(wire, str):
+        return wire
+    return str(wire).lower() if isinstance(wire, bool) else repr(wire)
+
+
+@dataclass
+class _Columns:
+    """What the header says of the columns, and which type each had last."""
+
+    width: int
+    places: dict[str, int]
+    properties: list[tuple[str, int, int | None]]
+    untyped: str
+    drops_empty: bool
+    last_types: dict[str, str]
+
+    @classmethod
+    def of(cls, header: list[str], untyped: str, drops_empty: bool) -> _Columns:
+        places = {name: at for at, name in enumerate(header)}
+        if len(places) < len(header):
+            twice = next(name for name in header if header.count(name) > 1)
+            raise Unreadable(f"the column {twice!r} is there twice")
+        for name in (_PARTITION_KEY, _ROW_KEY):
+            if name not in places:
+                raise Unreadable(f"no column {name!r}: not a typed CSV of Storage Explorer")
+        properties = []
+        for name, at in places.items():
+            if name.endswith(_TYPE):
+                if name.removesuffix(_TYPE) not in places:
+                    raise Unreadable(f"the column {name!r} is the type of no column")
+            elif name not in _SYSTEM:
+                properties.append((name, at, places.get(name + _TYPE)))
+        return cls(len(header), places, properties, untyped, drops_empty, {})
+
+    def row(self, cells: list[str]) -> Row:
+        """The row of a record. Raises Unreadable."""
+        if len(cells) != self.width:
+            raise Unreadable(f"{len(cells)} cells, where the header has {self.width}")
+        key = own_key(cells[self.places[_PARTITION_KEY]], cells[self.places[_ROW_KEY]])
+        values = dict(zip((_PARTITION_KEY, _ROW_KEY), key.values, strict=True))
+        for name, at, type_at in self.properties:
+            value = self._value(name, cells[at], "" if type_at is None else cells[type_at])
+            if value is not None:
+                values[unspelled(name)] = value
+        return Row(key.position, Contents.of_values(values), self._modified_at(cells))
+
+    def _value(self, name: str, cell: str, type_name: str) -> Value | None:
+        if not type_name:
+            if not cell:
+                return None
+            type_name = self._assumed(name, cell)
+        edm = _EDM.get(type_name.lower().removeprefix("edm."))
+        if edm is None:
+            raise Unreadable(f"{name!r}: the type {type_name!r} is none of {', '.join(_TYPES.values())}")
+        self.last_types[name] = type_name
+        if self.drops_empty and not cell and edm == "Edm.String":
+            return None
+        try:
+            return read(cell, edm)
+        except ServiceError:
+            raise Unreadable(f"{name!r}: the value {cell[:60]!r} is not a valid {edm}") from None
+
+    def _assumed(self, name: str, cell: str) -> str:
+        if self.untyped == "text":
+            return "String"
+        known = self.last_types.get(name) if self.untyped == "first-row" else None
+        if known is None:
+            raise Unreadable(
+                f"{name!r}: the value {cell[:60]!r} has no type. Add ?types=first-row (the last type of its column counts)"
+                " or ?types=text"
+            )
+        return known
+
+    def _modified_at(self, cells: list[str]) -> int:
+        at = self.places.get(_TIMESTAMP)
+        if at is None or not cells[at]:
+            return 0
+        ticks = parse_datetime(cells[at])
+        if ticks is None:
+            raise Unreadable(f"{_TIMESTAMP!r}: {cells[at][:60]!r} is no time")
+        return ticks - UNIX_EPOCH_TICKS
