@@ -15,6 +15,7 @@ from gateway.command_line.maintenance import migrate, sweep
 from gateway.command_line.serving import healthcheck, serve
 from gateway.command_line.streams import streams
 from gateway.command_line.tables import tables
+from transfer.commands import COMMANDS as TRANSFERS
 
 COMMANDS: tuple[click.Command, ...] = (serve, healthcheck, migrate, sweep, tables, streams, credentials)
 
@@ -28,7 +29,7 @@ def main() -> None:
     """
 
 
-for command in COMMANDS:
+for command in (*COMMANDS, *TRANSFERS):
     main.add_command(command)
 
 

@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gateway.database_urls import without_password
 from transfer.copying.copying import CopyOptions, Opener
 from transfer.copying.job import Job
 from transfer.copying.pacing import limit_of
 from transfer.endpoints import addresses
-from transfer.endpoints.endpoint import Service
+from transfer.endpoints.endpoint import Endpoint, Service
 from transfer.errors import BadAddress, TransferError
 from transfer.mapping.mapping import MappingOptions
 from transfer.mapping.table_names import table_names
@@ -142,7 +141,7 @@ def resume_job(path: Path, source: str | None, target: str | None) -> Job:
 def opener(given: str | None) -> Opener:
     """Opens what a job names. `given`: the address that has what the job must not keep."""
 
-    def open_(kept: str):  # type: ignore[no-untyped-def]
+    def open_(kept: str) -> Endpoint:
         if _HIDDEN in kept and given is not None:
             place = kept.rpartition("#")[2]
             kept = f"{given.rpartition('#')[0]}#{place}"
@@ -155,8 +154,3 @@ def how_to_resume(job: Job) -> str:
     """The command that goes on with a job."""
     is_hidden = _HIDDEN in job.source or _HIDDEN in job.target
     return f"tablegate copy {'SOURCE TARGET ' if is_hidden else ''}--job {job.path} --resume"
-
-
-def shown(address: str) -> str:
-    """An address for people."""
-    return without_password(address)

@@ -205,6 +205,7 @@ class DatabaseEndpoint(Endpoint):
             rules,
             {name: kept for name, kept in table.properties.items() if name != _PENDING},
             *self._count,
+            is_stored=True,
         )
 
     def create(self, definition: Definition) -> list[str]:

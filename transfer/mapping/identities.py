@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gateway.model.composites import joined, text_of
+from gateway.model.composites import composite_text, text_of
 from gateway.model.keys import KeySchema
 from gateway.model.values import Kind, Value
 from transfer.endpoints.endpoint import Service
@@ -31,7 +31,7 @@ def identifier(
     ]
 
     def identity(values: Sequence[Value]) -> Identity:
-        partition, sort = joined(values[:width]), joined(values[width:])
+        partition, sort = composite_text(values[:width]), composite_text(values[width:])
         return (
             partition if read[0] is None else read[0](partition),
             sort if read[1] is None else read[1](sort),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gateway.model.composites import joined, split
+from gateway.model.composites import composite_text, split
 from gateway.model.keys import Key, KeyColumn, KeySchema
 from gateway.model.values import Kind, Value
 from transfer.errors import SchemaChanged
@@ -103,7 +103,7 @@ class _Role:
         """The values of the target's columns; None, and a finding, where these are no values of theirs."""
         if self._is_same:
             return list(values)
-        given = text = joined(values)
+        given = text = composite_text(values)
         if self._reads is not None:
             text = self._reads.unspelled(text)
             if text != given:
