@@ -17,11 +17,16 @@ setup: .venv/.complete ## everything, for development; there is .venv/bin/tableg
 serve: .venv/.runtime ## serve on http://127.0.0.1:8000, data in ./tablegate.sqlite
 	$(BIN)/tablegate serve $(ARGS)
 
+# Tests start a hundred servers: what Python compiles is kept, whatever the environment says.
+unexport PYTHONDONTWRITEBYTECODE
+# Two processes, each with a PostgreSQL of its own; one that is done takes tests over from the other. ARGS="-n 0": in one.
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+
 test: .venv/.complete ## all tests, on SQLite and on a PostgreSQL that they start themselves
-	$(BIN)/pytest $(ARGS)
+	$(PYTEST) $(ARGS)
 
 test-general: .venv/.complete ## all tests with the fast paths switched off (docs/fast-paths.md)
-	TABLEGATE_FAST_PATHS=off $(BIN)/pytest $(ARGS)
+	TABLEGATE_FAST_PATHS=off $(PYTEST) $(ARGS)
 
 test-wsgi: .venv/.complete ## the dialects' tests through a WSGI server that is not ours
 	TABLEGATE_TEST_ENTRY=wsgi $(BIN)/pytest tests/adapters tests/source_documents tests/test_across_dialects.py tests/test_dynamodb_and_azure.py $(ARGS)

@@ -1,7 +1,7 @@
 """Table Store's workloads: rows of two key columns and about 900 bytes. There is no other server to compare with, so the
 same work is also done through the DynamoDB dialect of the same server; and databases.py does it in raw SQL.
 
-Requests are built with the adapter's own protocol module and PlainBuffer encoder, which its tests hold against the SDKs.
+Requests are built with the adapter's own protocol module and PlainBuffer encoder, which its tests compare with the SDKs.
 """
 
 from __future__ import annotations

@@ -15,9 +15,20 @@ from gateway.command_line.maintenance import migrate, sweep
 from gateway.command_line.serving import healthcheck, serve
 from gateway.command_line.streams import streams
 from gateway.command_line.tables import tables
-from transfer.commands import COMMANDS as TRANSFERS
+from transfer.commands import COMMANDS as TRANSFER_COMMANDS
+from transfer.traffic.commands import COMMANDS as TRAFFIC_COMMANDS
 
-COMMANDS: tuple[click.Command, ...] = (serve, healthcheck, migrate, sweep, tables, streams, credentials)
+COMMANDS: tuple[click.Command, ...] = (
+    serve,
+    healthcheck,
+    migrate,
+    sweep,
+    tables,
+    streams,
+    credentials,
+    *TRANSFER_COMMANDS,
+    *TRAFFIC_COMMANDS,
+)
 
 
 @click.group(context_settings={"max_content_width": 110, "help_option_names": ["-h", "--help"]})
@@ -29,7 +40,7 @@ def main() -> None:
     """
 
 
-for command in (*COMMANDS, *TRANSFERS):
+for command in COMMANDS:
     main.add_command(command)
 
 

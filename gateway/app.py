@@ -19,6 +19,9 @@ from typing import Any
 import flask
 
 from gateway import logs, metrics
+from gateway.clock import Clock
+from gateway.control.blueprint import PREFIX
+from gateway.control.blueprint import create as create_control
 from gateway.dialect import Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
@@ -39,11 +42,12 @@ OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A database in use: what the command line and the server need of it."""
+    """A database that is open: its store, its engine and its credentials."""
 
     store: Store
     engine: Engine
     credential_store: CredentialStore
+    clock: Clock
 
     def close(self) -> None:
         """Give back connections."""
@@ -65,7 +69,9 @@ class Mounted:
 
     def dialect_of(self, request: Request) -> Dialect | None:
         """The dialect that a request speaks; None: it is for the gateway itself, or for nobody."""
-        if request.method in ("GET", "HEAD") and request.path in OWN_PATHS:
+        if request.path.startswith(PREFIX) or (
+            request.method in ("GET", "HEAD") and request.path in OWN_PATHS
+        ):
             return None
         for dialect in self.dialects:
             if dialect.claims(request):
@@ -87,7 +93,7 @@ class Mounted:
         return None
 
     def refuse(self, request: Request, error: Exception) -> Reply:
-        """What the gateway itself has to say to a request, in its dialect's words where it has any."""
+        """The reply to a request that the gateway itself refuses, in the words of its dialect if it has one."""
         try:
             dialect = self.dialect_of(request)
             reply = dialect.refuse(request, error) if dialect is not None else None
@@ -98,7 +104,7 @@ class Mounted:
 
 
 def connect(settings: Settings) -> Database:
-    """The database of these settings, not yet looked at."""
+    """Open the database that the settings name. Nothing is read from it yet."""
     url = settings.database
     if settings.memory:
         # SQLite's memdb shares one database in memory between the connections of this process that know its name.
@@ -115,15 +121,27 @@ def open_store(settings: Settings, database: Database) -> Opened:
         stream_shards=settings.stream_shards,
         stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),
     )
-    return Opened(store, Engine(store, options), CredentialStore(store, lambda: find_key(settings)))
+    clock = Clock()
+    engine = Engine(store, options, clock.now_ns)
+    return Opened(store, engine, CredentialStore(store, lambda: find_key(settings)), clock)
 
 
 def create_app(settings: Settings, opened: Opened | None = None) -> flask.Flask:
     """The gateway as an ordinary WSGI application, on a database that has been migrated."""
     opened = opened or open_store(settings, connect(settings))
     credentials = Credentials(settings, opened.credential_store.load())
-    gateway = Gateway(opened.engine, credentials, settings, lambda: time.time_ns() // 1_000_000)
-    return mount(Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects)))
+    now_ns = opened.clock.now_ns
+    gateway = Gateway(
+        opened.engine,
+        credentials,
+        settings,
+        lambda: now_ns() // 1_000_000,
+        lambda: time.time_ns() // 1_000_000,
+    )
+    app = mount(Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects)))
+    if settings.control:
+        app.register_blueprint(create_control(gateway, opened.clock))
+    return app
 
 
 def mounted(app: flask.Flask) -> Mounted:

@@ -43,6 +43,7 @@ class BackgroundWork(threading.Thread):
         self._is_waiting = False
 
     def run(self) -> None:
+        """The thread: batches of work and looks at stored credentials, until told to stop."""
         while not self._stopping.wait(max(0.0, min(self._next_batch, self._next_look) - monotonic())):
             try:
                 if monotonic() >= self._next_batch:

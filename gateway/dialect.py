@@ -30,12 +30,18 @@ Handler = Callable[[Request], Exchange[Reply]]
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """What the application gives to every adapter. `now_ms` is the clock: milliseconds since 1970."""
+    """What the application gives to every adapter. `now_ms` is the clock, in milliseconds since 1970, that tables, streams and
+    grants live by; `real_clock_ms` the one that signatures are compared with, where that is another (gateway/clock.py)."""
 
     engine: Engine
     credentials: Credentials
     settings: Settings
     now_ms: Callable[[], int]
+    real_clock_ms: Callable[[], int] | None = None
+
+    def real_now_ms(self) -> int:
+        """The real time, which callers have too: for signatures and the Date of replies."""
+        return (self.real_clock_ms or self.now_ms)()
 
 
 class Dialect(ABC):

@@ -19,6 +19,7 @@ class JsonLines(logging.Formatter):
     """`{"at", "level", "message", ...facts, "error"}`; facts are what the caller gave as `extra={"facts": {...}}`."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """One line of JSON: when, how serious, what, the facts, and the traceback if there is one."""
         line: dict[str, Any] = {
             "at": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{record.msecs:03.0f}Z",
             "level": record.levelname.lower(),
@@ -40,10 +41,10 @@ def configure(level: str) -> None:
 
 
 def error(message: str, failure: BaseException | None = None, **facts: Any) -> None:
-    """A line for something that should not have happened."""
+    """Write a line about something that should not have happened."""
     log.error(message, exc_info=failure, extra={"facts": facts})
 
 
 def info(message: str, **facts: Any) -> None:
-    """A line worth having in normal times."""
+    """Write a line about something that is worth it in normal times."""
     log.info(message, extra={"facts": facts})

@@ -74,7 +74,7 @@ def _capacity(dialect: str, table: str, index: str, kind: str) -> Counter:
 
 
 def consumed(dialect: str, table: str, index: str, kind: str, units: float) -> None:
-    """Capacity units of a table (index "") or one of its indexes; kind is `read` or `write`."""
+    """Count capacity units of a table (index "") or one of its indexes; kind is `read` or `write`."""
     _capacity(dialect, table, index, kind).inc(units)
 
 
@@ -84,20 +84,20 @@ def _answers(dialect: str, operation: str, status: int) -> tuple[Counter, Histog
 
 
 def answered(dialect: str, operation: str, status: int, seconds: float) -> None:
-    """A request was answered."""
+    """Count a request that was answered."""
     requests, duration = _answers(dialect, operation, status)
     requests.inc()
     duration.observe(seconds)
 
 
 def ticked(requests: int, seconds: float) -> None:
-    """A tick's commands were run."""
+    """Count a tick whose commands were run."""
     _TICK_REQUESTS.observe(requests)
     _TICK_SECONDS.observe(seconds)
 
 
 def worked(work: str, rows: int, seconds: float) -> None:
-    """A batch of background work was done."""
+    """Count a batch of background work that was done."""
     _BACKGROUND_ROWS.labels(work).inc(rows)
     _BACKGROUND_SECONDS.labels(work).inc(seconds)
 
@@ -106,7 +106,7 @@ _known_works: set[str] = set()
 
 
 def left_to_do(rows: Mapping[str, int]) -> None:
-    """About how many rows of background work are left, by the work; of all others, none."""
+    """Set about how many rows of background work are left, by the work; of works that are not named, none."""
     _known_works.update(rows)
     for work in _known_works:
         _BACKGROUND_LEFT.labels(work).set(rows.get(work, 0))

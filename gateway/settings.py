@@ -56,6 +56,12 @@ class Settings:
         "Token that /metrics wants (Authorization: Bearer); with auth strict it is served on the main port with one only.",
     )
     metrics_token_file: Path | None = setting(None, "File that holds the metrics token.")
+    control: bool = setting(
+        True,
+        "Serve the control API under /_tablegate/: with auth dev to this machine, else with the admin token.",
+    )
+    admin_token: str = setting("", "Token that the control API wants (Authorization: Bearer).")
+    admin_token_file: Path | None = setting(None, "File that holds the admin token.")
     insecure: bool = setting(False, "Listen on other than loopback addresses though auth is dev.")
     tls_cert: Path | None = setting(None, "Certificate chain (PEM); needs --tls-key.")
     tls_key: Path | None = setting(None, "Private key of the certificate (PEM).")
@@ -259,6 +265,7 @@ def _checked(values: dict[str, Any]) -> Settings:
         settings,
         secret_key=_of_file(settings, "secret_key"),
         metrics_token=_of_file(settings, "metrics_token"),
+        admin_token=_of_file(settings, "admin_token"),
     )
 
 

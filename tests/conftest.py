@@ -11,8 +11,10 @@ ones. What it finds becomes a test by name.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+from gateway.engine import page_budget
 from gateway.model import fast_paths
 from gateway.store.databases import Database
 from gateway.store.migrating import migrate
@@ -51,6 +54,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("fast_paths"):
                 item.add_marker(pytest.mark.skip(reason="fast paths are off"))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests are hundreds of thousands of objects that stay: the collector need not look at them each time."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _pages_end_by_cpu_time() -> Iterator[None]:
+    """A page that may take five seconds ends early in no test because the machine is busy. Tests of that end turn a clock."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(page_budget, "monotonic", time.process_time)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -741,6 +741,8 @@ def test_the_command_tables_says_each_dialects_names(
     assert len({azure_name_in(blocks[name]).lower() for name in names}) == 3
     assert "a HASH S, b/c/d RANGE S" in blocks[wide]
     assert "a STRING, b INTEGER, c STRING, d BINARY" in blocks[wide]
+    # A table is stored as being created until a moment, which has come (Table.state_at).
+    assert blocks[wide].splitlines()[1] == "  namespace shared, active"
 
 
 def azure_name_in(block: str) -> str:

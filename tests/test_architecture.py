@@ -17,7 +17,7 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 GROUPS = {
     "gateway": (
         "database_urls", "settings", "logs", "metrics", "model", "http", "store", "security", "engine",
-        "server.flask_bridge", "dialect", "app", "background", "server", "command_line", "__main__",
+        "clock", "server.flask_bridge", "dialect", "control", "app", "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
         "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "partiql",
@@ -170,7 +170,7 @@ def test_every_adapter_has_its_groups() -> None:
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_only_the_command_line_knows_transfers(module: str) -> None:
     if not within(module, "transfer"):
-        allowed = {"transfer.commands"} if module == "gateway.__main__" else set()
+        allowed = {"transfer.commands", "transfer.traffic.commands"} if module == "gateway.__main__" else set()
         assert not [name for name in IMPORTS[module] if within(name, "transfer") and name not in allowed]
 
 
@@ -215,10 +215,10 @@ def test_there_are_no_circles() -> None:
 
 # What differs between databases
 
-# Addresses are read with psycopg's own parser; a transfer's job is a file of SQLite, and so is what may not fit into memory of an
-# export's changes.
+# Addresses are read with psycopg's own parser; a transfer's job is a file of SQLite, and so is what may not fit into memory: rows
+# that a comparison suspects, changes of an export.
 DRIVERS = {
-    "sqlite3": {"gateway.store.sqlite", "transfer.copying", "transfer.endpoints.files"},
+    "sqlite3": {"gateway.store.sqlite", "transfer.copying", "transfer.comparing", "transfer.endpoints.files"},
     "psycopg": {"gateway.store.postgresql", "gateway.database_urls"},
 }
 

@@ -33,7 +33,7 @@ from gateway.settings import load
 from gateway.store.migrating import migrate
 from gateway.store.store import Store
 from tests.entry_requests import NOW_MS, Case, azure, dynamodb, tablestore
-from tests.support.running import Running, plain_app, start_app, start_plain
+from tests.support.running import EVERY_DIALECT, Running, plain_app, start_app, start_plain
 
 DIALECTS = {"dynamodb": dynamodb, "tablestore": tablestore, "azuretable": azure}
 LIMIT_BYTES = 1 << 20
@@ -50,7 +50,7 @@ class Pair:
 
     def __init__(self) -> None:
         self.gateways = [_gateway(), _gateway()]
-        ours, others = (plain_app(gateway, *gateway.settings.dialects) for gateway in self.gateways)
+        ours, others = (plain_app(gateway, *EVERY_DIALECT) for gateway in self.gateways)
         self.dialects = mounted(ours).dialects
         self.servers: list[Running] = [start_app(ours), start_plain(others)]
 

@@ -25,7 +25,7 @@ from gateway.settings import BadSetting, load
 from gateway.store.migrating import migrate
 from gateway.store.store import Store
 from tests.entry_requests import NOW_MS, azure, dynamodb, tablestore
-from tests.support.running import Running, call_plainly, plain_app, start_app
+from tests.support.running import EVERY_DIALECT, Running, call_plainly, plain_app, start_app
 
 # Of each dialect a write, and what its refusal says.
 WRITES = {
@@ -48,7 +48,7 @@ class Desk:
         run = self._engine.run
         self._engine.run = lambda commands, nowait=False: self.done.extend(commands) or run(commands, nowait)  # type: ignore[method-assign]
         gateway = Gateway(self._engine, Credentials(made), made, lambda: NOW_MS)
-        self._app = plain_app(gateway, *made.dialects)
+        self._app = plain_app(gateway, *EVERY_DIALECT)
         self._server: Running = start_app(self._app)
 
     def ask(self, entry: str, request: Request, **headers: str) -> Reply:

@@ -5,6 +5,7 @@ It is mounted in front of Azure Table, whose accounts it uses, so what one write
 
 from __future__ import annotations
 
+import ast
 import itertools
 import time
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from gateway.model.commands import FindTable
 from gateway.model.errors import Busy, DatabaseFailed, PartitionLocked, TableBusy
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from gateway.settings import load
-from tests.support.running import ENTRIES, Running, start_app, start_plain
+from tests.support.running import ENTRIES, ROOT, Running, start_app, start_plain
 
 BODY_MAX_BYTES = 1 << 20
 
@@ -236,3 +237,15 @@ def test_a_table_is_listed_as_this_dialect_calls_it(client: Client) -> None:
     name = client.new_table()
     [table] = client.gateway.engine.run([FindTable("shared", name)])
     assert key_value.listed(table) == (name, "key", f"/kv/{name}")
+
+
+def test_the_example_is_small() -> None:
+    """Lines of code: without imports, comments, docstrings and empty lines."""
+    text = (ROOT / "docs" / "examples" / "key_value_dialect.py").read_text()
+    left_out: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_docstring or isinstance(node, ast.Import | ast.ImportFrom):
+            left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = [line.strip() for at, line in enumerate(text.splitlines(), 1) if at not in left_out]
+    assert len([line for line in lines if line and not line.startswith("#")]) <= 115

@@ -100,7 +100,9 @@ def test_the_documentation_has_the_list() -> None:
 def test_a_fast_path_is_taken_while_it_is_safe() -> None:
     """A new field of a command or table switches off the fast paths that have not heard of it: here is where that shows."""
     from gateway.engine import blind_writes, page_builder, reading
+    from gateway.model import updates
 
+    assert updates._draft_of is updates._fast_draft_of
     assert blind_writes._IS_SAFE
     assert page_builder._TAKES_MANY
     assert reading._LOOKS_UP

@@ -2,7 +2,7 @@
 another connection.
 
 A wait is measured by the CPU that the server spends between a read and its reply, so that it does not matter what else the
-machine has to do. It may be what refusing may cost (tests/refusal_costs.py), and what receiving the request takes.
+machine has to do. It may be what refusing may cost (tests/support/refusal_costs.py), and what receiving the request takes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests import refusal_costs
 from tests.adapters.azuretable import wasteful_requests as azure
 from tests.adapters.azuretable.client import ACCOUNT, KEY, sign
 from tests.adapters.tablestore import wasteful_requests as tablestore
 from tests.adapters.tablestore.client import signed
+from tests.support import refusal_costs
 from tests.support.raw_client import SIGNED_IN_FORM, RawClient
 from tests.support.running import Process
 

@@ -376,7 +376,7 @@ def signature(
         options = MappingOptions(escape_keys=bool(escape_keys))
         with _ends(table) as [end]:
             made = sign(end, None if other is None else Service(other), ignored, options, parallel or 4)
-    click.echo(f"{made.digest}  {made.rows} rows" + (f", {made.left_out} left out" if made.left_out else ""))
+    click.echo(f"{made.digest}  {made.rows} rows")
 
 
 COMMANDS: tuple[click.Command, ...] = (copy, verify, diff, signature)

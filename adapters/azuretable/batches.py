@@ -38,7 +38,8 @@ class _ChangeFailed(Exception):
 
 
 def run(call: Call, resource: Batch) -> Exchange[Answer]:
-    """POST /$batch"""
+    """POST /$batch: carry out a changeset, all of it or nothing, or one query. The answer is multipart/mixed, and a refused
+    change is a part of it. Raises ServiceError for a body that is no batch."""
     explicit_version = call.request.header("x-ms-version")
     if explicit_version and explicit_version < limits.FIRST_VERSION_WITH_BATCHES:
         raise ServiceError("InvalidHeaderValue")

@@ -1,6 +1,6 @@
-"""The rim: routes, authentication, dispatch from one operation table, and the headers that every reply has.
+"""The way of a request: authentication, dispatch from one operation table, and the headers that every reply has.
 
-`handle` is the whole way of a request, the same under Flask and in the server's tick. What operations do is elsewhere.
+`handle` is all of it, under Flask and in the server's tick alike. What operations do is elsewhere.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _ODATA_HEADERS = [
 
 
 def create(gateway: Gateway) -> Dialect:
-    """The dialect on a gateway."""
+    """Make the dialect on a gateway."""
     return AzureTable(gateway)
 
 
@@ -69,7 +69,7 @@ def listed(table: Table) -> tuple[str, str, str]:
 
 
 class AzureTable(Dialect):
-    """Answers requests. Holds what was read once from the settings."""
+    """The dialect on a gateway, with what it reads once from the settings."""
 
     name = DIALECT
     hint = _HINT
@@ -105,7 +105,7 @@ class AzureTable(Dialect):
     # From request to reply
 
     def handle(self, request: Request) -> Exchange[Reply]:
-        """Handle a request as an exchange with the engine: yields commands, returns a Reply, also where it refuses."""
+        """Answer a request: an exchange that yields commands and returns a Reply, also where it refuses. Raises nothing."""
         try:
             answer = yield from self._answer(request)
         except ServiceError as error:
@@ -119,7 +119,7 @@ class AzureTable(Dialect):
         return Reply(answer.status, headers, body)
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
-        """What the server itself has to say, in this dialect's words."""
+        """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse)."""
         match error:
             case LimitExceeded():
                 refusal = ServiceError("RequestBodyTooLarge")
@@ -164,7 +164,9 @@ class AzureTable(Dialect):
         now = self.gateway.now_ms() / 1000
         options = options_of(request.query)
         account = self._account(address.account)
-        grant = auth.verify(request, options, account, self._issuer, now)
+        grant = auth.verify(
+            request, options, account, self._issuer, auth.Times(now, self.gateway.real_now_ms() / 1000)
+        )
         scheme = "https" if request.secure else "http"
         call = Call(
             request=request,
@@ -199,7 +201,7 @@ class AzureTable(Dialect):
             ("x-ms-request-id", service_id(request.id)),
             ("x-ms-version", version if _is_version(version) else self._version_unsaid(request)),
             ("Server", "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"),
-            ("Date", _http_date(self.gateway.now_ms() // 1000)),
+            ("Date", _http_date(self.gateway.real_now_ms() // 1000)),
         ]
         client_id = request.header("x-ms-client-request-id")
         if _is_echoed(client_id):

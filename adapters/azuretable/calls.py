@@ -80,7 +80,7 @@ def options_of(query: str) -> dict[str, str]:
 
 
 def find_table(call: Call, name: str) -> Exchange[Table]:
-    """The descriptor of a table, by the name that Azure knows it by. Raises TableMissing, ServiceError."""
+    """The descriptor of a table, by the name that Azure knows it by, in whatever case. Raises TableMissing, ServiceError."""
     table = call.gateway.engine.cached_azure_table(call.namespace, name)
     if table is None:
         check_table_name(name)

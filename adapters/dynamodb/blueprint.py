@@ -42,7 +42,7 @@ _SERVICE_HOSTS = re.compile(
 
 
 def create(gateway: Gateway) -> Dialect:
-    """The dialect on a gateway."""
+    """Make the dialect on a gateway."""
     return DynamoDB(gateway)
 
 
@@ -54,7 +54,7 @@ def listed(table: Table) -> tuple[str, str, str]:
 
 
 class DynamoDB(Dialect):
-    """Answers requests. Holds what was read once from the settings."""
+    """The dialect on a gateway, with what it reads once from the settings."""
 
     name = DIALECT
     hint = _HINT
@@ -96,7 +96,7 @@ class DynamoDB(Dialect):
     # From request to reply
 
     def handle(self, request: Request) -> Exchange[Reply]:
-        """Handle a request as an exchange with the engine: yields commands, returns a Reply, raises nothing."""
+        """Answer a request: an exchange that yields commands and returns a Reply, also where it refuses. Raises nothing."""
         plain = http.plain_answer(request)
         if plain is not None:
             return plain
@@ -121,8 +121,8 @@ class DynamoDB(Dialect):
     def _admit(self, request: Request, text: bytes) -> tuple[Operation, Call]:
         """The operation and the call of a body. Raises ServiceError.
 
-        The garbage collector rests while a large one is read: JSON has no circles, and looking through a million new objects
-        as often as they grow by a quarter took five times as long as the reading.
+        The garbage collector is off while a large body is read: JSON has no circles, and each look through a million new
+        objects, whenever they had grown by a quarter, took five times as long as the reading.
         """
         if len(text) <= limits.LARGE_REQUEST_BYTES or not gc.isenabled():
             return self._read(request, text)
@@ -143,7 +143,7 @@ class DynamoDB(Dialect):
         if row is None:
             raise ServiceError("UnknownOperationException", None)
         gateway = self.gateway
-        caller = auth.verify(request, gateway.credentials, gateway.now_ms(), self._style)
+        caller = auth.verify(request, gateway.credentials, gateway.real_now_ms(), self._style)
         name = target.partition(".")[2]
         if not text:
             raise serialization()
@@ -163,7 +163,7 @@ class DynamoDB(Dialect):
         return http.reply(request, told.status, render(told, self._style))
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
-        """What the server itself has to say, in this dialect's words."""
+        """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse)."""
         if isinstance(error, LimitExceeded):
             return http.too_large(request)
         told = service_error_of(error, "") if isinstance(error, GatewayError) else internal()

@@ -36,7 +36,7 @@ _SERVICE_HOSTS = re.compile(
 
 
 def create(gateway: Gateway) -> Dialect:
-    """The dialect on a gateway."""
+    """Make the dialect on a gateway."""
     return TableStore(gateway)
 
 
@@ -48,7 +48,7 @@ def listed(table: Table) -> tuple[str, str, str]:
 
 
 class TableStore(Dialect):
-    """Answers requests. Holds what was read once from the settings."""
+    """The dialect on a gateway, with what it reads once from the settings."""
 
     name = DIALECT
     hint = _HINT
@@ -74,7 +74,7 @@ class TableStore(Dialect):
     # From request to reply
 
     def handle(self, request: Request) -> Exchange[Reply]:
-        """Handle a request as an exchange with the engine: yields commands, returns a Reply, raises nothing."""
+        """Answer a request: an exchange that yields commands and returns a Reply, also where it refuses. Raises nothing."""
         gateway = self.gateway
         now_ms = gateway.now_ms()
         operation = request.path.lstrip("/")
@@ -84,7 +84,7 @@ class TableStore(Dialect):
             if request.method != "POST":
                 raise ServiceError("OTSMethodNotAllowed", "Only POST method for requests is supported.")
             operation = _operation_name(request.path)
-            caller = auth.verify(request, operation, gateway.credentials, now_ms)
+            caller = auth.verify(request, operation, gateway.credentials, gateway.real_now_ms())
             row = self._operations.get(operation)
             if row is None:
                 raise invalid(f"Unsupported operation: {operation}.")
@@ -100,15 +100,16 @@ class TableStore(Dialect):
         except Exception:
             log.exception("request %s (%s) failed", request.id, replies.request_id(request))
             answer = INTERNAL
-        return replies.reply(request, operation, caller, answer, gateway.now_ms())
+        return replies.reply(request, operation, caller, answer, gateway.real_now_ms())
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
-        """What the server itself has to say, in this dialect's words. The caller is not proven, so nothing is signed."""
+        """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse). It is not signed: who
+        sent the request is not proven."""
         if isinstance(error, LimitExceeded):
             told = ServiceError("OTSRequestBodyTooLarge", "The size of POST data is too large.")
         else:
             told = service_error_of(error) if isinstance(error, GatewayError) else INTERNAL
-        return replies.reply(request, _operation_name(request.path), None, told, self.gateway.now_ms())
+        return replies.reply(request, _operation_name(request.path), None, told, self.gateway.real_now_ms())
 
 
 def _operation_name(path: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hmac
 import logging
-import math
 import re
 from urllib.parse import unquote
 
@@ -18,18 +17,8 @@ import orjson
 from gateway.dialect import Dialect, Gateway
 from gateway.engine.engine import one, write_rows
 from gateway.http import Reply, Request
-from gateway.model import bodies
+from gateway.model import bodies, errors
 from gateway.model.commands import CreateTable, Exchange, FindTable, Get
-from gateway.model.errors import (
-    Busy,
-    ConditionFailed,
-    LimitExceeded,
-    NotAllowed,
-    PartitionLocked,
-    TableBusy,
-    TableExists,
-    TableMissing,
-)
 from gateway.model.keys import Key, KeyColumn, KeySchema
 from gateway.model.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
 from gateway.model.rows import Contents, Row
@@ -38,10 +27,7 @@ from gateway.model.values import Kind, Value
 from gateway.model.writes import Change, Remove, Replace, Write
 from gateway.security.credentials import Scheme
 
-log = logging.getLogger(__name__)
-
 # The dialect's numbers and names: limits.py in an adapter.
-DIALECT = "key_value"
 KEY_MAX_BYTES = 1024
 OBJECT_MAX_BYTES = 400 * 1024
 TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
@@ -50,35 +36,28 @@ SCHEMA = KeySchema((KeyColumn("key", Kind.TEXT),))
 
 # What it says when it refuses: errors.py.
 class ServiceError(Exception):
-    """A refusal in this dialect's words."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
+    """A refusal in this dialect's words: a status and a text."""
 
 
 WORDS: dict[type[Exception], tuple[int, str]] = {
-    TableMissing: (404, "there is no such table"),
-    TableExists: (409, "there is such a table already"),
-    TableBusy: (409, "the table is being made, changed or deleted"),
-    PartitionLocked: (409, "the object belongs to an open transaction"),
-    ConditionFailed: (412, "the object is not as the condition says"),
-    LimitExceeded: (413, "the body is too long"),
-    NotAllowed: (403, "a browser's page from elsewhere may not do this"),
-    Busy: (503, "try again"),
+    errors.TableMissing: (404, "there is no such table"),
+    errors.TableExists: (409, "there is such a table already"),
+    errors.TableBusy: (409, "the table is being made, changed or deleted"),
+    errors.PartitionLocked: (409, "the object belongs to an open transaction"),
+    errors.ConditionFailed: (412, "the object is not as the condition says"),
+    errors.LimitExceeded: (413, "the body is too long"),
+    errors.NotAllowed: (403, "a browser's page from elsewhere may not do this"),
+    errors.Busy: (503, "try again"),
     UnicodeDecodeError: (400, "the path is not UTF-8"),
 }
 
 
 def refusal(error: Exception) -> Reply:
-    """Whatever was raised in this dialect's words."""
-    if isinstance(error, ServiceError):
-        status, text = error.status, str(error)
-    else:
-        known = (words for kind, words in WORDS.items() if isinstance(error, kind))
-        status, text = next(known, (500, "internal error"))
-        if status == 500:
-            log.error("a request failed", exc_info=error)
+    """Whatever was raised, in this dialect's words."""
+    known = [words for kind, words in WORDS.items() if isinstance(error, kind)]
+    status, text = error.args if isinstance(error, ServiceError) else [*known, (500, "internal error")][0]
+    if status == 500:
+        logging.getLogger(__name__).error("a request failed", exc_info=error)
     return _json(status, {"error": text}, *([("WWW-Authenticate", "Basic")] if status == 401 else []))
 
 
@@ -95,10 +74,8 @@ def value_of(data: object) -> Value:
 
 
 def shown(value: Value) -> object:
-    """A value as JSON: plain if this dialect has the kind, else exactly as it is stored, such as {"N": "1.50"}."""
-    is_plain = value.kind in KINDS.values() and not (
-        value.kind is Kind.DOUBLE and not math.isfinite(value.data)
-    )
+    """A value as JSON: plain if JSON gives it back, else exactly as it is stored, such as {"N": "1.50"}."""
+    is_plain = value.kind in KINDS.values() and orjson.loads(orjson.dumps(value.data)) == value.data
     return value.data if is_plain else bodies.tagged(value)
 
 
@@ -127,11 +104,11 @@ def namespace_of(request: Request, gateway: Gateway) -> str:
     return gateway.credentials.namespace(Scheme.AZURE, account)
 
 
-# The operations, generators all: what they yield goes to the engine, and they are sent what came of it.
+# The operations, all of them generators: what they yield goes to the engine, and they are sent the outcomes.
 def create_table(namespace: str, name: str) -> Exchange[Reply]:
     if not TABLE_NAME.fullmatch(name):
         raise ServiceError(400, "a table's name has 3 to 255 of A-Z, a-z, 0-9, '_', '.' and '-'")
-    yield from one(CreateTable(DIALECT, namespace, name, SCHEMA))
+    yield from one(CreateTable(KeyValue.name, namespace, name, SCHEMA))
     return _json(201, {"table": name})
 
 
@@ -148,21 +125,18 @@ def put(request: Request, table: Table, key: Key) -> Exchange[Reply]:
     if contents.size_bytes > OBJECT_MAX_BYTES:
         raise ServiceError(413, f"an object has at most {OBJECT_MAX_BYTES} bytes")
     row = yield from _write(request, table, key, Replace(contents))
-    assert row is not None
-    return Reply(204, [_etag(row)])
+    return Reply(204, _etag(row))
 
 
 def delete(request: Request, table: Table, key: Key) -> Exchange[Reply]:
-    yield from _write(request, table, key, Remove())
-    return Reply(204, [])
+    row = yield from _write(request, table, key, Remove())
+    return Reply(204, _etag(row))
 
 
 def _write(request: Request, table: Table, key: Key, change: Change) -> Exchange[Row | None]:
     """One write on the request's condition; the row after it."""
-    condition: Predicate = ALWAYS
-    if request.header("if-none-match") == "*":
-        condition = Not(RowExists())
-    elif etag := request.header("if-match"):
+    condition: Predicate = Not(RowExists()) if request.header("if-none-match") == "*" else ALWAYS
+    if etag := request.header("if-match"):
         # What is no ETag of ours is that of no row.
         condition = RevisionIs(int(etag[1:-1]) if re.fullmatch('"[0-9]{1,19}"', etag) else -1)
     [outcome] = yield from write_rows(Write(table, key, change, condition, wants_old=False))
@@ -173,17 +147,15 @@ def get(request: Request, table: Table, key: Key) -> Exchange[Reply]:
     row = yield from one(Get(table, key.position))
     if row is None:
         raise ServiceError(404, "there is no object under this key")
-    names = table.key_schema.names
-    return _json(
-        200, {name: shown(value) for name, value in row.latest.items() if name not in names}, _etag(row)
-    )
+    members = {name: shown(value) for name, value in row.latest.items() if name not in table.key_schema.names}
+    return _json(200, members, *_etag(row))
 
 
 OPERATIONS = {"PUT": put, "GET": get, "DELETE": delete}
 
 
-def _etag(row: Row) -> tuple[str, str]:
-    return "ETag", f'"{row.modified_at}"'
+def _etag(row: Row | None) -> list[tuple[str, str]]:
+    return [] if row is None else [("ETag", f'"{row.modified_at}"')]
 
 
 def _json(status: int, document: object, *headers: tuple[str, str]) -> Reply:
@@ -191,20 +163,10 @@ def _json(status: int, document: object, *headers: tuple[str, str]) -> Reply:
 
 
 # The way of a request: blueprint.py.
-def create(gateway: Gateway) -> Dialect:
-    """The dialect on a gateway."""
-    return KeyValue(gateway)
-
-
-def listed(table: Table) -> tuple[str, str, str]:
-    """(name, key, address) of a table of any dialect, for `tablegate tables`."""
-    return table.name, ", ".join(table.key_schema.names), f"/kv/{table.name}"
-
-
 class KeyValue(Dialect):
     """Answers requests."""
 
-    name = DIALECT
+    name = "key_value"
     hint = "curl -u ACCOUNT:KEY {url}/kv/TABLE/KEY"
 
     def claims(self, request: Request) -> bool:
@@ -219,19 +181,24 @@ class KeyValue(Dialect):
     def handle(self, request: Request) -> Exchange[Reply]:
         """Answer a request. Returns a Reply, whatever happens."""
         try:
-            return (yield from self._answer(request))
+            namespace = namespace_of(request, self.gateway)
+            name, *keys = unquote(request.path.removeprefix("/kv/"), errors="strict").split("/", 1)
+            if not keys and request.method == "PUT":
+                return (yield from create_table(namespace, name))
+            operation = OPERATIONS.get(request.method)
+            if operation is None or not keys:
+                raise ServiceError(405, "there are PUT /kv/TABLE and PUT, GET and DELETE /kv/TABLE/KEY")
+            cached = self.gateway.engine.cached_table(namespace, name)
+            table = cached or (yield from one(FindTable(namespace, name)))
+            return (yield from operation(request, table, key_of(table, keys[0])))
         except Exception as error:
             return refusal(error)
 
-    def _answer(self, request: Request) -> Exchange[Reply]:
-        namespace = namespace_of(request, self.gateway)
-        name, *keys = unquote(request.path.removeprefix("/kv/"), errors="strict").split("/", 1)
-        if not keys and request.method == "PUT":
-            return (yield from create_table(namespace, name))
-        operation = OPERATIONS.get(request.method)
-        if operation is None or not keys:
-            raise ServiceError(405, "there are PUT /kv/TABLE and PUT, GET and DELETE /kv/TABLE/KEY")
-        table = self.gateway.engine.cached_table(namespace, name) or (
-            yield from one(FindTable(namespace, name))
-        )
-        return (yield from operation(request, table, key_of(table, keys[0])))
+
+create = KeyValue
+"""The dialect on a gateway."""
+
+
+def listed(table: Table) -> tuple[str, str, str]:
+    """(name, key, address) of a table of any dialect, for `tablegate tables`."""
+    return table.name, ", ".join(table.key_schema.names), f"/kv/{table.name}"

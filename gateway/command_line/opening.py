@@ -14,7 +14,7 @@ from gateway.settings import Settings
 
 @contextlib.contextmanager
 def opened_database(settings: Settings) -> Iterator[Any]:
-    """The store of a database, migrated."""
+    """Within it the database of these settings is open (app.Opened) and of this release's schema. Raises ClickException."""
     from gateway.app import connect, open_store
     from gateway.store.migrating import migrate as run
 

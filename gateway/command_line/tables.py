@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import click
 
 from gateway.command_line.flags import with_settings
@@ -20,8 +22,9 @@ def tables(settings: Settings) -> None:
         with opened.store.read() as session:
             found = opened.store.catalog.all(session)
             pieces = progress.listed(session)
+        now_ms = time.time_ns() // 1_000_000
         for table in sorted(found, key=lambda item: (item.namespace, item.name)):
-            click.echo(f"{table.name}\n  namespace {table.namespace}, {table.state.value}")
+            click.echo(f"{table.name}\n  namespace {table.namespace}, {table.state_at(now_ms).value}")
             for dialect, listed in listings(settings).items():
                 name, keys, address = listed(table)
                 click.echo(f"  {dialect}\t{name}\t{keys}\t{address}")

@@ -91,7 +91,7 @@ def _inserted(write: Write, now: int) -> Row | None:
 
 
 def _is_of_absence(condition: Predicate, key_names: tuple[str, ...]) -> bool:
-    """Whether a condition cannot hold where there is a row. Every row has its key columns."""
+    """Whether a condition is false of every row that is there. Every row has its key columns."""
     if type(condition) is And:
         return any(_is_of_absence(part, key_names) for part in condition.parts)
     if type(condition) is not Not:

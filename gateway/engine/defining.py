@@ -113,6 +113,38 @@ class Definer:
         self._catalog.cache.keep(table)
         return table
 
+    def forget(self, session: Session, table: Table, now_ms: int) -> None:
+        """Take away a table that the session has locked. The cache is for the caller, once the transaction is over."""
+        if table.rules.stream is not None and table.rules.stream.enabled:
+            changes.end_stream(session, table.rules.stream.id, now_ms)
+        self._catalog.remove(session, table)
+
+    def make_again(
+        self, session: Session, table: Table, namespace: str, now_ms: int, with_stream: bool = True
+    ) -> Table:
+        """An empty table with the definition of another, under the same names in a namespace that has none of these. Its
+        stream, if its rule asks for one, begins now; not `with_stream`: the rule is kept for later."""
+        indexes = tuple(
+            dataclasses.replace(index, id=self._catalog.next_id(session), filled=True, busy_until_ms=0)
+            for index in table.indexes
+        )
+        made = dataclasses.replace(
+            table,
+            id=self._catalog.next_id(session),
+            namespace=namespace,
+            indexes=indexes,
+            rules=dataclasses.replace(table.rules, has_local_transactions=False),
+            state=State.ACTIVE,
+            busy_until_ms=0,
+            version=1,
+            created_at_ms=now_ms,
+        )
+        if with_stream:
+            made = self._with_stream(session, None, made, now_ms)
+        if not self._catalog.insert(session, made):
+            raise TableExists(made.name)
+        return made
+
     def _with_stream(self, session: Session, old: Rules | None, table: Table, now_ms: int) -> Table:
         """A table whose rules may begin or end a stream, or change what is kept of it."""
         new = table.rules
@@ -223,9 +255,9 @@ class Definer:
             state = current.state_at(now_ms)
             if state is not State.ACTIVE:
                 raise TableBusy(current.name, state.value)
-            if current.rules.stream is not None and current.rules.stream.enabled:
-                changes.end_stream(session, current.rules.stream.id, now_ms)
             if delay_ms:
+                if current.rules.stream is not None and current.rules.stream.enabled:
+                    changes.end_stream(session, current.rules.stream.id, now_ms)
                 current = dataclasses.replace(
                     current,
                     state=State.DELETING,
@@ -234,7 +266,7 @@ class Definer:
                 )
                 self._catalog.update(session, current)
             else:
-                self._catalog.remove(session, current)
+                self.forget(session, current, now_ms)
         self._catalog.cache.forget(current.id)
         return current
 

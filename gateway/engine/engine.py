@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple
 
 from gateway.engine import (
     defining,
+    duplicating,
     expiring,
     indexing,
     loading,
@@ -29,10 +30,12 @@ from gateway.model.commands import (
     BeginTransaction,
     Command,
     CommitTransaction,
+    CopyTables,
     Exchange,
     FindPosition,
     FindStream,
     Get,
+    ListNamespaces,
     ListShards,
     ListStreams,
     Load,
@@ -41,6 +44,7 @@ from gateway.model.commands import (
     Read,
     ReadAll,
     ReadChanges,
+    ResetTables,
     Reshard,
     Stage,
     WriteGroup,
@@ -70,6 +74,8 @@ _LONG_ATTEMPT_S = 1.0
 LOCK_RETRY_S = 5.0
 # Between two looks at all streams, and at all tokens.
 _TENDING_PERIOD_S = 60.0
+# Rows that are caught up with together, by somebody who waits for it.
+_BATCH_AT_ONCE = 1_000
 _STREAM_READS = (FindPosition, FindStream, ListShards, ListStreams, ReadChanges)
 
 
@@ -108,7 +114,7 @@ class Engine:
         self._round_robin = pacing.RoundRobin(works, progress.WORKS, self._count_left)
 
     def register_view(self, dialect: str, view: IndexView) -> None:
-        """Tell how a dialect reads the key columns of the indexes that it makes. Before the first command."""
+        """Say how a dialect reads the key columns of the indexes that it makes. To be called before the first command."""
         self._store.catalog.views[dialect] = view
 
     def cached_table(self, namespace: str, name: str) -> Table | None:
@@ -219,6 +225,16 @@ class Engine:
     def _now_ms(self) -> int:
         return self._now() // 1_000_000
 
+    def catch_up(self) -> None:
+        """Do now what has become due: after the clock has gone ahead nobody should wait for the next look at it."""
+        self._next_sweep = self._next_tending = self._next_forgetting = 0.0
+        self._tended_up_to = 0
+        for work in (self._sweep, self._tend_streams, self._forget):
+            while work(_BATCH_AT_ONCE) is not None:
+                pass
+        while defining.remove_gone(self._store, self._now_ms(), _BATCH_AT_ONCE):
+            pass
+
     def ping(self) -> None:
         """Read from the database. Raises what the database did if it does not answer, and OutOfSpace while it refuses writes."""
         with self._store.read() as session:
@@ -227,7 +243,7 @@ class Engine:
             raise OutOfSpace(self._store.database.refuses_writes)
 
     def retry_writes(self) -> None:
-        """If the database has refused writes, see whether it has room again. Raises OutOfSpace if not."""
+        """Try a write if the database has refused some for want of room. Raises OutOfSpace if there still is none."""
         if self._store.database.refuses_writes:
             tokens.probe(self._store.write)
             self._store.database.refuses_writes = ""
@@ -248,25 +264,31 @@ class Engine:
         if isinstance(command, Load):
             return self._load(command)
         if isinstance(command, Reshard):
-            return self._insist(lambda: streaming.reshard(self._store, command, now_ms))
+            return self._with_retries(lambda: streaming.reshard(self._store, command, now_ms))
         if isinstance(command, _STREAM_READS):
-            return self._insist(lambda: streaming.read(self._store, command))
-        return self._insist(lambda: self._definer.run(command, now_ms))
+            return self._with_retries(lambda: streaming.read(self._store, command))
+        if isinstance(command, ResetTables):
+            return self._with_retries(lambda: duplicating.reset(self._store, self._definer, command, now_ms))
+        if isinstance(command, ListNamespaces):
+            return self._with_retries(lambda: duplicating.namespaces(self._store, command.prefix))
+        if isinstance(command, CopyTables):
+            return self._with_retries(lambda: duplicating.copy(self._store, self._definer, command, now_ms))
+        return self._with_retries(lambda: self._definer.run(command, now_ms))
 
     def _transact(self, command: BeginTransaction | Stage | CommitTransaction | AbortTransaction) -> Any:
         """The outcome of a command of local transactions."""
         now_ms = self._now() // 1_000_000
         match command:
             case BeginTransaction():
-                return self._insist(lambda: local_transactions.begin(self._store, command, now_ms))
+                return self._with_retries(lambda: local_transactions.begin(self._store, command, now_ms))
             case Stage():
-                return self._insist(
+                return self._with_retries(
                     lambda: local_transactions.stage(self._store, command, self._now() // 100)
                 )
             case AbortTransaction():
-                return self._insist(lambda: local_transactions.end(self._store, command, now_ms))
+                return self._with_retries(lambda: local_transactions.end(self._store, command, now_ms))
             case CommitTransaction(transaction):
-                answer = self._insist(lambda: self._commit(transaction, now_ms))
+                answer = self._with_retries(lambda: self._commit(transaction, now_ms))
         return answer if isinstance(answer, GatewayError) else None
 
     def _commit(self, transaction: str, now_ms: int) -> Any:
@@ -278,7 +300,7 @@ class Engine:
         return answer
 
     def _read(self, commands: list[reading.Reading]) -> list[Any]:
-        answer = self._insist(lambda: self._read_once(commands))
+        answer = self._with_retries(lambda: self._read_once(commands))
         if isinstance(answer, DatabaseFailed) and len(commands) > 1:
             half = len(commands) // 2
             return self._read(commands[:half]) + self._read(commands[half:])
@@ -294,7 +316,7 @@ class Engine:
             raise DatabaseFailed(repr(error)) from error
 
     def _write(self, groups: list[WriteGroup], nowait: bool = False) -> list[Any]:
-        answer = self._insist(lambda: self._write_once(groups, nowait))
+        answer = self._with_retries(lambda: self._write_once(groups, nowait))
         if isinstance(answer, DatabaseFailed) and len(groups) > 1:
             # Only the culprit may fail, so look for it by halves.
             half = len(groups) // 2
@@ -307,7 +329,7 @@ class Engine:
         return batch.answers
 
     def _load(self, command: Load) -> GatewayError | None:
-        loaded = self._insist(lambda: self._load_once(command))
+        loaded = self._with_retries(lambda: self._load_once(command))
         if loaded is not False:
             return loaded if isinstance(loaded, GatewayError) else None
         [answer] = self._write([loading.puts_of(command)])
@@ -345,7 +367,7 @@ class Engine:
         if not committed:
             raise Retry("the connection was lost at COMMIT, which did not happen") from lost
 
-    def _fate(self, lost: CommitLost) -> GatewayError:
+    def _error_of_lost_commit(self, lost: CommitLost) -> GatewayError:
         try:
             self._require_commit(lost)
         except Retry as reason:
@@ -362,9 +384,9 @@ class Engine:
             time.sleep(pause)
         return None
 
-    def _insist(self, work: Callable[[], Any]) -> Any:
+    def _with_retries(self, work: Callable[[], Any]) -> Any:
         """Do something that may fail for a passing reason, up to _ATTEMPTS times with short pauses; what it gave, or the
-        GatewayError it met. Waiting for a lock longer than the database did is not for here: others wait behind this call."""
+        GatewayError it met. A lock that the database did not get in time is not waited for here: others wait behind this call."""
         pause = _FIRST_PAUSE_S
         began = time.monotonic()
         for attempt in range(_ATTEMPTS):
@@ -380,7 +402,7 @@ class Engine:
                 pause *= 2
             except CommitLost as lost:
                 # Of the control plane: what it would have answered is lost, even if it happened.
-                return self._fate(lost)
+                return self._error_of_lost_commit(lost)
             except GatewayError as error:
                 if isinstance(error, (DatabaseFailed, Unknowable)):
                     log.error("the database failed: %r", error)
@@ -396,7 +418,7 @@ class Returned(Generic[R]):
 
 
 def drive(engine: Engine, begin: Callable[[], Exchange[R]]) -> R:
-    """Run an exchange to its end, alone: how Flask handles a request. The server drives many at once (server.py)."""
+    """Run an exchange to its end, alone: how Flask handles a request. The server drives many at once (server/tick.py)."""
     for _ in range(8):
         exchange = begin()
         commands = next_commands(exchange, None)
@@ -416,7 +438,7 @@ def drive(engine: Engine, begin: Callable[[], Exchange[R]]) -> R:
 
 
 def run_with_retries(engine: Engine, commands: list[AnyCommand]) -> list[Any]:
-    """As Engine.run, waiting for what is Contended as the tick would."""
+    """The outcomes that `Engine.run` gives, once what was Contended has been run again, after pauses, as the tick does."""
     outcomes = engine.run(commands)
     until = time.monotonic() + LOCK_RETRY_S
     pauses = pauses_between_attempts()

@@ -20,7 +20,8 @@ EXPIRY_ACTOR = "expiry"
 
 
 def sweep(store: Store, now_ms: int, limit: int) -> list[WriteGroup]:
-    """Deletes of some rows that have expired, `limit` at most. Each holds only if its row was not written since it was found."""
+    """Deletes of some rows that have expired, `limit` at most. Each is carried out only if its row was not written since it
+    was found."""
     with store.read() as session:
         found = rows.expired(session, now_ms, limit)
         tables = {

@@ -40,7 +40,7 @@ class BatchSize:
         self.rows = FEWEST_ROWS
 
     def took(self, rows: int, seconds: float) -> None:
-        """The last batch went over so many rows in so long."""
+        """Note that the last batch went over so many rows in so long."""
         if seconds > BATCH_S:
             self.rows = max(FEWEST_ROWS, int(self.rows * max(BATCH_S / seconds, 0.1)))
         elif seconds < BATCH_S / 2 and rows >= self.rows:

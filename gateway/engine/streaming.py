@@ -82,7 +82,7 @@ def record(session: Session, records: Iterable[Record], now_ms: int) -> None:
 
 
 def begin(session: Session, table: Table, stream_id: int, shard_count: int, now_ms: int) -> StreamRule:
-    """Open the stream that a table's rule asks for; the rule with its shards."""
+    """Open the stream that a table's rule asks for. Gives the rule with its shards."""
     rule = table.rules.stream
     assert rule is not None
     firsts = [number * SLOTS // shard_count for number in range(shard_count)]

@@ -249,6 +249,36 @@ class DropTable(Asks[Table]):
 
 
 @dataclass(frozen=True, slots=True)
+class ResetTables(Asks[int]):
+    """Empty tables as if they had just been made, or drop them, all at one moment. Outcome: how many.
+
+    `namespace`: None for all; `names`: None for all of the namespace; `keeps_definitions`: the tables stay, without rows.
+    """
+
+    namespace: str | None = None
+    names: frozenset[str] | None = None
+    keeps_definitions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTables(Asks[int]):
+    """Make the tables of namespaces, rows and all, those of others, which lose what they had; all as they are at one moment.
+    Outcome: how many there are. A table whose indexes are still being filled: TableBusy.
+
+    `copies`: (source, target), each target once.
+    """
+
+    copies: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListNamespaces(Asks[list[str]]):
+    """Names of the namespaces that have tables and whose names begin so. Outcome: names in order."""
+
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CountRows(Asks["TableStatistics"]):
     """Count a table. Outcome: TableStatistics."""
 
@@ -396,6 +426,9 @@ AnyCommand = (
     | CreateTable
     | AlterTable
     | DropTable
+    | ResetTables
+    | CopyTables
+    | ListNamespaces
     | CountRows
     | GetProperties
     | PutProperties

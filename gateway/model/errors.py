@@ -177,7 +177,7 @@ class OutOfSpace(Busy):
 
 
 class DatabaseFailed(GatewayError):
-    """The database refused a statement, and would again. A client that can reach this has found a defect."""
+    """The database refused a statement, and would again. A client that can cause this has found a defect."""
 
 
 class Unknowable(GatewayError):

@@ -48,7 +48,7 @@ class Attribute(Node):
 
 @dataclass(frozen=True, slots=True)
 class AnyVersion(Node):
-    """Each kept version of an attribute: a comparison holds if it holds for one of them."""
+    """Each kept version of an attribute: a comparison is true if it is true of one of them."""
 
     name: str
 

@@ -132,7 +132,7 @@ def _narrowest(found: KeyRange) -> KeyRange:
 
 
 def _conjuncts(predicate: Predicate) -> list[Predicate]:
-    """The parts that must all hold, Ands within Ands opened."""
+    """The parts that must all be true, Ands within Ands opened."""
     if isinstance(predicate, And):
         return [conjunct for part in predicate.parts for conjunct in _conjuncts(part)]
     return [] if isinstance(predicate, Always) else [predicate]

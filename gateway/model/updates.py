@@ -392,4 +392,5 @@ def _sum_of(current: Value | None, value: Value, view: View | None) -> Value:
     raise BadOperand("operand", actual=current)
 
 
-_draft_of = fast_paths.choose(_fast_draft_of, Draft.of)
+_IS_SAFE = fast_paths.covers(EditContext, "key_values now_ms stamped max_versions view")
+_draft_of = fast_paths.choose(_fast_draft_of, Draft.of, _IS_SAFE)

@@ -1,9 +1,9 @@
 """Pages in a browser: which Host and Origin headers are taken, decided before anything is done with a request.
 
 With auth `dev` whoever reaches the server may do everything, and a page from anywhere reaches a server on its visitor's
-desk in two ways. It sends requests there (a "simple" one without asking first); browsers say in Origin which page that
-was. Or its own name is made to point at the desk after it was loaded (DNS rebinding), so that it is of the same origin; then
-Host still is that name. So Host must be a name that no stranger can give an address to: an IP address, a name of one
+machine in two ways. It sends requests there (a "simple" one without asking first); browsers say in Origin which page sent
+them. Or its own name is made to resolve to that machine after it was loaded (DNS rebinding), so that page and server have one
+origin; then Host still is that name. So Host must be a name that no stranger can give an address to: an IP address, a name of one
 label, one below `localhost` (RFC 6761) or `internal` (reserved for private use by ICANN), the service's own names, and what
 the settings name. And Origin must be of this machine, or named in the settings.
 

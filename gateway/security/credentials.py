@@ -104,9 +104,9 @@ class Credentials:
     def namespace(self, scheme: Scheme, *place: str) -> str:
         """Where the tables of a caller live: one namespace for all, or one for each place - an AWS account and region, an
         Azure account, a Table Store instance. Places of two schemes are never one, whatever they are called."""
-        return SHARED_NAMESPACE if self._shared else _joined((scheme.value, *place))
+        return SHARED_NAMESPACE if self._shared else _namespace_name((scheme.value, *place))
 
 
 @lru_cache(maxsize=1024)
-def _joined(place: tuple[str, ...]) -> str:
+def _namespace_name(place: tuple[str, ...]) -> str:
     return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in place)

@@ -246,21 +246,25 @@ async def serve(
 def run(
     app: flask.Flask, listen_address: ListenAddress, ready: Callable[[], None], reload: Callable[[], None]
 ) -> bool:
-    """Serve until SIGTERM or SIGINT; what `serve` says. At SIGHUP `reload` is called."""
+    """Serve until SIGTERM or SIGINT; what `serve` says. At SIGHUP `reload` is called, from just before `ready` on."""
 
     async def main() -> bool:
         told = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, told.set)
-        loop.add_signal_handler(signal.SIGHUP, reload)
         # What has been made by now stays; looking through it again at each collection would only cost.
         gc.collect()
         gc.freeze()
         # Requests make no circles worth looking for every 700 objects: a batch of 25 items makes thousands.
         gc.set_threshold(*_GC_THRESHOLDS)
         allocator.keep_freed_memory()
-        return await serve(app, listen_address, ready, told)
+
+        def begin() -> None:
+            loop.add_signal_handler(signal.SIGHUP, reload)
+            ready()
+
+        return await serve(app, listen_address, begin, told)
 
     return run_in_loop(main())
 

@@ -78,6 +78,9 @@ def _work(
     background = BackgroundWork(opened.engine, opened.credential_store, dialects.gateway.credentials, share)
 
     def ready() -> None:
+        if tls is not None:
+            # A SIGHUP that came earlier met nobody, and the process that forked this one has read the files at its own start.
+            _read_again(tls)
         background.start()
         if workers.is_first():
             if figures is not None:
@@ -86,12 +89,7 @@ def _work(
 
     def reload() -> None:
         background.look_at_credentials_now()
-        try:
-            if tls is not None:
-                tls.reload()
-        except OSError as error:
-            logs.error("the certificate cannot be used, the last one stays", None, reason=str(error))
-        else:
+        if tls is None or _read_again(tls):
             logs.info("credentials and certificates are read again")
 
     listen_address = server.ListenAddress(
@@ -107,7 +105,7 @@ def _work(
 
 
 def _tell(settings: Settings, dialects: Mounted, urls: list[str], figures: socket.socket | None) -> None:
-    """How to point each SDK here."""
+    """Print how each SDK is pointed at this server."""
     lines = [f"tablegate {__version__} on {without_password(settings.database)}, auth {settings.auth}"]
     if settings.memory:
         lines.append("in memory: nothing is kept")
@@ -130,7 +128,7 @@ def lane_of(settings: Settings) -> str:
 
 
 def _check_exposure(settings: Settings) -> None:
-    """Auth `dev` lets everybody in: not to be had from elsewhere by oversight."""
+    """Raise Refused where auth `dev`, which lets everybody in, would be had from other machines by oversight."""
     if settings.auth == "dev" and not settings.insecure and not _is_loopback(settings.host):
         raise Refused(
             f"auth is dev, which takes any AWS access key, and {settings.host} can be reached from elsewhere: "
@@ -158,7 +156,7 @@ def _is_loopback(host: str) -> bool:
 
 @contextlib.contextmanager
 def _sole_owner(settings: Settings) -> Iterator[None]:
-    """The lock on a SQLite file."""
+    """Within it the SQLite file, if there is one, is locked for this server."""
     path = settings.database_path
     if path is None:
         yield
@@ -191,14 +189,15 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def _metrics_socket(settings: Settings) -> socket.socket | None:
-    """Of a port of its own for /metrics, on a loopback address whatever the server listens on."""
+    """The socket of the port for /metrics alone, on a loopback address whatever the server listens on; None if there is no
+    such port."""
     if settings.metrics_port is None:
         return None
     return _bind(settings.host if _is_loopback(settings.host) else "127.0.0.1", settings.metrics_port)
 
 
 def _serve_metrics(dialects: Mounted, figures: socket.socket) -> None:
-    """From a thread, which ends with the process."""
+    """Serve /metrics on its own port, from a thread that ends with the process."""
     from werkzeug.serving import WSGIRequestHandler, make_server
 
     class Quiet(WSGIRequestHandler):
@@ -211,6 +210,16 @@ def _serve_metrics(dialects: Mounted, figures: socket.socket) -> None:
         host, port, metrics_app(dialects.gateway), threaded=True, request_handler=Quiet, fd=figures.fileno()
     )
     threading.Thread(target=made.serve_forever, name="metrics", daemon=True).start()
+
+
+def _read_again(tls: certificates.Certificate) -> bool:
+    """Whether the certificate could be used. If not, that is logged."""
+    try:
+        tls.reload()
+    except OSError as error:
+        logs.error("the certificate cannot be used, the last one stays", None, reason=str(error))
+        return False
+    return True
 
 
 def _certificate(settings: Settings) -> certificates.Certificate | None:

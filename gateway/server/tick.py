@@ -95,6 +95,7 @@ class LockRetry:
 
     @property
     def is_over(self) -> bool:
+        """Whether no command waits for a lock any more, or its time is up."""
         return not self.waiting or monotonic() >= self.until
 
 
@@ -174,11 +175,11 @@ class Ticker:
             if StaleTable in kinds:
                 self._restart(pending)
             elif pending.lock_retry is not None or Contended in kinds:
-                self._have_patience(pending, outcomes)
+                self._put_aside(pending, outcomes)
             else:
                 self._advance(pending, outcomes)
 
-    def _have_patience(self, pending: PendingRequest, outcomes: list[Any]) -> None:
+    def _put_aside(self, pending: PendingRequest, outcomes: list[Any]) -> None:
         lock_retry = pending.lock_retry
         if lock_retry is None:
             lock_retry = pending.lock_retry = LockRetry(outcomes, contended(outcomes))

@@ -30,13 +30,16 @@ def is_first() -> bool:
 
 
 def supervise(count: int, work: Callable[[], None], stop_seconds: float) -> None:
-    """Keep `count` processes doing `work` until SIGTERM or SIGINT; then see them off."""
+    """Keep `count` processes doing `work` until SIGTERM or SIGINT; then stop all of them, by force those that are still there
+    a second after `stop_seconds`."""
     told: list[int] = []
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, lambda number, _: told.append(number))
     lifeline = os.pipe()
-    children = {_fork(number, work, lifeline): number for number in range(count)}
+    children: dict[int, int] = {}
     signal.signal(signal.SIGHUP, lambda number, _: _tell(list(children), number))
+    for number in range(count):
+        children[_fork(number, work, lifeline)] = number
     while not told:
         # A signal interrupts the pause; a child that dies is found after it.
         time.sleep(_RESTART_PAUSE_S)
@@ -47,7 +50,7 @@ def supervise(count: int, work: Callable[[], None], stop_seconds: float) -> None
                 if not told:
                     logs.error("a worker died and is replaced", worker=number, pid=pid)
                     children[_fork(number, work, lifeline)] = number
-    _see_off(set(children), time.monotonic() + stop_seconds + 1)
+    _stop_all(set(children), time.monotonic() + stop_seconds + 1)
     shutil.rmtree(os.environ.get("PROMETHEUS_MULTIPROC_DIR", ""), ignore_errors=True)
 
 
@@ -57,7 +60,7 @@ def _tell(children: list[int], signal_number: int) -> None:
             os.kill(pid, signal_number)
 
 
-def _see_off(children: set[int], until: float) -> None:
+def _stop_all(children: set[int], until: float) -> None:
     for pid in children:
         os.kill(pid, signal.SIGTERM)
     while children and time.monotonic() < until:
@@ -79,7 +82,7 @@ def _fork(number: int, work: Callable[[], None], lifeline: tuple[int, int]) -> i
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        threading.Thread(target=_hang_on, args=lifeline, daemon=True).start()
+        threading.Thread(target=_stop_with_parent, args=lifeline, daemon=True).start()
         work()
         code = 0
     except BaseException:
@@ -90,7 +93,7 @@ def _fork(number: int, work: Callable[[], None], lifeline: tuple[int, int]) -> i
         os._exit(code)
 
 
-def _hang_on(reading: int, writing: int) -> None:
+def _stop_with_parent(reading: int, writing: int) -> None:
     """Tell this process to stop when the parent, who alone keeps this pipe open for writing, is no more."""
     os.close(writing)
     os.read(reading, 1)

@@ -129,6 +129,11 @@ class Catalog:
         rows = session.query("SELECT name, azure_name FROM tables")
         return frozenset(name for row in rows for name in row)
 
+    def namespaces(self, session: Session) -> list[str]:
+        """The namespaces that have tables, in order."""
+        found = session.query("SELECT DISTINCT namespace FROM tables ORDER BY namespace")
+        return [namespace for (namespace,) in found]
+
     def page(
         self, session: Session, namespace: str, after: str, limit: int | None, by_azure_name: bool = False
     ) -> list[Table]:

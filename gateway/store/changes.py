@@ -72,7 +72,7 @@ def update_rule(session: Session, rule: StreamRule) -> None:
 
 
 def end_stream(session: Session, stream_id: int, now_ms: int) -> None:
-    """A stream gets no more changes; its shards are closed."""
+    """End a stream: it gets no more changes, and its shards are closed."""
     session.execute(
         "UPDATE streams SET ended_at_ms = ? WHERE id = ? AND ended_at_ms IS NULL", (now_ms, stream_id)
     )
@@ -157,7 +157,8 @@ def add_shard(session: Session, stream_id: int, shard: Shard) -> None:
 
 
 def close_shard(session: Session, shard: Numbered, now_ms: int) -> int:
-    """A shard gets no more changes; its last sequence. The caller has locked its table, so nobody is about to add one."""
+    """Close a shard, so that it gets no more changes; its last sequence. The caller has locked its table, so that nobody is
+    about to add one."""
     last = last_sequence(session, shard)
     session.execute(
         "UPDATE shards SET closed_at_ms = ?, last_sequence = ? WHERE stream_id = ? AND number = ?",

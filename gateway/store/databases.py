@@ -133,6 +133,8 @@ class Statements(ABC):
 
     for_update: str
     """What ends a SELECT whose rows are to be locked until the transaction ends."""
+    big_number: str
+    """A parameter that is a number of 64 bits, where nothing else says so."""
     greatest: str
     """The function that gives the greater of two numbers."""
 

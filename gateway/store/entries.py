@@ -51,3 +51,13 @@ def count(session: Session, index_id: int) -> tuple[int, int]:
         "SELECT count(*), COALESCE(sum(size_bytes), 0) FROM entries WHERE index_id = ?", (index_id,)
     )
     return number, int(size)
+
+
+def copy(session: Session, index_id: int, to: int) -> None:
+    """Give another index, which has none, the entries of an index."""
+    columns = COLUMNS.removeprefix("index_id, ")
+    session.execute(
+        f"INSERT INTO entries ({COLUMNS}) SELECT {session.statements.big_number}, {columns}"
+        " FROM entries WHERE index_id = ?",
+        (to, index_id),
+    )

@@ -192,3 +192,13 @@ def _columns(table_id: int, row: Row) -> tuple[object, ...]:
 def _stored(keys: Sequence[RowKey]) -> list[Key]:
     """Keys as the database has them."""
     return [(table_id, *stored_position(position)[:3]) for table_id, position in keys]
+
+
+def copy(session: Session, table_id: int, to: int, expires: bool) -> None:
+    """Give another table, which has none, the rows of a table; without their times of expiry if not `expires`."""
+    columns = "partition, sort, slot, modified_at, {}, size_bytes, kinds, body, full_key"
+    session.execute(
+        f"INSERT INTO rows ({COLUMNS}) SELECT {session.statements.big_number}, "
+        f"{columns.format('expires_at_ms' if expires else 'NULL')} FROM rows WHERE table_id = ? AND body IS NOT NULL",
+        (to, table_id),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
+import re
 import signal
 import sqlite3
 import ssl
@@ -174,25 +175,56 @@ def test_sighup_reads_certificates_again_and_ends_nothing(tmp_path: Path, postgr
     if workers != "1":
         flags += ["--database", postgres.empty_database()]
     server = Process(tmp_path, *flags, environment={"TABLEGATE_SECRET_KEY": "k" * 16})
+    make_self_signed(tmp_path, "127.0.0.1")
     os.kill(server.pid, signal.SIGHUP)  # it listens already, and does not serve yet
     server.wait_until_ready()
-    address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
-
-    def shown() -> set[str]:
-        return {ssl.get_server_certificate(address, timeout=30) for _ in range(8)}
-
-    [before] = shown()
+    pids = server.workers() if workers != "1" else [server.pid]
+    while not all(takes_hangups(pid) for pid in pids):
+        time.sleep(0.01)
+    before = certificate.read_text()
+    assert shown_by(server) == {before}
     make_self_signed(tmp_path, "127.0.0.1")
-    assert shown() == {before}
+    assert shown_by(server) == {before}
     os.kill(server.pid, signal.SIGHUP)
-    server.wait_for_error(*["are read again"] * int(workers))
-    [after] = shown()
+    after = certificate.read_text()
     assert after != before
+    end = time.monotonic() + 30
+    while shown_by(server) != {after}:
+        assert time.monotonic() < end
     key.write_text("no key")
     os.kill(server.pid, signal.SIGHUP)
     server.wait_for_error(*["the last one stays"] * int(workers))
-    assert shown() == {after}
+    assert shown_by(server) == {after}
     assert server.terminate()[0] == 0
+
+
+def test_a_worker_that_takes_the_place_of_another_shows_the_certificate_of_now(
+    tmp_path: Path, postgres
+) -> None:
+    certificate, key = make_self_signed(tmp_path, "127.0.0.1")
+    flags = ["--tls-cert", str(certificate), "--tls-key", str(key), "--database", postgres.empty_database()]
+    server = Process(tmp_path, "--workers", "2", *flags, environment={"TABLEGATE_SECRET_KEY": "k" * 16})
+    server.wait_until_ready()
+    first = server.workers()
+    make_self_signed(tmp_path, "127.0.0.1")
+    for pid in first:
+        os.kill(pid, signal.SIGKILL)
+    server.wait_for_error(*["is replaced"] * 2)
+    assert shown_by(server) == {certificate.read_text()}
+    assert server.terminate()[0] == 0
+
+
+def shown_by(server: Process) -> set[str]:
+    """The certificates that eight connections are shown."""
+    address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+    return {ssl.get_server_certificate(address, timeout=30) for _ in range(8)}
+
+
+def takes_hangups(pid: int) -> bool:
+    """Whether a process has said what it does at SIGHUP."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = int(re.search(r"^SigCgt:\t(\w+)$", status, re.MULTILINE)[1], 16)  # type: ignore[index]
+    return bool(caught >> (signal.SIGHUP - 1) & 1)
 
 
 def test_there_are_descriptors_for_all_places(tmp_path: Path) -> None:

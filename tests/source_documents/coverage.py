@@ -1,6 +1,6 @@
 """What the source documents state, and what has been made of each statement. Knows no dialect.
 
-The documents are others' texts and are not in the repository. Rows name them by these short names (`seed`):
+The documents are others' texts and are not in the repository. Rows name them by these short names (`document`):
 
     azure-table-may-2009            "Windows Azure Table", Microsoft, May 2009
     dynamodb-data-model             "DynamoDB Data Model", Amazon DynamoDB Developer Guide, API version 2012-08-10, of 2016
@@ -10,7 +10,7 @@ The documents are others' texts and are not in the repository. Rows name them by
 
 coverage.toml is an array of tables `[[statement]]`, sorted by document and line:
 
-    seed      the document's short name, which is its file name without .txt
+    document  the document's short name, which is its file name without .txt
     line      the line of the document that states it, or [first, last]
     sentences (optional) the numbers of the sentences of that line, from 1; without it, all of them
     gist      the statement in our own words
@@ -46,14 +46,14 @@ OUTLINE = HERE / "outline.toml"
 
 # What a statement can be.
 FATES = ("tests", "changed", "not_server_matter")
-_MEMBERS = {"seed", "line", "sentences", "gist", *FATES}
+_MEMBERS = {"document", "line", "sentences", "gist", *FATES}
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A row of coverage.toml."""
 
-    seed: str
+    document: str
     first: int
     last: int
     sentences: tuple[int, ...]
@@ -62,7 +62,7 @@ class Statement:
 
     @property
     def place(self) -> str:
-        return f"{self.seed} line {self.first}"
+        return f"{self.document} line {self.first}"
 
 
 def read_coverage() -> list[Statement]:
@@ -71,9 +71,9 @@ def read_coverage() -> list[Statement]:
 
 
 def _statement(row: dict) -> Statement:
-    where = f"{row.get('seed')} line {row.get('line')}"
-    if row.keys() - _MEMBERS or not {"seed", "line", "gist"} <= row.keys():
-        raise ValueError(f"{where}: seed, line and gist are needed; what else there is: {sorted(row)}")
+    where = f"{row.get('document')} line {row.get('line')}"
+    if row.keys() - _MEMBERS or not {"document", "line", "gist"} <= row.keys():
+        raise ValueError(f"{where}: document, line and gist are needed; what else there is: {sorted(row)}")
     fates = [fate for fate in FATES if fate in row]
     if fates != ["changed"] and fates != ["tests", "changed"] and len(fates) != 1:
         raise ValueError(f"{where}: just one of {FATES}, or changed with tests")
@@ -83,7 +83,7 @@ def _statement(row: dict) -> Statement:
     sentences = tuple(row.get("sentences", ()))
     if sentences and lines[0] != lines[1]:
         raise ValueError(f"{where}: sentences are of one line")
-    return Statement(row["seed"], lines[0], lines[1], sentences, row["gist"], tuple(row.get("tests", ())))
+    return Statement(row["document"], lines[0], lines[1], sentences, row["gist"], tuple(row.get("tests", ())))
 
 
 # Outlines
@@ -92,7 +92,7 @@ def _statement(row: dict) -> Statement:
 def read_outlines() -> dict[str, dict[int, int]]:
     """Document -> line -> its number of sentences, for lines that have any."""
     read = tomllib.loads(OUTLINE.read_text())
-    return {seed: dict(part["sentences"]) for seed, part in read.items()}
+    return {document: dict(part["sentences"]) for document, part in read.items()}
 
 
 _END = re.compile(r'(?<=[.!?])[)"”]?\s+(?=[A-Z(“"])')
@@ -127,7 +127,7 @@ def sentences_of(line: str) -> list[str]:
 def write_outline(folder: Path) -> None:
     """outline.toml of all documents in a folder."""
     parts = [
-        "# Of each seed: the digest of the file, and [line, number of its sentences]. Written by coverage.py.\n"
+        "# Of each document: the digest of the file, and [line, number of its sentences]. Written by coverage.py.\n"
     ]
     for path in sorted(folder.glob("*.txt")):
         content = path.read_bytes()
@@ -146,14 +146,18 @@ def out_of_order(rows: Sequence[Statement]) -> list[str]:
     return [
         f"{row.place} is out of order"
         for before, row in pairs
-        if (row.seed, row.first) < (before.seed, before.first)
+        if (row.document, row.first) < (before.document, before.first)
     ]
 
 
 def twice(rows: Sequence[Statement]) -> list[str]:
     """Rows that say the same of the same place, and tests that one row names twice."""
-    same = Counter((row.seed, row.first, row.gist) for row in rows)
-    found = [f"{seed} line {line}: twice: {gist}" for (seed, line, gist), count in same.items() if count > 1]
+    same = Counter((row.document, row.first, row.gist) for row in rows)
+    found = [
+        f"{document} line {line}: twice: {gist}"
+        for (document, line, gist), count in same.items()
+        if count > 1
+    ]
     return found + [
         f"{row.place}: a test is named twice" for row in rows if len(set(row.tests)) < len(row.tests)
     ]
@@ -194,23 +198,23 @@ def _named(body: Sequence[ast.stmt], prefix: str) -> Iterator[str]:
 
 def not_covered(rows: Sequence[Statement], outlines: dict[str, dict[int, int]]) -> list[str]:
     """Sentences of the documents that have rows at all which no row accounts for, and rows of lines that are not there."""
-    found = [f"{row.place}: there is no such seed" for row in rows if row.seed not in outlines]
-    for seed in sorted({row.seed for row in rows} & outlines.keys()):
+    found = [f"{row.place}: there is no such document" for row in rows if row.document not in outlines]
+    for document in sorted({row.document for row in rows} & outlines.keys()):
         told: dict[int, set[int]] = {}
         for row in rows:
-            if row.seed == seed:
+            if row.document == document:
                 for line in range(row.first, row.last + 1):
-                    count = outlines[seed].get(line, 0)
+                    count = outlines[document].get(line, 0)
                     told.setdefault(line, set()).update(row.sentences or range(1, count + 1))
-        for line, count in outlines[seed].items():
+        for line, count in outlines[document].items():
             missing = set(range(1, count + 1)) - told.get(line, set())
             if missing:
                 found.append(
-                    f"{seed} line {line}: no row for sentence {', '.join(map(str, sorted(missing)))}"
+                    f"{document} line {line}: no row for sentence {', '.join(map(str, sorted(missing)))}"
                 )
         for line, numbers in told.items():
-            if numbers and max(numbers) > outlines[seed].get(line, 0):
-                found.append(f"{seed} line {line}: it has no sentence {max(numbers)}")
+            if numbers and max(numbers) > outlines[document].get(line, 0):
+                found.append(f"{document} line {line}: it has no sentence {max(numbers)}")
     return found
 
 

@@ -15,10 +15,10 @@ from tests.source_documents.coverage import OUTLINE, Statement, outline, read_co
 # Where the source documents themselves are. They are texts of others and no part of the project; where it is built they lie
 # beside it.
 _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "seeds"
-SEEDS = os.environ.get("TABLEGATE_TEST_SEEDS") or (str(_BESIDE) if _BESIDE.is_dir() else "")
+DOCUMENTS = os.environ.get("TABLEGATE_TEST_SOURCE_DOCUMENTS") or (str(_BESIDE) if _BESIDE.is_dir() else "")
 
 
-def test_every_sentence_of_a_seed_has_a_row():
+def test_every_sentence_of_a_document_has_a_row():
     assert coverage.not_covered(read_coverage(), read_outlines()) == []
 
 
@@ -26,7 +26,7 @@ def test_every_test_that_is_named_is_there():
     assert coverage.unknown_tests(read_coverage()) == []
 
 
-def test_every_test_of_the_seeds_stands_in_a_row():
+def test_every_test_of_the_documents_stands_in_a_row():
     assert coverage.unnamed_tests(read_coverage()) == []
 
 
@@ -39,21 +39,22 @@ def test_rows_are_in_order():
 
 
 @pytest.mark.parametrize(
-    "seed", ["azure-table-may-2009", "dynamodb-data-model", "dynamodb-working-with-items"]
+    "document", ["azure-table-may-2009", "dynamodb-data-model", "dynamodb-working-with-items"]
 )
-def test_a_seed_that_is_done_has_rows(seed):
-    assert any(row.seed == seed for row in read_coverage())
+def test_a_document_that_is_done_has_rows(document):
+    assert any(row.document == document for row in read_coverage())
 
 
 @pytest.mark.skipif(
-    not SEEDS, reason="the source documents are not part of this repository; TABLEGATE_TEST_SEEDS says where"
+    not DOCUMENTS,
+    reason="the source documents are not part of this repository; TABLEGATE_TEST_SOURCE_DOCUMENTS says where",
 )
-def test_the_outline_is_that_of_the_seeds():
+def test_the_outline_is_that_of_the_documents():
     told = tomllib.loads(OUTLINE.read_text())
-    assert {path.stem for path in Path(SEEDS).glob("*.txt")} == told.keys()
-    for seed, lines in read_outlines().items():
-        content = (Path(SEEDS) / f"{seed}.txt").read_bytes()
-        assert hashlib.sha256(content).hexdigest() == told[seed]["sha256"]
+    assert {path.stem for path in Path(DOCUMENTS).glob("*.txt")} == told.keys()
+    for document, lines in read_outlines().items():
+        content = (Path(DOCUMENTS) / f"{document}.txt").read_bytes()
+        assert hashlib.sha256(content).hexdigest() == told[document]["sha256"]
         assert outline(content.decode()) == lines
 
 
@@ -62,7 +63,7 @@ def test_the_outline_is_that_of_the_seeds():
 
 def row(line: int = 2, **more) -> Statement:
     given = {
-        "seed": "seed",
+        "document": "document",
         "first": line,
         "last": line,
         "sentences": (),
@@ -72,29 +73,29 @@ def row(line: int = 2, **more) -> Statement:
     return Statement(**{**given, **more})
 
 
-SEED = {"seed": {2: 1, 4: 3}}
+OUTLINES = {"document": {2: 1, 4: 3}}
 
 
 def test_a_line_without_a_row_is_found():
-    assert coverage.not_covered([row(2)], SEED) == ["seed line 4: no row for sentence 1, 2, 3"]
-    assert coverage.not_covered([row(2, last=4)], SEED) == []
+    assert coverage.not_covered([row(2)], OUTLINES) == ["document line 4: no row for sentence 1, 2, 3"]
+    assert coverage.not_covered([row(2, last=4)], OUTLINES) == []
 
 
 def test_a_sentence_without_a_row_is_found():
     rows = [row(2), row(4, sentences=(1, 3))]
-    assert coverage.not_covered(rows, SEED) == ["seed line 4: no row for sentence 2"]
+    assert coverage.not_covered(rows, OUTLINES) == ["document line 4: no row for sentence 2"]
 
 
-def test_a_row_of_no_seed_line_or_sentence_is_found():
-    rows = [row(2, last=4), row(4, sentences=(4,)), row(seed="other")]
-    assert coverage.not_covered(rows, SEED) == [
-        "other line 2: there is no such seed",
-        "seed line 4: it has no sentence 4",
+def test_a_row_of_no_document_line_or_sentence_is_found():
+    rows = [row(2, last=4), row(4, sentences=(4,)), row(document="other")]
+    assert coverage.not_covered(rows, OUTLINES) == [
+        "other line 2: there is no such document",
+        "document line 4: it has no sentence 4",
     ]
 
 
-def test_a_seed_without_any_row_may_still_come():
-    assert coverage.not_covered([row(2, last=4)], {**SEED, "later": {1: 1}}) == []
+def test_a_document_without_any_row_may_still_come():
+    assert coverage.not_covered([row(2, last=4)], {**OUTLINES, "later": {1: 1}}) == []
 
 
 def test_a_test_that_is_not_there_is_found():
@@ -115,9 +116,9 @@ def test_a_test_that_stands_in_no_row_is_found():
 
 
 def test_rows_in_disorder_and_doubles_are_found():
-    assert coverage.out_of_order([row(4), row(2)]) == ["seed line 2 is out of order"]
-    assert coverage.twice([row(2), row(2)]) == ["seed line 2: twice: what it says"]
-    assert coverage.twice([row(2, tests=("a", "a"))]) == ["seed line 2: a test is named twice"]
+    assert coverage.out_of_order([row(4), row(2)]) == ["document line 2 is out of order"]
+    assert coverage.twice([row(2), row(2)]) == ["document line 2: twice: what it says"]
+    assert coverage.twice([row(2, tests=("a", "a"))]) == ["document line 2: a test is named twice"]
 
 
 @pytest.mark.parametrize(
@@ -134,12 +135,12 @@ def test_rows_in_disorder_and_doubles_are_found():
     ],
 )
 def test_a_row_has_one_fate_and_says_something(given):
-    with pytest.raises(ValueError, match="seed line"):
-        coverage._statement({"seed": "seed", "line": 2, "gist": "gist", **given})
+    with pytest.raises(ValueError, match="document line"):
+        coverage._statement({"document": "document", "line": 2, "gist": "gist", **given})
 
 
 def test_a_change_may_have_tests():
-    made = coverage._statement({"seed": "s", "line": 2, "gist": "g", "changed": "what", "tests": ["a"]})
+    made = coverage._statement({"document": "s", "line": 2, "gist": "g", "changed": "what", "tests": ["a"]})
     assert made.tests == ("a",)
 
 

@@ -286,7 +286,7 @@ def test_total_is_of_the_table_and_its_indexes_together(indexed):
 
 
 def test_indexes_tells_of_the_table_and_of_each_index_that_changed(indexed):
-    """Since the seed: INDEXES shows the total and the table too, and local indexes."""
+    """Since the document: INDEXES shows the total and the table too, and local indexes."""
     item = {"Id": "a", "Sort": "b", "Color": "red", "Price": 1, "pad": "x" * 2500}
     assert consumed(indexed.put_item(Item=item, ReturnConsumedCapacity="INDEXES")) == {
         "TableName": indexed.name,

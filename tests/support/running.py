@@ -7,14 +7,15 @@ the other or TABLEGATE_TEST_ENTRY is `wsgi` (`make test-wsgi`).
 from __future__ import annotations
 
 import asyncio
-import importlib
+import contextlib
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,12 @@ import pytest
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.test import run_wsgi_app
 
+from adapters.azuretable import blueprint as azuretable
+from adapters.dynamodb import blueprint as dynamodb
+from adapters.tablestore import blueprint as tablestore
 from gateway.app import Mounted, connect, create_app, mount, mounted, open_store
 from gateway.background import BackgroundWork
-from gateway.dialect import Gateway
+from gateway.dialect import Dialect, Gateway
 from gateway.http import Reply, Request
 from gateway.server import server
 from gateway.server.flask_bridge import WSGI_REQUEST
@@ -35,6 +39,7 @@ from gateway.server.wsgi import environ_of
 from gateway.settings import Settings, load
 
 ROOT = Path(__file__).parents[2]
+EVERY_DIALECT = (dynamodb.create, tablestore.create, azuretable.create)  # Azure takes what nobody else claims
 ENTRIES = ("server", "wsgi")
 ENTRY = os.environ.get("TABLEGATE_TEST_ENTRY", "server")
 beyond_wsgi = pytest.mark.skipif(
@@ -137,10 +142,9 @@ class _Quiet(WSGIRequestHandler):
         pass
 
 
-def plain_app(gateway: Gateway, *dialects: str) -> flask.Flask:
+def plain_app(gateway: Gateway, *create: Callable[[Gateway], Dialect]) -> flask.Flask:
     """The application of these dialects on an engine that a test has made."""
-    modules = [importlib.import_module(f"adapters.{name}.blueprint") for name in dialects]
-    return mount(Mounted(gateway, tuple(module.create(gateway) for module in modules)))
+    return mount(Mounted(gateway, tuple(each(gateway) for each in create)))
 
 
 def call_plainly(app: flask.Flask, request: Request) -> Reply:
@@ -193,18 +197,30 @@ class Process:
         """What it printed until it was answering requests."""
         assert self._process.stdout is not None
         lines = []
-        for line in self._process.stdout:
-            lines.append(line)
-            if line.startswith("health:"):
-                return "".join(lines)
+        with self._killed_after_a_minute():
+            for line in self._process.stdout:
+                lines.append(line)
+                if line.startswith("health:"):
+                    return "".join(lines)
         raise AssertionError(f"the server did not start: {self.end()}")
 
     def wait_for_error(self, *words: str) -> None:
         """Read standard error until these have been seen, one after the other."""
         assert self._process.stderr is not None
-        for word in words:
-            while word not in self._process.stderr.readline():
-                assert self._process.poll() is None
+        with self._killed_after_a_minute():
+            for word in words:
+                while word not in (line := self._process.stderr.readline()):
+                    assert line, f"the server ended without saying: {word}"
+
+    @contextlib.contextmanager
+    def _killed_after_a_minute(self) -> Iterator[None]:
+        """A server that does not say what is waited for fails a test; nobody waits for ever."""
+        timer = threading.Timer(60, self._process.kill)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def terminate(self) -> tuple[int, str]:
         """SIGTERM; the exit code and what it wrote on standard error."""
@@ -223,7 +239,9 @@ class Process:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens on now; below those that the system gives to whoever asks for any, as other tests do."""
+    while True:
+        port = 20_000 + secrets.randbelow(10_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

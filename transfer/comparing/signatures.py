@@ -16,18 +16,17 @@ from transfer.comparing.canonical import Terms, digest
 from transfer.comparing.passes import Progress, read_both
 from transfer.comparing.sides import End
 from transfer.comparing.sums import Sums, bucket_of
-from transfer.endpoints.endpoint import Definition, Endpoint, Service
+from transfer.endpoints.endpoint import Endpoint, Service
 from transfer.mapping.identities import identifier, identity_bytes
-from transfer.mapping.mapping import Mapping, MappingOptions
+from transfer.mapping.mapping import MappingOptions
 from transfer.mapping.spelling import spelling_of
 
 
 class Signature(NamedTuple):
-    """`digest`: 64 hexadecimal digits; `rows`: of so many rows; `left_out`: rows that the other service cannot have."""
+    """`digest`: 64 hexadecimal digits; `rows`: of so many rows."""
 
     digest: str
     rows: int
-    left_out: int
 
 
 def signature(
@@ -40,51 +39,26 @@ def signature(
 ) -> Signature:
     """The signature of a table. `other`: the service of the table that it is to be compared with; None: the same.
 
-    Equal tables have equal signatures; the command's exit status is 0. Raises TransferError (exit status 2).
+    `options`: those that the copy was made with. Tables whose rows are equal, as `verify` compares them, have equal signatures.
+    The command's exit status is 0. Raises TransferError (exit status 2).
     """
     definition = endpoint.describe()
-    signed = _Signed(endpoint, definition, other or endpoint.service, ignored, options)
-    total, left_out = Sums(), 0
-    lock = threading.Lock()
+    schema = definition.key_schema
+    unspelled = spelling_of(definition).unspelled
+    terms = Terms(endpoint.service, other or endpoint.service, ignored=ignored, unspelled=unspelled)
+    identity_of = identifier(definition.service, schema, options)
+    total, lock = Sums(), threading.Lock()
 
     def add(end: End, at: int, pages: Iterator[list[Row]]) -> None:
-        nonlocal left_out
-        own, number = Sums(), 0
+        own = Sums()
         for page in pages:
-            number += sum(not signed.take(own, row) for row in page)
+            for row in page:
+                latest = row.latest
+                identity = identity_of([latest[name] for name in schema.names])
+                row_hash = digest(terms.row_bytes(schema, identity, row))
+                own.add(bucket_of(identity_bytes(identity)), row_hash)
         with lock:
             total.merge(own)
-            left_out += number
 
     read_both([End(endpoint, definition)], workers, partial(progress, "reading"), add)
-    return Signature(total.digest(), total.rows, left_out)
-
-
-class _Signed:
-    """Takes in the rows of a table that the other service can have."""
-
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        definition: Definition,
-        other: Service,
-        ignored: Collection[str],
-        options: MappingOptions,
-    ) -> None:
-        self._schema = definition.key_schema
-        self._terms = Terms(
-            endpoint.service, other, ignored=ignored, unspelled=spelling_of(definition).unspelled
-        )
-        self._identity = identifier(definition.service, self._schema, options)
-        is_same = other in (endpoint.service, Service.TABLEGATE)
-        self._mapping = None if is_same else Mapping(definition, other, options=options)
-
-    def take(self, sums: Sums, row: Row) -> bool:
-        """Take a row in; False: it is left out."""
-        if self._mapping is not None and self._mapping.map(row).row is None:
-            return False
-        latest = row.latest
-        identity = self._identity([latest[name] for name in self._schema.names])
-        row_bytes = self._terms.row_bytes(self._schema, identity, row)
-        sums.add(bucket_of(identity_bytes(identity)), digest(row_bytes))
-        return True
+    return Signature(total.digest(), total.rows)

@@ -140,7 +140,9 @@ class Mapping:
             if name in self._key_names:
                 continue
             spelled = self._named(target, name, found)
-            if spelled in attributes or spelled in self._target_names:
+            # Our own Azure Table has no `_x0052_owKey` beside RowKey: both are one name in the gateway.
+            names = {spelled, self._unspelled(name)}
+            if spelled in attributes or names & self._target_names:
                 found.append(Finding(rules.NAME_CLASH, name))
                 continue
             seen = self._seen(target, name, spelled, value, found)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 from adapters.azuretable.auth import bearer, shared_access
 from adapters.azuretable.auth.bearer import Issuer
@@ -32,10 +33,18 @@ class Account:
     namespace: str
 
 
+class Times(NamedTuple):
+    """Seconds since 1970: `table`, by the clock that tables and grants live by; `real`, by that of callers, who sign with it."""
+
+    table: float
+    real: float
+
+
 def verify(
-    request: Request, options: Mapping[str, str], account: Account, issuer: Issuer | None, now: float
+    request: Request, options: Mapping[str, str], account: Account, issuer: Issuer | None, now: Times
 ) -> Grant:
-    """What the caller may do. `now`: seconds since 1970. Raises ServiceError: 401 and 403 with the code of each failure.
+    """What the caller of a request may do. `options`: the decoded query; `issuer`: whose bearer tokens count. Raises
+    ServiceError: 401 or 403 with the code of what is wrong.
 
     A grant whose `access` has a `policy_id` still needs that policy (`SharedAccess.under`).
     """
@@ -43,14 +52,14 @@ def verify(
     if authorization:
         scheme = authorization.partition(" ")[0]
         if scheme.lower() == "bearer":
-            return _by_token(request, authorization[7:].strip(), account, issuer, now)
-        _check_shared_key(request, options, authorization, account, now)
+            return _by_token(request, authorization[7:].strip(), account, issuer, now.real)
+        _check_shared_key(request, options, authorization, account, now.real)
         grant = _FULL
     elif "sig" in options:
         signer = Signer(account.name, account.keys)
         access = shared_access.read(options, signer, request.client, request.secure)
         if access.policy_id is None:
-            access.check_times(now)
+            access.check_times(now.table)
         grant = Grant(access)
     else:
         raise bearer.refusal(issuer, "NoAuthenticationInformation")
@@ -85,16 +94,21 @@ def _check_shared_key(
     sent_at = _seconds_of(date)
     if sent_at is None or abs(now - sent_at) > limits.CLOCK_SKEW_MAX_SECONDS:
         raise ServiceError("AuthenticationFailed")
-    resource = f"/{account.name}{addresses.signed_path(request.path)}"
-    if "comp" in options:
-        resource += f"?comp={options['comp']}"
-    if found.group(1) == "SharedKeyLite":
-        text = f"{date}\n{resource}"
-    else:
-        content_md5, content_type = request.header("content-md5"), request.header("content-type")
-        text = f"{request.method}\n{content_md5}\n{content_type}\n{date}\n{resource}"
+    text = string_to_sign(request, options, account.name, lite=found.group(1) == "SharedKeyLite")
     if not Signer(account.name, account.keys).made(found.group(3), text):
         raise ServiceError("AuthenticationFailed")
+
+
+def string_to_sign(request: Request, options: Mapping[str, str], account: str, lite: bool = False) -> str:
+    """What a key of the account signs of a request: Shared Key, or (`lite`) Shared Key Lite."""
+    date = request.header("x-ms-date") or request.header("date")
+    resource = f"/{account}{addresses.signed_path(request.path)}"
+    if "comp" in options:
+        resource += f"?comp={options['comp']}"
+    if lite:
+        return f"{date}\n{resource}"
+    content_md5, content_type = request.header("content-md5"), request.header("content-type")
+    return f"{request.method}\n{content_md5}\n{content_type}\n{date}\n{resource}"
 
 
 @lru_cache(maxsize=256)

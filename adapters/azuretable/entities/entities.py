@@ -46,12 +46,15 @@ class Prepared(NamedTuple):
 
 
 def insert(call: Call, resource: EntitySet) -> Exchange[Answer]:
-    """POST /T"""
+    """POST /T: insert an entity where there is none. The answer is the entity or, by the Prefer header, empty. Raises
+    ServiceError, TableMissing, ConditionFailed."""
     return (yield from _write(call, resource))
 
 
 def update(call: Call, resource: Entity) -> Exchange[Answer]:
-    """PUT, MERGE, PATCH and DELETE of /T(PartitionKey='p',RowKey='r')"""
+    """PUT, MERGE, PATCH and DELETE of /T(PartitionKey='p',RowKey='r'): replace, merge into or delete an entity, on the
+    condition of If-Match; without that header PUT, MERGE and PATCH make one where there is none. Raises ServiceError,
+    TableMissing, ConditionFailed."""
     return (yield from _write(call, resource))
 
 
@@ -64,7 +67,8 @@ def _write(call: Call, resource: EntitySet | Entity) -> Exchange[Answer]:
 
 
 def get(call: Call, resource: Entity) -> Exchange[Answer]:
-    """GET /T(PartitionKey='p',RowKey='r')"""
+    """GET /T(PartitionKey='p',RowKey='r'): an entity, or the properties that $select asks for. Raises ServiceError,
+    TableMissing."""
     call.grant.check(Action.QUERY, resource.table)
     format_of = format_reader(call)
     table = yield from find_table(call, resource.table)

@@ -24,7 +24,7 @@ class ParsedEntity(NamedTuple):
     """An entity as a client sent it: keys if given, and attributes by their names in the gateway. Nulls are gone.
 
     `members` are tagged as in a body (gateway/model/bodies.py), of `size_bytes` with their names; `is_native`: of kinds that
-    DynamoDB has. `has_typed_keys`: a key was annotated with another type than Edm.String, which only an insert minds.
+    DynamoDB has. `has_typed_keys`: a key was annotated with another type than Edm.String, which only an insert refuses.
     """
 
     partition_key: str | None
@@ -146,8 +146,8 @@ def fast_members(body: bytes) -> dict[str, Any] | None:
 
 
 def _is_passed_over(name: str) -> bool:
-    """Whether a member is an annotation, which is looked up where it belongs, or what the server itself tells, which is taken
-    back silently."""
+    """Whether a member is no property: an annotation, which is looked up where it belongs, or what the server itself adds to
+    entities, which clients may send back and which is ignored."""
     return "@" in name or name.startswith("odata.") or name in names.SYSTEM_NAMES
 
 

@@ -5,7 +5,7 @@ each such set a `BodyTemplate` has a pattern that finds the values in a body, an
 Rows of one template are then one search and one join, all of it C. The JSON text of a value is copied as it stands.
 
 Kinds that Azure sees as another or not at all, and rows whose names and kinds are rare, are for the general path
-(entity_renderer.py). tests/adapters/azuretable/test_pages.py compares the two.
+(entity_renderer.py). tests/adapters/azuretable/test_fast_pages.py compares the two.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def entities(page: Page, annotated: bool, general: Callable[[bytes, int], bytes]
     `annotated`: with minimal metadata, or with none. `general` is how the general path shows a row's body with the time
     of its write.
     """
-    known = _Known(annotated, general)
+    known = _PageWriter(annotated, general)
     for concatenated in page.concatenated:
         known.add_concatenated(concatenated)
     known.add([row.body for row in page.rows], [row.modified_at for row in page.rows])
     return known.found
 
 
-class _Known:
+class _PageWriter:
     """A page while it is written, and the templates that are known by then. `found`: pieces of it."""
 
     def __init__(self, annotated: bool, general: Callable[[bytes, int], bytes]) -> None:

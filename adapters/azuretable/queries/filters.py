@@ -116,10 +116,10 @@ class _Builder(Transformer[Token, Any]):
         return _predicate(node)
 
     def either(self, left: _Node, right: _Node) -> _Node:
-        return _joined(Or, left, right)
+        return _in_one_chain(Or, left, right)
 
     def both(self, left: _Node, right: _Node) -> _Node:
-        return _joined(And, left, right)
+        return _in_one_chain(And, left, right)
 
     def negated(self, node: _Node) -> _Node:
         return _Node(Not(_predicate(node)), _deeper(node))
@@ -160,7 +160,7 @@ _WORDS = re.compile(r"(?:'[^']*')+|\w+|[^\s\w]")
 
 @cache
 def _parser() -> Lark:
-    """Made when the first filter comes that needs it, since it takes its time."""
+    """The parser, made when the first filter comes that needs it, since making it takes long."""
     return Lark(_GRAMMAR, parser="lalr", lexer="contextual", transformer=_Builder())
 
 
@@ -216,8 +216,8 @@ def _deeper(*nodes: _Node) -> int:
     return depth
 
 
-def _joined(kind: type[And] | type[Or], left: _Node, right: _Node) -> _Node:
-    """A chain of the same connective is one flat node: length is no depth."""
+def _in_one_chain(kind: type[And] | type[Or], left: _Node, right: _Node) -> _Node:
+    """Both sides as one node: a chain of And, or of Or, is flat, so that its length is no depth."""
     first, second = _predicate(left), _predicate(right)
     parts = first.parts if isinstance(first, kind) else (first,)
     depth = left.depth if isinstance(first, kind) else left.depth + 1
@@ -252,7 +252,7 @@ def _comparison(left: _Node, comparison: Comparison, right: _Node) -> Predicate:
     if comparison is not Comparison.NE:
         return plain
     if isinstance(other, Literal):
-        # The common NE holds for a missing value and for another type; OData's does not.
+        # The common NE is true of a missing value and of another type; OData's is not.
         kinds = NUMBERS if other.value.kind in NUMBERS else frozenset({other.value.kind})
         return And((HasKind(mine, kinds), plain))
     return And((*_presence(mine), *_presence(other), plain))

@@ -42,7 +42,8 @@ _ROWS_TO_JOIN = 64
 
 
 def query(call: Call, resource: EntitySet) -> Exchange[Answer]:
-    """GET /T()"""
+    """GET /T(): a page of the entities that $filter lets through, and in headers where the next page begins. Raises
+    ServiceError, TableMissing."""
     call.grant.check(Action.QUERY, resource.table)
     format_of = format_reader(call)
     check_options(call)

@@ -19,14 +19,15 @@ _XML = ("Content-Type", "application/xml")
 
 
 def get_properties(call: Call, resource: Service) -> Exchange[Answer]:
-    """GET /?restype=service&comp=properties"""
+    """GET /?restype=service&comp=properties: the account's properties, as XML."""
     call.grant.check(Action.READ_SERVICE)
     properties = yield from load(call.namespace, call.address.account)
     return Answer(200, [_XML], documents.properties_xml(properties))
 
 
 def set_properties(call: Call, resource: Service) -> Exchange[Answer]:
-    """PUT /?restype=service&comp=properties"""
+    """PUT /?restype=service&comp=properties: set the account's properties from XML; parts that are left out keep their value.
+    Raises ServiceError."""
     call.grant.check(Action.WRITE_SERVICE)
     changed = documents.read_properties(call.request.body)
     properties = yield from load(call.namespace, call.address.account)
@@ -36,7 +37,7 @@ def set_properties(call: Call, resource: Service) -> Exchange[Answer]:
 
 
 def get_statistics(call: Call, resource: Service) -> Exchange[Answer]:
-    """GET /?restype=service&comp=stats, of the secondary only"""
+    """GET /?restype=service&comp=stats, of the secondary only: how far it is behind, which is never. Raises ServiceError."""
     call.grant.check(Action.READ_SERVICE)
     if not call.address.secondary:
         raise ServiceError("InvalidQueryParameterValue")
@@ -56,7 +57,8 @@ def _store_name(account: str) -> str:
 
 
 def preflight(request: Request, namespace: str, account: str) -> Exchange[Answer]:
-    """OPTIONS of anything. Never authenticated: browsers send no credentials with it."""
+    """OPTIONS of anything: whether a CORS rule lets a page in. Never authenticated: browsers send no credentials with it.
+    Raises ServiceError where no rule does."""
     origin = request.header("origin")
     method = request.header("access-control-request-method")
     if not origin or not method:

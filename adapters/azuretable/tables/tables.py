@@ -29,7 +29,7 @@ from gateway.model.values import text
 
 
 def query(call: Call, resource: TableSet) -> Exchange[Answer]:
-    """GET /Tables"""
+    """GET /Tables: a page of the tables that $filter lets through and the caller may see. Raises ServiceError."""
     call.grant.check(Action.LIST_TABLES)
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
     check_options(call)
@@ -80,7 +80,7 @@ def _one(call: Call, level: Level, name: str) -> bytes:
 
 
 def get(call: Call, resource: TableEntry) -> Exchange[Answer]:
-    """GET /Tables('T')"""
+    """GET /Tables('T'): one table as an entry of the set of tables. Raises ServiceError."""
     call.grant.check(Action.LIST_TABLES)
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
     table = yield from _existing(call, resource.name)
@@ -90,7 +90,7 @@ def get(call: Call, resource: TableEntry) -> Exchange[Answer]:
 
 
 def create(call: Call, resource: TableSet) -> Exchange[Answer]:
-    """POST /Tables"""
+    """POST /Tables: make a table. Raises ServiceError, TableExists, TableBusy."""
     call.grant.check(Action.CREATE_TABLE)
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
     name = entity_parser.document_of(call.request.body).get("TableName")
@@ -114,7 +114,7 @@ def create(call: Call, resource: TableSet) -> Exchange[Answer]:
 
 
 def delete(call: Call, resource: TableEntry) -> Exchange[Answer]:
-    """DELETE /Tables('T')"""
+    """DELETE /Tables('T'): drop a table. Raises ServiceError, TableBusy."""
     call.grant.check(Action.DELETE_TABLE)
     table = yield from _existing(call, resource.name)
     delay_ms = int(call.gateway.settings.table_deletion_delay * 1000)
@@ -131,7 +131,7 @@ def _existing(call: Call, name: str) -> Exchange[Table]:
 
 
 def get_access_policies(call: Call, resource: EntitySet) -> Exchange[Answer]:
-    """GET or HEAD of /T?comp=acl"""
+    """GET or HEAD of /T?comp=acl: the table's stored access policies, as XML. Raises ServiceError, TableMissing."""
     call.grant.check(Action.ACCESS_POLICY, resource.table)
     table = yield from find_table(call, resource.table)
     body = b"" if call.method == "HEAD" else documents.policies_xml(policies_of(table))
@@ -139,7 +139,8 @@ def get_access_policies(call: Call, resource: EntitySet) -> Exchange[Answer]:
 
 
 def set_access_policies(call: Call, resource: EntitySet) -> Exchange[Answer]:
-    """PUT /T?comp=acl"""
+    """PUT /T?comp=acl: put stored access policies from XML in place of those that there are. Raises ServiceError,
+    TableMissing."""
     call.grant.check(Action.ACCESS_POLICY, resource.table)
     policies = documents.read_policies(call.request.body)
     table = yield from find_table(call, resource.table)

@@ -116,7 +116,7 @@ def _parts(content_type: str, body: bytes, most: int) -> list[tuple[_PartHead, b
 
 
 def _regular_pieces(body: bytes, delimiter: bytes) -> list[bytes] | None:
-    """What `_pieces` gives of any number, without a look at each delimiter, as nearly all bodies can be read; None: a
+    """The pieces that `_pieces` gives, found by one split, which does for nearly all bodies. None where it does not: a
     delimiter is not on a line of its own between CR LFs, or the closing one is not the last or not there."""
     found = (b"\r\n" + body).split(b"\r\n" + delimiter)
     pieces, end = found[1:-1], found[-1]

@@ -27,18 +27,19 @@ READ, WRITE = "read", "write"
 
 
 def read_units(size_bytes: int, consistent: bool) -> float:
-    """Of one item, or of one page: the sum is rounded up, not each item. A missing item (0 bytes) costs as one does."""
+    """The units of reading one item, or one page, whose sum is rounded up, not each item. A missing item (0 bytes) costs as
+    one that is there."""
     units = max(1, -(-size_bytes // READ_UNIT_BYTES))
     return float(units) if consistent else units / 2
 
 
 def transactional_read_units(size_bytes: int) -> float:
-    """Of one item in TransactGetItems, and of each write of a transaction that is answered from its token."""
+    """The units of reading one item in TransactGetItems, and of each write of a transaction that is answered from its token."""
     return float(TRANSACTION_FACTOR * max(1, -(-size_bytes // READ_UNIT_BYTES)))
 
 
 def write_units(old_bytes: int | None, new_bytes: int | None) -> float:
-    """Of one write, by the larger of the item before and after; None: there is none."""
+    """The units of one write, by the larger of the item before and after; None: there is no item."""
     return float(_blocks(max(old_bytes or 0, new_bytes or 0)))
 
 
@@ -87,7 +88,8 @@ def _shows_the_same(index: Index, before: Entry, after: Entry) -> bool:
 
 @dataclass(slots=True)
 class Charge:
-    """What one request consumes of one table, arm by arm. `table_name` is what the answer calls the table."""
+    """What one request consumes of one table: units of the table itself and of each index. `table_name` is what the answer
+    calls the table."""
 
     table_name: str
     kind: str
@@ -97,11 +99,11 @@ class Charge:
 
     @property
     def total(self) -> float:
-        """Units of all arms."""
+        """The units of table and indexes together."""
         return self.table_units + sum(self.global_units.values()) + sum(self.local_units.values())
 
     def add_write(self, table: Table, outcome: Outcome, factor: int = 1) -> None:
-        """One write. A transaction's factor is on the table's arm only; indexes cost what they always do."""
+        """One write. A transaction's factor is for the units of the table only; indexes cost what they always do."""
         old, new = outcome.old, outcome.new
         self.table_units += factor * write_units(_size(old), _size(new))
         for index in table.indexes:
@@ -126,9 +128,9 @@ class Charge:
             self.add_index(index, units)
 
     def add_index(self, index: Index, units: float) -> None:
-        """Units of an index's arm."""
-        arms = self.local_units if index.local else self.global_units
-        arms[index.name] = arms.get(index.name, 0.0) + units
+        """Units of an index."""
+        by_index = self.local_units if index.local else self.global_units
+        by_index[index.name] = by_index.get(index.name, 0.0) + units
 
     def block(self, mode: str, split: bool = False) -> dict[str, Any] | None:
         """The ConsumedCapacity block for ReturnConsumedCapacity = `mode`; None for NONE.
@@ -140,12 +142,12 @@ class Charge:
         shown: dict[str, Any] = {"TableName": self.table_name, **self._units(self.total, split)}
         if mode == "INDEXES":
             shown["Table"] = self._units(self.table_units, split)
-            for member, arms in (
+            for member, by_index in (
                 ("GlobalSecondaryIndexes", self.global_units),
                 ("LocalSecondaryIndexes", self.local_units),
             ):
-                if arms:
-                    shown[member] = {name: self._units(units, split) for name, units in arms.items()}
+                if by_index:
+                    shown[member] = {name: self._units(units, split) for name, units in by_index.items()}
         return shown
 
     def _units(self, units: float, split: bool) -> dict[str, float]:
@@ -157,10 +159,10 @@ class Charge:
         }
 
     def tell(self, meter: Meter) -> None:
-        """Count every arm."""
+        """Count the units of the table and of each index."""
         meter(self.table_name, "", self.kind, self.table_units)
-        for arms in (self.global_units, self.local_units):
-            for name, units in arms.items():
+        for by_index in (self.global_units, self.local_units):
+            for name, units in by_index.items():
                 meter(self.table_name, name, self.kind, units)
 
 
@@ -191,7 +193,7 @@ class Bill:
         return [block for charge in self.charges.values() if (block := charge.block(mode, split)) is not None]
 
     def tell(self, meter: Meter) -> None:
-        """Count every arm of every table."""
+        """Count the units of every table and of its indexes."""
         for charge in self.charges.values():
             charge.tell(meter)
 

@@ -44,7 +44,7 @@ class Bucket:
     at_ms: int
 
     def fill(self, units_per_second: int, now_ms: int) -> None:
-        """Add what has come since."""
+        """Add the units that have come since the last moment."""
         come = (now_ms - self.at_ms) / 1000 * units_per_second
         self.units = min(self.units + come, units_per_second * BURST_SECONDS)
         self.at_ms = now_ms
@@ -52,7 +52,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Units of one arm of a command: of the table, or of one of its global indexes."""
+    """Units that a command takes from one bucket: of the table, or of one of its global indexes."""
 
     table: Table
     index: Index | None
@@ -61,7 +61,7 @@ class Cost:
 
     @property
     def key(self) -> tuple[int, str, str]:
-        """Which bucket it is taken from."""
+        """The bucket from which the units are taken."""
         return self.table.id, "" if self.index is None else self.index.name, self.kind
 
     @property
@@ -148,7 +148,7 @@ class Throttle:
 
 
 def _told_all(command: AnyCommand) -> AnyCommand:
-    """The command, and its outcome tells the old rows, which have a part in what it costs."""
+    """The command, changed so that its outcome has the old rows too, on which its cost depends."""
     if not isinstance(command, WriteGroup):
         return command
     return command._replace(writes=tuple(write._replace(wants_old=True) for write in command.writes))
@@ -160,7 +160,7 @@ _TRANSACTIONS = frozenset({"TransactWriteItems", "ExecuteTransaction"})
 
 
 def _expected(call: Call, command: AnyCommand) -> Iterator[Cost]:
-    """The arms that a command will use, and at least what of them."""
+    """What a command will take from which buckets, at least."""
     match command:
         case Get(table):
             yield Cost(table, None, READ, 1.0 if _is_consistent(call, table) else 0.5)
@@ -230,7 +230,7 @@ def _failed(write: Write, error: ConditionFailed) -> Cost:
 
 
 def _refusal(call: Call, command: AnyCommand, short: Iterable[Cost]) -> GatewayError:
-    """A command that is short of units. A transaction says which of its members are."""
+    """The error of a command that is short of units; that of a transaction says which of its members are."""
     tables = {cost.table.id: cost.throttled(call.caller) for cost in short}
     match command:
         case ReadAll(gets):

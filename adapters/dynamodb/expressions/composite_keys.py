@@ -46,7 +46,7 @@ def bound(schema: KeySchema, predicate: Predicate) -> Predicate:
 
 
 def refuse_as_operand(schema: KeySchema, paths: Iterable[Path]) -> None:
-    """Raise ServiceError if an update computes with the composite: rows do not hold it, if_not_exists would go wrong."""
+    """Raise ServiceError if an update computes with the composite: rows do not have it, so that if_not_exists would go wrong."""
     name = composite_name(schema)
     if name is not None and any(path[0] == name for path in paths):
         raise validation(

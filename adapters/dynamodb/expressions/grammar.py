@@ -57,34 +57,48 @@ class CompareNode(NamedTuple):
 
 
 class BetweenNode(NamedTuple):
+    """`operand BETWEEN lower AND upper`."""
+
     operand: OperandNode
     lower: OperandNode
     upper: OperandNode
 
 
 class InNode(NamedTuple):
+    """`operand IN (members)`."""
+
     operand: OperandNode
     members: tuple[OperandNode, ...]
 
 
 class AndNode(NamedTuple):
+    """Conditions of which all must be true."""
+
     parts: tuple[ConditionNode, ...]
 
 
 class OrNode(NamedTuple):
+    """Conditions of which one must be true."""
+
     parts: tuple[ConditionNode, ...]
 
 
 class NotNode(NamedTuple):
+    """A condition that must be false."""
+
     part: ConditionNode
 
 
 class SetNode(NamedTuple):
+    """An action of a SET section: the path gets the value of the operand."""
+
     path: PathNode
     operand: OperandNode | ArithmeticNode
 
 
 class RemoveNode(NamedTuple):
+    """An action of a REMOVE section."""
+
     path: PathNode
 
 
@@ -278,7 +292,8 @@ def parse_projection_text(text: str) -> tuple[PathNode, ...]:
 
 @cache
 def _parser() -> Lark:
-    """Made when the first expression comes: it takes some fifty milliseconds. The start `unknown` only keeps its token."""
+    """The parser, made when the first expression comes: making it takes some fifty milliseconds. The start `unknown` only
+    keeps its token."""
     starts = ["condition", "update", "projection", "unknown"]
     return Lark(_GRAMMAR, parser="lalr", lexer="basic", start=starts, transformer=_Builder())
 

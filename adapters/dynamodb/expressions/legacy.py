@@ -40,12 +40,12 @@ Test = tuple[str, str, tuple[Value, ...]]
 
 def expected_condition(expected: Mapping[str, Mapping[str, Any]], operator: str | None = None) -> Predicate:
     """The predicate of Expected. `operator`: ConditionalOperator."""
-    return _joined([_expected_test(name, condition) for name, condition in expected.items()], operator)
+    return _all_or_any([_expected_test(name, condition) for name, condition in expected.items()], operator)
 
 
 def filter_condition(conditions: Mapping[str, Mapping[str, Any]], operator: str | None = None) -> Predicate:
     """The predicate of QueryFilter or ScanFilter. `operator`: ConditionalOperator."""
-    return _joined([_condition_test(name, condition) for name, condition in conditions.items()], operator)
+    return _all_or_any([_condition_test(name, condition) for name, condition in conditions.items()], operator)
 
 
 def key_conditions(conditions: Mapping[str, Mapping[str, Any]]) -> tuple[KeyTest, ...]:
@@ -53,7 +53,7 @@ def key_conditions(conditions: Mapping[str, Mapping[str, Any]]) -> tuple[KeyTest
     return tuple([KeyTest(*_condition_test(name, condition)) for name, condition in conditions.items()])
 
 
-def _joined(tests: list[Test], operator: str | None) -> Predicate:
+def _all_or_any(tests: list[Test], operator: str | None) -> Predicate:
     parts = tuple([_predicate(*test) for test in tests])
     if not parts:
         return ALWAYS

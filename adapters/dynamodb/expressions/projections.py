@@ -77,7 +77,7 @@ def filter_beyond(index: str, names: Iterable[str]) -> ServiceError:
 
 
 def in_their_order(names: Sequence[str]) -> list[str]:
-    """Names as the service lists them, which is as Java's HashSet does (floci's captures agree)."""
+    """Names in the order in which the service lists them, which is that of Java's HashSet (floci's captures agree)."""
     buckets = 16
     while buckets * 3 < len(names) * 4:
         buckets *= 2

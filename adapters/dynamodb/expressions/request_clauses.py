@@ -112,11 +112,13 @@ class ReadClauses:
         return ALWAYS, ""
 
     def key_range(self, schema: KeySchema, look: ColumnCheck | None = None, index: str = "") -> KeyRange:
-        """The keys that a Query asks for, of a table or `index`; `look`: see key_conditions.py."""
+        """The keys that a Query asks for, of a table or `index`. `look`: what else of the request is checked at each key column
+        (key_conditions.ColumnCheck). Raises ServiceError."""
         return key_range(self._key_tests or (), schema, self._style, look, index)
 
     def composite_range(self, schema: KeySchema) -> tuple[KeyRange, Predicate]:
-        """The same, once it was checked, of a table with a composite key; and what is left to be judged of each row."""
+        """The keys that a Query of a table with a composite key asks for, once `key_range` has checked its conditions; and
+        what is left to be judged of each row."""
         return composite_keys.bounds(schema, self._key_tests or ())
 
     def tests_sort_key(self, schema: KeySchema) -> bool:
@@ -145,7 +147,7 @@ class ReadClauses:
             raise filter_beyond(index.name, beyond)
 
     def filter(self, table: Table, key_names: tuple[str, ...] = ()) -> Predicate:
-        """The filter; of a Query it must not read these key attributes."""
+        """The filter. Raises ServiceError if it reads one of these key attributes, which that of a Query must not."""
         if self._filter is not ALWAYS and key_names:
             refuse_filter_on_keys(paths_of(self._filter), key_names, self._filter_name)
         return _bound(table, self._filter)
@@ -207,13 +209,13 @@ class WriteClauses:
         return clauses
 
     def condition(self, table: Table) -> Predicate:
-        """The condition."""
+        """The condition of the write. Raises ServiceError if it leads into a key attribute of this table."""
         if self._condition is not ALWAYS:
             _refuse_paths_into_keys(paths_of(self._condition), table)
         return _bound(table, self._condition)
 
     def actions(self, table: Table) -> tuple[Action, ...]:
-        """The actions of an update; they must not write the table's key."""
+        """The actions of an update. Raises ServiceError if one writes the table's key or leads into a key attribute."""
         if self._actions:
             refuse_key_updates(self._actions, _key_names(table))
             if table.indexes:
@@ -224,7 +226,7 @@ class WriteClauses:
 
     @property
     def statement_bytes(self) -> int:
-        """What the update is charged against the limit of an item's size."""
+        """How many bytes the update counts against the limit of an item's size."""
         return statement_bytes(self._actions)
 
     @property

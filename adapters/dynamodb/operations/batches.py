@@ -23,7 +23,8 @@ from gateway.model.writes import Write
 
 
 def batch_get_item(call: Call) -> Exchange[Answer]:
-    """BatchGetItem: past 16 MB of items the rest comes back as UnprocessedKeys, with the table's own options."""
+    """BatchGetItem: items by their keys, of several tables. Keys past 16 MB of items come back as UnprocessedKeys, with the
+    options of their table. Raises ServiceError, TableMissing, BadKey."""
     requests: dict[str, dict[str, Any]] = call.input["RequestItems"]
     clauses = {name: ReadClauses(call, request) for name, request in requests.items()}
     gets: list[Get] = []
@@ -64,7 +65,8 @@ def batch_get_item(call: Call) -> Exchange[Answer]:
 
 
 def batch_write_item(call: Call) -> Exchange[Answer]:
-    """BatchWriteItem: puts and deletes, each a group of its own; those refused for a passing reason come back."""
+    """BatchWriteItem: puts and deletes, each a group of its own. Those that were refused for a passing reason come back as
+    UnprocessedItems. Raises ServiceError, TableMissing, BadKey."""
     requests: dict[str, list[dict[str, Any]]] = call.input["RequestItems"]
     writes: list[Write] = []
     owners: list[tuple[str, dict[str, Any]]] = []

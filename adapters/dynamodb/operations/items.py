@@ -32,7 +32,8 @@ from gateway.model.writes import Edit, Keep, Remove, Replace, RowRule, Write
 
 
 def get_item(call: Call) -> Exchange[Answer]:
-    """GetItem."""
+    """GetItem: the item under a key, or what a projection shows of it; no Item where there is none. Raises ServiceError,
+    TableMissing, BadKey."""
     clauses = ReadClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     key = keys.key_of(table, call.input["Key"])
@@ -46,7 +47,8 @@ def get_item(call: Call) -> Exchange[Answer]:
 
 
 def put_item(call: Call) -> Exchange[Answer]:
-    """PutItem."""
+    """PutItem: put an item over what is there, if the condition is true. The answer has what ReturnValues asks for. Raises
+    ServiceError, TableMissing, BadKey, KeyTooLong."""
     item: Item = call.input["Item"]
     clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
@@ -55,7 +57,8 @@ def put_item(call: Call) -> Exchange[Answer]:
 
 
 def delete_item(call: Call) -> Exchange[Answer]:
-    """DeleteItem."""
+    """DeleteItem: delete the item under a key, if there is one and the condition is true. The answer has what ReturnValues
+    asks for. Raises ServiceError, TableMissing, BadKey."""
     clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     write = delete_write(table, call.input["Key"], clauses, wants_old=answer_wants_old(call, table))
@@ -63,7 +66,8 @@ def delete_item(call: Call) -> Exchange[Answer]:
 
 
 def update_item(call: Call) -> Exchange[Answer]:
-    """UpdateItem."""
+    """UpdateItem: change the item under a key, or make one, if the condition is true. The answer has what ReturnValues asks
+    for. Raises ServiceError, TableMissing, BadKey, and what `edit` of the model raises."""
     clauses = WriteClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     write = update_write(table, call.input["Key"], clauses)
@@ -77,7 +81,8 @@ def update_item(call: Call) -> Exchange[Answer]:
 
 
 def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old: bool = True) -> Write:
-    """The write that puts an item, whose size has been looked at."""
+    """The write that puts an item whose size has been checked. `clauses`: its condition, if it has one; `wants_old`: whether
+    the answer needs the old item. Raises ServiceError, BadKey, KeyTooLong."""
     key = keys.item_key(table, item)
     condition = ALWAYS if clauses is None else clauses.condition(table)
     contents = composites.stored_contents(table, key, item.contents)
@@ -87,21 +92,24 @@ def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old:
 def delete_write(
     table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses | None, wants_old: bool = True
 ) -> Write:
-    """The write that deletes an item."""
+    """The write that deletes the item under a wire key. `clauses`: its condition, if it has one; `wants_old`: whether the
+    answer needs the old item. Raises ServiceError, BadKey."""
     key = keys.key_of(table, wire_key)
     condition = ALWAYS if clauses is None else clauses.condition(table)
     return Write(table, key, Remove(), condition, view, wants_old=wants_old)
 
 
 def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
-    """The write that updates an item."""
+    """The write that updates the item under a wire key by the actions and the condition of `clauses`. Raises ServiceError,
+    BadKey."""
     key = keys.key_of(table, wire_key)
     change = Edit(clauses.actions(table), clauses.may_create)
     return Write(table, key, change, clauses.condition(table), view, _update_rule(table, change.actions))
 
 
 def check_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
-    """The condition check of a transaction."""
+    """The write that changes nothing and only checks a condition: the ConditionCheck of a transaction. Raises ServiceError,
+    BadKey."""
     return Write(table, keys.key_of(table, wire_key), Keep(), clauses.condition(table), view)
 
 
@@ -160,7 +168,8 @@ def answer_wants_old(call: Call, table: Table) -> bool:
 
 
 def written(call: Call, write: Write) -> Exchange[dict[str, Any]]:
-    """Write one item and answer by ReturnValues."""
+    """Carry out the write of one item; the members of the answer, consumed capacity included. Raises ServiceError if the
+    condition is false, else what the write met."""
     try:
         [outcome] = yield from write_rows(write)
     except ConditionFailed as failure:
@@ -179,6 +188,7 @@ def written(call: Call, write: Write) -> Exchange[dict[str, Any]]:
 
 
 def returned(call: Call, write: Write, outcome: Outcome) -> dict[str, Any]:
+    """The members of the answer to a write that ReturnValues asks for."""
     mode = call.input.get("ReturnValues", "NONE")
     if mode == "NONE":
         return {}

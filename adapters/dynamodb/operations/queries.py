@@ -29,7 +29,8 @@ from gateway.model.tables import Index, Projection, State, Table
 
 
 def query(call: Call) -> Exchange[Answer]:
-    """Query: items of one partition, in the order of the sort key."""
+    """Query: a page of the items of one partition, of a table or an index, in the order of the sort key; LastEvaluatedKey if
+    a limit ended it. Raises ServiceError, TableMissing, IndexMissing, BadKey."""
     clauses = ReadClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     index = _index(call, table)
@@ -70,7 +71,8 @@ def query(call: Call) -> Exchange[Answer]:
 
 
 def scan(call: Call) -> Exchange[Answer]:
-    """Scan: every item, or those of one segment, in a stable order."""
+    """Scan: a page of all items of a table or an index, or of one segment, in a stable order; LastEvaluatedKey if a limit
+    ended it. Raises ServiceError, TableMissing, IndexMissing, BadKey."""
     clauses = ReadClauses(call, call.input)
     table = yield from find_table(call, call.input["TableName"])
     index = _index(call, table)
@@ -181,6 +183,7 @@ def _is_alone(call: Call, read: Read) -> bool:
 
 
 def last_key(table: Table, index: Index | None, row: Row) -> dict[str, Any]:
+    """LastEvaluatedKey after this row of a table or index: the key of the table, and that of the index."""
     schema = table.key_schema
     found = shown_key(schema, row.contents.some(schema.names))
     if index is not None:

@@ -41,7 +41,7 @@ _LOOKED_AT = 10_000
 
 
 def list_streams(call: Call) -> Exchange[Answer]:
-    """ListStreams."""
+    """ListStreams: a page of the streams of the caller, or of one table, by name and age. Raises ServiceError."""
     given = call.input
     name = own_name(call, given["TableName"]) if "TableName" in given else None
     streams = yield from one(ListStreams(call.caller.namespace, name))
@@ -64,7 +64,8 @@ def list_streams(call: Call) -> Exchange[Answer]:
 
 
 def describe_stream(call: Call) -> Exchange[Answer]:
-    """DescribeStream. ShardFilter CHILD_SHARDS shows the children of one shard only."""
+    """DescribeStream: a stream with a page of its shards. ShardFilter CHILD_SHARDS shows only the children of one shard.
+    Raises ServiceError."""
     given = call.input
     stream = yield from _find(call, given["StreamArn"])
     shards = yield from one(ListShards(stream))
@@ -97,7 +98,8 @@ def describe_stream(call: Call) -> Exchange[Answer]:
 
 
 def get_shard_iterator(call: Call) -> Exchange[Answer]:
-    """GetShardIterator: TRIM_HORIZON, LATEST, AT_SEQUENCE_NUMBER, AFTER_SEQUENCE_NUMBER (and AT_TIMESTAMP)."""
+    """GetShardIterator: an iterator at TRIM_HORIZON, LATEST, AT_SEQUENCE_NUMBER or AFTER_SEQUENCE_NUMBER (or AT_TIMESTAMP) of
+    a shard. Raises ServiceError."""
     given = call.input
     stream = yield from _find(call, given["StreamArn"])
     number = _shard_number(stream, given["ShardId"], given["StreamArn"])
@@ -122,7 +124,8 @@ def get_shard_iterator(call: Call) -> Exchange[Answer]:
 
 
 def get_records(call: Call) -> Exchange[Answer]:
-    """GetRecords: at most 1,000 records or 1 MB; no NextShardIterator once a closed shard has been read to its end."""
+    """GetRecords: at most 1,000 records, or 1 MB of them, from an iterator on. NextShardIterator is missing once a closed
+    shard has been read to its end. Raises ServiceError, PositionExpired."""
     place = _Iterator.of(call.input["ShardIterator"])
     now_ms = call.gateway.now_ms()
     if now_ms - place.issued_at_ms > limits.STREAM_ITERATOR_LIFETIME_MS:

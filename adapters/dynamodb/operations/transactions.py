@@ -38,7 +38,8 @@ REASON_RULES = frozenset({"schema", "missing", "kind", "index-kind"})
 
 
 def transact_write_items(call: Call) -> Exchange[Answer]:
-    """TransactWriteItems: all actions or none. A token seen before is answered without effect."""
+    """TransactWriteItems: all actions happen, or none. A token that was seen before is answered without effect. Raises
+    ServiceError, which is TransactionCanceled with a reason for each action where one of them was refused."""
     actions = [next(iter(member.items())) for member in call.input["TransactItems"]]
     parsed = [WriteClauses(call, action) for _, action in actions]
     tables = []
@@ -67,7 +68,8 @@ def transact_write_items(call: Call) -> Exchange[Answer]:
 
 
 def transact_get_items(call: Call) -> Exchange[Answer]:
-    """TransactGetItems: items as they were at one moment."""
+    """TransactGetItems: items as they were at one moment. Raises ServiceError, which is TransactionCanceled with a reason for
+    each action where one of them was refused."""
     members = [member["Get"] for member in call.input["TransactItems"]]
     clauses = [ReadClauses(call, member) for member in members]
     gets: list[Get] = []

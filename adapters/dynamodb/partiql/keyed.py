@@ -56,7 +56,7 @@ class KeyRefused(ServiceError):
 
 
 class Branch(NamedTuple):
-    """One way in which a WHERE may hold: tests on key attributes, and the other attributes that it judges. `excludes`: it says
+    """One way in which a WHERE may be true: tests on key attributes, and the other attributes that it judges. `excludes`: it says
     what the sort key is not, by NOT or <>, which is no range; such a branch may overlap with others."""
 
     tests: tuple[KeyTest, ...] = ()
@@ -64,11 +64,12 @@ class Branch(NamedTuple):
     excludes: bool = False
 
     def and_also(self, other: Branch) -> Branch:
+        """The branch in which both are true."""
         return Branch(self.tests + other.tests, self.others + other.others, self.excludes or other.excludes)
 
 
 def branches(where: ConditionNode, schema: KeySchema, arguments: Arguments) -> tuple[Branch, ...] | None:
-    """The ways in which a WHERE may hold, if each fixes the partition key; None: it is not keyed."""
+    """The ways in which a WHERE may be true, if each fixes the partition key; None: it is not keyed."""
     if not _fixed(where, schema.names) >= {column.name for column in schema.partition}:
         return None
     return _branches(where, schema, arguments)
@@ -324,7 +325,7 @@ def read_item(where: ConditionNode | None, schema: KeySchema, arguments: Argumen
 
 
 def _conjuncts(where: ConditionNode | None) -> Iterator[ConditionNode]:
-    """The parts that must all hold. Chains of AND are flat already, whatever their parentheses (parsing.py)."""
+    """The parts that must all be true. Chains of AND are flat already, whatever their parentheses (parsing.py)."""
     if isinstance(where, AndNode):
         yield from where.parts
     elif where is not None:

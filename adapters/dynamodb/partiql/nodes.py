@@ -41,6 +41,8 @@ class Update(NamedTuple):
 
 
 class Delete(NamedTuple):
+    """DELETE. `returning`: what RETURNING asks for, or ""."""
+
     source: Source
     where: ConditionNode | None
     returning: str
@@ -53,6 +55,7 @@ class Exists(NamedTuple):
 
     @property
     def source(self) -> Source:
+        """What its SELECT reads."""
         return self.select.source
 
 

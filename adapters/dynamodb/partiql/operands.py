@@ -93,11 +93,14 @@ class Call(NamedTuple):
 
 
 class Path(NamedTuple):
+    """A path, and where it stands in the text (line:column:length)."""
+
     node: PathNode
     place: str
 
 
 def is_condition(node: Any) -> bool:
+    """Whether a part of a statement is a condition, and no value."""
     inner = node.node if isinstance(node, Call) else node
     if isinstance(inner, CallNode):
         return inner.function in _CONDITION_FUNCTIONS
@@ -110,6 +113,7 @@ def _unrecognized(call: Call) -> ServiceError:
 
 
 def condition(node: Any, otherwise: str = "The arguments to AND/OR must be Expressions") -> ConditionNode:
+    """A part of a statement as a condition. Raises ServiceError with the text `otherwise` if it is none."""
     if not is_condition(node):
         if isinstance(node, Call) and node.node.function != "size":
             raise _unrecognized(node)
@@ -164,6 +168,7 @@ def in_one_chain(kind: type[AndNode] | type[OrNode], left: Any, right: Any) -> C
 
 
 def negated(condition: ConditionNode) -> ConditionNode:
+    """The opposite of a condition."""
     return condition.part if isinstance(condition, NotNode) else NotNode(condition)
 
 
@@ -204,6 +209,7 @@ def compared_condition(condition: ConditionNode, operator: str, other: Any) -> C
 
 
 def set_change(path: Path, call: Call) -> ChangeNode:
+    """`SET path = set_add(path, set)`, or set_delete, as a change of a set. Raises ServiceError."""
     name = call.node.function.upper()
     if len(call.arguments) != 2:
         raise validation(f"{name} must have exactly two arguments at {call.place}")

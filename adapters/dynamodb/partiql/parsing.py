@@ -41,7 +41,7 @@ from adapters.dynamodb.wire.expression_messages import text_of
 
 
 def parse(text: str) -> Parsed:
-    """What a text says. Raises ServiceError."""
+    """The tree of a statement, and the names of its parameters. Raises ServiceError."""
     return (_kept if len(text) <= _LONGEST_KEPT else _parse)(text)
 
 
@@ -402,7 +402,7 @@ _callbacks: dict[str, Callable[[Token], Token]] = {"NAME": _keyword}
 
 @cache
 def _parser() -> Lark:
-    """Made when the first statement comes, since it takes its time."""
+    """The parser, made when the first statement comes, since making it takes long."""
     return Lark.open(
         "grammar.lark",
         rel_to=__file__,

@@ -1,6 +1,6 @@
 """SELECT: pages of what a statement reads, and single items for batches and transactions.
 
-The same reads as Query and Scan, one for each range of keys that the WHERE is taken apart into (keyed.py).
+These are the reads of Query and Scan, one for each range of keys that the WHERE is taken apart into (keyed.py).
 """
 
 from __future__ import annotations

@@ -90,7 +90,8 @@ def _with_arguments(parsed: Parsed, given: Input, wording: Wording) -> tuple[Sta
 
 
 def execute_statement(call: Call) -> Exchange[Answer]:
-    """ExecuteStatement."""
+    """ExecuteStatement: run one statement. A SELECT is answered with a page and a NextToken if there is more, a write with
+    what its RETURNING asks for. Raises ServiceError, and what the read or write met."""
     statement, arguments = _read(call.input, call.wording)
     if isinstance(statement, Exists):
         raise validation(_EXISTS_ELSEWHERE)
@@ -122,7 +123,8 @@ def _as_item_call(call: Call, statement: Insert | Update | Delete, given: Input 
 
 
 def batch_execute_statement(call: Call) -> Exchange[Answer]:
-    """BatchExecuteStatement: each member by itself; one that fails has an error in its place."""
+    """BatchExecuteStatement: run statements each by itself. One that fails has an error in its place in the answer. Raises
+    ServiceError for what is wrong with the batch as a whole."""
     style = call.gateway.settings.message_style
     members = call.input["Statements"]
     answers: list[dict[str, Any]] = [{} for _ in members]
@@ -259,7 +261,8 @@ def _told(member: Prepared, error: GatewayError, operation: str) -> ServiceError
 
 
 def execute_transaction(call: Call) -> Exchange[Answer]:
-    """ExecuteTransaction: all statements or none. A token seen before is answered without effect."""
+    """ExecuteTransaction: all statements happen, or none. A token that was seen before is answered without effect. Raises
+    ServiceError, which is TransactionCanceled where a statement was refused."""
     members: list[Prepared | None] = []
     parsed: list[Parsed] = []
     read: list[tuple[Statement, Arguments]] = []

@@ -1,4 +1,4 @@
-"""INSERT, UPDATE and DELETE -> the same writes as PutItem, UpdateItem and DeleteItem make.
+"""INSERT, UPDATE and DELETE -> the writes that PutItem, UpdateItem and DeleteItem make, too.
 
 An INSERT is a put where no item is; an UPDATE changes an item that is there; a DELETE of what is not there does nothing,
 whatever else its WHERE says. What WHERE says besides the key is a condition.

@@ -21,6 +21,6 @@ def describe_limits(call: Call) -> Exchange[Answer]:
 
 
 def describe_endpoints(call: Call) -> Exchange[Answer]:
-    """DescribeEndpoints: one, by the name under which the client found this server."""
+    """DescribeEndpoints: the one endpoint, under the name by which the client found this server."""
     yield from ()
     return {"Endpoints": [{"Address": call.host, "CachePeriodInMinutes": _ENDPOINT_MINUTES}]}

@@ -37,7 +37,7 @@ class Throughput:
     day: str = ""
 
     def changed(self, read: int, write: int, now_ms: int) -> Throughput:
-        """After a change to these units."""
+        """The throughput after a change to these units."""
         up = read > self.read or write > self.write
         down = read < self.read or write < self.write
         today = _day(now_ms)
@@ -56,8 +56,8 @@ class Throughput:
         )
 
     def shown(self, now_ms: int, changing: bool) -> dict[str, Any]:
-        """As ProvisionedThroughputDescription. A change under way has the moment at which it began, and
-        then one after it, at which it ended (dynalite test/updateTable.js asserts both)."""
+        """The throughput as ProvisionedThroughputDescription. A change under way has the moment at which it began, and then
+        one after it, at which it ended (dynalite test/updateTable.js asserts both)."""
         former = changing and self.former_read is not None
         decreases = self.former_decreases if former else self.decreases
         shown: dict[str, Any] = {}
@@ -81,7 +81,7 @@ class WarmThroughput:
     write: int
 
     def at_least(self, read: int, write: int) -> WarmThroughput:
-        """Raised to these units where they are higher."""
+        """The warm throughput, raised to these units where they are higher."""
         return WarmThroughput(max(self.read, read), max(self.write, write))
 
 
@@ -106,14 +106,14 @@ class TableProperties:
 
     @classmethod
     def of(cls, table: Table) -> TableProperties:
-        """Those of a table. One that another dialect made counts as on demand since its creation."""
+        """The properties of a table. One that another dialect made counts as on demand since its creation."""
         stored = table.properties.get(DIALECT)
         if stored is None:
             return cls(on_demand_since_ms=table.created_at_ms)
         return _load(cls, stored)
 
     def document(self) -> dict[str, Any]:
-        """As the command wants them: properties by dialect."""
+        """The properties as commands take them: documents by dialect."""
         return {DIALECT: asdict(self)}
 
 
@@ -127,16 +127,16 @@ class IndexProperties:
 
     @classmethod
     def of(cls, index: Index) -> IndexProperties:
-        """Those of an index; defaults for one that another dialect made."""
+        """The properties of an index; the defaults for one that another dialect made."""
         return _load(cls, index.properties)
 
     def document(self) -> dict[str, Any]:
-        """As the command wants them."""
+        """The properties as NewIndex and AlterTable take them."""
         return asdict(self)
 
 
 def with_limits(known: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
-    """OnDemandThroughput merges member by member; -1 takes a maximum away."""
+    """On-demand maxima after a request: OnDemandThroughput is merged member by member, and -1 takes a maximum away."""
     return {name: units for name, units in {**known, **given}.items() if units != -1}
 
 

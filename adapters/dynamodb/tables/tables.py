@@ -55,7 +55,8 @@ def find_table(call: Call) -> Exchange[Table]:
 
 
 def create_table(call: Call) -> Exchange[Answer]:
-    """CreateTable. A name that is taken is ResourceInUseException, whatever the state of the table that has it."""
+    """CreateTable: make a table with its indexes, and describe it. A name that is taken is ResourceInUseException, whatever
+    the state of the table that has it. Raises ServiceError, TableExists."""
     given, now_ms = call.input, call.gateway.now_ms()
     _refuse_not_offered(given)
     command = CreateTable(
@@ -117,7 +118,8 @@ def _as_created(shown: dict[str, Any], given: Mapping[str, Any]) -> dict[str, An
 
 
 def describe_table(call: Call) -> Exchange[Answer]:
-    """DescribeTable. Counts are exact for small tables, and a little old for large ones."""
+    """DescribeTable: describe a table. Counts are exact for small tables, and a little old for large ones. Raises
+    TableMissing."""
     table = yield from find_table(call)
     statistics = yield from one(CountRows(table))
     shown = describe(table, statistics, call.caller, call.gateway.now_ms())
@@ -125,7 +127,7 @@ def describe_table(call: Call) -> Exchange[Answer]:
 
 
 def list_tables(call: Call) -> Exchange[Answer]:
-    """ListTables, in byte order of names. A further page is announced only if it has something in it."""
+    """ListTables: a page of names, in byte order. A further page is announced only if it has something in it."""
     limit = call.input.get("Limit", limits.LIST_TABLES_NAMES)
     after = call.input.get("ExclusiveStartTableName", "")
     found = yield from one(ListTables(call.caller.namespace, after, limit + 1))
@@ -140,7 +142,8 @@ def list_tables(call: Call) -> Exchange[Answer]:
 
 
 def update_table(call: Call) -> Exchange[Answer]:
-    """UpdateTable. The answer shows what was before, with the states of what is being changed."""
+    """UpdateTable: change throughput, indexes, the stream or a setting. The answer describes the table as it was, with the
+    states of what is being changed. Raises ServiceError, TableMissing, TableBusy."""
     given, now_ms = call.input, call.gateway.now_ms()
     _refuse_not_offered(given)
     table = yield from find_table(call)
@@ -204,7 +207,8 @@ def _show_index_changes(
 
 
 def delete_table(call: Call) -> Exchange[Answer]:
-    """DeleteTable. Its answer leaves out keys, indexes and the time of creation (rule 40)."""
+    """DeleteTable: drop a table. The answer leaves out keys, indexes and the time of creation (rule 40). Raises ServiceError,
+    TableMissing, TableBusy."""
     now_ms = call.gateway.now_ms()
     table = yield from find_table(call)
     if TableProperties.of(table).deletion_protection:

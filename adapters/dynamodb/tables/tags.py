@@ -27,7 +27,8 @@ _RESERVED_PREFIX = "aws:"
 
 
 def tag_resource(call: Call) -> Exchange[None]:
-    """TagResource: all of the tags or none; those that are there get the new values. Its answer has no body."""
+    """TagResource: give a table tags; those that are there get the new values. The answer has no body. Raises ServiceError,
+    with which nothing is changed."""
     added = new_tags(call.input["Tags"])
     table = yield from _table(call)
     tags = {**TableProperties.of(table).tags, **added}
@@ -37,7 +38,7 @@ def tag_resource(call: Call) -> Exchange[None]:
 
 
 def untag_resource(call: Call) -> Exchange[None]:
-    """UntagResource: keys that are not there are passed over. Its answer has no body."""
+    """UntagResource: take tags away; keys that are not there are passed over. The answer has no body. Raises ServiceError."""
     keys = call.input["TagKeys"]
     for key in keys:
         if not 0 < len(key) <= limits.TAG_KEY_CHARACTERS:
@@ -50,7 +51,8 @@ def untag_resource(call: Call) -> Exchange[None]:
 
 
 def list_tags(call: Call) -> Exchange[Answer]:
-    """ListTagsOfResource: all of them in one page; the service passes over a NextToken that it did not give."""
+    """ListTagsOfResource: all tags of a table, in one page. A NextToken, which the service never gave, is passed over. Raises
+    ServiceError."""
     table = yield from _table(call)
     tags = TableProperties.of(table).tags
     return {"Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}

@@ -20,7 +20,8 @@ from gateway.model.tables import ExpiryRule, State, Table
 
 
 def update_time_to_live(call: Call) -> Exchange[Answer]:
-    """UpdateTimeToLive: not idempotent; the attribute must be named, and rightly, to switch it off too."""
+    """UpdateTimeToLive: switch expiry on or off. It is not idempotent, and the attribute must be named, and rightly, to
+    switch it off too. Raises ServiceError, TableMissing."""
     given = call.input["TimeToLiveSpecification"]
     attribute, enabled = given["AttributeName"], given["Enabled"]
     table = yield from find_table(call)
@@ -40,7 +41,8 @@ def update_time_to_live(call: Call) -> Exchange[Answer]:
 
 
 def describe_time_to_live(call: Call) -> Exchange[Answer]:
-    """DescribeTimeToLive. A table that once had it looks like one that never did."""
+    """DescribeTimeToLive: whether items expire, and by which attribute. A table that once had it looks like one that never
+    did. Raises TableMissing."""
     table = yield from find_table(call)
     state = table.state_at(call.gateway.now_ms())
     if state in (State.CREATING, State.DELETING):

@@ -27,7 +27,7 @@ _VALUE_PLACEHOLDER = re.compile(":" + _PLACEHOLDER)
 def check_parameters(
     data: Input, context: RuleContext, expressions: tuple[str, ...], legacy: tuple[str, ...]
 ) -> None:
-    """Expressions do not mix with legacy parameters, and placeholders want an expression (rule 15)."""
+    """Raise ServiceError if expressions stand beside legacy parameters, or placeholders without an expression (rule 15)."""
     if _CONCERNED.isdisjoint(data):
         return
     given = [name for name in expressions if name in data]
@@ -67,12 +67,14 @@ _CONCERNED = frozenset(
 
 
 def _was_told(operation: str, name: str) -> bool:
-    """The classic service did not tell ConditionalOperator beside others, of writes (dynalite)."""
+    """Whether the classic service named a parameter among those that do not go together: of writes it did not name
+    ConditionalOperator beside others (dynalite)."""
     return name != "ConditionalOperator" or operation in ("Query", "Scan")
 
 
 def check_placeholders(data: Input, context: RuleContext) -> None:
-    """The maps of placeholders by themselves; undefined and unused ones are found by who parses the expressions."""
+    """Raise ServiceError for what is wrong with the maps of placeholders themselves. Undefined and unused placeholders are found
+    by whoever parses the expressions."""
     names = data.get("ExpressionAttributeNames")
     if names is not None:
         if not names:

@@ -32,7 +32,7 @@ Input = dict[str, Any]
 
 
 def put_item(data: Input, context: RuleContext) -> None:
-    """PutItem."""
+    """Raise ServiceError for a PutItem whose members or values break a rule that needs no table."""
     check_parameters(data, context, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
     if not context.good:
         checked_values(context, lambda: _parsed_item(data))
@@ -43,14 +43,14 @@ def put_item(data: Input, context: RuleContext) -> None:
 
 
 def _parsed_item(put: Input) -> values.Item:
-    """The item of a put, parsed, in its place from now on: the only place where handlers' items come from, besides the fast
-    validator and the texts of PartiQL. Raises as `values.item_of` does."""
+    """The parsed item of a put, which stands in the put in place of the wire item from now on. Besides here, only the fast
+    validator and PartiQL make items. Raises as `values.item_of` does."""
     item = put["Item"] = values.item_of(put["Item"])
     return item
 
 
 def delete_item(data: Input, context: RuleContext) -> None:
-    """DeleteItem."""
+    """Raise ServiceError for a DeleteItem whose members or values break a rule that needs no table."""
     check_parameters(data, context, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
     _key(data, context)
     _plain_return_values(data, context)
@@ -58,7 +58,7 @@ def delete_item(data: Input, context: RuleContext) -> None:
 
 
 def update_item(data: Input, context: RuleContext) -> None:
-    """UpdateItem."""
+    """Raise ServiceError for an UpdateItem whose members or values break a rule that needs no table."""
     check_parameters(
         data,
         context,
@@ -106,7 +106,7 @@ _FRAMED_IN_KEYS = NUMBERS_AND_DUPLICATES | {"null-false"}
 
 
 def get_item(data: Input, context: RuleContext) -> None:
-    """GetItem."""
+    """Raise ServiceError for a GetItem whose members or values break a rule that needs no table."""
     check_parameters(data, context, ("ProjectionExpression",), ("AttributesToGet",))
     _key(data, context)
     legacy_rules.check_attributes_to_get(data)
@@ -114,7 +114,7 @@ def get_item(data: Input, context: RuleContext) -> None:
 
 
 def query(data: Input, context: RuleContext) -> None:
-    """Query."""
+    """Raise ServiceError for a Query whose members or values break a rule that needs no table."""
     legacy: tuple[str, ...] = ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions")
     if "KeyConditions" in data and "KeyConditionExpression" not in data:
         legacy = legacy[:3]  # KeyConditions go with the other expressions
@@ -137,7 +137,7 @@ def query(data: Input, context: RuleContext) -> None:
 
 
 def scan(data: Input, context: RuleContext) -> None:
-    """Scan."""
+    """Raise ServiceError for a Scan whose members or values break a rule that needs no table."""
     legacy = ("AttributesToGet", "ScanFilter", "ConditionalOperator")
     check_parameters(data, context, ("ProjectionExpression", "FilterExpression"), legacy)
     legacy_rules.check_attributes_to_get(data)
@@ -191,7 +191,7 @@ def _select(data: Input, context: RuleContext) -> None:
         raise context.refused("select-projected")
 
 
-# Some texts stand bare, and nobody knows why.
+# These texts stand without a frame in the captures; no reason for it is known.
 _BARE_IN_START_KEYS = NUMBERS_AND_DUPLICATES | {"empty-number-set", "null-in-number-set"}
 
 
@@ -212,7 +212,7 @@ def _start_key(data: Input, context: RuleContext) -> None:
 
 
 def batch_get(data: Input, context: RuleContext) -> None:
-    """BatchGetItem."""
+    """Raise ServiceError for a BatchGetItem whose members or values break a rule that needs no table."""
     requests = data["RequestItems"]
     if sum(len(request["Keys"]) for request in requests.values()) > limits.BATCH_GET_KEYS:
         if context.is_classic:
@@ -250,7 +250,8 @@ def _scalar(member: Input) -> bool:
 
 
 def batch_write(data: Input, context: RuleContext) -> None:
-    """BatchWriteItem. Whether two requests name one item takes the key schema, and the length of each list is its shape's."""
+    """Raise ServiceError for a BatchWriteItem whose members or values break a rule that needs no table. Whether two requests
+    name one item takes the key schema, and the length of each list is its shape's."""
     requests = data["RequestItems"]
     if not requests:
         raise context.refused("request-items-required", name="BatchWriteItem")
@@ -270,7 +271,7 @@ def batch_write(data: Input, context: RuleContext) -> None:
 
 
 def transact_get(data: Input, context: RuleContext) -> None:
-    """TransactGetItems."""
+    """Raise ServiceError for a TransactGetItems whose members or values break a rule that needs no table."""
     for action in data["TransactItems"]:
         get = action["Get"]
         check_parameters(get, context, ("ProjectionExpression",), ())
@@ -287,7 +288,7 @@ _EXPRESSIONS_OF = {
 
 
 def transact_write(data: Input, context: RuleContext) -> None:
-    """TransactWriteItems."""
+    """Raise ServiceError for a TransactWriteItems whose members or values break a rule that needs no table."""
     for action in data["TransactItems"]:
         if len(action) != 1:
             raise context.refused("not-one-action")

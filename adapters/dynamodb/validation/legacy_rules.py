@@ -21,7 +21,7 @@ Input = dict[str, Any]
 
 
 def check_attributes_to_get(data: Input) -> None:
-    """AttributesToGet of a request that has it. Raises ServiceError."""
+    """Raise ServiceError for AttributesToGet with a name twice, or one that no attribute has."""
     names = data.get("AttributesToGet")
     if names is None:
         return
@@ -34,7 +34,7 @@ def check_attributes_to_get(data: Input) -> None:
 
 
 def check_attribute_updates(updates: Input) -> None:
-    """AttributeUpdates. Raises ServiceError."""
+    """Raise ServiceError for AttributeUpdates with a wrong action or value."""
     _check_number(len(updates), limits.LEGACY_CONDITIONS)
     for name, update in updates.items():
         values.check_name(name)
@@ -69,7 +69,7 @@ _TYPES = {
 
 
 def check_conditions(conditions: Input) -> None:
-    """KeyConditions, QueryFilter and ScanFilter. Raises ServiceError."""
+    """Raise ServiceError for KeyConditions, a QueryFilter or a ScanFilter with wrong arguments."""
     _check_operands(conditions)
     for name, condition in conditions.items():
         values.check_name(name)
@@ -101,7 +101,7 @@ def _sortable(scalar: Input) -> Any:
 
 
 def check_expected(expected: Input) -> None:
-    """Expected. Raises ServiceError."""
+    """Raise ServiceError for Expected with wrong arguments, or members that do not go together."""
     _check_operands(expected)
     for name, condition in expected.items():
         values.check_name(name)

@@ -20,7 +20,7 @@ _ANY_ARN = re.compile(r".+:.+:.+:.+:.+:.+/.+")
 
 
 def tag_resource(data: Input, context: RuleContext) -> None:
-    """TagResource."""
+    """Raise ServiceError for a TagResource without an ARN of a table, or without tags."""
     arn = _resource(data, context, "Tags")
     if "Tags" not in data:
         raise context.refused("tags-missing")
@@ -30,7 +30,7 @@ def tag_resource(data: Input, context: RuleContext) -> None:
 
 
 def untag_resource(data: Input, context: RuleContext) -> None:
-    """UntagResource."""
+    """Raise ServiceError for an UntagResource without an ARN of a table, or without keys of tags."""
     arn = _resource(data, context, "TagKeys")
     if "TagKeys" not in data:
         raise context.refused("tag-keys-missing")
@@ -40,7 +40,7 @@ def untag_resource(data: Input, context: RuleContext) -> None:
 
 
 def list_tags(data: Input, context: RuleContext) -> None:
-    """ListTagsOfResource."""
+    """Raise ServiceError for a ListTagsOfResource without an ARN of a table."""
     table_of_arn(_resource(data, context), context.style)
 
 
@@ -63,7 +63,7 @@ def _resource(data: Input, context: RuleContext, partner: str = "") -> str:
 
 
 def get_shard_iterator(data: Input, context: RuleContext) -> None:
-    """GetShardIterator: a sequence number goes with the two types that want one."""
+    """Raise ServiceError for a GetShardIterator that lacks a sequence number, or has one that its type does not want."""
     kind = data["ShardIteratorType"]
     wants = kind in ("AT_SEQUENCE_NUMBER", "AFTER_SEQUENCE_NUMBER")
     if wants and "SequenceNumber" not in data:

@@ -1,6 +1,6 @@
-"""What the members of table, tag and stream requests mean together, as far as no table is needed to tell.
+"""What the members of CreateTable and UpdateTable mean together, as far as no table is needed to tell.
 
-Knows key schemas, index definitions, throughput and tags as a request spells them, and the order in which the service
+Knows key schemas, index definitions and throughput as a request spells them, and the order in which the service
 looks at them (dynalite validations/createTable.js and updateTable.js for the classic style; ack-api-quirks, which measured
 the live service in October 2026, for today's). What depends on the table as it is - missing indexes, unchanged
 throughput - is the handler's.
@@ -21,7 +21,7 @@ Rules = Callable[[Input], None]
 
 
 def create_table(data: Input, context: RuleContext) -> None:
-    """CreateTable."""
+    """Raise ServiceError for a CreateTable whose members do not go together."""
     _refuse_members(data, ("VectorIndexes", "GlobalTableSourceArn"))
     _told_in(context.style, data, _new_table, _old_new_table)
 
@@ -66,7 +66,7 @@ def _indexes(data: Input, definitions: list[str], style: str) -> None:
 
 
 def update_table(data: Input, context: RuleContext) -> None:
-    """UpdateTable."""
+    """Raise ServiceError for an UpdateTable whose members do not go together."""
     _refuse_members(data, ("VectorIndexUpdates", "ReplicaUpdates", "GlobalTableWitnessUpdates"))
     if not _changes(data):
         raise _refused("nothing-to-update" if context.is_classic else "nothing-to-update-today")

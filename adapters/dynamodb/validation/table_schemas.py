@@ -265,7 +265,7 @@ def _never_there() -> dict[str, Request]:
 
 
 def _tag_operations() -> dict[str, Request]:
-    """An absent ResourceArn, Tags or TagKeys is table_rules.py's business: the service looks at the ARN first."""
+    """An absent ResourceArn, Tags or TagKeys is resource_rules.py's business: the service looks at the ARN first."""
     return {
         "TagResource": Request(structure("TagResourceInput", {"ResourceArn": TEXT, "Tags": Sequence(_TAG)})),
         "UntagResource": Request(

@@ -25,7 +25,7 @@ from gateway.model.values import Kind, Value
 
 
 def key_of(table: Table, wire: Mapping[str, Any]) -> Key:
-    """The key of a `Key` parameter: exactly the key attributes, of their types."""
+    """The key of a `Key` parameter, which must have exactly the key attributes, of their types. Raises BadKey, KeyTooLong."""
     if table.key_schema.is_text_pair and len(wire) == len(table.key_schema.names):
         plain = _text_key(table.key_schema, wire)
         if plain is not None:
@@ -62,7 +62,7 @@ _NEVER_KEYS = frozenset({"L", "M", "SS", "NS", "BS"})
 
 
 def item_key(table: Table, item: Mapping[str, Any]) -> Key:
-    """The key that an item to be put holds. Its index keys are checked too."""
+    """The key of an item that is to be put. Its index keys are checked too. Raises BadKey, KeyTooLong."""
     schema = table.key_schema
     plain = _text_key(schema, item) if schema.is_text_pair else None
     if plain is not None:

@@ -78,7 +78,8 @@ def value_of(wire: Any) -> Value:
 
 
 def measure_members(wire: Mapping[str, Any]) -> int:
-    """Check named attribute values (an item, a key), canonicalise them in place, and return their billed bytes."""
+    """Check named attribute values (an item, a key), put them into canonical form in place, and return their billed bytes.
+    Raises as `item_of` does."""
     return _measure_members(wire, limits.PLACEHOLDER_VALUES_BYTES)
 
 
@@ -137,7 +138,8 @@ def _measure_named(wire: Mapping[str, Any], level: int, most: int = limits.MEASU
 
 
 def measure(member: Any, level: int) -> int:
-    """Check one attribute value standing `level` documents deep; canonicalise it in place; return its billed bytes."""
+    """Check an attribute value that stands `level` documents deep, put it into canonical form in place, and return its billed
+    bytes. Raises as `item_of` does."""
     try:
         (tag,) = member
         return _MEASURES[tag](member[tag], member, level)
@@ -424,7 +426,8 @@ def render_row_generally(row: Row) -> bytes:
 
 
 def render_rows_generally(rows: Iterable[Row]) -> bytes:
-    """Rows as the JSON of an array of wire items. Joined before the encoder sees it, which would copy each by itself."""
+    """Rows as the JSON of an array of wire items. They are put together before the encoder sees them, which would copy each
+    by itself."""
     return b"[" + b",".join(map(render_row_generally, rows)) + b"]"
 
 

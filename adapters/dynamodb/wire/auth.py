@@ -45,6 +45,7 @@ _ACCOUNT = re.compile(r"[0-9]{12}")
 _SEPARATORS = re.compile(r"[,\s]+")
 _BASIC_DATE = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _MUST_BE_SIGNED = {"host": "Host", "x-amz-date": "X-Amz-Date", "x-amz-target": "X-Amz-Target"}
+_SIGNED = frozenset({"host", "content-type", "content-encoding"})
 
 
 class Claim(NamedTuple):
@@ -60,8 +61,11 @@ class Claim(NamedTuple):
 
 
 def verify(request: Request, credentials: Credentials, now_ms: int, style: str = LATEST) -> Caller:
-    """Who sent the request. Raises ServiceError: MissingAuthenticationToken, IncompleteSignature, InvalidSignature or
-    UnrecognizedClient, checked in this order (rule 5)."""
+    """The caller who sent a request, by its signature. `now_ms`: milliseconds since 1970; `style`: of the texts.
+
+    Raises ServiceError: MissingAuthenticationToken, IncompleteSignature, InvalidSignature or UnrecognizedClient, checked in
+    this order (rule 5).
+    """
     path, query = split_target(request.target)
     claim = _claim(request, query)
     if credentials.is_dev:
@@ -83,6 +87,20 @@ def verify(request: Request, credentials: Credentials, now_ms: int, style: str =
     if not found:
         raise _mismatch(canonical, to_sign)
     return _caller(credentials, credential, access_id, region)
+
+
+def authorization(request: Request, access_id: str, secret: str, region: str) -> str:
+    """The Authorization header of a request that has all it needs but that one: Host and X-Amz-Date, of whose headers all are
+    signed that decide what is done."""
+    date = request.header("x-amz-date")
+    signed = tuple(sorted({name for name, _ in request.headers if name in _SIGNED or name.startswith("x-amz-")}))
+    scope = f"{date[:8]}/{region}/{_SERVICE}/{_TERMINATOR}"
+    claim = Claim(_ALGORITHM, f"{access_id}/{scope}", signed, "", date, "", "")
+    path, query = split_target(request.target)
+    digest = hashlib.sha256(canonical_request(request, path, query, signed)).hexdigest()
+    to_sign = f"{_ALGORITHM}\n{date}\n{scope}\n{digest}"
+    made = hmac.digest(signing_key(secret, date[:8], region), to_sign.encode("latin-1", "replace"), "sha256").hex()
+    return f"{_ALGORITHM} Credential={access_id}/{scope}, SignedHeaders={';'.join(signed)}, Signature={made}"
 
 
 @lru_cache(maxsize=1024)
@@ -131,7 +149,8 @@ def _error(code: str, text: str) -> ServiceError:
 
 
 def _mismatch(canonical: bytes, to_sign: str) -> ServiceError:
-    """Shows what should have been signed, as the service does: it holds no secret, and no SDK author could do without."""
+    """The refusal of a wrong signature. It shows what should have been signed, as the service does: nothing of that is
+    secret."""
     return _error(
         "InvalidSignatureException",
         "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key "
@@ -249,7 +268,7 @@ def _header_names(text: str) -> tuple[str, ...]:
     return tuple(sorted({name for name in text.lower().split(";") if name}))
 
 
-# Whether it may be
+# Checks
 
 
 def _checked_date(claim: Claim, now_ms: int) -> str:

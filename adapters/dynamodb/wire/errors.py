@@ -131,7 +131,7 @@ def render(error: ServiceError, style: str = LATEST) -> bytes:
 
 
 def _printable(value: Any) -> Any:
-    """The same with lone surrogates replaced in every text."""
+    """A member of the body with every lone surrogate in its texts replaced."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):

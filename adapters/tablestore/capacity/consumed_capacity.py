@@ -13,17 +13,18 @@ from gateway.model.writes import Remove, Write
 
 
 def count_read(target: Target, units: messages.ConsumedCapacity) -> None:
-    """A read of a table or an index."""
+    """Count the units of a read of a table or an index."""
     _count(target.table.name, "" if target.index is None else target.index.name, units)
 
 
 def count_write(write: Write, units: messages.ConsumedCapacity) -> None:
-    """A write that was carried out."""
+    """Count the units of a write that was carried out."""
     _count(write.table.name, "", units)
 
 
 def count_failed_write(write: Write, reason: object) -> None:
-    """A write that was not: a false condition costs a unit of each kind, of a delete the write unit only, whatever its size.
+    """Count the units of a write that was refused: a false condition costs a unit of each kind, of a delete the write unit
+    only, whatever its size.
 
     Source: Table Store, "Data operations", 3 August 2017, the rules of PutRow, UpdateRow and DeleteRow.
     """

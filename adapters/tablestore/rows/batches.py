@@ -61,7 +61,8 @@ _KINDS: dict[int, tuple[Callable[..., Any], Callable[[Call, Destination, Any, An
 
 
 def batch_get_row(call: Call) -> Exchange[Message]:
-    """BatchGetRow."""
+    """BatchGetRow: rows by their keys, of several tables. A row that cannot be read has its error in the answer. Raises
+    ServiceError, TableMissing for what is wrong with the request as a whole."""
     tables = call.message.tables
     _check_counts(
         "No row specified in the request of BatchGetRow.",
@@ -123,7 +124,8 @@ def _got(
 
 
 def batch_write_row(call: Call) -> Exchange[Message]:
-    """BatchWriteRow: each row for itself, or with is_atomic the rows of each table together."""
+    """BatchWriteRow: each row is written by itself or, with is_atomic, the rows of each table together. A row that is refused
+    has its error in the answer. Raises ServiceError, TableMissing for what is wrong with the request as a whole."""
     message = call.message
     _check_counts(
         "No row is specified in BatchWriteRow.",
@@ -166,7 +168,8 @@ def batch_write_row(call: Call) -> Exchange[Message]:
 
 
 def bulk_import(call: Call) -> Exchange[Message]:
-    """BulkImport: BatchWriteRow on one table, without conditions."""
+    """BulkImport: rows of one table are written each by itself, without conditions. A row that is refused has its error in
+    the answer. Raises ServiceError, TableMissing for what is wrong with the request as a whole."""
     message = call.message
     _check_counts(
         f"No operation is specified for table: '{message.table_name}'.",
@@ -257,7 +260,7 @@ Result = GroupOutcome | ServiceError
 
 
 def _bounded(written: list[RowWrite | ServiceError]) -> list[RowWrite | ServiceError]:
-    """The same rows, whose conditions search no more of texts than takes little time for all of them together."""
+    """Rows whose conditions are bounded: together they search so little of each text that it takes little time."""
     conditions = [
         each.write.condition
         for each in written

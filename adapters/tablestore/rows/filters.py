@@ -104,7 +104,7 @@ def _parse(data: bytes, may_paginate: bool) -> ReadFilter:
 
 
 def _bounded(predicate: Predicate) -> Predicate:
-    """The same, searching no more of texts than takes little time for all of its patterns together."""
+    """A predicate that is bounded: its patterns together search so little of each text that it takes little time."""
     reach = reach_bytes(sum(pattern.steps for pattern in patterns_of(predicate)))
     return predicate if reach >= TEXT_MAX_BYTES else with_reach(predicate, reach)
 

@@ -33,7 +33,8 @@ NO_MATRIX_COLUMN = "DBT_SIMPLE_ROW_MATRIX need at least one column to get."
 
 
 def get_range(call: Call) -> Exchange[Message]:
-    """GetRange."""
+    """GetRange: a page of a range of keys of a table or an index, either way, and where the next page begins. Raises
+    ServiceError, TableMissing."""
     message = call.message
     if message.time_range.HasField("specific_time") and message.HasField("max_versions"):
         raise invalid("The max versions and the specific time can not be set at the same time.")
@@ -69,7 +70,8 @@ def get_range(call: Call) -> Exchange[Message]:
 
 
 def bulk_export(call: Call) -> Exchange[Message]:
-    """BulkExport: the newest versions of a range, forward, as a matrix unless asked otherwise."""
+    """BulkExport: a page of the newest versions of a range, forward, as a matrix unless PlainBuffer is asked for; and where
+    the next page begins. Raises ServiceError, TableMissing."""
     message = call.message
     names = selections.columns_of(message.columns_to_get)
     is_matrix = message.data_block_type_hint == messages.DBT_SIMPLE_ROW_MATRIX

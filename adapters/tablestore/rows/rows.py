@@ -46,7 +46,8 @@ NEVER = Not(ALWAYS)
 
 
 def get_row(call: Call) -> Exchange[Message]:
-    """GetRow: the row as asked for, or zero bytes where there is none."""
+    """GetRow: the columns and versions of a row that are asked for, or zero bytes where there is no row. Raises ServiceError,
+    TableMissing."""
     message = call.message
     selection = selections.parse(message, selections.NO_VERSION)
     wire = keys.decode(message.primary_key)
@@ -113,7 +114,8 @@ class RowWrite(NamedTuple):
 
 
 def put_row(call: Call) -> Exchange[Message]:
-    """PutRow: the row is exactly what the request says."""
+    """PutRow: make the row exactly what the request says, if its condition is true. Raises ServiceError, TableMissing,
+    ConditionFailed."""
     message = call.message
     wire = yield from checked(call, message.table_name, checked_put, message.row)
     table = yield from find_written(call, message.table_name)
@@ -123,7 +125,8 @@ def put_row(call: Call) -> Exchange[Message]:
 
 
 def update_row(call: Call) -> Exchange[Message]:
-    """UpdateRow: cells are put, deleted and incremented in the order given."""
+    """UpdateRow: put, delete and increment cells in the order given, if the condition is true. Raises ServiceError,
+    TableMissing, ConditionFailed."""
     message = call.message
     wire = yield from checked(call, message.table_name, checked_update, message.row_change)
     table = yield from find_written(call, message.table_name)
@@ -133,7 +136,8 @@ def update_row(call: Call) -> Exchange[Message]:
 
 
 def delete_row(call: Call) -> Exchange[Message]:
-    """DeleteRow: nothing is left; deleting what is not there is fine unless the condition minds."""
+    """DeleteRow: delete a row with all its versions, if the condition is true. To delete what is not there succeeds unless
+    the condition wants a row. Raises ServiceError, TableMissing, ConditionFailed."""
     message = call.message
     wire = checked_delete(message.primary_key)
     table = yield from find_written(call, message.table_name)
@@ -169,7 +173,7 @@ _fast_put_of = fast_paths.choose(fast_rows.put_of, _no_fast_put)
 
 
 def checked_put_cells(data: bytes, known: Container[str] = ()) -> WireRow:
-    """The same, whatever it is like."""
+    """The cells of a put of any form: the general way of `fast_rows.put_of`. Raises ServiceError."""
     wire = _checked(data, "PutRow", known)
     for cell in wire.cells:
         if cell.operation is not None or not isinstance(cell.value, Value):
@@ -218,6 +222,7 @@ class Destination:
 
     @classmethod
     def of(cls, call: Call, table: Table) -> Destination:
+        """What writes of a call to a table have in common."""
         names = table.key_schema.names
         defined = {name: DEFINED_KINDS[kind] for name, kind in defined_types(table).items()}
         refuses_absent = call.gateway.settings.tablestore_expect_not_exist == "2017"

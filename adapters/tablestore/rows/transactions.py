@@ -38,7 +38,8 @@ _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def start_local_transaction(call: Call) -> Exchange[Message]:
-    """StartLocalTransaction: hold the partition that a key of one column names."""
+    """StartLocalTransaction: begin a transaction that locks the partition of a key of one column. Answers its id. Raises
+    ServiceError, TableMissing, PartitionLocked."""
     message = call.message
     wire = keys.decode(message.key)
     table = yield from find_written(call, message.table_name)
@@ -55,13 +56,13 @@ def start_local_transaction(call: Call) -> Exchange[Message]:
 
 
 def commit_transaction(call: Call) -> Exchange[Message]:
-    """CommitTransaction: all of its writes happen at once."""
+    """CommitTransaction: all writes of the transaction happen at once. Raises ServiceError, TransactionMissing."""
     yield from one(CommitTransaction(_ended_id(call)))
     return messages.CommitTransactionResponse(consumed=capacity.consumed(0, 1))
 
 
 def abort_transaction(call: Call) -> Exchange[Message]:
-    """AbortTransaction: none of its writes happens."""
+    """AbortTransaction: no write of the transaction happens. Raises ServiceError, TransactionMissing."""
     yield from one(AbortTransaction(_ended_id(call)))
     return messages.AbortTransactionResponse(consumed=capacity.consumed(0, 1))
 

@@ -40,7 +40,7 @@ def stream_id(stream: Stream) -> str:
 
 
 def list_stream(call: Call) -> Exchange[Message]:
-    """ListStream: the streams that are enabled, of one table or of all."""
+    """ListStream: the enabled streams, of one table or of all."""
     message = call.message
     name = message.table_name if message.HasField("table_name") else None
     streams = yield from one(ListStreams(call.caller.namespace, name))
@@ -58,7 +58,7 @@ def list_stream(call: Call) -> Exchange[Message]:
 
 
 def describe_stream(call: Call) -> Exchange[Message]:
-    """DescribeStream: the shards, parents before their children, in pages."""
+    """DescribeStream: a page of the shards of a stream, parents before their children. Raises ServiceError."""
     message = call.message
     stream: Stream = yield from _find(call, message.stream_id)
     shards = yield from one(ListShards(stream))
@@ -106,7 +106,8 @@ def _shard_number(shard_id: str) -> int:
 
 
 def get_shard_iterator(call: Call) -> Exchange[Message]:
-    """GetShardIterator: at the oldest record that is kept, or the first one at or after a time."""
+    """GetShardIterator: an iterator at the oldest record that is kept, or at the first one at or after a time. Raises
+    ServiceError."""
     message = call.message
     stream: Stream = yield from _find(call, message.stream_id)
     number = _shard_number(message.shard_id)
@@ -120,7 +121,8 @@ def get_shard_iterator(call: Call) -> Exchange[Message]:
 
 
 def get_stream_record(call: Call) -> Exchange[Message]:
-    """GetStreamRecord: records from an iterator on, and the iterator behind them - the same one where there are none."""
+    """GetStreamRecord: records from an iterator on, and the iterator behind them, which is the one given where there are
+    none. Raises ServiceError, PositionExpired."""
     message = call.message
     stream_name, number, sequence = _place(message.shard_iterator)
     stream: Stream = yield from _find(call, stream_name)

@@ -33,7 +33,8 @@ _INDEX_KINDS: dict[int, Kind] = {
 
 
 def create_index(call: Call) -> Exchange[Message]:
-    """CreateIndex; rows that are already there get into it only with include_base_data."""
+    """CreateIndex: make an index. Rows that are already there get into it only with include_base_data. Raises ServiceError,
+    TableMissing, TableExists."""
     message = call.message
     _check_counts(message.index_meta)
     table: Table = yield from find_table(call, message.main_table_name)
@@ -47,7 +48,7 @@ def create_index(call: Call) -> Exchange[Message]:
 
 
 def drop_index(call: Call) -> Exchange[Message]:
-    """DropIndex."""
+    """DropIndex: drop an index. Raises ServiceError, TableMissing, IndexMissing."""
     message = call.message
     table: Table = yield from find_table(call, message.main_table_name)
     if table.index(message.index_name) is None:
@@ -57,13 +58,13 @@ def drop_index(call: Call) -> Exchange[Message]:
 
 
 def list_search_index(call: Call) -> Exchange[Message]:
-    """ListSearchIndex: none. Clients call it for each table while they clean up."""
+    """ListSearchIndex: none, since there are no search indexes here. Clients call it for each table while they clean up."""
     yield from ()
     return messages.ListSearchIndexResponse()
 
 
 def list_timeseries_table(call: Call) -> Exchange[Message]:
-    """ListTimeseriesTable: none."""
+    """ListTimeseriesTable: none, since there are no timeseries tables here."""
     yield from ()
     return messages.ListTimeseriesTableResponse()
 

@@ -54,7 +54,7 @@ class Options:
         )
 
     def as_properties(self) -> dict[str, Any]:
-        """As AlterTable and CreateTable take them."""
+        """The options as CreateTable and AlterTable of the gateway take them."""
         return {DIALECT: dataclasses.asdict(self)}
 
     def defined_type(self, name: str) -> int | None:

@@ -32,7 +32,8 @@ _NOTHING = Or(())
 
 
 def compute_split_points_by_size(call: Call) -> Exchange[Message]:
-    """ComputeSplitPointsBySize. Points lie between partitions; the parts between them hold split_size or a little more."""
+    """ComputeSplitPointsBySize: where to cut a table into parts of about equal size. Points lie between partitions, and the
+    parts between them have split_size or a little more. Raises ServiceError, TableMissing."""
     message = call.message
     table = yield from find_table(call, message.table_name)
     size = _split_size(message)

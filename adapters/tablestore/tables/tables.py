@@ -35,7 +35,7 @@ from gateway.model.values import Kind, Value, size_bytes
 
 
 def create_table(call: Call) -> Exchange[Message]:
-    """CreateTable, with its indexes."""
+    """CreateTable: make a table with its indexes. Raises ServiceError, TableExists."""
     message = call.message
     meta = message.table_meta
     check_table_name(meta.table_name)
@@ -156,13 +156,13 @@ def _check_split(value: Datum, column: KeyColumn) -> None:
 
 
 def list_table(call: Call) -> Exchange[Message]:
-    """ListTable: all tables of the instance, whichever dialect made them."""
+    """ListTable: the names of all tables of the instance, whichever dialect made them."""
     tables = yield from one(ListTables(call.caller.namespace))
     return messages.ListTableResponse(table_names=[table.name for table in tables])
 
 
 def describe_table(call: Call) -> Exchange[Message]:
-    """DescribeTable."""
+    """DescribeTable: the key, options, indexes and stream of a table. Raises ServiceError, TableMissing."""
     table: Table = yield from find_table(call, call.message.table_name)
     kept = Options.of(table)
     return messages.DescribeTableResponse(
@@ -206,7 +206,8 @@ def _encryption_message(kept: Options) -> messages.SSEDetails:
 
 
 def update_table(call: Call) -> Exchange[Message]:
-    """UpdateTable: throughput, options or stream; what is not given stays."""
+    """UpdateTable: change throughput, options or stream; what is not given stays. Raises ServiceError, TableMissing,
+    TableBusy."""
     message = call.message
     table: Table = yield from find_table(call, message.table_name)
     if not any(message.HasField(name) for name in ("reserved_throughput", "table_options", "stream_spec")):
@@ -242,7 +243,7 @@ def _check_indexed(table: Table, rules: Rules) -> None:
 
 
 def delete_table(call: Call) -> Exchange[Message]:
-    """DeleteTable, with its indexes."""
+    """DeleteTable: drop a table with its indexes. Raises ServiceError, TableMissing, TableBusy."""
     table = yield from find_table(call, call.message.table_name)
     yield from one(DropTable(table))
     return messages.DeleteTableResponse()
@@ -252,7 +253,7 @@ def delete_table(call: Call) -> Exchange[Message]:
 
 
 def add_defined_column(call: Call) -> Exchange[Message]:
-    """AddDefinedColumn: columns that indexes may name, with their types."""
+    """AddDefinedColumn: define columns, with their types, that indexes may name. Raises ServiceError, TableMissing."""
     message = call.message
     table: Table = yield from find_table(call, message.table_name)
     if not message.columns:
@@ -266,7 +267,7 @@ def add_defined_column(call: Call) -> Exchange[Message]:
 
 
 def delete_defined_column(call: Call) -> Exchange[Message]:
-    """DeleteDefinedColumn. One that an index shows must stay."""
+    """DeleteDefinedColumn: forget defined columns. One that an index shows must stay. Raises ServiceError, TableMissing."""
     message = call.message
     table: Table = yield from find_table(call, message.table_name)
     if not message.columns:

@@ -22,7 +22,7 @@ WIRE_KINDS = frozenset({Kind.INT64, Kind.DOUBLE, Kind.BOOL, Kind.TEXT, Kind.BYTE
 """Kinds that travel as they are."""
 
 WIRE_TAGS = frozenset({"I64", "D", "BOOL", "S", "B"})
-"""The same, as bodies have them."""
+"""The tags of those kinds in bodies (gateway/model/bodies.py)."""
 
 SHOWN_KINDS = frozenset(Kind) - {Kind.NULL}
 """Kinds that Table Store shows as a column."""

@@ -49,10 +49,12 @@ class Target:
 
     @classmethod
     def of_table(cls, table: Table) -> Target:
+        """A table itself as the target."""
         return cls(table, None, table.key_schema.columns, table.key_schema.names)
 
     @classmethod
     def of_index(cls, table: Table, index: Index) -> Target:
+        """An index of a table as the target: its key is followed by the columns of the table's that it lacks."""
         own = index.key_schema.columns
         names = index.key_schema.names
         key = own + tuple(column for column in table.key_schema.columns if column.name not in names)

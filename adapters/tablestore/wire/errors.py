@@ -56,6 +56,7 @@ class ServiceError(Exception):
 
     @property
     def status(self) -> int:
+        """The HTTP status that goes with the code."""
         return STATUS[self.code]
 
     def as_message(self) -> messages.Error:

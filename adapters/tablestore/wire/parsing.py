@@ -19,7 +19,7 @@ _STRING, _MESSAGE = FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_MESSAGE
 
 
 def parse(kind: type[MessageT], data: bytes, what: str) -> MessageT:
-    """The message in `data`. Raises ServiceError, in which it is called `what`."""
+    """The message in `data`. Raises ServiceError, whose text calls the message `what`."""
     message = kind()
     try:
         message.ParseFromString(data)
@@ -73,7 +73,7 @@ def _shorten(message: Message) -> None:
 
 
 def _shorten_batch(tables: Any, name: str, most: int) -> None:
-    """The same of a batch, whose rows count together. There are no more tables than rows may be."""
+    """Drop from a batch, whose rows count together, what is more than one row beyond `most`. Each of its tables has a row."""
     del tables[most + 1 :]
     left = most + 1
     for number, table in enumerate(tables):

@@ -83,6 +83,7 @@ class PostgreSQLStatements(Statements):
 
     for_update = " FOR UPDATE"
     greatest = "GREATEST"
+    big_number = "?::bigint"
 
     def has_table(self, session: Session, name: str) -> bool:
         return session.query("SELECT to_regclass(?::text) IS NOT NULL", (name,)) == [(True,)]

@@ -113,7 +113,7 @@ class Service:
 
     @cached_property
     def _app(self) -> flask.Flask:
-        return plain_app(self.gateway, "azuretable")
+        return plain_app(self.gateway, blueprint.create)
 
     @property
     def now(self) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
-from tests.support.node import cache_folder
+from tests.support.node import cache_folder, filling_cache
 from tests.support.running import Running
 
 SOURCES = Path(__file__).parent / "go"
@@ -21,6 +21,11 @@ GO = shutil.which("go")
 @pytest.fixture(scope="session")
 def program() -> Path:
     """The cases as a program, built once for each version of them."""
+    with filling_cache():
+        return built_program()
+
+
+def built_program() -> Path:
     assert GO is not None
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SOURCES.iterdir()))).hexdigest()[
         :16

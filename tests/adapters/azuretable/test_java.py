@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
-from tests.support.node import cache_folder
+from tests.support.node import cache_folder, filling_cache
 from tests.support.running import Running
 
 SOURCES = Path(__file__).parent / "java"
@@ -20,6 +20,11 @@ IS_HERE = all(shutil.which(program) for program in ("java", "javac", "mvn"))
 @pytest.fixture(scope="session")
 def class_path() -> str:
     """Where the compiled cases and the SDK are, put there once for each version of them."""
+    with filling_cache():
+        return compiled()
+
+
+def compiled() -> str:
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SOURCES.iterdir()))).hexdigest()[
         :16
     ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_CREDENTIALS, Scheme
@@ -17,12 +17,16 @@ SDK = "@azure/data-tables@13.3.2"
 
 def test_javascript_cases(server: Running) -> None:
     node, environment, folder = node_with(SDK)
-    script = folder / "cases.mjs"  # beside node_modules, where Node looks for packages
-    shutil.copy(CASES, script)
     [key] = next(item for item in DEV_CREDENTIALS if item.scheme is Scheme.AZURE).secrets
     endpoint = f"{server.url}/{DEV_AZURE_ACCOUNT}"
-    command = [str(node), str(script), endpoint, DEV_AZURE_ACCOUNT, key]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    # Beside node_modules, where Node looks for packages.
+    with tempfile.NamedTemporaryFile(dir=folder, suffix=".mjs") as script:
+        script.write(CASES.read_bytes())
+        script.flush()
+        command = [str(node), script.name, endpoint, DEV_AZURE_ACCOUNT, key]
+        ran = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
     results = [json.loads(line) for line in ran.stdout.splitlines()]
     failed = {result["name"]: result["error"] for result in results if not result["ok"]}
     assert ran.returncode == 0, ran.stderr

@@ -16,10 +16,10 @@ from adapters.azuretable.calls import options_of
 from adapters.azuretable.entities import entity_parser
 from adapters.azuretable.wire import limits, multipart
 from adapters.azuretable.wire.errors import ServiceError
-from tests import refusal_costs
 from tests.adapters.azuretable import wasteful_requests
 from tests.adapters.azuretable.client import Service
 from tests.adapters.azuretable.wasteful_requests import Wasteful
+from tests.support import refusal_costs
 
 BODY_BYTES = 2_000_000
 DOCUMENT_BYTES = 60_000  # a longer one is refused for its length alone

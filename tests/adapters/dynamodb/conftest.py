@@ -145,7 +145,7 @@ def serving(settings: Settings, clock: Clock, *stored: Credential) -> Iterator[S
     engine = Engine(Store(database), options, lambda: clock.ms * 1_000_000)
     gateway = Gateway(engine, Credentials(settings, stored), settings, clock)
     if ENTRY == "wsgi":
-        app = plain_app(gateway, "dynamodb")
+        app = plain_app(gateway, create)
         [dialect] = mounted(app).dialects
         yield Service(dialect, gateway, clock, app)
     else:

@@ -26,7 +26,7 @@ from gateway.model.keys import KeyColumn, KeySchema, Position
 from gateway.model.rows import FOREIGN_KINDS, Contents, Row
 from gateway.model.tables import Rules, State, Table
 from gateway.model.values import Kind, Value, text
-from tests.adapters.dynamodb.test_requests_fuzz import BODIES
+from tests.adapters.dynamodb.validation.test_requests_fuzz import BODIES
 
 PAIR = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.TEXT),))
 ALONE = KeySchema((KeyColumn("p", Kind.TEXT),))

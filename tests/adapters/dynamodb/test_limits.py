@@ -1,7 +1,7 @@
 """Both sides of each limit of the data plane, through whole requests: what is just allowed is done, one more is refused.
 
-Limits of tables, tags and of single values are in test_tables.py, test_tags.py and test_values.py. Numbers: the developer
-guide's quotas page and docs/protocols/dynamodb.md (rules in brackets).
+Limits of tables and tags are in tables/, those of single values in values/test_values.py. Numbers: the developer guide's quotas
+page and docs/protocols/dynamodb.md (rules in brackets).
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class Service:
 
     @cached_property
     def _app(self) -> flask.Flask:
-        return plain_app(self.gateway, "tablestore")
+        return plain_app(self.gateway, create)
 
     def post(self, operation: str, body: bytes, **headers: str) -> Reply:
         """The reply to a signed request with any body."""

@@ -157,12 +157,12 @@ HOSTILE = "(a|b|c)*" * 20
 
 
 def test_hostile_patterns_cost_little(table: Service) -> None:
-    for pk in range(20):
+    for pk in range(5):
         table.put({"pk": pk}, {"page": ("abc" * 21_667)[:65_000]})
     began = time.process_time()
-    answer = table.range({"pk": 0}, {"pk": 20}, filter=single("page", messages.CT_EXIST, rule=rule(HOSTILE)))
-    assert time.process_time() - began < 12
-    assert len(rows_of(answer)) == 20
+    answer = table.range({"pk": 0}, {"pk": 5}, filter=single("page", messages.CT_EXIST, rule=rule(HOSTILE)))
+    assert time.process_time() - began < 3
+    assert len(rows_of(answer)) == 5
 
 
 def test_many_patterns_search_less_of_a_text(table: Service) -> None:

@@ -16,10 +16,10 @@ from adapters.tablestore.wire import limits, parsing
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.model.values import Kind, Value
-from tests import refusal_costs
 from tests.adapters.tablestore import wasteful_requests
 from tests.adapters.tablestore.client import Clock, Refused, Service, opened
 from tests.adapters.tablestore.wasteful_requests import Wasteful
+from tests.support import refusal_costs
 
 SIZE_BYTES = 1_000_000
 DEEP_BYTES = 400_000  # each level of filters is a copy of those below it

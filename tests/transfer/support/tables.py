@@ -156,13 +156,13 @@ def definitions(draw: st.DrawFn, service: Service) -> Definition:
     return Definition("people", service, schema, rules=rules, is_stored=is_stored)
 
 
-def key_values(kind: Kind, service: Service) -> st.SearchStrategy[Value]:
-    """Values that a key column of a service has."""
+def key_values(kind: Kind, service: Service, most: int) -> st.SearchStrategy[Value]:
+    """Values that a key column of a service has, of so many bytes at most."""
     needs_one = service is Service.DYNAMODB
     data: st.SearchStrategy[Any]
     match kind:
         case Kind.TEXT:
-            data = KEY_TEXTS | LONG_TEXTS
+            data = KEY_TEXTS | LONG_TEXTS.filter(lambda given: len(given.encode()) <= most)
             if service is Service.AZURE_TABLE:
                 data = KEY_TEXTS
         case Kind.BYTES:
@@ -183,11 +183,20 @@ def is_name_in(definition: Definition, name: str) -> bool:
     return definition.service is not Service.TABLE_STORE or definition.is_stored or is_column_name(name)
 
 
+def _longest_key(definition: Definition, at: int) -> int:
+    if definition.is_stored:
+        return 4096
+    return 2048 if definition.service is Service.DYNAMODB and at == 0 else 1024
+
+
 @st.composite
 def rows(draw: st.DrawFn, definition: Definition) -> Row:
     """A row of a table."""
     service = definition.service
-    key = {column.name: draw(key_values(column.kind, service)) for column in definition.key_schema.columns}
+    key = {
+        column.name: draw(key_values(column.kind, service, _longest_key(definition, at)))
+        for at, column in enumerate(definition.key_schema.columns)
+    }
     attributes = draw(
         st.dictionaries(NAMES.filter(lambda name: name not in key), VALUES[service], max_size=4)
     )
@@ -207,6 +216,6 @@ def tables(
     draw: st.DrawFn, services: st.SearchStrategy[Service] | None = None
 ) -> tuple[Definition, list[Row]]:
     """A table with a few rows of different keys."""
-    definition = draw(definitions(draw(services or st.sampled_from(Service))))
+    definition = draw(definitions(draw(st.sampled_from(Service) if services is None else services)))
     made = draw(st.lists(rows(definition), max_size=5, unique_by=lambda row: row.position))
     return definition, made

@@ -1,5 +1,5 @@
-"""`classic` is a style of texts: what is allowed and what is refused is the same in both. tests/adapters/dynamodb/refusals.txt
-has the texts, test_requests_fuzz.py compares what requests of all operations get past."""
+"""`classic` is a style of texts: what is allowed and what is refused is the same in both. refusals.txt has the texts,
+test_requests_fuzz.py compares what requests of all operations get past."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.dynamodb.test_tables import INDEX, definitions, keys, with_index
-from tests.adapters.dynamodb.test_update_table import adding
+from tests.adapters.dynamodb.tables.test_tables import INDEX, definitions, keys, with_index
+from tests.adapters.dynamodb.tables.test_update_table import adding
 
 NAME = {"TableName": "orders"}
 

@@ -9,9 +9,9 @@ import pytest
 from botocore.session import Session
 
 from adapters.dynamodb.validation.operation_schemas import OPERATIONS
-from tests.adapters.dynamodb.test_tables import with_index
+from tests.adapters.dynamodb.tables.test_tables import with_index
 
-DIFFERENCES = Path(__file__).parents[3] / "docs" / "differences.md"
+DIFFERENCES = Path(__file__).parents[4] / "docs" / "differences.md"
 
 
 @pytest.mark.parametrize(

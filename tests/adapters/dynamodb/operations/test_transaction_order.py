@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.dynamodb.test_classic_style import either  # noqa: F401
+from tests.adapters.dynamodb.validation.test_classic_style import either  # noqa: F401
 
 NEST = "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit"
 NAMED = f"ExpressionAttributeValues contains invalid value: {NEST} for key :deep"

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 
 _Q = '"'
@@ -13,18 +14,30 @@ Named = tuple[str, str, bytes]
 """What it is, the operation it is sent to, and the body."""
 
 
-def _many(part: str, size_bytes: int, separator: str = ",") -> str:
-    """A text of many equal parts; `#` in a part is its number."""
+def _many(parts: tuple[str, str], size_bytes: int) -> str:
+    """A text of many equal parts and what stands between them; `#` in a part is its number."""
+    part, separator = parts
     if "#" in part:
         count = size_bytes // (len(part) + 6)
         return separator.join([part.replace("#", str(number)) for number in range(count)])
     return separator.join([part] * (size_bytes // (len(part) + len(separator))))
 
 
-def dynamodb(size_bytes: int) -> Iterator[Named]:
-    """Bodies for DynamoDB. There is a table `orders` with the key `pk` (S)."""
-    for name, operation, text in _dynamodb(lambda part, separator=",": _many(part, size_bytes, separator)):
-        yield name, operation, text.encode()
+def dynamodb(size_bytes: int, wanted: set[str] | None = None) -> Iterator[Named]:
+    """Bodies for DynamoDB; `wanted`: of these only, as `operation: name`. There is a table `orders` with the key `pk` (S)."""
+    parts: list[tuple[str, str]] = []
+
+    def later(part: str, separator: str = ",") -> str:
+        """What stands for the many parts until somebody wants the body."""
+        parts.append((part, separator))
+        return f"@@{len(parts) - 1}@@"
+
+    def filled(body: str) -> str:
+        return re.sub(r"@@(\d+)@@", lambda found: _many(parts[int(found[1])], size_bytes), body)
+
+    for name, operation, text in _dynamodb(later):
+        if wanted is None or f"{operation}: {name}" in wanted:
+            yield name, operation, filled(text).encode()
 
 
 def _dynamodb(many: Callable[..., str]) -> Iterator[tuple[str, str, str]]:
@@ -94,10 +107,9 @@ def _dynamodb(many: Callable[..., str]) -> Iterator[tuple[str, str, str]]:
         "DeleteItem",
         f'{{{key},"Expected":{{{many(condition.replace("EQ", "XX"))}}}}}',
     )
-    updates = many('"u#":{"Action":"ADD","Value":{"S":"1"}}')
-    yield "many AttributeUpdates", "UpdateItem", f'{{{key},"AttributeUpdates":{{{updates}}}}}'
-    wrong_updates = updates.replace("ADD", "XXX")
-    yield "many wrong AttributeUpdates", "UpdateItem", f'{{{key},"AttributeUpdates":{{{wrong_updates}}}}}'
+    for kind, action in (("many", "ADD"), ("many wrong", "XXX")):
+        updates = many(f'"u#":{{"Action":"{action}","Value":{{"S":"1"}}}}')
+        yield f"{kind} AttributeUpdates", "UpdateItem", f'{{{key},"AttributeUpdates":{{{updates}}}}}'
     yield from _dynamodb_statements(many)
     yield from _dynamodb_tables(many)
 

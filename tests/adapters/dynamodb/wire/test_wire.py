@@ -207,12 +207,17 @@ def test_a_bomb_is_not_unfolded_beyond_the_limit(service):
     assert service.send(body=bomb, content_encoding="gzip", **HEADERS).status == 413
 
 
+def gzipped(body: bytes) -> bytes:
+    """Without the time in it: cases have the names in all processes of a test run that they have in one."""
+    return gzip.compress(body, mtime=0)
+
+
 @pytest.mark.parametrize(
     ("coding", "body"),
     [
-        ("gzip", gzip.compress(b'{"Limit":7}')),
-        ("GZIP", gzip.compress(b'{"Limit":7}')),
-        ("gzip", gzip.compress(b'{"Lim') + gzip.compress(b'it":7}')),
+        ("gzip", gzipped(b'{"Limit":7}')),
+        ("GZIP", gzipped(b'{"Limit":7}')),
+        ("gzip", gzipped(b'{"Lim') + gzipped(b'it":7}')),
         ("deflate", zlib.compress(b'{"Limit":7}')),
         ("identity", b'{"Limit":7}'),
     ],
@@ -229,13 +234,13 @@ def test_a_coded_request_is_understood(service, coding, body):
         ("garbage", b"{}"),
         ("gzip", b"{}"),
         ("gzip", b""),
-        ("gzip", gzip.compress(b"{}")[:-1]),
-        ("gzip", gzip.compress(b"{}") + b"junk"),
-        ("gzip", gzip.compress(b"") * (limits.GZIP_MEMBERS + 1)),
+        ("gzip", gzipped(b"{}")[:-1]),
+        ("gzip", gzipped(b"{}") + b"junk"),
+        ("gzip", gzipped(b"") * (limits.GZIP_MEMBERS + 1)),
         ("deflate", b""),
         ("deflate", b"{}"),
         ("deflate", zlib.compress(b"{}") + zlib.compress(b" ")),
-        ("gzip, gzip", gzip.compress(gzip.compress(b"{}"))),
+        ("gzip, gzip", gzipped(gzipped(b"{}"))),
     ],
 )
 def test_a_broken_coding_is_an_internal_error_as_with_the_service(service, coding, body):

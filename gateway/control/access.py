@@ -1,0 +1,49 @@
+"""Who may use the control API: one decision for all of it, made before a request is looked at any further.
+
+With auth `dev` whoever is on this machine may, since he may do everything with the data anyway. Everybody else has the token of
+an administrator, or is refused. Pages in a browser are kept out unless they came from this server itself or from an origin that
+the settings name, also pages of this machine, which may otherwise call (security/browsers.py).
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from urllib.parse import urlsplit
+
+from gateway.http import Request
+from gateway.model.errors import NotAllowed
+from gateway.settings import ANY, Settings
+
+
+def check(request: Request, settings: Settings) -> None:
+    """Raises NotAllowed, rule `origin` or `administrator`, with a text that says what to do."""
+    origin = request.header("origin")
+    if origin and not _is_own(origin, request) and not {origin.lower(), ANY} & {*settings.cors_origin}:
+        raise NotAllowed(
+            "origin", text=f"Pages of {origin[:256]} cannot use the control API (--cors-origin)."
+        )
+    given = request.header("authorization").encode("latin-1")
+    token = settings.admin_token
+    if token and hmac.compare_digest(given, f"Bearer {token}".encode()):
+        return
+    if settings.auth == "dev" and not given and _is_loopback(request.client):
+        return
+    raise NotAllowed(
+        "administrator",
+        text="The control API wants the administrator's token: --admin-token, Authorization: Bearer ...",
+    )
+
+
+def _is_own(origin: str, request: Request) -> bool:
+    """Whether a page came from the address at which it calls."""
+    parts = urlsplit(origin)
+    scheme = "https" if request.secure else "http"
+    return parts.scheme == scheme and parts.netloc.lower() == request.header("host").lower()
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False

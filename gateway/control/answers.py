@@ -1,0 +1,52 @@
+"""What operations of the control API share: how they read what is given, and how they refuse."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from gateway.engine.engine import Engine
+from gateway.model.commands import Command
+from gateway.model.errors import GatewayError
+
+R = TypeVar("R")
+
+
+class BadRequest(ValueError):
+    """What is given cannot be read. The text says what would be right."""
+
+
+class Refused(Exception):
+    """What is asked for cannot be done now. The text says why."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+def only(given: dict[str, Any], **kinds: type | tuple[type, ...]) -> dict[str, Any]:
+    """The members of a document, which has these and no others, each of its kind or absent. Raises BadRequest."""
+    for name, value in given.items():
+        if name not in kinds:
+            raise BadRequest(f"{name} is unknown here; there are: {', '.join(sorted(kinds)) or 'none'}")
+        kind = kinds[name]
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise BadRequest(f"{name} is of the wrong type")
+    return given
+
+
+def names_of(value: Any, what: str) -> frozenset[str] | None:
+    """A list of texts as a set; None stays None. Raises BadRequest."""
+    if value is None:
+        return None
+    if not all(isinstance(name, str) for name in value):
+        raise BadRequest(f"{what} must be a list of texts")
+    return frozenset(value)
+
+
+def run(engine: Engine, command: Command[R]) -> R:
+    """The outcome of one command. Raises GatewayError."""
+    [outcome] = engine.run([command])  # type: ignore[list-item]  # every command is one of the union
+    if isinstance(outcome, GatewayError):
+        raise outcome
+    answer: R = outcome
+    return answer

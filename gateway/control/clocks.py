@@ -1,0 +1,63 @@
+"""The clock of the tables: read, frozen, set and advanced, with what has become due meanwhile done before the answer."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+from gateway.clock import Clock
+from gateway.control.answers import BadRequest, only
+from gateway.engine.engine import Engine
+
+_MS = 1_000_000
+
+
+def described(clock: Clock) -> dict[str, Any]:
+    """What the clock shows, whether it stands still, and how far it is ahead of the real time."""
+    now_ms = clock.now_ns() // _MS
+    moment = datetime.fromtimestamp(now_ms // 1000, UTC).replace(microsecond=now_ms % 1000 * 1000)
+    return {
+        "now": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "now_ms": now_ms,
+        "frozen": clock.is_frozen,
+        "ahead_ms": clock.ahead_ns // _MS,
+    }
+
+
+def change(engine: Engine, clock: Clock, given: dict[str, Any]) -> dict[str, Any]:
+    """Set the clock to `at` (ISO 8601 with a zone, or milliseconds since 1970), and freeze it or let it run (`frozen`).
+
+    Raises BadRequest, BadTime: then nothing is changed."""
+    members = only(given, at=(str, int), frozen=bool)
+    if "at" in members:
+        clock.set(_moment_ns(members["at"]))
+    if members.get("frozen") is True:
+        clock.freeze()
+    elif members.get("frozen") is False:
+        clock.run()
+    engine.catch_up()
+    return described(clock)
+
+
+def advance(engine: Engine, clock: Clock, given: dict[str, Any]) -> dict[str, Any]:
+    """Let `seconds` pass at once. Raises BadRequest, BadTime."""
+    seconds = only(given, seconds=(int, float)).get("seconds")
+    if seconds is None or not math.isfinite(seconds):
+        raise BadRequest("seconds says how far: a number")
+    clock.advance(round(seconds * 1_000_000_000))
+    engine.catch_up()
+    return described(clock)
+
+
+def _moment_ns(at: str | int) -> int:
+    if isinstance(at, int):
+        return at * _MS
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        raise BadRequest("at must be a moment in ISO 8601, or milliseconds since 1970") from None
+    if moment.tzinfo is None:
+        raise BadRequest("at must say its zone: 2030-01-01T00:00:00Z")
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1_000

@@ -1,0 +1,23 @@
+"""Everything, a namespace or some tables as they were at the beginning: empty, or gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateway.control.answers import BadRequest, names_of, only, run
+from gateway.engine.engine import Engine
+from gateway.model.commands import ResetTables
+
+MODES = ("tables", "rows")
+
+
+def reset(engine: Engine, given: dict[str, Any]) -> dict[str, Any]:
+    """Drop tables (`mode` tables, the default) or only empty them (rows): all, those of a `namespace`, or of these the ones
+    that `tables` names. Answers how many. Raises BadRequest, GatewayError."""
+    members = only(given, namespace=str, tables=list, mode=str)
+    mode = members.get("mode", "tables")
+    if mode not in MODES:
+        raise BadRequest(f"mode must be one of {', '.join(MODES)}")
+    names = names_of(members.get("tables"), "tables")
+    command = ResetTables(members.get("namespace"), names, keeps_definitions=mode == "rows")
+    return {"tables": run(engine, command)}

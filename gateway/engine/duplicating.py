@@ -1,0 +1,87 @@
+"""Whole tables at once: emptied as if they had just been made, and copied as they are at one moment.
+
+Rows are copied inside the database, by one statement for a table. A copy has the rows' own times of modification, so that
+their ETags are the same; its stream, if its rule asks for one, begins anew.
+"""
+
+from __future__ import annotations
+
+from gateway.engine.defining import Definer
+from gateway.model.commands import CopyTables, ResetTables
+from gateway.model.errors import TableBusy
+from gateway.model.tables import State, Table
+from gateway.store import entries, expiry_backfills, rows
+from gateway.store.databases import Session
+from gateway.store.store import Store
+
+SNAPSHOTS = "snapshot/"
+"""What the names of namespaces begin with that hold copies and nothing else: no caller's namespace does."""
+
+
+def reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> int:
+    """Empty or drop tables, each in constant time; how many. Their rows are purged later."""
+    with store.write() as session:
+        among = None if command.namespace is None else {command.namespace}
+        tables = _locked(store, session, among, command.names)
+        for table in tables:
+            definer.forget(session, table, now_ms)
+            if command.keeps_definitions:
+                definer.make_again(session, table, table.namespace, now_ms)
+    for table in tables:
+        store.catalog.cache.forget(table.id)
+    return len(tables)
+
+
+def copy(store: Store, definer: Definer, command: CopyTables, now_ms: int) -> int:
+    """Make the tables of some namespaces those of others, which lose what they had; how many. Raises TableBusy."""
+    targets = dict(command.copies)
+    with store.write() as session:
+        locked = _locked(store, session, {*targets, *targets.values()}, None)
+        tables = [table for table in locked if table.namespace in targets]
+        replaced = [table for table in locked if table.namespace in targets.values()]
+        for table in replaced:
+            definer.forget(session, table, now_ms)
+        for table in tables:
+            if not all(index.filled for index in table.indexes):
+                raise TableBusy(table.name, State.UPDATING.value)
+            target = targets[table.namespace]
+            is_kept = target.startswith(SNAPSHOTS)
+            made = definer.make_again(session, table, target, now_ms, with_stream=not is_kept)
+            _copy_rows(session, table, made, is_kept)
+    for table in replaced:
+        store.catalog.cache.forget(table.id)
+    return len(tables)
+
+
+def namespaces(store: Store, prefix: str) -> list[str]:
+    """Names of the namespaces that have tables and whose names begin so, in order."""
+    with store.read() as session:
+        return [name for name in store.catalog.namespaces(session) if name.startswith(prefix)]
+
+
+def _locked(
+    store: Store, session: Session, among: set[str] | None, names: frozenset[str] | None
+) -> list[Table]:
+    """Tables of some namespaces, locked against everybody else until the transaction ends, in the order of their ids. None
+    means all namespaces but snapshots."""
+    if among is None:
+        found = store.catalog.all(session, "namespace NOT LIKE ? ORDER BY id", (f"{SNAPSHOTS}%",))
+    elif not among:
+        return []
+    else:
+        places = ", ".join("?" * len(among))
+        found = store.catalog.all(session, f"namespace IN ({places}) ORDER BY id", sorted(among))
+    wanted = [table.id for table in found if names is None or table.name in names]
+    locked = [store.catalog.lock(session, table_id) for table_id in wanted]
+    return [table for table in locked if table is not None and table.state is not State.DELETING]
+
+
+def _copy_rows(session: Session, table: Table, made: Table, is_kept: bool) -> None:
+    # Rows of a snapshot have no time at which the sweep would find them; it is worked out again when they come back.
+    rows.copy(session, table.id, made.id, expires=not is_kept)
+    for index in table.indexes:
+        copied = made.index(index.name)
+        assert copied is not None
+        entries.copy(session, index.id, copied.id)
+    if not is_kept and made.rules.expiry is not None:
+        expiry_backfills.begin(session, made.id)

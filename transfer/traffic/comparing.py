@@ -1,0 +1,236 @@
+"""Two answers as trees: what differs, and by which rules it may.
+
+The status first, then the error's code, then headers and body; where an earlier one differs, the later say nothing new.
+Learns tokens on the way. Pure but for what it learns; knows the rules by their table alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from transfer.traffic.rules import Rule, Treatment, rule_of
+from transfer.traffic.tokens import Tokens
+
+SCOPE = "(of)"
+"""The member of a tree that says which entity the rest is of. It is not compared."""
+ABSENT = object()
+
+STATUS, CODE, HEADER, BODY, ORDER = "status", "code", "header", "body", "order"
+_SHOWN_CHARACTERS = 200
+_REQUEST_ID = re.compile(r"RequestId:\s*\S+")
+_TIME = re.compile(r"Time:\s*\S+")
+_SLACK_SECONDS = 900.0
+# The unit of a number of seconds since 1970, by its size: seconds, milliseconds, microseconds.
+_UNITS = ((1e14, 1e6), (1e11, 1e3), (1e8, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """One difference that no rule explains. `what` is STATUS, CODE, HEADER, BODY or ORDER."""
+
+    what: str
+    place: str
+    recorded: str
+    live: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer as a tree. `code` is an error's code, "" if it is none."""
+
+    status: int
+    code: str
+    headers: Mapping[str, str]
+    body: Any
+    scope: str = ""
+
+
+@dataclass(slots=True)
+class Comparison:
+    """Compares the answers of one exchange. `bases`: the path in front of resources, at the recorded service and the live one;
+    `spans`: when either run was, in seconds since 1970."""
+
+    dialect: str
+    operation: str
+    tokens: Tokens
+    bases: tuple[str, str]
+    spans: tuple[tuple[float, float], tuple[float, float]]
+    used: Counter[str] = field(default_factory=Counter)
+
+    def divergences(self, recorded: Answer, live: Answer) -> list[Divergence]:
+        """All of them; none if the answers say the same."""
+        if recorded.status != live.status:
+            told = [f"{answer.status} {answer.code}".strip() for answer in (recorded, live)]
+            return [Divergence(STATUS, "status", *told)]
+        if recorded.code != live.code:
+            return [Divergence(CODE, "code", recorded.code, live.code)]
+        found = list(self._of_node("headers", dict(recorded.headers), dict(live.headers), recorded.scope))
+        found = [Divergence(HEADER, each.place, each.recorded, each.live) for each in found]
+        return [*found, *self._of_node("body", recorded.body, live.body, recorded.scope)]
+
+    def _of_node(self, path: str, recorded: Any, live: Any, scope: str) -> Iterator[Divergence]:
+        rule = self._rule(path, recorded, live)
+        if rule is not None:
+            settled = self._by_rule(rule, path, recorded, live, scope)
+            if settled is not None:
+                yield from settled
+                return
+        match recorded, live:
+            case dict(), dict():
+                yield from self._of_members(path, recorded, live, scope)
+            case list(), list():
+                is_unordered = rule is not None and rule.treatment is Treatment.UNORDERED
+                yield from self._of_elements(path, recorded, live, scope, rule if is_unordered else None)
+            case _:
+                if type(recorded) is not type(live) or recorded != live:
+                    yield _body_divergence(path, recorded, live)
+
+    def _rule(self, path: str, recorded: Any, live: Any) -> Rule | None:
+        rule = rule_of(self.dialect, self.operation, _pattern_path(path))
+        return rule if rule is not None and rule.takes(recorded) and rule.takes(live) else None
+
+    def _by_rule(
+        self, rule: Rule, path: str, recorded: Any, live: Any, scope: str
+    ) -> Sequence[Divergence] | None:
+        """What a rule has to say of a place; None if it has not settled the matter."""
+        is_same = recorded == live
+        match rule.treatment:
+            case Treatment.IGNORED:
+                # That it is there at all is no matter of time or chance.
+                is_fine = (recorded is ABSENT) is (live is ABSENT)
+            case Treatment.MAPPED if isinstance(recorded, str | dict) and isinstance(live, str | dict):
+                before = self.tokens.learn(rule.name, scope, token_text(recorded), token_text(live))
+                is_fine = not (rule.is_strict and before and before != token_text(live))
+                recorded = recorded if is_fine else before
+            case Treatment.TIME if is_same or self._are_times(recorded, live):
+                is_fine = True
+            case Treatment.TEXT if isinstance(recorded, str) and isinstance(live, str):
+                if not is_same and self._settled(recorded, 0) != self._settled(live, 1):
+                    return None
+                is_fine = True
+            case _:
+                return None
+        if not is_fine:
+            return [_body_divergence(path, recorded, live)]
+        if not is_same:
+            self.used[rule.name] += 1
+        return []
+
+    def _of_members(self, path: str, recorded: Any, live: Any, scope: str) -> Iterator[Divergence]:
+        scope = _scope_within(recorded, scope)
+        for name in dict.fromkeys((*recorded, *live)):
+            if name != SCOPE:
+                mine, theirs = recorded.get(name, ABSENT), live.get(name, ABSENT)
+                yield from self._of_node(f"{path}/{_escaped(name)}", mine, theirs, scope)
+
+    def _of_elements(
+        self, path: str, recorded: list[Any], live: list[Any], scope: str, rule: Rule | None
+    ) -> Iterator[Divergence]:
+        if len(recorded) != len(live):
+            told = [f"{len(side)} elements" for side in (recorded, live)]
+            yield Divergence(BODY, path, *told)
+            return
+        if rule is not None:
+            ordered = [
+                sorted(side, key=lambda each: self._key(f"{path}[]", each)) for side in (recorded, live)
+            ]
+            if recorded != live and ordered != [recorded, live]:
+                self.used[rule.name] += 1
+            recorded, live = ordered
+        elif recorded != live and self._is_other_order(path, recorded, live):
+            yield Divergence(ORDER, path, _shown(recorded), _shown(live))
+            return
+        for number, (mine, theirs) in enumerate(zip(recorded, live, strict=True)):
+            yield from self._of_node(f"{path}[{number}]", mine, theirs, scope)
+
+    def _is_other_order(self, path: str, recorded: list[Any], live: list[Any]) -> bool:
+        mine, theirs = ([self._key(f"{path}[]", each) for each in side] for side in (recorded, live))
+        return mine != theirs and sorted(mine) == sorted(theirs)
+
+    def _key(self, path: str, node: Any) -> str:
+        """A node as text, without what rules cover and without the order of what has none."""
+        return json.dumps(self._masked(path, node), sort_keys=True, default=repr)
+
+    def _masked(self, path: str, node: Any) -> Any:
+        rule = self._rule(path, node, node)
+        if rule is not None and rule.treatment is not Treatment.UNORDERED:
+            return None
+        if isinstance(node, dict):
+            return {
+                name: self._masked(f"{path}/{_escaped(name)}", value)
+                for name, value in node.items()
+                if name != SCOPE
+            }
+        if isinstance(node, list):
+            masked = [self._masked(f"{path}[]", each) for each in node]
+            return sorted(masked, key=lambda each: json.dumps(each, sort_keys=True)) if rule else masked
+        return node
+
+    def _settled(self, text: str, side: int) -> str:
+        text = _TIME.sub("Time:", _REQUEST_ID.sub("RequestId:", text))
+        if side == 0:
+            text = self.tokens.in_text(text)
+        # A service behind a proxy names an address that its clients do not know.
+        return re.sub(rf"https?://[^/\s]+(?:{re.escape(self.bases[side])}(?=/|$))?", "(service)", text)
+
+    def _are_times(self, recorded: Any, live: Any) -> bool:
+        return all(
+            isinstance(value, int | float)
+            and begin - _SLACK_SECONDS <= _seconds(value) <= end + _SLACK_SECONDS
+            for value, (begin, end) in zip((recorded, live), self.spans, strict=True)
+        )
+
+
+def _body_divergence(path: str, recorded: Any, live: Any) -> Divergence:
+    return Divergence(BODY, path, _shown(recorded), _shown(live))
+
+
+def _scope_within(node: Mapping[str, Any], scope: str) -> str:
+    """Whose the members of a node are: an entity's, if it says so or has keys."""
+    if SCOPE in node:
+        return str(node[SCOPE])
+    if isinstance(node.get("PartitionKey"), str) and isinstance(node.get("RowKey"), str):
+        return entity_scope(scope.partition("\n")[0], node["PartitionKey"], node["RowKey"])
+    return scope
+
+
+def entity_scope(table: str, partition_key: str, row_key: str) -> str:
+    """How tokens of an entity are told from those of others."""
+    return f"{table.lower()}\n{partition_key}\n{row_key}"
+
+
+def token_text(token: Any) -> str:
+    """A token as text; a key that serves as one, as JSON."""
+    return token if isinstance(token, str) else json.dumps(token, sort_keys=True)
+
+
+def _seconds(value: float) -> float:
+    for least, divisor in _UNITS:
+        if value >= least:
+            return value / divisor
+    return 0.0
+
+
+def _escaped(name: str) -> str:
+    """A name as a path has it."""
+    return name.replace("~", "~0").replace("/", "~1").replace("[", "~2")
+
+
+_INDEX = re.compile(r"\[\d*\]")
+
+
+def _pattern_path(path: str) -> str:
+    """A path as the places of rules are written: every element of a list is `[]`."""
+    return _INDEX.sub("/[]", path)
+
+
+def _shown(value: Any) -> str:
+    if value is ABSENT:
+        return "(absent)"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"

@@ -1,0 +1,1 @@
+"""What traffic must know of each dialect: operations, secrets, signatures, and answers as trees that can be compared."""

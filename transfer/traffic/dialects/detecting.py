@@ -1,0 +1,32 @@
+"""Which dialect a request speaks, by what no other has: its headers, and the form of its signature."""
+
+from __future__ import annotations
+
+from gateway.http import Reply, Request
+from transfer.traffic.dialects.azuretable import AzureTable
+from transfer.traffic.dialects.dialect import SpokenDialect
+from transfer.traffic.dialects.dynamodb import DynamoDB
+from transfer.traffic.dialects.tablestore import TableStore
+
+DIALECTS: dict[str, SpokenDialect] = {each.name: each for each in (DynamoDB(), AzureTable(), TableStore())}
+NONE = ""
+
+
+def dialect_of(request: Request) -> str:
+    """The dialect's name; NONE for a request that is of none, as that of a health check is."""
+    if any(name.startswith("x-ots-") for name, _ in request.headers):
+        return TableStore.name
+    authorization = request.header("authorization")
+    if request.header("x-amz-target") or authorization.startswith("AWS4"):
+        return DynamoDB.name
+    if authorization.startswith("SharedKey") or any(name.startswith("x-ms-") for name, _ in request.headers):
+        return AzureTable.name
+    return AzureTable.name if "sig=" in request.query or request.header("dataserviceversion") else NONE
+
+
+def refusal(request: Request, status: int, text: str) -> Reply:
+    """What a proxy itself has to say, in the words of the request's dialect."""
+    dialect = DIALECTS.get(dialect_of(request))
+    if dialect is None:
+        return Reply(status, [("Content-Type", "text/plain; charset=utf-8")], f"{text}\n".encode())
+    return dialect.refusal(request, status, text)

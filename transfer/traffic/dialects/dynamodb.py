@@ -1,0 +1,94 @@
+"""DynamoDB as it is spoken: JSON in one POST, named by X-Amz-Target."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from adapters.dynamodb.wire import http
+from adapters.dynamodb.wire.errors import full_type
+from gateway.http import Reply, Request
+from transfer.traffic.comparing import Answer, token_text
+from transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, headers_of
+from transfer.traffic.rules import DYNAMODB, tokens_sent
+from transfer.traffic.tokens import Tokens
+
+_HEADERS = frozenset({"content-type"})
+_READS = ("Get", "BatchGet", "Query", "Scan", "Describe", "List", "TransactGet")
+_STATEMENTS = frozenset({"ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction"})
+
+
+class DynamoDB(SpokenDialect):
+    """Answers name no address; ARNs are tokens."""
+
+    name = DYNAMODB
+
+    def operation(self, request: Request) -> str:
+        return request.header("x-amz-target").partition(".")[2] or f"{request.method} {request.path}"
+
+    def is_write(self, request: Request) -> bool:
+        operation = self.operation(request)
+        if operation in _STATEMENTS:
+            return any(not each.lstrip().upper().startswith("SELECT") for each in _statements(request.body))
+        return not operation.startswith((*_READS, "GET ", "HEAD ", "OPTIONS "))
+
+    def base(self, request: Request) -> str:
+        return ""
+
+    def moved(self, request: Request, origin: str, account: str) -> Request:
+        return request
+
+    def with_live_tokens(self, request: Request, tokens: Tokens, is_done: bool) -> Request:
+        known = tokens_sent(DYNAMODB, self.operation(request))
+        if not any(f'"{member}"'.encode() in request.body for member in known):
+            return request
+        document = _tree(request.body)
+        if not isinstance(document, dict):
+            return request
+        changed = False
+        for member, value in document.items():
+            rule = known.get(member)
+            if rule is None or not isinstance(value, str | dict):
+                continue
+            text = token_text(value)
+            live = tokens.live(rule.name, "", text)
+            if live is None and rule.is_needed and is_done:
+                raise UnknownToken(f"{rule.name} in {member}")
+            if live is not None and live != text:
+                document[member] = live if isinstance(value, str) else json.loads(live)
+                changed = True
+        return replace(request, body=json.dumps(document).encode()) if changed else request
+
+    def answer(self, request: Request, reply: Reply) -> Answer:
+        body = _tree(reply.body)
+        code = ""
+        if reply.status >= 400 and isinstance(body, dict):
+            code = str(body.pop("__type", "")).rpartition("#")[2]
+        return Answer(reply.status, code, headers_of(reply, _HEADERS), body)
+
+    def refusal(self, request: Request, status: int, text: str) -> Reply:
+        code = "RequestEntityTooLarge" if status == 413 else "ServiceUnavailableException"
+        body = json.dumps({"__type": full_type(code), "message": text}).encode()
+        return http.reply(request, status, body)
+
+
+def _tree(body: bytes) -> Any:
+    try:
+        return json.loads(body) if body else None
+    except ValueError:
+        return body.decode("utf-8", "replace")
+
+
+def _statements(body: bytes) -> list[str]:
+    """The statements of a PartiQL request, wherever its operation has them; one that nobody can read, if there are none."""
+    document = _tree(body)
+    if not isinstance(document, dict):
+        return [""]
+    if isinstance(document.get("Statement"), str):
+        return [document["Statement"]]
+    members = document.get("Statements") or document.get("TransactStatements") or [{}]
+    return [
+        str(each.get("Statement", "")) if isinstance(each, dict) else ""
+        for each in (members if isinstance(members, list) else [None])
+    ]

@@ -1,0 +1,173 @@
+"""Table Store as it is spoken: protobuf with PlainBuffer rows, the operation in the path."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from dataclasses import replace
+from enum import Enum
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError, EncodeError, Message
+
+from adapters.tablestore.wire import replies
+from adapters.tablestore.wire.errors import ServiceError
+from adapters.tablestore.wire.plainbuffer import PlainBufferError, WireCell, WireRow, decode_rows
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.http import Reply, Request
+from gateway.model.values import Value
+from transfer.traffic.comparing import Answer
+from transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, headers_of
+from transfer.traffic.rules import TABLE_STORE, tokens_sent
+from transfer.traffic.tokens import Tokens
+
+_HEADERS = frozenset({"x-ots-contenttype"})
+_READS = ("Get", "BatchGet", "Describe", "List", "ComputeSplitPoints", "BulkExport")
+_ROWS = frozenset({"row", "rows", "record", "origin_record", "next_start_primary_key", "split_points"})
+
+
+class TableStore(SpokenDialect):
+    """Answers name no address."""
+
+    name = TABLE_STORE
+
+    def operation(self, request: Request) -> str:
+        return request.path.strip("/").rpartition("/")[2]
+
+    def is_write(self, request: Request) -> bool:
+        return not self.operation(request).startswith(_READS)
+
+    def base(self, request: Request) -> str:
+        return ""
+
+    def moved(self, request: Request, origin: str, account: str) -> Request:
+        return request
+
+    def with_live_tokens(self, request: Request, tokens: Tokens, is_done: bool) -> Request:
+        operation = self.operation(request)
+        kind: type[Message] | None = getattr(messages, f"{operation}Request", None)
+        known = tokens_sent(TABLE_STORE, operation)
+        members = [] if kind is None else [name for name in kind.DESCRIPTOR.fields_by_name if name in known]
+        if kind is None or not members:
+            return request
+        message = kind()
+        try:
+            message.ParseFromString(replies.inflated(request))
+        except (DecodeError, ServiceError):
+            return request
+        changed = False
+        for member in members:
+            if not message.HasField(member):
+                continue
+            value = getattr(message, member)
+            live = tokens.live(known[member].name, "", _scalar(value))
+            if live is None and is_done:
+                raise UnknownToken(f"{known[member].name} in {member}")
+            if live is not None and live != _scalar(value):
+                setattr(message, member, base64.b64decode(live) if isinstance(value, bytes) else live)
+                changed = True
+        return _with_body(request, message) if changed else request
+
+    def answer(self, request: Request, reply: Reply) -> Answer:
+        headers = headers_of(reply, _HEADERS)
+        if reply.status >= 400:
+            error = _parsed(messages.Error, reply.body)
+            if error is None:
+                return Answer(reply.status, "", headers, reply.body.decode("utf-8", "replace"))
+            return Answer(reply.status, error.code, headers, {"message": error.message})
+        kind: type[Message] | None = getattr(messages, f"{self.operation(request)}Response", None)
+        message = None if kind is None else _parsed(kind, reply.body)
+        body = base64.b64encode(reply.body).decode() if message is None else _tree(message)
+        return Answer(reply.status, "", headers, body)
+
+    def refusal(self, request: Request, status: int, text: str) -> Reply:
+        code = "OTSRequestBodyTooLarge" if status == 413 else "OTSServerBusy"
+        body = messages.Error(code=code, message=text).SerializeToString()
+        return Reply(status, [("x-ots-contenttype", "protocol buffer")], body)
+
+
+def _with_body(request: Request, message: Message) -> Request:
+    try:
+        body = message.SerializeToString()
+    except EncodeError:
+        return request
+    if not request.header("x-ots-request-compress-type"):
+        return replace(request, body=body)
+    headers = tuple(
+        (name, str(len(body)) if name == "x-ots-request-compress-size" else value)
+        for name, value in request.headers
+    )
+    return replace(request, headers=headers, body=zlib.compress(body))
+
+
+def _parsed(kind: type[Any], data: bytes) -> Any:
+    """The message in `data`, or None."""
+    message = kind()
+    try:
+        message.ParseFromString(data)
+    except DecodeError:
+        return None
+    return message if message.IsInitialized() else None
+
+
+# Messages as trees
+
+
+def _tree(message: Message) -> dict[str, Any]:
+    return {field.name: _member(field, value) for field, value in message.ListFields()}
+
+
+def _member(field: FieldDescriptor, value: Any) -> Any:
+    if field.name in _ROWS and field.type == FieldDescriptor.TYPE_BYTES:
+        return _rows(value) if isinstance(value, bytes) else [_rows(each) for each in value]
+    if field.message_type is not None:
+        return _tree(value) if isinstance(value, Message) else [_tree(each) for each in value]
+    return (
+        _scalar(value) if isinstance(value, str | bytes | int | float) else [_scalar(each) for each in value]
+    )
+
+
+def _scalar(value: Any) -> Any:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+
+
+def _rows(data: bytes) -> Any:
+    """The rows in PlainBuffer bytes; other bytes as they are."""
+    try:
+        return [_row(row) for row in decode_rows(data)]
+    except PlainBufferError:
+        return base64.b64encode(data).decode()
+
+
+def _row(row: WireRow) -> dict[str, Any]:
+    """Cells keep their order, which clients see; a key's cells are members by name."""
+    tree: dict[str, Any] = {
+        "key": [_cell(cell) for cell in row.key],
+        "cells": [_cell(cell) for cell in row.cells],
+    }
+    if row.is_delete:
+        tree["is_delete"] = True
+    if row.extension is not None:
+        tree["extension"] = list(row.extension)
+    return tree
+
+
+def _cell(cell: WireCell) -> dict[str, Any]:
+    tree: dict[str, Any] = {"name": cell.name}
+    if isinstance(cell.value, Value):
+        tree["kind"], tree["value"] = cell.value.kind.name, _plain(cell.value.data)
+    elif cell.value is not None:
+        tree["value"] = repr(cell.value)
+    if cell.operation is not None:
+        tree["operation"] = cell.operation.name
+    if cell.stamp_ms is not None:
+        tree["stamp_ms"] = cell.stamp_ms
+    return tree
+
+
+def _plain(value: Any) -> Any:
+    """A value of a cell as JSON has it. A NaN is equal to none, and so is told by its name."""
+    if isinstance(value, Enum | float) and value != value:
+        return "NaN"
+    return _scalar(value)

@@ -1,0 +1,137 @@
+"""An HTTP server that gives each request to one function: the outside of `record` and `shadow`.
+
+Request bodies are held whole, since signatures and traces need them whole, within the limits of the server itself: each by
+max_body_bytes, all together by max_buffered_bytes. Knows no dialect; what it must refuse itself, the caller words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from weakref import WeakKeyDictionary
+
+from aiohttp import web
+
+from gateway.http import Headers, Reply, Request
+from gateway.settings import SETTINGS
+from transfer.errors import TransferError
+from transfer.traffic.services import HOP_BY_HOP
+
+BODY_MAX_BYTES: int = SETTINGS["max_body_bytes"].default  # type: ignore[assignment]
+BUFFERED_MAX_BYTES: int = SETTINGS["max_buffered_bytes"].default  # type: ignore[assignment]
+_LINE_MAX_BYTES: int = SETTINGS["max_request_line_bytes"].default  # type: ignore[assignment]
+_HEADER_MAX_BYTES: int = SETTINGS["max_header_bytes"].default  # type: ignore[assignment]
+_STOP_SECONDS: float = SETTINGS["stop_seconds"].default  # type: ignore[assignment]
+
+_OWN = web.ResponseKey("own", frozenset[str])
+"""The names of an answer's headers that are the service's."""
+
+Handle = Callable[[Request, int], Awaitable[Reply]]
+"""Answers a request of the connection of that number."""
+Refuse = Callable[[Request, int, str], Reply]
+"""Words a refusal with a status."""
+
+
+class CannotListen(TransferError):
+    """The port cannot be had."""
+
+
+class Proxy:
+    """Listens while it is entered."""
+
+    def __init__(self, handle: Handle, refuse: Refuse) -> None:
+        self._handle = handle
+        self._refuse = refuse
+        self._held_bytes = 0
+        self._connections: WeakKeyDictionary[object, int] = WeakKeyDictionary()
+        self._next_connection = 0
+        application = web.Application(
+            handler_args={"max_line_size": _LINE_MAX_BYTES, "max_field_size": _HEADER_MAX_BYTES}
+        )
+        application.router.add_route("*", "/{path:.*}", self._answer)
+        application.on_response_prepare.append(_leave_headers_alone)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=_STOP_SECONDS)
+
+    async def listen(self, host: str, port: int) -> str:
+        """Begin, and say where: the URL. Raises CannotListen."""
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port)
+        try:
+            await site.start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise CannotListen(f"cannot listen on {host}, port {port}: {error.strerror}") from None
+        [name, *_] = self._runner.addresses
+        shown = f"[{name[0]}]" if ":" in name[0] else name[0]
+        return f"http://{shown}:{name[1]}"
+
+    async def close(self) -> None:
+        """Finish what is in hand, and stop."""
+        await self._runner.cleanup()
+
+    async def _answer(self, incoming: web.Request) -> web.Response:
+        headers = tuple(
+            (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in incoming.raw_headers
+        )
+        request = Request(incoming.method, incoming.raw_path, headers, b"", incoming.remote or "")
+        held = 0
+        try:
+            body = bytearray()
+            async for chunk in incoming.content.iter_any():
+                body += chunk
+                held += len(chunk)
+                self._held_bytes += len(chunk)
+                if held > BODY_MAX_BYTES:
+                    return _response(
+                        request, self._refuse(request, 413, f"the body has more than {BODY_MAX_BYTES} bytes")
+                    )
+                if self._held_bytes > BUFFERED_MAX_BYTES:
+                    return _response(
+                        request, self._refuse(request, 503, "too many bytes of requests are in hand")
+                    )
+            request.body = bytes(body)
+            return _response(request, await self._handle(request, self._number_of(incoming)))
+        finally:
+            self._held_bytes -= held
+
+    def _number_of(self, incoming: web.Request) -> int:
+        """The number of a request's connection."""
+        number = self._connections.get(incoming.transport)
+        if number is None:
+            number = self._connections[incoming.transport] = self._next_connection
+            self._next_connection += 1
+        return number
+
+
+def _response(request: Request, reply: Reply) -> web.Response:
+    response = web.Response(status=reply.status, body=reply.body or None)
+    response.headers.clear()
+    kept = _kept(reply, request.method == "HEAD")
+    for name, value in kept:
+        response.headers.add(name, value.encode("latin-1").decode("utf-8", "replace"))
+    response[_OWN] = frozenset(name.lower() for name, _ in kept)
+    return response
+
+
+def _kept(reply: Reply, is_head: bool) -> Headers:
+    """The answer's headers without those of its connection. Its length is counted again, but for HEAD."""
+    dropped = HOP_BY_HOP if is_head else HOP_BY_HOP | {"content-length"}
+    return tuple((name, value) for name, value in reply.headers if name.lower() not in dropped)
+
+
+async def _leave_headers_alone(request: web.Request, response: web.StreamResponse) -> None:
+    """The library adds headers that an answer lacks; the client shall see those of the service and no others."""
+    own: frozenset[str] | None = response.get(_OWN)
+    for name in ("server", "date", "content-type"):
+        if own is not None and name not in own:
+            response.headers.popall(name, None)
+
+
+async def until_told() -> None:
+    """Wait for SIGINT or SIGTERM."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    await told.wait()

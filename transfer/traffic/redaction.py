@@ -1,0 +1,122 @@
+"""What never stands in a trace: signatures, keys, tokens, and who signed.
+
+Of headers those are kept that are known to decide what is done or answered; any other may be a secret of a proxy or a
+framework (Cookie, X-Api-Key). In a query the values that prove something are left out. What was a secret in the request is
+also looked for in its body and in its answer, because services show in their errors what they would have signed.
+Source: docs/protocols/dynamodb.md, azure-table.md and table-store.md on signatures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from urllib.parse import unquote
+
+from gateway.http import Headers, Reply, Request
+
+_REQUEST_HEADERS = frozenset(
+    {
+        "accept", "accept-charset", "access-control-request-headers", "access-control-request-method",
+        "content-encoding", "content-type", "dataserviceversion", "host", "if-match", "if-none-match",
+        "maxdataserviceversion", "origin", "prefer", "user-agent", "x-amz-api-version", "x-amz-target",
+        "x-http-method", "x-http-method-override", "x-ms-client-request-id", "x-ms-version", "x-ots-apiversion",
+        "x-ots-instancename", "x-ots-request-compress-size", "x-ots-request-compress-type",
+        "x-ots-response-compress-type",
+    }
+)  # fmt: skip
+_ANSWER_HEADERS = frozenset(
+    {
+        "allow", "cache-control", "content-type", "dataserviceversion", "date", "etag", "location",
+        "preference-applied", "retry-after", "server", "x-amz-crc32", "x-amzn-requestid", "x-content-type-options",
+        "x-ms-client-request-id", "x-ms-continuation-nextpartitionkey", "x-ms-continuation-nextrowkey",
+        "x-ms-continuation-nexttablename", "x-ms-error-code", "x-ms-request-id", "x-ms-version",
+        "x-ots-contenttype", "x-ots-date", "x-ots-requestid",
+    }
+)  # fmt: skip
+_SECRET_HEADERS = (
+    "authorization", "cookie", "proxy-authorization", "x-amz-security-token",
+    "x-ots-signature", "x-ots-signaturev4", "x-ots-ststoken",
+)  # fmt: skip
+_SECRET_OPTIONS = frozenset({"sig", "x-amz-signature", "x-amz-security-token", "x-amz-credential"})
+_AWS_PARTS = re.compile(r"(?:Signature|Credential)=([^,\s]+)")
+# Operations inside a batch may be signed like requests of their own.
+_INNER_AUTHORIZATION = re.compile(rb"(?im)(?<=^authorization:)[ \t]*([^\r\n]+)")
+_INNER_SIGNATURE = re.compile(rb"(?i)(?<=[?&]sig=)([^&\s]+)")
+_LEFT_OUT = "(left out)"
+_SHORTEST_SECRET = 8
+
+
+def without_secrets(request: Request) -> Request:
+    """The request as a trace has it."""
+    path, question, query = request.target.partition("?")
+    pairs = [pair for pair in query.split("&") if pair.partition("=")[0].lower() not in _SECRET_OPTIONS]
+    target = path + (question + "&".join(pairs) if pairs != [""] and pairs else "")
+    body = request.body
+    if _is_batch(request):
+        body = _INNER_AUTHORIZATION.sub(b" " + _LEFT_OUT.encode(), body)
+        body = _INNER_SIGNATURE.sub(_LEFT_OUT.replace(" ", "%20").encode(), body)
+    secrets = secrets_of(request)
+    headers = tuple(
+        (name, _scrubbed(value, secrets)) for name, value in _kept(request.headers, _REQUEST_HEADERS)
+    )
+    return replace(request, target=target, headers=headers, body=_scrubbed_bytes(body, secrets))
+
+
+def answer_without_secrets(reply: Reply, secrets: Iterable[str]) -> Reply:
+    """The answer as a trace has it. `secrets`: those of its request."""
+    headers = [(name, _scrubbed(value, secrets)) for name, value in _kept(reply.headers, _ANSWER_HEADERS)]
+    return Reply(reply.status, headers, _scrubbed_bytes(reply.body, secrets))
+
+
+def secrets_of(request: Request) -> list[str]:
+    """Every text of a request that proves something, as it was sent and decoded; the longest first."""
+    found: set[str] = set()
+    for name in _SECRET_HEADERS:
+        for value in request.header_values(name):
+            found.add(value)
+            if name == "authorization":
+                found.update(_parts_of(value))
+    for pair in request.query.split("&"):
+        name, _, value = pair.partition("=")
+        if name.lower() in _SECRET_OPTIONS:
+            found |= {value, unquote(value)}
+    inner = request.body if _is_batch(request) else b""
+    for line in _INNER_AUTHORIZATION.findall(inner):
+        found.update(_parts_of(line.decode("latin-1")))
+    for value in _INNER_SIGNATURE.findall(inner):
+        found |= {value.decode("latin-1"), unquote(value.decode("latin-1"))}
+    return sorted((text for text in found if len(text) >= _SHORTEST_SECRET), key=len, reverse=True)
+
+
+def _is_batch(request: Request) -> bool:
+    return request.header("content-type").lower().startswith("multipart/")
+
+
+def _parts_of(authorization: str) -> Iterable[str]:
+    """What an Authorization header proves with: SigV4's signature and credential; of Shared Key and OTS what follows the
+    scheme, and of that what follows the name."""
+    if found := _AWS_PARTS.findall(authorization):
+        yield from found
+        return
+    proof = authorization.partition(" ")[2].strip()
+    yield proof
+    yield proof.rpartition(":")[2]
+
+
+def _kept(headers: Iterable[tuple[str, str]], names: frozenset[str]) -> Headers:
+    return tuple((name.lower(), value) for name, value in headers if name.lower() in names)
+
+
+def _scrubbed(text: str, secrets: Iterable[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, _LEFT_OUT)
+    return text
+
+
+def _scrubbed_bytes(body: bytes, secrets: Iterable[str]) -> bytes:
+    for secret in secrets:
+        raw = secret.encode("latin-1", "replace")
+        if raw in body:
+            body = body.replace(raw, _LEFT_OUT.encode())
+    return body

@@ -1,0 +1,161 @@
+"""`tablegate replay`: sends the requests of a trace to another service, in the recorded order.
+
+A request is sent when all that had been answered before it is answered again, so that each client finds what it had left,
+and what was under way at the same time is so again. The trace is read twice: first to know how each request ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.http import Request
+from transfer.errors import ServiceUnavailable
+from transfer.traffic.dialects.detecting import DIALECTS, NONE
+from transfer.traffic.reports import Report, Skipped
+from transfer.traffic.services import Address, Service
+from transfer.traffic.sessions import AUTHENTICATION_CODES, Sent, Session
+from transfer.traffic.signing import UNSIGNED, Key, Signer
+from transfer.traffic.traces import AnswerEvent, BadTrace, Recorded, RequestEvent, TraceReader
+
+_LIVE_SECONDS = 120.0
+_FAILURES_MAX = 10
+_CUT = "The trace ends in the middle of a frame: what came after was not read."
+
+
+@dataclass(slots=True)
+class _Survey:
+    """What a first reading tells: the numbers of requests that succeeded, and of those that cannot be sent again."""
+
+    succeeded: set[int]
+    refused: set[int]
+    ended: float
+
+
+@dataclass(slots=True)
+class _InFlight:
+    about: Recorded
+    request: Request
+    sending: asyncio.Task[Sent]
+    is_write: bool
+    is_raced: bool
+
+
+async def replay(path: Path, against: Address, keys: dict[str, Key], speed: float | None) -> Report:
+    """Send a trace; `speed`: so many times as fast as it was recorded, None for as fast as the order allows. Raises BadTrace,
+    ServiceUnavailable."""
+    survey = _surveyed(path)
+    reader = TraceReader(path)
+    if not reader.has_bodies:
+        raise BadTrace(f"{path} was recorded without bodies, and cannot be sent again")
+    service = Service(against, _LIVE_SECONDS)
+    try:
+        session = Session(service, Signer(keys, against.host), (reader.began, survey.ended))
+        await _Replay(session, survey, speed).run(reader)
+    finally:
+        await service.close()
+    if reader.is_cut:
+        session.report.notes.append(_CUT)
+    return session.report
+
+
+def _surveyed(path: Path) -> _Survey:
+    survey = _Survey(set(), set(), 0.0)
+    open_requests: dict[int, Recorded] = {}
+    for event in TraceReader(path):
+        if isinstance(event, RequestEvent):
+            if event.about.dialect not in (NONE, *DIALECTS):
+                raise BadTrace(f"{path}: this release does not speak {event.about.dialect!r}")
+            open_requests[event.about.number] = event.about
+            survey.ended = max(survey.ended, event.about.at)
+            continue
+        survey.ended = max(survey.ended, event.at)
+        about = open_requests.pop(event.number, None)
+        if about is None:
+            raise BadTrace(f"{path}: an answer to a request that is not there ({event.number})")
+        if event.reply is None or about.dialect == NONE:
+            continue
+        dialect = DIALECTS[about.dialect]
+        if dialect.succeeded(event.reply):
+            survey.succeeded.add(event.number)
+        elif about.signed != UNSIGNED and event.reply.status >= 400:
+            answer = dialect.answer(Request("POST", "/", (), b""), event.reply)
+            if answer.code in AUTHENTICATION_CODES:
+                survey.refused.add(event.number)
+    return survey
+
+
+class _Replay:
+    def __init__(self, session: Session, survey: _Survey, speed: float | None) -> None:
+        self._session = session
+        self._survey = survey
+        self._speed = speed
+        self._in_flight: dict[int, _InFlight] = {}
+        self._answers = 0
+        self._failures = 0
+        self._first_at: float | None = None
+        self._began = time.monotonic()
+
+    async def run(self, reader: TraceReader) -> None:
+        try:
+            for event in reader:
+                if isinstance(event, RequestEvent):
+                    await self._begin(event)
+                else:
+                    await self._end(event)
+            for left in self._in_flight.values():
+                await left.sending
+                self._session.report.skip(Skipped.UNANSWERED)
+        finally:
+            for left in self._in_flight.values():
+                left.sending.cancel()
+
+    async def _begin(self, event: RequestEvent) -> None:
+        about, request = event.about, event.request
+        if about.dialect == NONE:
+            self._session.report.skip(Skipped.FOREIGN)
+            return
+        if about.number in self._survey.refused:
+            self._session.report.skip(Skipped.REFUSED_BEFORE)
+            return
+        await self._wait_until(about.at)
+        is_write = DIALECTS[about.dialect].is_write(request)
+        others = self._in_flight.values()
+        is_raced = any(other.is_write for other in others)
+        for other in others if is_write else ():
+            other.is_raced = True
+        is_done = about.number in self._survey.succeeded
+        sending = asyncio.create_task(self._session.send(about, request, is_done))
+        self._in_flight[about.number] = _InFlight(about, request, sending, is_write, is_raced)
+        await asyncio.sleep(0)  # requests leave in their order
+
+    async def _end(self, event: AnswerEvent) -> None:
+        found = self._in_flight.pop(event.number, None)
+        if found is None:
+            return
+        sent = await found.sending
+        self._check_life(sent)
+        if event.reply is None:
+            self._session.report.skip(Skipped.UNANSWERED)
+        else:
+            self._session.compare(found.about, found.request, event.reply, sent, found.is_raced)
+
+    def _check_life(self, sent: Sent) -> None:
+        """Give up on a service that is not there."""
+        if sent.why is not Skipped.NO_LIVE_ANSWER:
+            self._answers += 1
+            self._failures = 0
+            return
+        self._failures += 1
+        if not self._answers or self._failures >= _FAILURES_MAX:
+            raise ServiceUnavailable(sent.failure)
+
+    async def _wait_until(self, at: float) -> None:
+        if self._speed is None:
+            return
+        if self._first_at is None:
+            self._first_at = at
+        due = self._began + (at - self._first_at) / self._speed
+        await asyncio.sleep(max(0.0, due - time.monotonic()))

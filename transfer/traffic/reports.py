@@ -1,0 +1,193 @@
+"""What comparing has found: counts by operation, divergences, and the rules that were used; as text, as JSON, for Prometheus.
+
+Knows nothing of how it was found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import orjson
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from transfer.traffic.comparing import Divergence
+from transfer.traffic.rules import RULES
+
+_KEPT_MAX = 10_000
+EQUAL_STATUS, DIVERGED_STATUS, UNKNOWN_STATUS = 0, 1, 2
+"""Exit codes."""
+
+
+class Skipped(Enum):
+    """Why an exchange was not compared, and whether the comparison as a whole can do without it."""
+
+    FOREIGN = ("of no dialect", True)
+    UNANSWERED = ("the recorded service gave no answer", True)
+    REFUSED_BEFORE = ("the recorded service refused the signature", True)
+    NOT_SAMPLED = ("not in the sample", True)
+    NO_LIVE_ANSWER = ("the other service gave no answer", False)
+    REFUSED_NOW = ("the other service refuses the signature", False)
+    UNKNOWN_TOKEN = ("a token of which the other service's is not known", False)
+    DROPPED = ("dropped, because the other service was too slow", False)
+
+    def __init__(self, text: str, is_harmless: bool) -> None:
+        self.text = text
+        self.is_harmless = is_harmless
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One divergence and its exchange. `is_raced`: a write of another client was under way at the same time, and either order
+    is right."""
+
+    number: int
+    dialect: str
+    operation: str
+    divergence: Divergence
+    is_raced: bool
+
+    def as_tree(self) -> dict[str, Any]:
+        """As a report's JSON has it."""
+        return {
+            "exchange": self.number,
+            "dialect": self.dialect,
+            "operation": self.operation,
+            "what": self.divergence.what,
+            "place": self.divergence.place,
+            "recorded": self.divergence.recorded,
+            "live": self.divergence.live,
+            "raced": self.is_raced,
+        }
+
+
+@dataclass(slots=True)
+class Report:
+    """Counts that only grow. Operations are (dialect, name)."""
+
+    equal: Counter[tuple[str, str]] = field(default_factory=Counter)
+    diverged: Counter[tuple[str, str]] = field(default_factory=Counter)
+    skipped: Counter[Skipped] = field(default_factory=Counter)
+    kinds: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    rules: Counter[tuple[str, str]] = field(default_factory=Counter)
+    found: list[Found] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(
+        self, number: int, operation: tuple[str, str], divergences: Iterable[Divergence], is_raced: bool
+    ) -> None:
+        """One exchange was compared."""
+        divergences = list(divergences)
+        (self.diverged if divergences else self.equal)[operation] += 1
+        for each in divergences:
+            self.kinds[(*operation, each.what)] += 1
+            if len(self.found) < _KEPT_MAX:
+                self.found.append(Found(number, *operation, each, is_raced))
+
+    def skip(self, why: Skipped) -> None:
+        """One exchange was not compared."""
+        self.skipped[why] += 1
+
+    @property
+    def exit_status(self) -> int:
+        """0: equal. 1: not. 2: could not tell."""
+        if self.diverged:
+            return DIVERGED_STATUS
+        untold = sum(count for why, count in self.skipped.items() if not why.is_harmless)
+        return UNKNOWN_STATUS if untold or not self.equal else EQUAL_STATUS
+
+    def as_json(self) -> str:
+        """One JSON document."""
+        operations = [
+            {
+                "dialect": each[0],
+                "operation": each[1],
+                "equal": self.equal[each],
+                "diverged": self.diverged[each],
+            }
+            for each in self._operations()
+        ]
+        tree = {
+            "result": _RESULTS[self.exit_status],
+            "equal": self.equal.total(),
+            "diverged": self.diverged.total(),
+            "skipped": {why.name.lower(): count for why, count in self.skipped.items()},
+            "operations": operations,
+            "divergences": [each.as_tree() for each in self.found],
+            "rules": [
+                {"rule": name, "dialect": dialect, "used": count, "reason": _REASONS[dialect, name]}
+                for (dialect, name), count in sorted(self.rules.items())
+            ],
+            "notes": self.notes,
+        }
+        return orjson.dumps(tree, option=orjson.OPT_INDENT_2).decode()
+
+    def as_text(self, limit: int) -> str:
+        """For people; `limit` divergences."""
+        return "\n".join(self._lines(limit))
+
+    def _lines(self, limit: int) -> Iterator[str]:
+        yield f"{self.equal.total() + self.diverged.total()} exchanges compared, {self.diverged.total()} diverged"
+        for why, count in self.skipped.items():
+            yield f"{count} not compared: {why.text}"
+        for dialect, name in self._operations():
+            equal, diverged = self.equal[dialect, name], self.diverged[dialect, name]
+            yield f"  {dialect:<10} {name:<28} {equal:>8} equal {diverged:>6} diverged"
+        for each in self.found[:limit]:
+            raced = ", while a write was under way" if each.is_raced else ""
+            yield f"exchange {each.number}: {each.dialect} {each.operation}: {each.divergence.what}{raced}"
+            yield f"  {each.divergence.place}"
+            yield f"    recorded  {each.divergence.recorded}"
+            yield f"    live      {each.divergence.live}"
+        if self.kinds.total() > limit:
+            yield f"... and {self.kinds.total() - limit} more divergences (--limit, or --format json)"
+        if self.rules:
+            yield "differences that rules explain:"
+        for (dialect, name), count in sorted(self.rules.items()):
+            yield f"  {count:>8} {dialect} {name}: {_REASONS[dialect, name]}"
+        yield from self.notes
+        yield _RESULTS[self.exit_status]
+
+    def _operations(self) -> list[tuple[str, str]]:
+        return sorted({*self.equal, *self.diverged})
+
+
+_RESULTS = {
+    EQUAL_STATUS: "equal",
+    DIVERGED_STATUS: "diverged",
+    UNKNOWN_STATUS: "could not tell: not everything was compared",
+}
+_REASONS = {(rule.dialect, rule.name): rule.reason for rule in RULES}
+
+
+class Figures(Collector):
+    """A report for Prometheus, as it stands when it is asked for."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    def collect(self) -> Iterator[Metric]:
+        """What the library calls."""
+        report = self._report
+        labels = ("dialect", "operation")
+        compared = CounterMetricFamily(
+            "tablegate_shadow_compared", "Exchanges compared.", labels=(*labels, "result")
+        )
+        for result, counts in (("equal", report.equal), ("diverged", report.diverged)):
+            for operation, count in counts.copy().items():
+                compared.add_metric((*operation, result), count)
+        yield compared
+        kinds = CounterMetricFamily("tablegate_shadow_divergences", "Divergences.", labels=(*labels, "what"))
+        for kind, count in report.kinds.copy().items():
+            kinds.add_metric(kind, count)
+        yield kinds
+        skipped = CounterMetricFamily(
+            "tablegate_shadow_skipped", "Exchanges not compared.", labels=("reason",)
+        )
+        for why in Skipped:
+            skipped.add_metric((why.name.lower(),), report.skipped[why])
+        yield skipped

@@ -1,0 +1,184 @@
+"""The core of replay and shadow: what one service was sent goes to another, and the two answers are compared.
+
+Keeps what later requests need: tokens, and how far scans of many pages have come. Knows neither traces nor queues.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.http import Reply, Request
+from transfer.traffic.comparing import ABSENT, BODY, Answer, Comparison, Divergence
+from transfer.traffic.dialects.detecting import DIALECTS
+from transfer.traffic.dialects.dialect import UnknownToken, plain
+from transfer.traffic.reports import Report, Skipped
+from transfer.traffic.services import NoAnswer, Service
+from transfer.traffic.signing import UNSIGNED, Signer
+from transfer.traffic.tokens import Tokens
+from transfer.traffic.traces import Recorded
+
+_SCANS_MAX = 1_000
+AUTHENTICATION_CODES = frozenset(
+    {
+        "IncompleteSignatureException", "InvalidSignatureException", "MissingAuthenticationTokenException",
+        "UnrecognizedClientException", "ExpiredTokenException", "AccessDeniedException", "AuthenticationFailed",
+        "AuthorizationFailure", "AuthorizationPermissionMismatch", "AuthorizationProtocolMismatch",
+        "AuthorizationResourceTypeMismatch", "AuthorizationServiceMismatch", "AuthorizationSourceIPMismatch",
+        "InvalidAuthenticationInfo", "NoAuthenticationInformation", "OTSAuthFailed", "OTSNoPermissionAccess",
+    }
+)  # fmt: skip
+"""Codes of errors that say something of the signature or of who signed, and nothing of what was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What became of a request: as it was sent, and its answer, or why there is none."""
+
+    request: Request
+    reply: Reply | None = None
+    why: Skipped | None = None
+    failure: str = ""
+
+
+@dataclass(slots=True)
+class _Scan:
+    """How far a Scan of many pages has come: the sums of the items' hashes do not depend on order or pages."""
+
+    counts: list[int] = field(default_factory=lambda: [0, 0])
+    sums: list[int] = field(default_factory=lambda: [0, 0])
+
+
+class Session:
+    """Sends and compares. `span`: when it was recorded, in seconds since 1970."""
+
+    def __init__(self, service: Service, signer: Signer, span: tuple[float, float]) -> None:
+        self._service = service
+        self._signer = signer
+        self._span = span
+        self._began = time.time()
+        self._tokens = Tokens()
+        self._scans: OrderedDict[str, _Scan] = OrderedDict()
+        self.report = Report()
+
+    async def send(self, about: Recorded, request: Request, is_done: bool) -> Sent:
+        """Send a recorded request, signed anew. `is_done`: the recorded one succeeded."""
+        dialect = DIALECTS[about.dialect]
+        try:
+            live = dialect.with_live_tokens(request, self._tokens, is_done)
+        except UnknownToken as error:
+            return Sent(request, None, Skipped.UNKNOWN_TOKEN, str(error))
+        account = "" if about.signed == UNSIGNED else self._signer.account
+        live = dialect.moved(live, self._service.address.origin, account)
+        if about.signed == UNSIGNED:
+            live = self._signer.unsigned(live)
+        else:
+            live = self._signer.signed(about.dialect, live, about.region)
+        try:
+            return Sent(live, plain(await self._service.send(live)))
+        except NoAnswer as error:
+            return Sent(live, None, Skipped.NO_LIVE_ANSWER, str(error))
+
+    def compare(self, about: Recorded, request: Request, recorded: Reply, sent: Sent, is_raced: bool) -> None:
+        """Compare the answers of one exchange, and count it."""
+        if sent.reply is None:
+            self.report.skip(sent.why or Skipped.NO_LIVE_ANSWER)
+            return
+        dialect = DIALECTS[about.dialect]
+        answers = (dialect.answer(request, plain(recorded)), dialect.answer(sent.request, sent.reply))
+        if answers[1].code in AUTHENTICATION_CODES and answers[0].code not in AUTHENTICATION_CODES:
+            self.report.skip(Skipped.REFUSED_NOW)
+            return
+        comparison = Comparison(
+            about.dialect,
+            about.operation,
+            self._tokens,
+            (dialect.base(request), dialect.base(sent.request)),
+            (self._span, (self._began, time.time())),
+        )
+        found = self._of_scan(request, comparison, *answers)
+        if found is None:
+            found = comparison.divergences(*answers)
+        self.report.add(about.number, (about.dialect, about.operation), found, is_raced)
+        for rule, count in comparison.used.items():
+            self.report.rules[about.dialect, rule] += count
+
+    # Scans of many pages
+
+    def _of_scan(
+        self, request: Request, comparison: Comparison, recorded: Answer, live: Answer
+    ) -> list[Divergence] | None:
+        """What differs in a page of a Scan; None if pages are alike so far, and so can be compared as they are.
+
+        Neither the order of items nor where pages end is promised. When both services have come to the end, the items of all
+        pages must be the same.
+        """
+        bodies = (recorded.body, live.body)
+        if comparison.operation != "Scan" or not all(_is_page(body) for body in bodies):
+            return None
+        key = _key_of_scan(request)
+        scan = self._scans.pop(key[1], None)
+        lasts = [body.get("LastEvaluatedKey", ABSENT) for body in bodies]
+        are_alike = lasts[0] == lasts[1] and len(bodies[0]["Items"]) == len(bodies[1]["Items"])
+        if scan is None and (are_alike or lasts[0] is lasts[1]):
+            return None
+        scan = scan or _Scan()
+        for side, body in enumerate(bodies):
+            for item in body["Items"]:
+                scan.counts[side] += 1
+                scan.sums[side] += _hash(item)
+        comparison.used["scan-order"] += 1
+        if lasts[0] is ABSENT or lasts[1] is ABSENT:
+            if lasts[0] is not lasts[1]:
+                told = [f"{count} items so far" for count in scan.counts]
+                return [Divergence(BODY, "body/LastEvaluatedKey", *told)]
+            if scan.counts == [scan.counts[0]] * 2 and scan.sums[0] == scan.sums[1]:
+                return []
+            told = [f"{count} items on all pages" for count in scan.counts]
+            return [Divergence(BODY, "body/Items", *told)]
+        self._tokens.learn("scan-position", "", _text(lasts[0]), _text(lasts[1]))
+        self._scans[f"{key[0]}{_text(lasts[0])}"] = scan
+        if len(self._scans) > _SCANS_MAX:
+            self._scans.popitem(last=False)
+        return []
+
+
+def _is_page(body: Any) -> bool:
+    return isinstance(body, dict) and isinstance(body.get("Items"), list)
+
+
+def _key_of_scan(request: Request) -> tuple[str, str]:
+    """(what is scanned, that and where this page begins)"""
+    try:
+        asked = json.loads(request.body)
+    except ValueError:
+        return "", ""
+    start = asked.pop("ExclusiveStartKey", None)
+    return _text(asked), f"{_text(asked)}{_text(start)}"
+
+
+def _text(tree: Any) -> str:
+    return json.dumps(tree, sort_keys=True)
+
+
+def _hash(item: Any) -> int:
+    return int.from_bytes(hashlib.blake2b(_text(_with_ordered_sets(item)).encode(), digest_size=16).digest())
+
+
+def _with_ordered_sets(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {
+            name: sorted(value)
+            if name in ("SS", "NS", "BS")
+            and isinstance(value, list)
+            and all(isinstance(each, str) for each in value)
+            else _with_ordered_sets(value)
+            for name, value in tree.items()
+        }
+    if isinstance(tree, list):
+        return [_with_ordered_sets(each) for each in tree]
+    return tree

@@ -1,0 +1,227 @@
+"""`tablegate shadow`: a proxy whose clients get the primary's answers, while a secondary is asked the same and compared.
+
+What the secondary shall be asked waits in a queue of bounded length and bytes, and goes there one at a time, in the order of
+the primary's answers, from a task of its own. What does not fit is dropped and counted. So the secondary can neither slow
+nor fail a request, whatever it does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from gateway.http import Reply, Request
+from transfer.traffic.dialects.detecting import DIALECTS, NONE, refusal
+from transfer.traffic.dialects.dialect import plain
+from transfer.traffic.forwarding import REFUSED, Forwarder, described, is_refused_signature
+from transfer.traffic.proxies import Proxy
+from transfer.traffic.reports import Figures, Report, Skipped
+from transfer.traffic.services import Address, NoAnswer, Service
+from transfer.traffic.sessions import Session
+from transfer.traffic.signing import Key, Signer
+from transfer.traffic.traces import Recorded
+
+QUEUE_MAX = 1_000
+QUEUE_MAX_BYTES = 64 << 20
+_PRIMARY_SECONDS = 120.0
+_SECONDARY_SECONDS = 10.0
+_DRAIN_SECONDS = 5.0
+_DROPPED_WRITES = (
+    "{} writes were dropped: what they wrote is not in the secondary, and later reads may diverge for it."
+)
+
+Say = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """What goes to the secondary: `share` of the reads, and the writes, if `with_writes`."""
+
+    share: float
+    with_writes: bool
+
+
+@dataclass(slots=True)
+class _Exchange:
+    about: Recorded
+    request: Request
+    reply: Reply
+    is_write: bool
+    is_raced: bool
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.request.body) + len(self.reply.body)
+
+
+class Shadow:
+    """Answers requests with the primary's answers; `work` is the task that asks the secondary."""
+
+    def __init__(
+        self, primary: Service, forwarder: Forwarder, session: Session, sampling: Sampling, say: Say
+    ) -> None:
+        self._primary = primary
+        self._forwarder = forwarder
+        self._session = session
+        self._sampling = sampling
+        self._say = say
+        self._queue: deque[_Exchange] = deque()
+        self._queue_bytes = 0
+        self._has_work = asyncio.Event()
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+        self._due = 0.0
+        self._next_number = 1
+        self._writes_in_flight = 0
+        self._writes_begun = 0
+        self._has_warned = False
+        self.dropped_writes = 0
+
+    @property
+    def report(self) -> Report:
+        """What has been found so far."""
+        return self._session.report
+
+    async def handle(self, request: Request, connection: int) -> Reply:
+        """The primary's answer; 502 in the dialect's words, if there is none."""
+        number, self._next_number = self._next_number, self._next_number + 1
+        about = described(number, connection, time.time(), request)
+        sent = self._forwarder.forwarded(request)
+        is_write = about.dialect != NONE and DIALECTS[about.dialect].is_write(request)
+        raced_before = self._writes_in_flight > 0
+        self._writes_in_flight += is_write
+        self._writes_begun += is_write
+        begun = self._writes_begun
+        try:
+            reply = await self._primary.send(sent)
+        except NoAnswer as error:
+            self.report.skip(Skipped.UNANSWERED)
+            return refusal(request, 502, str(error))
+        finally:
+            self._writes_in_flight -= is_write
+        is_raced = raced_before or self._writes_begun > begun
+        self._offer(_Exchange(about, sent, reply, is_write, is_raced))
+        return reply
+
+    def _offer(self, exchange: _Exchange) -> None:
+        """Put an exchange into the queue, if the secondary shall see it and there is room."""
+        about, reply = exchange.about, exchange.reply
+        if about.dialect == NONE:
+            self.report.skip(Skipped.FOREIGN)
+        elif is_refused_signature(about, exchange.request, reply):
+            self.report.skip(Skipped.REFUSED_BEFORE)
+            if not self._has_warned:
+                self._has_warned = True
+                self._say(REFUSED)
+        elif reply.status >= 500:
+            self.report.skip(Skipped.UNANSWERED)
+        elif not self._is_sampled(exchange.is_write):
+            self.report.skip(Skipped.NOT_SAMPLED)
+        elif len(self._queue) >= QUEUE_MAX or self._queue_bytes + exchange.size_bytes > QUEUE_MAX_BYTES:
+            self.report.skip(Skipped.DROPPED)
+            self.dropped_writes += exchange.is_write
+        else:
+            self._queue.append(exchange)
+            self._queue_bytes += exchange.size_bytes
+            self._is_idle.clear()
+            self._has_work.set()
+
+    def _is_sampled(self, is_write: bool) -> bool:
+        if is_write:
+            return self._sampling.with_writes
+        self._due += self._sampling.share
+        if self._due < 1.0:
+            return False
+        self._due -= 1.0
+        return True
+
+    async def work(self) -> None:
+        """Ask the secondary, one exchange after the other, for ever."""
+        while True:
+            await self._has_work.wait()
+            exchange = self._queue.popleft()
+            self._queue_bytes -= exchange.size_bytes
+            if not self._queue:
+                self._has_work.clear()
+            try:
+                await self._ask(exchange)
+            except Exception as error:  # a defect in comparing is no reason to stop
+                self.report.skip(Skipped.NO_LIVE_ANSWER)
+                self._say(f"exchange {exchange.about.number} could not be compared: {error!r}")
+            if not self._queue:
+                self._is_idle.set()
+
+    async def _ask(self, exchange: _Exchange) -> None:
+        is_done = DIALECTS[exchange.about.dialect].succeeded(plain(exchange.reply))
+        sent = await self._session.send(exchange.about, exchange.request, is_done)
+        # Trees of large answers take a while, in which clients are answered.
+        await asyncio.to_thread(
+            self._session.compare, exchange.about, exchange.request, exchange.reply, sent, exchange.is_raced
+        )
+
+    async def drain(self) -> None:
+        """Wait a little for what is still in the queue; what is left is dropped."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._is_idle.wait(), _DRAIN_SECONDS)
+        for exchange in self._queue:
+            self.report.skip(Skipped.DROPPED)
+            self.dropped_writes += exchange.is_write
+        if self.dropped_writes:
+            self.report.notes.append(_DROPPED_WRITES.format(self.dropped_writes))
+
+
+async def shadow(
+    primary: Address, secondary: Address, listen: tuple[str, int], metrics_port: int, sampling: Sampling,
+    keys: tuple[dict[str, Key] | None, dict[str, Key]], say: Say, announce: Callable[[str, str], object],
+    until: Callable[[], Awaitable[None]],
+) -> Report:  # fmt: skip
+    """Serve until told to stop. `keys`: for the primary, if requests shall be signed anew, and for the secondary."""
+    services = (Service(primary, _PRIMARY_SECONDS), Service(secondary, _SECONDARY_SECONDS))
+    signer = None if keys[0] is None else Signer(keys[0], primary.host)
+    began = time.time()
+    session = Session(services[1], Signer(keys[1], secondary.host), (began, float("inf")))
+    running = Shadow(services[0], Forwarder(primary, signer), session, sampling, say)
+    proxy = Proxy(running.handle, refusal)
+    figures = _FiguresPage(running.report)
+    working = asyncio.create_task(running.work())
+    try:
+        url = await proxy.listen(*listen)
+        announce(url, await figures.listen(metrics_port))
+        await until()
+        await proxy.close()
+        await running.drain()
+    finally:
+        working.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await working
+        await proxy.close()
+        await figures.close()
+        for service in services:
+            await service.close()
+    return running.report
+
+
+class _FiguresPage:
+    """/metrics, on this machine alone."""
+
+    def __init__(self, report: Report) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(Figures(report))
+        self._proxy = Proxy(self._page, refusal)
+
+    async def listen(self, port: int) -> str:
+        return await self._proxy.listen("127.0.0.1", port)
+
+    async def close(self) -> None:
+        await self._proxy.close()
+
+    async def _page(self, request: Request, connection: int) -> Reply:
+        if request.path != "/metrics":
+            return Reply(404, [("Content-Type", "text/plain")], b"/metrics\n")
+        return Reply(200, [("Content-Type", CONTENT_TYPE_LATEST)], generate_latest(self._registry))

@@ -1,0 +1,212 @@
+"""Signs requests anew with the credentials that the operator has given, and tells how a request was signed before.
+
+Credentials come from a TOML file, else from the variables that the services' SDKs read, else they are the well-known ones
+of a tablegate with auth `dev`. They are never on the command line, in a trace or in a report. The rules of signatures are
+the adapters'.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from email.utils import formatdate
+from pathlib import Path
+
+from adapters.azuretable.auth import auth as azure
+from adapters.azuretable.calls import options_of
+from adapters.azuretable.wire.errors import ServiceError
+from adapters.dynamodb.wire import auth as aws
+from adapters.tablestore.wire import auth as ots
+from gateway.http import Headers, Request
+from gateway.security.credentials import DEV_CREDENTIALS, Scheme
+from transfer.errors import TransferError
+
+KEY, SHARED_ACCESS, BEARER, UNSIGNED = "key", "shared access", "bearer", "none"
+"""How a request proves who sent it. What a shared access signature or a bearer token allowed is signed again with a key."""
+
+_SHARED_ACCESS_OPTIONS = frozenset(
+    ("sv", "ss", "srt", "sp", "st", "se", "sip", "spr", "sig", "ses", "tn", "si", "spk", "srk", "epk", "erk")
+)
+_OLD_PROOFS = frozenset(
+    ("host", "authorization", "x-amz-security-token", "x-ots-signature", "x-ots-signaturev4", "x-ots-signdate",
+     "x-ots-signregion", "x-ots-ststoken")
+)  # fmt: skip
+_CREDENTIAL = re.compile(r"Credential=([^,\s]+)")
+
+
+class BadCredentials(TransferError):
+    """The file of credentials cannot be used. The message shows none of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One credential. `name`: the access id, or Azure's account."""
+
+    name: str
+    secret: str
+    token: str = ""
+
+    def __repr__(self) -> str:
+        return f"Key({self.name!r})"
+
+
+# What SDKs and their command lines read: (name, secret, token).
+_VARIABLES = {
+    "aws": ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+    "azure": ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY", ""),
+    "tablestore": ("TABLESTORE_ACCESS_KEY_ID", "TABLESTORE_ACCESS_KEY_SECRET", "TABLESTORE_SESSION_TOKEN"),
+}
+_MEMBERS = {
+    "aws": ("access_id", "secret", "session_token"),
+    "azure": ("account", "key", ""),
+    "tablestore": ("access_id", "secret", "session_token"),
+}
+
+
+def credentials_of(path: Path | None, environment: Mapping[str, str] = os.environ) -> dict[str, Key]:
+    """A key for each of `aws`, `azure` and `tablestore`. Raises BadCredentials."""
+    found = {
+        item.scheme.value: Key(item.access_id, item.secrets[0])
+        for item in DEV_CREDENTIALS
+        if item.scheme in Scheme
+    }
+    for scheme, (name, secret, token) in _VARIABLES.items():
+        if environment.get(name) and environment.get(secret):
+            found[scheme] = Key(environment[name], environment[secret], environment.get(token, ""))
+    return found if path is None else found | _read(path)
+
+
+def _read(path: Path) -> dict[str, Key]:
+    try:
+        document = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise BadCredentials(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise BadCredentials(f"{path} is not TOML") from None
+    found = {}
+    for scheme, members in document.items():
+        if scheme not in _MEMBERS or not isinstance(members, dict):
+            raise BadCredentials(f"{path}: [{scheme}] is none of [aws], [azure], [tablestore]")
+        name, secret, token = _MEMBERS[scheme]
+        wrong = [member for member in members if member not in (name, secret, token) or not member]
+        if wrong or not all(isinstance(members.get(member), str) for member in (name, secret)):
+            raise BadCredentials(f"{path}: [{scheme}] has {name} and {secret}, as texts")
+        found[scheme] = Key(members[name], members[secret], str(members.get(token, "")))
+    return found
+
+
+def signed_how(request: Request) -> str:
+    """One of KEY, SHARED_ACCESS, BEARER and UNSIGNED."""
+    authorization = request.header("authorization")
+    if authorization.lower().startswith("bearer "):
+        return BEARER
+    if authorization or request.header("x-ots-signature") or request.header("x-ots-signaturev4"):
+        return KEY
+    query = f"&{request.query}".lower()
+    if "&x-amz-signature=" in query:
+        return KEY
+    return SHARED_ACCESS if "&sig=" in query else UNSIGNED
+
+
+def region_of(request: Request) -> str:
+    """The region in the scope of an AWS signature; "" for another or none."""
+    found = _CREDENTIAL.search(request.header("authorization"))
+    parts = found[1].split("/") if found else []
+    return parts[-3] if len(parts) >= 5 else ""
+
+
+class Signer:
+    """Makes a request one of `host`'s, signed by the given keys at this moment."""
+
+    def __init__(self, keys: Mapping[str, Key], host: str) -> None:
+        self._keys = keys
+        self._host = host
+
+    @property
+    def account(self) -> str:
+        """The Azure account whose key signs."""
+        return self._keys["azure"].name
+
+    def signed(self, dialect: str, request: Request, region: str = "") -> Request:
+        """The request with a new signature; of another dialect only with the new Host."""
+        match dialect:
+            case "dynamodb":
+                return self._aws(request, region or aws.DEFAULT_REGION)
+            case "azuretable":
+                return self._azure(request)
+            case "tablestore":
+                return self._ots(request)
+            case _:
+                return self.unsigned(request)
+
+    def unsigned(self, request: Request) -> Request:
+        """The request with the new Host."""
+        return replace(request, headers=self._headers(request))
+
+    def _headers(self, request: Request, *more: tuple[str, str]) -> Headers:
+        ours = _OLD_PROOFS | {name for name, _ in more}
+        return (
+            *((name, value) for name, value in request.headers if name not in ours),
+            ("host", self._host),
+            *more,
+        )
+
+    def _aws(self, request: Request, region: str) -> Request:
+        key = self._keys["aws"]
+        date = ("x-amz-date", f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+        token = [("x-amz-security-token", key.token)] if key.token else []
+        # A signature in the query is made one in the header.
+        path, _, query = request.target.partition("?")
+        pairs = [pair for pair in query.split("&") if not pair.lower().startswith("x-amz-")]
+        target = path + ("?" + "&".join(pairs) if any(pairs) else "")
+        base = replace(request, target=target, headers=self._headers(request, date, *token))
+        made = aws.authorization(base, key.name, key.secret, region)
+        return replace(base, headers=(*base.headers, ("authorization", made)))
+
+    def _azure(self, request: Request) -> Request:
+        key = self._keys["azure"]
+        path, _, query = request.target.partition("?")
+        is_shared_access = any(pair.startswith(("sv=", "sig=")) for pair in query.split("&"))
+        kept = [
+            pair
+            for pair in query.split("&")
+            if not is_shared_access or pair.partition("=")[0] not in _SHARED_ACCESS_OPTIONS
+        ]
+        target = path + ("?" + "&".join(kept) if any(kept) else "")
+        date = ("x-ms-date", formatdate(usegmt=True))
+        base = replace(request, target=target, headers=self._headers(request, date))
+        try:
+            options = options_of(base.query)
+        except ServiceError:  # a query that cannot be read is refused before its signature is looked at
+            options = {}
+        text = azure.string_to_sign(base, options, key.name)
+        try:
+            secret = base64.b64decode(key.secret, validate=True)
+        except (binascii.Error, ValueError):
+            secret = key.secret.encode()
+        made = base64.b64encode(hmac.digest(secret, text.encode("utf-8", "surrogatepass"), "sha256")).decode()
+        return replace(base, headers=(*base.headers, ("authorization", f"SharedKey {key.name}:{made}")))
+
+    def _ots(self, request: Request) -> Request:
+        key = self._keys["tablestore"]
+        digest = base64.b64encode(hashlib.md5(request.body, usedforsecurity=False).digest()).decode()
+        more = [
+            ("x-ots-date", f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"),
+            ("x-ots-accesskeyid", key.name),
+            ("x-ots-contentmd5", digest),
+        ]
+        if key.token:
+            more.append(("x-ots-ststoken", key.token))
+        headers = self._headers(request, *more)
+        signed = {name: value.strip() for name, value in headers if name.startswith("x-ots-")}
+        text = ots.string_to_sign(request.path.lstrip("/"), signed)
+        made = base64.b64encode(hmac.digest(key.secret.encode(), text, "sha1")).decode()
+        return replace(request, headers=(*headers, ("x-ots-signature", made)))
