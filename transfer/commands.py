@@ -81,9 +81,7 @@ def _told_clearly(how_to_go_on: Callable[[], str] = lambda: "") -> Iterator[None
 
 def _leave(status: int) -> None:
     """End with a status. Threads that wait for a service, perhaps for minutes, are not waited for."""
-    waited_for = [
-        each for each in threading.enumerate() if each is not threading.main_thread() and not each.daemon
-    ]
+    waited_for = [each for each in threading.enumerate() if each.name.startswith("copy_")]
     if waited_for:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -174,7 +172,7 @@ def copy(
     def hint() -> str:
         from transfer.copying import beginning
 
-        return beginning.how_to_resume(begun[0]) if begun else ""
+        return beginning.put_away(begun[0]) if begun else ""
 
     with _told_clearly(hint):
         from transfer.copying import beginning, copying, progress
@@ -184,20 +182,24 @@ def copy(
             _plan(str(source), str(target), chosen)
             return
         path = job_path or beginning.default_path(str(source), str(target))
-        if resume:
-            job = beginning.resume_job(path, source, target)
-            chosen = chosen.over(job.options)
-        else:
-            job = beginning.begin_job(path, str(source), str(target), chosen)
-        begun.append(job)
-        told = progress.to_people(quiet)
         rejects_path = rejects_path or path.with_name(path.name + ".rejects.jsonl")
+        if resume:
+            begun.append(beginning.resume_job(path, source, target))
+            chosen = chosen.over(begun[0].options)
+        else:
+            begun.append(beginning.begin_job(path, str(source), str(target), chosen))
+        [job] = begun
+        told = progress.to_people(quiet)
         try:
             opens = beginning.opener(source), beginning.opener(target)
             counts = copying.run(job, opens, chosen.options(), told)
+        except BaseException:
+            with contextlib.suppress(TransferError):
+                copying.write_rejects(job, rejects_path)
+            raise
         finally:
             told.close()
-            rejected = copying.write_rejects(job, rejects_path)
+        rejected = copying.write_rejects(job, rejects_path)
     job.close()
     click.echo(
         f"copied {counts.rows:,} rows, {progress.size_of(counts.size_bytes)}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from transfer.copying.copying import CopyOptions, Opener
-from transfer.copying.job import Job
+from transfer.copying.job import NEW, Job
 from transfer.copying.pacing import limit_of
 from transfer.endpoints import addresses
 from transfer.endpoints.endpoint import Endpoint, Service
@@ -150,7 +150,12 @@ def opener(given: str | None) -> Opener:
     return open_
 
 
-def how_to_resume(job: Job) -> str:
-    """The command that goes on with a job."""
+def put_away(job: Job) -> str:
+    """Let go of a job that could not go on. The command that goes on with it; "" if nothing had begun: then it is gone."""
+    is_begun = any(table.state != NEW for table in job.tables())
+    job.close()
+    if not is_begun:
+        job.path.unlink()
+        return ""
     is_hidden = _HIDDEN in job.source or _HIDDEN in job.target
     return f"tablegate copy {'SOURCE TARGET ' if is_hidden else ''}--job {job.path} --resume"
