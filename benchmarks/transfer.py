@@ -43,8 +43,8 @@ _CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "bench",
     "AWS_SECRET_ACCESS_KEY": "bench",
     "AZURE_STORAGE_KEY": signing.AZURE_KEY,
-    "TABLESTORE_ACCESS_KEY_ID": "bench",
-    "TABLESTORE_ACCESS_KEY_SECRET": "bench",
+    "TABLESTORE_ACCESS_KEY_ID": "tablegate",
+    "TABLESTORE_ACCESS_KEY_SECRET": "tablegate",
 }
 
 
