@@ -163,8 +163,10 @@ class _Ends:
 
 
 def _told(taken: list[Taken]) -> str:
-    middle = [statistics.median(values) for values in zip(*taken, strict=True)]
-    return f"{middle[0]:,.0f} | {middle[1]:.0f} | {middle[2]:.0f}"
+    rows_per_second = statistics.median(each.rows_per_second for each in taken)
+    cpu_us = statistics.median(each.cpu_us for each in taken)
+    most_mb = statistics.median(each.most_mb for each in taken)
+    return f"{rows_per_second:,.0f} | {cpu_us:.0f} | {most_mb:.0f}"
 
 
 def measured(rows: int, rounds: int, kinds: Sequence[str], say: Callable[[str], None]) -> list[str]:

@@ -483,7 +483,10 @@ def test_deletes_that_no_stream_tells_are_swept(tmp_path: Path) -> None:
             source.table.put(row)
 
     source.when("scan", change, after=31)
-    copy(tmp_path, (source, target), follow=True, until_lag_s=5)
+    target.reject = lambda row: ("Odd", "it is odd") if row.position == rejected.position else None
+    rejected = rows_of(1, start=299)[0]
+    assert copy(tmp_path, (source, target), follow=True, until_lag_s=5).rejected == 1
+    source.table.remove(rejected.position)
     left = target.table.values
     assert left.pop(other.position)  # what was never copied is nobody's to delete
     assert left == source.table.values
