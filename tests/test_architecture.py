@@ -31,7 +31,8 @@ GROUPS = {
         "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "blueprint",
     ),
     "transfer": (
-        "errors", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic", "commands",
+        "errors", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",
+        "flags", "comparison_commands", "commands",
     ),
 }  # fmt: skip
 # Pure third-party parts, free to all: they do no I/O and know nothing of us.
