@@ -76,6 +76,7 @@ class Report:
     rules: Counter[tuple[str, str]] = field(default_factory=Counter)
     found: list[Found] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    repeated: int = 0
 
     def add(
         self, number: int, operation: tuple[str, str], divergences: Iterable[Divergence], is_raced: bool
@@ -122,6 +123,7 @@ class Report:
                 {"rule": name, "dialect": dialect, "used": count, "reason": _REASONS[dialect, name]}
                 for (dialect, name), count in sorted(self.rules.items())
             ],
+            "repeated": self.repeated,
             "notes": self.notes,
         }
         return orjson.dumps(tree, option=orjson.OPT_INDENT_2).decode()
@@ -134,6 +136,8 @@ class Report:
         yield f"{self.equal.total() + self.diverged.total()} exchanges compared, {self.diverged.total()} diverged"
         for why, count in self.skipped.items():
             yield f"{count} not compared: {why.text}"
+        if self.repeated:
+            yield f"{self.repeated} times a request was sent again, because the other service was not ready for it"
         for dialect, name in self._operations():
             equal, diverged = self.equal[dialect, name], self.diverged[dialect, name]
             yield f"  {dialect:<10} {name:<28} {equal:>8} equal {diverged:>6} diverged"

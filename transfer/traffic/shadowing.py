@@ -31,6 +31,7 @@ QUEUE_MAX = 1_000
 QUEUE_MAX_BYTES = 64 << 20
 _PRIMARY_SECONDS = 120.0
 _SECONDARY_SECONDS = 10.0
+_PATIENCE_SECONDS = 2.0
 _DRAIN_SECONDS = 5.0
 _DROPPED_WRITES = (
     "{} writes were dropped: what they wrote is not in the secondary, and later reads may diverge for it."
@@ -185,7 +186,7 @@ async def shadow(
     services = (Service(primary, _PRIMARY_SECONDS), Service(secondary, _SECONDARY_SECONDS))
     signer = None if keys[0] is None else Signer(keys[0], primary.host)
     began = time.time()
-    session = Session(services[1], Signer(keys[1], secondary.host), (began, float("inf")))
+    session = Session(services[1], Signer(keys[1], secondary.host), (began, float("inf")), _PATIENCE_SECONDS)
     running = Shadow(services[0], Forwarder(primary, signer), session, sampling, say)
     proxy = Proxy(running.handle, refusal)
     figures = _FiguresPage(running.report)

@@ -238,7 +238,7 @@ def test_pages_of_scans_may_end_elsewhere() -> None:
     """All items must be the same in the end, whatever the pages were."""
 
     def run(recorded: list[list[int]], live: list[list[int]]) -> Report:
-        session = Session(None, None, SPANS[0])  # type: ignore[arg-type]
+        session = Session(None, None, SPANS[0], 0.0)  # type: ignore[arg-type]
         starts: list[Any] = [None, None]
         for number in range(max(len(recorded), len(live))):
             replies = []

@@ -23,6 +23,8 @@ class SpokenDialect(ABC):
     """One dialect as it is spoken between a client and a service that are others'."""
 
     name: ClassVar[str]
+    passing_codes: ClassVar[frozenset[str]]
+    """Codes of errors after which SDKs send a request again, because nothing was done and it will do later."""
 
     @abstractmethod
     def operation(self, request: Request) -> str:

@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import orjson
+
 from adapters.dynamodb.wire import http
 from adapters.dynamodb.wire.errors import full_type
 from gateway.http import Reply, Request
@@ -23,6 +25,10 @@ class DynamoDB(SpokenDialect):
     """Answers name no address; ARNs are tokens."""
 
     name = DYNAMODB
+    passing_codes = frozenset(
+        ("ProvisionedThroughputExceededException", "RequestLimitExceeded", "ServiceUnavailableException",
+         "ThrottlingException")
+    )  # fmt: skip
 
     def operation(self, request: Request) -> str:
         return request.header("x-amz-target").partition(".")[2] or f"{request.method} {request.path}"
@@ -75,8 +81,8 @@ class DynamoDB(SpokenDialect):
 
 def _tree(body: bytes) -> Any:
     try:
-        return json.loads(body) if body else None
-    except ValueError:
+        return orjson.loads(body) if body else None
+    except orjson.JSONDecodeError:
         return body.decode("utf-8", "replace")
 
 
