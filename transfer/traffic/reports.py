@@ -31,6 +31,7 @@ class Skipped(Enum):
     REFUSED_BEFORE = ("the recorded service refused the signature", True)
     NOT_SAMPLED = ("not in the sample", True)
     NO_LIVE_ANSWER = ("the other service gave no answer", False)
+    NOT_READY = ("the other service was not ready in time", False)
     REFUSED_NOW = ("the other service refuses the signature", False)
     UNKNOWN_TOKEN = ("a token of which the other service's is not known", False)
     DROPPED = ("dropped, because the other service was too slow", False)

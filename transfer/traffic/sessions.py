@@ -16,7 +16,7 @@ from typing import Any
 from gateway.http import Reply, Request
 from transfer.traffic.comparing import ABSENT, BODY, Answer, Comparison, Divergence
 from transfer.traffic.dialects.detecting import DIALECTS
-from transfer.traffic.dialects.dialect import UnknownToken, plain
+from transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, plain
 from transfer.traffic.reports import Report, Skipped
 from transfer.traffic.services import NoAnswer, Service
 from transfer.traffic.signing import UNSIGNED, Signer
@@ -89,13 +89,19 @@ class Session:
                 reply = plain(await self._service.send(sent))
             except NoAnswer as error:
                 return Sent(sent, None, Skipped.NO_LIVE_ANSWER, str(error))
-            is_passing = (
-                is_done and reply.status >= 400 and dialect.answer(sent, reply).code in dialect.passing_codes
-            )
-            if not is_passing or time.monotonic() > until:
+            if not is_done or not self._is_passing(dialect, sent, reply):
                 return Sent(sent, reply)
+            if time.monotonic() > until:
+                return Sent(sent, reply, Skipped.NOT_READY)
             self.report.repeated += 1
             await asyncio.sleep(_REST_SECONDS)
+
+    @staticmethod
+    def _is_passing(dialect: SpokenDialect, request: Request, reply: Reply) -> bool:
+        """Whether another answer is to come, if the request is sent again, and nothing is done twice by that."""
+        if reply.status >= 400:
+            return dialect.answer(request, reply).code in dialect.passing_codes
+        return dialect.is_under_way(reply) and not dialect.is_write(request)
 
     def _signed(self, about: Recorded, request: Request) -> Request:
         if about.signed == UNSIGNED:
@@ -104,7 +110,7 @@ class Session:
 
     def compare(self, about: Recorded, request: Request, recorded: Reply, sent: Sent, is_raced: bool) -> None:
         """Compare the answers of one exchange, and count it."""
-        if sent.reply is None:
+        if sent.reply is None or sent.why is not None:
             self.report.skip(sent.why or Skipped.NO_LIVE_ANSWER)
             return
         dialect = DIALECTS[about.dialect]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,9 @@ from transfer.traffic.rules import DYNAMODB, tokens_sent
 from transfer.traffic.tokens import Tokens
 
 _HEADERS = frozenset({"content-type"})
+_UNDER_WAY = re.compile(
+    rb'"(?:TableStatus|IndexStatus)": ?"(?:CREATING|UPDATING|DELETING)"|"Backfilling": ?true'
+)
 _READS = ("Get", "BatchGet", "Query", "Scan", "Describe", "List", "TransactGet")
 _STATEMENTS = frozenset({"ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction"})
 
@@ -72,6 +76,9 @@ class DynamoDB(SpokenDialect):
         if reply.status >= 400 and isinstance(body, dict):
             code = str(body.pop("__type", "")).rpartition("#")[2]
         return Answer(reply.status, code, headers_of(reply, _HEADERS), body)
+
+    def is_under_way(self, reply: Reply) -> bool:
+        return _UNDER_WAY.search(reply.body) is not None
 
     def refusal(self, request: Request, status: int, text: str) -> Reply:
         code = "RequestEntityTooLarge" if status == 413 else "ServiceUnavailableException"
