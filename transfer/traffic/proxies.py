@@ -62,7 +62,12 @@ class Proxy:
         self._connections: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         self._next_connection = 0
         application = web.Application(
-            handler_args={"max_line_size": _LINE_MAX_BYTES, "max_field_size": _HEADER_MAX_BYTES}
+            handler_args={
+                "max_line_size": _LINE_MAX_BYTES,
+                "max_field_size": _HEADER_MAX_BYTES,
+                # A body goes on as it came: its signature covers the bytes of its coding.
+                "auto_decompress": False,
+            }
         )
         application.router.add_route("*", "/{path:.*}", self._answer)
         application.on_response_prepare.append(_leave_headers_alone)
