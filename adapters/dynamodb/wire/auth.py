@@ -91,13 +91,17 @@ def authorization(request: Request, access_id: str, secret: str, region: str) ->
     """The Authorization header of a request that has all it needs but that one: Host and X-Amz-Date, of whose headers all are
     signed that decide what is done."""
     date = request.header("x-amz-date")
-    signed = tuple(sorted({name for name, _ in request.headers if name in _SIGNED or name.startswith("x-amz-")}))
+    signed = tuple(
+        sorted({name for name, _ in request.headers if name in _SIGNED or name.startswith("x-amz-")})
+    )
     scope = f"{date[:8]}/{region}/{_SERVICE}/{_TERMINATOR}"
     claim = Claim(_ALGORITHM, f"{access_id}/{scope}", signed, "", date, "", "")
     path, query = split_target(request.target)
     digest = hashlib.sha256(_canonical_request(request, path, query, claim)).hexdigest()
     to_sign = f"{_ALGORITHM}\n{date}\n{scope}\n{digest}"
-    made = hmac.digest(signing_key(secret, date[:8], region), to_sign.encode("latin-1", "replace"), "sha256").hex()
+    made = hmac.digest(
+        signing_key(secret, date[:8], region), to_sign.encode("latin-1", "replace"), "sha256"
+    ).hex()
     return f"{_ALGORITHM} Credential={access_id}/{scope}, SignedHeaders={';'.join(signed)}, Signature={made}"
 
 
