@@ -1,4 +1,4 @@
-"""The direct ways and the general ones give the same: bytes, sizes, keys, contents, and what is not so simple is left alone."""
+"""The fast ways and the general ones give the same: bytes, sizes, keys, contents, and what is not so simple is left alone."""
 
 from __future__ import annotations
 
