@@ -106,6 +106,16 @@ class Mounted:
             reply = None
         return reply or _plain_refusal(error)
 
+    def refuse_and_log(self, request: Request, error: Exception) -> Reply:
+        """The refusal of a request whose handling raised, and a line for what should not have happened."""
+        reply = self.refuse(request, error)
+        if reply.status >= 500:
+            logs.error(
+                "a request failed", None if isinstance(error, Busy) else error, reason=repr(error),
+                request_id=request.id, method=request.method, path=request.path,
+            )  # fmt: skip
+        return reply
+
 
 def connect(settings: Settings) -> Database:
     """Open the database that the settings name. Nothing is read from it yet."""
@@ -226,10 +236,9 @@ def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
     @app.errorhandler(500)
     def internal(error: Exception) -> flask.Response:
         cause = getattr(error, "original_exception", None) or error
-        request = request_of(flask.request.environ, b"")
-        logs.error("a request failed", cause, request_id=request.id, dialect=dialect.name)
-        return flask_response(dialects.refuse(request, cause))
+        return flask_response(dialects.refuse_and_log(request_of(flask.request.environ, b""), cause))
 
+    app.logger.disabled = True  # Flask has a line of its own for what the handler above has one for
     return app
 
 

@@ -25,7 +25,6 @@ from gateway import logs, metrics
 from gateway.app import Mounted, mounted
 from gateway.http import Reply, Request
 from gateway.model import fast_paths
-from gateway.model.errors import Busy
 from gateway.server import allocator, wsgi
 from gateway.server.connection import NEVER, Connection
 from gateway.server.pending_request import PendingRequest
@@ -169,13 +168,7 @@ class Server:
 
     def refuse(self, request: Request, error: Exception) -> Reply:
         """What the server itself has to say to a request. A line for what should not have happened."""
-        reply = self._mounted.refuse(request, error)
-        if reply.status >= 500:
-            logs.error(
-                "a request failed", None if isinstance(error, Busy) else error, reason=repr(error),
-                request_id=request.id, method=request.method, path=request.path,
-            )  # fmt: skip
-        return reply
+        return self._mounted.refuse_and_log(request, error)
 
     def _call_app(self, pending: PendingRequest) -> None:
         try:
