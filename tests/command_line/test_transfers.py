@@ -182,7 +182,8 @@ def test_help_loads_nothing_of_it() -> None:
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
     )  # fmt: skip
     assert set(re.findall(r"'([\w.]+)'", done.stdout)) <= {
-        "transfer.commands", "transfer.comparison_commands", "transfer.errors", "transfer.flags", "transfer.traffic", "transfer.traffic.commands",
+        "transfer.commands", "transfer.comparison_commands", "transfer.errors", "transfer.flags",
+        "transfer.traffic", "transfer.traffic.commands",
     }  # fmt: skip
 
 
