@@ -49,6 +49,10 @@ from gateway.settings import load
 from gateway.store.migrating import migrate
 from gateway.store.opening import open_database
 from gateway.store.store import Store
+from transfer.comparing.sides import CompareOptions, Pair
+from transfer.comparing.sums import Sums
+from transfer.endpoints.database import DatabaseEndpoint
+from transfer.endpoints.endpoint import Definition, Service
 
 _ROUNDS, _SECONDS = 9, 0.05
 _ROWS = 1000
@@ -308,6 +312,30 @@ def _entry(folder: Path) -> Iterator[tuple[str, Case]]:
     yield "Dialect.enter", (entered, lambda: wsgi.call(app, request))
 
 
+def _comparing(folder: Path) -> Iterator[tuple[str, Case]]:
+    url = f"sqlite:///{folder}/compared.sqlite"
+    database = open_database(url)
+    migrate(database)
+    database.close()
+    end = DatabaseEndpoint(f"{url}#things")
+    end.create(Definition("things", Service.TABLEGATE, _PAIR, is_stored=True))
+    side = Pair(end, end, CompareOptions()).sides[0]
+    bodies = [orjson.dumps(_item(number)) for number in range(100)]
+
+    def stored() -> list[Row]:
+        return [
+            Row(_PAIR.position((text("partition"), text(f"{number:08}"))), Contents(body, None, 900), 0)
+            for number, body in enumerate(bodies)
+        ]
+
+    sums = Sums()
+    yield (
+        "fast_add_bodies",
+        (lambda: side.sum_page(sums, stored()), lambda: side.sum_page_generally(sums, stored())),
+    )
+    end.close()
+
+
 def measured(case: Case) -> tuple[float, float]:
     """Microseconds of CPU a unit of work, of the fast path and of the general way."""
     taken: tuple[list[float], list[float]] = ([], [])
@@ -326,7 +354,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cases = [*_dynamodb(), *_azure(), *_tablestore(), *_updates()]
-        for cases_of in (iter(cases), _engine(folder), _on_postgresql(folder), _entry(folder)):
+        for cases_of in (
+            iter(cases),
+            _engine(folder),
+            _on_postgresql(folder),
+            _entry(folder),
+            _comparing(folder),
+        ):
             for end, case in cases_of:
                 fast, general = measured(case)
                 [path] = [path for path in FAST_PATHS if path.fast.endswith(end)]

@@ -150,4 +150,10 @@ FAST_PATHS: tuple[FastPath, ...] = (
         "tests/test_both_entries.py::test_answers_are_equal",
         3.1,
     ),
+    FastPath(
+        "transfer.comparing.sums:fast_add_bodies",
+        "transfer.comparing.sides:Side.sum_page_generally",
+        "tests/transfer/comparing/test_verifying.py::test_the_fast_way_and_the_general_one_find_the_same",
+        10.5,
+    ),
 )

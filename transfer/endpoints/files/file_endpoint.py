@@ -47,6 +47,7 @@ class FileEndpoint(Endpoint):
     """A file, or a folder that is one table."""
 
     service = Service.TABLEGATE
+    looks_up = False
     follows: ClassVar[bool] = False
     unseen_changes: ClassVar[str] = "a file tells of no changes"
     write_rows: ClassVar[int] = 1000
