@@ -1,4 +1,4 @@
-"""`tablegate lint`, `copy`, `verify`, `diff`, `signature` as their users meet them: what is printed, and with which status they end."""
+"""`tablegate lint`, `copy`, `verify`, `diff`, `signature` as users meet them: what is told, and the status."""
 
 from __future__ import annotations
 
@@ -199,7 +199,8 @@ def test_help_loads_nothing_of_it() -> None:
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
     )  # fmt: skip
     assert set(re.findall(r"'([\w.]+)'", done.stdout)) <= {
-        "transfer.commands", "transfer.comparison_commands", "transfer.errors", "transfer.flags", "transfer.traffic", "transfer.traffic.commands",
+        "transfer.commands", "transfer.comparison_commands", "transfer.errors", "transfer.flags",
+        "transfer.traffic", "transfer.traffic.commands",
     }  # fmt: skip
 
 
