@@ -81,6 +81,10 @@ class Mounted:
     def turn_away(self, request: Request) -> Reply | None:
         """The refusal of a request that a foreign page may have sent, which that page cannot read; None: it may go on. Both
         entries ask this before anything else."""
+        known = request.header_map
+        host, origin = known.get("host", ""), known.get("origin", "")
+        if self._browsers.lets_in(host, origin, known.get("sec-fetch-site", "")):
+            return None
         try:
             self._browsers.check(request)
         except NotAllowed as error:
@@ -130,13 +134,12 @@ def create_app(settings: Settings, opened: Opened | None = None) -> flask.Flask:
     """The gateway as an ordinary WSGI application, on a database that has been migrated."""
     opened = opened or open_store(settings, connect(settings))
     credentials = Credentials(settings, opened.credential_store.load())
-    now_ns = opened.clock.now_ns
     gateway = Gateway(
         opened.engine,
         credentials,
         settings,
-        lambda: now_ns() // 1_000_000,
-        lambda: time.time_ns() // 1_000_000,
+        opened.clock.now_ms,
+        real_now_ms=lambda: time.time_ns() // 1_000_000,
     )
     app = mount(Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects)))
     if settings.control:

@@ -6,9 +6,10 @@
     tablegate:DATABASE-URL#[NAMESPACE/]TABLE
     file:PATH[?OPTION=VALUE...]        -  (standard input or output)
 
-TABLE may be a pattern of `*` and `?`; `*` stands for all tables. Credentials are never part of an address: each service's own
-environment variables and files are asked (see `client.py` of each), and an address that seems to have some is refused without
-being repeated, because addresses are shown, kept in job files and read by others. Only the endpoint's own libraries are imported.
+TABLE may be a pattern of `*` and `?`, PATH one of `*`; `*` stands for all tables. Credentials are never part of an address: each
+service's own environment variables and files are asked (see `client.py` of each), and an address that seems to have some is
+refused without being repeated, because addresses are shown, kept in job files and read by others. Only the endpoint's own
+libraries are imported.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from transfer.endpoints.endpoint import Endpoint
 from transfer.endpoints.retrying import PATIENCE_S
@@ -98,7 +99,7 @@ def tables_of(address: str) -> list[str]:
     """
     scheme, rest = _scheme_of(address)
     if scheme == "file":
-        return [address]
+        return _files_of(address)
     if scheme == "tablegate":
         url, _, place = rest.rpartition("#")
         namespace, slash, pattern = place.rpartition("/")
@@ -132,7 +133,12 @@ def with_table(address: str, table: str) -> str:
         namespace, slash, _ = place.rpartition("/")
         return f"tablegate:{url}#{namespace}{slash}{table}"
     if scheme == "file":
-        raise BadAddress("a file cannot take several tables: name a folder for each")
+        path, options = _path_and_options(rest)
+        if "*" not in path:
+            raise BadAddress(
+                "a file takes one table: write `*` where the tables' names are to stand: file:FOLDER/*.jsonl"
+            )
+        return _file_address(path.replace("*", quote(table, safe=" ")), options)
     return str(replace(parse_cloud_address(address), table=table))
 
 
@@ -140,7 +146,7 @@ def is_pattern(address: str) -> bool:
     """Whether an address stands for any number of tables."""
     scheme, rest = _scheme_of(address)
     if scheme == "file":
-        return False
+        return "*" in _path_and_options(rest)[0]
     if scheme == "tablegate":
         return _is_pattern(rest.rpartition("#")[2].rpartition("/")[2])
     return parse_cloud_address(address).is_pattern
@@ -234,6 +240,23 @@ def _path_and_options(rest: str) -> tuple[str, dict[str, str]]:
     if not mark or "=" not in query:
         return rest, {}
     return path, dict(parse_qsl(query, keep_blank_values=True))
+
+
+def _file_address(path: str, options: Mapping[str, str]) -> str:
+    return f"file:{path}" + (f"?{urlencode(options)}" if options else "")
+
+
+def _files_of(address: str) -> list[str]:
+    """The addresses of all files that one with `*` names; of one without, itself."""
+    path, options = _path_and_options(_scheme_of(address)[1])
+    if "*" not in path:
+        return [address]
+    from transfer.endpoints.files.opening import list_files
+
+    names = list_files(path)
+    if not names:
+        raise TransferError(f"file:{path}: no file is called so")
+    return [_file_address(name, options) for name in names]
 
 
 def _is_pattern(name: str) -> bool:

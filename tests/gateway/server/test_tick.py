@@ -210,7 +210,7 @@ def test_what_is_contended_waits_aside_and_is_run_again_alone(
 def test_what_stays_contended_ends_in_busy(
     toy, wire, lane: str, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.server.tick.LOCK_RETRY_S", 0.1)
+    monkeypatch.setattr("gateway.server.pending_request.LOCK_RETRY_S", 0.1)
     engine.contended = 1000
     server = toy(lane)
     assert wire(server).post("/say", b"contended").reply()[::2] == (503, b"toy: busy")
