@@ -135,7 +135,7 @@ class AzureTableEndpoint(Endpoint):
             raise TransferError(f"{self.shown}: the query was refused: {refusal}") from None
 
     def get(self, keys: Sequence[Key]) -> list[Row | None]:
-        return [self._get(key) for key in keys]
+        return self._client.each(self._get, keys)
 
     def _get(self, key: Key) -> Row | None:
         try:
@@ -180,8 +180,7 @@ class AzureTableEndpoint(Endpoint):
         for row in latest.values():
             key = [row.latest[name] for name in _KEY_NAMES]
             changes.append((row, Change(f"{self._client.url}/{self._entity(key)}", _body(row))))
-        for batch in _batches(changes):
-            self._write_batch(batch, rejects)
+        self._client.each(lambda batch: self._write_batch(batch, rejects), list(_batches(changes)))
         return rejects
 
     def delete(self, keys: Sequence[Key]) -> None:
@@ -191,8 +190,7 @@ class AzureTableEndpoint(Endpoint):
             change = Change(f"{self._client.url}/{self._entity(key.values)}", None)
             changes.append((Row(key.position, contents, 0), change))
         rejects: list[Reject] = []
-        for batch in _batches(changes):
-            self._write_batch(batch, rejects)
+        self._client.each(lambda batch: self._write_batch(batch, rejects), list(_batches(changes)))
         if rejects:
             raise TransferError(f"{self.shown}: a delete was refused: {rejects[0].code}: {rejects[0].reason}")
 
