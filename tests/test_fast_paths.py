@@ -122,7 +122,7 @@ from gateway.engine import blind_writes, page_builder, reading
 from gateway.model import fast_paths, updates
 from transfer.comparing import sides
 assert not fast_paths.ARE_ON
-assert operation_schemas._checker("PutItem", "2026").fast_check is fast_validator.leave_to_full_validator
+assert operation_schemas.checker("PutItem", "2026").fast_check is fast_validator.leave_to_full_validator
 assert keys._text_key is not keys.fast_text_key
 assert (values.render_row, values.render_rows) == (values.render_row_generally, values.render_rows_generally)
 assert entity_parser._fast_members is not entity_parser.fast_members

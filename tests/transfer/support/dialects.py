@@ -212,7 +212,8 @@ def opened() -> Iterator[Dialects]:
     migrate(database)
     azure_clock = azure.Clock()
     engine = Engine(Store(database), EngineOptions(), azure_clock)
-    gateway = Gateway(engine, Credentials(settings, []), settings, lambda: azure_clock.ns // 1_000_000)
+    azure_now_ms = lambda: azure_clock.ns // 1_000_000  # noqa: E731
+    gateway = Gateway(engine, Credentials(settings, []), settings, azure_now_ms, azure_now_ms)
     serving = dynamodb.serving(settings, dynamodb.Clock())
     with tablestore.opened(tablestore.Clock()) as table_store:
         unlimited = replace(table_store.gateway.settings, tablestore_tables=0)
