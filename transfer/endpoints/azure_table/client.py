@@ -65,18 +65,42 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account by name; `endpoint`: its URL where that is not the public service's."""
+    """An account by name; `endpoint`: its URL, where the address names one."""
 
     name: str
     endpoint: str = ""
 
     @property
     def url(self) -> str:
-        """The account's URL, without an end."""
-        if self.endpoint:
-            return self.endpoint.rstrip("/")
+        """The account's URL, without a slash at its end: the address's, that of the account's connection string, or the public
+        service's."""
+        said = self.connection_string
+        if self.endpoint or said.get("tableendpoint"):
+            return (self.endpoint or said["tableendpoint"]).rstrip("/")
         suffix = os.environ.get("TABLES_STORAGE_ENDPOINT_SUFFIX", "core.windows.net")
-        return f"https://{self.name}.table.{suffix}"
+        protocol = said.get("defaultendpointsprotocol", "https")
+        return f"{protocol}://{self.name}.table.{said.get('endpointsuffix', suffix)}"
+
+    @property
+    def connection_string(self) -> dict[str, str]:
+        """The parts of the account's connection string in the environment, by name in lower case; none if there is none, or it
+        is another account's."""
+        for suffix in (self.suffix, ""):
+            text = os.environ.get(f"AZURE_STORAGE_CONNECTION_STRING{suffix}", "")
+            parts = dict(part.split("=", 1) for part in text.strip().split(";") if "=" in part)
+            named = {name.strip().lower(): value for name, value in parts.items()}
+            if (
+                named
+                and "usedevelopmentstorage" not in named
+                and named.get("accountname", self.name) == self.name
+            ):
+                return named
+        return {}
+
+    @property
+    def suffix(self) -> str:
+        """What the names of the account's own variables of the environment end in."""
+        return "_" + re.sub(r"[^A-Z0-9]", "_", self.name.upper())
 
 
 class Client:
@@ -187,11 +211,10 @@ def _first_line(text: Any) -> str:
 
 
 def _credential(account: Account, shown: str) -> Any:
-    own = "_" + re.sub(r"[^A-Z0-9]", "_", account.name.upper())
-    for suffix in (own, ""):
-        text = os.environ.get(f"AZURE_STORAGE_CONNECTION_STRING{suffix}")
-        if text and (found := _of_connection_string(text, account, shown)):
-            return found
+    said = account.connection_string
+    for suffix in (account.suffix, ""):
+        if said and os.environ.get(f"AZURE_STORAGE_CONNECTION_STRING{suffix}"):
+            return _of_connection_string(said, account, shown)
         key = os.environ.get(f"AZURE_STORAGE_KEY{suffix}")
         if key:
             return AzureNamedKeyCredential(account.name, key)
@@ -210,16 +233,10 @@ def _credential(account: Account, shown: str) -> Any:
     return DefaultAzureCredential()
 
 
-def _of_connection_string(text: str, account: Account, shown: str) -> Any:
-    """The credential in a connection string; None if it is another account's."""
-    if text.strip().lower() == "usedevelopmentstorage=true":
-        return None
-    parts = dict(part.split("=", 1) for part in text.strip().split(";") if "=" in part)
-    named = {name.strip().lower(): value for name, value in parts.items()}
-    if named.get("accountname", account.name) != account.name:
-        return None
-    if named.get("accountkey"):
-        return AzureNamedKeyCredential(account.name, named["accountkey"])
-    if named.get("sharedaccesssignature"):
-        return AzureSasCredential(named["sharedaccesssignature"].lstrip("?"))
+def _of_connection_string(said: Mapping[str, str], account: Account, shown: str) -> Any:
+    """The credential in the parts of a connection string."""
+    if said.get("accountkey"):
+        return AzureNamedKeyCredential(account.name, said["accountkey"])
+    if said.get("sharedaccesssignature"):
+        return AzureSasCredential(said["sharedaccesssignature"].lstrip("?"))
     raise AccessRefused(f"{shown}: the connection string has neither AccountKey nor SharedAccessSignature")
