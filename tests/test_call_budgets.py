@@ -21,14 +21,14 @@ BUDGETS = {
     "DynamoDB PutItem on a condition": 110,
     "DynamoDB UpdateItem": 138,
     "DynamoDB DeleteItem": 57,
-    "DynamoDB Query of 50": 106,
-    "Azure get": 114,
-    "Azure insert": 126,
-    "Azure insert or replace": 136,
-    "Azure insert or merge": 184,
-    "Table Store GetRow": 145,
-    "Table Store PutRow": 138,
-    "Table Store UpdateRow": 232,
+    "DynamoDB Query of 50": 107,
+    "Azure get": 93,
+    "Azure insert": 101,
+    "Azure insert or replace": 110,
+    "Azure insert or merge": 159,
+    "Table Store GetRow": 124,
+    "Table Store PutRow": 118,
+    "Table Store UpdateRow": 210,
 }
 
 pytestmark = pytest.mark.fast_paths
