@@ -68,10 +68,15 @@ def whole_request(data: bytes, most_head_bytes: int, most_target_bytes: int) -> 
     del lines[0]
     headers: list[tuple[str, str]] = []
     for line in lines:
-        found = _lines.get(line) or _field_of(line)
-        if found is None:
-            return None
-        headers.append(found)
+        field = _lines.get(line)
+        if field is None:
+            name, _, value = line.partition(b": ")
+            field = _names.get(name) or _name_of(name), value.decode("latin-1")
+            if not field[0] or not _is_plain(field[1]):
+                return None
+            if field[0] in _REMEMBERED and len(line) <= _REMEMBERED_BYTES:
+                _remember(_lines, line, field)
+        headers.append(field)
     known = dict(headers)
     if len(known) < len(headers) or "host" not in known or not _ELSEWHERE.isdisjoint(known):
         return None
@@ -113,19 +118,6 @@ def _remember_head(
     _heads[rest] = start, tuple(headers[:at]), tuple(headers[at + 1 :]), others, length
 
 
-def _field_of(line: bytes) -> tuple[str, str] | None:
-    """The name, in lower case, and the value of a header line, if it is written plainly."""
-    name, _, value = line.partition(b": ")
-    text = value.decode("latin-1")
-    known_name = _names.get(name) or _name_of(name)
-    if known_name is None or not _is_plain(text):
-        return None
-    field = known_name, text
-    if known_name in _REMEMBERED and len(line) <= _REMEMBERED_BYTES:
-        _remember(_lines, line, field)
-    return field
-
-
 def _start_of(line: bytes) -> tuple[str, str] | None:
     """Method and target of a first line, if it is written plainly."""
     found = _START.fullmatch(line)
@@ -137,10 +129,10 @@ def _start_of(line: bytes) -> tuple[str, str] | None:
     return start
 
 
-def _name_of(name: bytes) -> str | None:
-    """The name of a header in lower case, if it is written plainly."""
+def _name_of(name: bytes) -> str:
+    """The name of a header in lower case, if it is written plainly; else ""."""
     if _NAME.fullmatch(name) is None:
-        return None
+        return ""
     lowered = name.decode().lower()
     _remember(_names, name, lowered)
     return lowered
