@@ -16,19 +16,19 @@ from tests.support.in_process import CONNECTIONS, REQUESTS, Calls, InProcess, in
 
 # Calls a request, rounded up.
 BUDGETS = {
-    "DynamoDB GetItem": 47,
-    "DynamoDB PutItem": 58,
-    "DynamoDB PutItem on a condition": 111,
-    "DynamoDB UpdateItem": 139,
-    "DynamoDB DeleteItem": 57,
+    "DynamoDB GetItem": 48,
+    "DynamoDB PutItem": 59,
+    "DynamoDB PutItem on a condition": 112,
+    "DynamoDB UpdateItem": 140,
+    "DynamoDB DeleteItem": 58,
     "DynamoDB Query of 50": 108,
-    "Azure get": 117,
-    "Azure insert": 129,
-    "Azure insert or replace": 138,
-    "Azure insert or merge": 186,
-    "Table Store GetRow": 147,
-    "Table Store PutRow": 140,
-    "Table Store UpdateRow": 234,
+    "Azure get": 100,
+    "Azure insert": 106,
+    "Azure insert or replace": 114,
+    "Azure insert or merge": 166,
+    "Table Store GetRow": 129,
+    "Table Store PutRow": 124,
+    "Table Store UpdateRow": 216,
 }
 
 pytestmark = pytest.mark.fast_paths

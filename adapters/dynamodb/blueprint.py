@@ -79,7 +79,7 @@ class DynamoDB(Dialect):
             return True
         if request.path not in ("/", ""):
             return False
-        if any(name.startswith("x-ms-") for name, _ in request.headers):
+        if "\nx-ms-" in "\n" + "\n".join(known):  # no name has a line break
             return False
         return not any(mark in f"&{request.query}" for mark in ("&comp=", "&restype=", "&sig="))
 

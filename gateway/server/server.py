@@ -175,14 +175,11 @@ class Server:
             reply = wsgi.call(self._app, pending)
         except Exception as error:
             reply = self.refuse(pending, error)
-        self._loop.call_soon_threadsafe(self._answer_and_count, pending, reply)
-
-    def _answer_and_count(self, pending: PendingRequest, reply: Reply) -> None:
-        self.answer(pending, reply)
-        metrics.count_noted()
+        self._loop.call_soon_threadsafe(self.answer, pending, reply)
 
     def _sweep(self) -> None:
-        """Look for connections whose time is over."""
+        """Look for connections whose time is over, and count what was noted."""
+        metrics.count_noted()
         now = monotonic()
         for connection in [known for known in self._connections if known.deadline < now]:
             connection.overdue()
