@@ -7,6 +7,7 @@ their ETags are the same; its stream, if its rule asks for one, begins anew.
 from __future__ import annotations
 
 from gateway.engine.defining import Definer
+from gateway.engine.retaining import ASIDE
 from gateway.model.commands import CopyTables, ResetTables
 from gateway.model.errors import TableBusy
 from gateway.model.tables import State, Table
@@ -65,7 +66,11 @@ def _locked(
     """Tables of some namespaces, locked against everybody else until the transaction ends, in the order of their ids. None
     means all namespaces but snapshots."""
     if among is None:
-        found = store.catalog.all(session, "namespace NOT LIKE ? ORDER BY id", (f"{SNAPSHOTS}%",))
+        found = store.catalog.all(
+            session,
+            "namespace NOT LIKE ? AND namespace NOT LIKE ? ORDER BY id",
+            (f"{SNAPSHOTS}%", f"{ASIDE}%"),
+        )
     elif not among:
         return []
     else:

@@ -284,7 +284,6 @@ class Batch:
             entries.remove_many(session, gone)
             entries.add_many(session, added)
 
-
     def _keep_history(
         self,
         session: Session,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from gateway.model.backups import Backup
 from gateway.model.changes import AtTime, ChangePage, Latest, Oldest, Shard, Stream
 from gateway.model.errors import GatewayError
 from gateway.model.keys import KeySchema, Position
@@ -294,6 +295,63 @@ class TableStatistics:
     indexes: Mapping[str, tuple[int, int]]
 
 
+# Tables as they were
+
+
+@dataclass(frozen=True, slots=True)
+class KeepHistory(Asks[Table]):
+    """Keep what the rows of a table were, for so many days, so that it can be gone back in (RestoreTable); None: no longer.
+    Outcome: Table; TableMissing."""
+
+    table: Table
+    days: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreTable(Asks[Table]):
+    """Make a table with the rows that another had at a moment (`at`, in ticks; None: now), or those of a backup. It is CREATING
+    until they are there; background work brings them.
+
+    Outcome: Table; TableExists, TableBusy, TableMissing, MomentNotKept, BackupMissing, BackupBusy.
+    """
+
+    made: CreateTable
+    source: Table | Backup
+    at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateBackup(Asks[Backup]):
+    """Make a backup of a table as it is; background work brings the rows. Outcome: Backup; TableMissing."""
+
+    table: Table
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindBackup(Asks[Backup]):
+    """Look a backup up by its id. Outcome: Backup; BackupMissing."""
+
+    namespace: str
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListBackups(Asks[list[Backup]]):
+    """Backups of a namespace by table, age and id, behind a place (Backup.place), at most `limit`. Outcome: list of Backup."""
+
+    namespace: str
+    after: tuple[str, int, int] = ("", 0, 0)
+    limit: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteBackup(Asks[Backup]):
+    """Delete a backup. Outcome: the Backup; BackupMissing, BackupBusy."""
+
+    backup: Backup
+
+
 # What a dialect keeps for an account as a whole
 
 
@@ -429,6 +487,12 @@ AnyCommand = (
     | ResetTables
     | CopyTables
     | ListNamespaces
+    | KeepHistory
+    | RestoreTable
+    | CreateBackup
+    | FindBackup
+    | ListBackups
+    | DeleteBackup
     | CountRows
     | GetProperties
     | PutProperties

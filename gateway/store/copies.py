@@ -60,9 +60,7 @@ def remove(session: Session, target_id: int) -> None:
     progress.forget(session, progress.COPY, target_id)
 
 
-def _copy(
-    target_id: int, source_id: int, history_id: int | None, at: int | None, mark: bytes | None
-) -> Copy:
+def _copy(target_id: int, source_id: int, history_id: int | None, at: int | None, mark: bytes | None) -> Copy:
     moment = None if history_id is None or at is None else Moment(history_id, at)
     return Copy(target_id, source_id, moment, None if mark is None else _unpacked(mark))
 

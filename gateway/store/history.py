@@ -54,6 +54,14 @@ def kept_for_days(session: Session) -> list[tuple[int, int, int | None]]:
     return [(history_id, days, at) for history_id, days, at in found]
 
 
+def latest_change(session: Session, history_id: int) -> int:
+    """When the last change in a history was, in ticks; 0: there is none."""
+    [(at,)] = session.query(
+        "SELECT COALESCE(max(changed_at), 0) FROM history WHERE history_id = ?", (history_id,)
+    )
+    return int(at)
+
+
 # Recording
 
 
@@ -79,9 +87,7 @@ def record(
 ) -> None:
     """Note what rows (None: no row) were until a moment that is later than any of `latest`."""
     values = [_values(key, at, latest.get(key, 0), row) for key, row in changed]
-    session.execute_many(
-        f"INSERT INTO history ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values
-    )
+    session.execute_many(f"INSERT INTO history ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
 
 def _values(key: HistoryKey, at: int, since: int, row: Row | None) -> tuple[Any, ...]:
