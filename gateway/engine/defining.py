@@ -209,8 +209,8 @@ class Definer:
             filled=filled,
             busy_until_ms=busy_until_ms,
             properties=dict(new.properties),
-            dialect=dialect,
-            view=self._catalog.views.get(dialect),
+            dialect=new.dialect or dialect,
+            view=self._catalog.views.get(new.dialect or dialect),
         )
 
     def _alter(self, command: AlterTable, now_ms: int) -> Table:

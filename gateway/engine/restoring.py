@@ -20,12 +20,11 @@ from gateway.model.commands import (
     CreateBackup,
     CreateTable,
     DeleteBackup,
-    FindBackup,
     KeepHistory,
     ListBackups,
     RestoreTable,
 )
-from gateway.model.errors import BackupMissing, MomentNotKept, TableMissing
+from gateway.model.errors import MomentNotKept, TableMissing
 from gateway.model.rows import TICKS_PER_MS
 from gateway.model.tables import HistoryRule, State, Table
 from gateway.store import backups, copies, entries, history, rows
@@ -34,7 +33,7 @@ from gateway.store.databases import Session
 from gateway.store.history import Moment
 from gateway.store.store import Store
 
-COMMANDS = (CreateBackup, DeleteBackup, FindBackup, KeepHistory, ListBackups, RestoreTable)
+COMMANDS = (CreateBackup, DeleteBackup, KeepHistory, ListBackups, RestoreTable)
 _FOREVER_MS = 1 << 62
 
 
@@ -47,15 +46,9 @@ def run(store: Store, definer: Definer, command: Any, now: int) -> Any:
             return _restore(store, definer, command, now)
         case CreateBackup():
             return _back_up(store, definer, command, now)
-        case FindBackup(namespace, backup_id):
+        case ListBackups():
             with store.read() as session:
-                found = backups.by_id(session, store.catalog.defined, backup_id)
-            if found is None or found.namespace != namespace:
-                raise BackupMissing()
-            return found
-        case ListBackups(namespace, after, limit):
-            with store.read() as session:
-                return backups.page(session, store.catalog.defined, namespace, after, limit)
+                return backups.page(session, store.catalog.defined, command)
         case DeleteBackup(backup):
             with store.write() as session:
                 return retaining.delete(store, session, backup.id)

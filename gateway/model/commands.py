@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from gateway.model.backups import Backup
+from gateway.model.backups import Backup, BackupKind
 from gateway.model.changes import AtTime, ChangePage, Latest, Oldest, Shard, Stream
 from gateway.model.errors import GatewayError
 from gateway.model.keys import KeySchema, Position
@@ -172,7 +172,8 @@ GroupOutcome = list[Outcome] | Replayed | GatewayError
 
 @dataclass(frozen=True, slots=True)
 class NewIndex:
-    """An index to be made. `fill`: rows that are already there get entries; if not, only what is written from now on."""
+    """An index to be made. `fill`: rows that are already there get entries; if not, only what is written from now on. `dialect`:
+    which reads its key columns, if it is not the command's."""
 
     name: str
     key_schema: KeySchema
@@ -181,6 +182,7 @@ class NewIndex:
     local: bool = False
     properties: Mapping[str, Any] = field(default_factory=dict)
     fill: bool = True
+    dialect: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,20 +331,18 @@ class CreateBackup(Asks[Backup]):
 
 
 @dataclass(frozen=True, slots=True)
-class FindBackup(Asks[Backup]):
-    """Look a backup up by its id. Outcome: Backup; BackupMissing."""
-
-    namespace: str
-    id: int
-
-
-@dataclass(frozen=True, slots=True)
 class ListBackups(Asks[list[Backup]]):
-    """Backups of a namespace by table, age and id, behind a place (Backup.place), at most `limit`. Outcome: list of Backup."""
+    """Backups of a namespace by table, age and id, behind a place (Backup.place), at most `limit`. Outcome: list of Backup.
+
+    Of one table, of one kind, made at that time or later and before another, where these are given."""
 
     namespace: str
     after: tuple[str, int, int] = ("", 0, 0)
     limit: int = 1_000
+    table_name: str | None = None
+    kind: BackupKind | None = None
+    from_ms: int | None = None
+    before_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,7 +490,6 @@ AnyCommand = (
     | KeepHistory
     | RestoreTable
     | CreateBackup
-    | FindBackup
     | ListBackups
     | DeleteBackup
     | CountRows

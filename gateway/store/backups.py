@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gateway.model.backups import Backup, BackupKind
+from gateway.model.commands import ListBackups
 from gateway.model.tables import Table
 from gateway.store.databases import Session
 
@@ -38,17 +39,21 @@ def add(session: Session, backup: Backup, definition: str) -> None:
     )
 
 
-def page(
-    session: Session, defined: Defined, namespace: str, after: tuple[str, int, int], limit: int
-) -> list[Backup]:
-    """The next backups of a namespace behind a place, in the order of their places."""
-    return _found(
-        session,
-        defined,
-        "namespace = ? AND (table_name, created_at_ms, id) > (?, ?, ?)"
-        " ORDER BY table_name, created_at_ms, id LIMIT ?",
-        (namespace, *after, limit),
-    )
+def page(session: Session, defined: Defined, wanted: ListBackups) -> list[Backup]:
+    """The backups that a command asks for, in the order of their places."""
+    conditions = ["namespace = ?", "(table_name, created_at_ms, id) > (?, ?, ?)"]
+    parameters: list[Any] = [wanted.namespace, *wanted.after]
+    for condition, value in (
+        ("table_name = ?", wanted.table_name),
+        ("kind = ?", wanted.kind and wanted.kind.value),
+        ("created_at_ms >= ?", wanted.from_ms),
+        ("created_at_ms < ?", wanted.before_ms),
+    ):
+        if value is not None:
+            conditions.append(condition)
+            parameters.append(value)
+    where = f"{' AND '.join(conditions)} ORDER BY table_name, created_at_ms, id LIMIT ?"
+    return _found(session, defined, where, (*parameters, wanted.limit))
 
 
 def by_id(session: Session, defined: Defined, backup_id: int, lock: bool = False) -> Backup | None:

@@ -73,7 +73,7 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
     shown: dict[str, Any] = {
         "AttributeDefinitions": _attribute_definitions(table, keys),
         "TableName": table.name,
-        "KeySchema": _key_schema(keys),
+        "KeySchema": key_schema(keys),
         "TableStatus": state.value.upper(),
         "CreationDateTime": seconds(table.created_at_ms),
         "ProvisionedThroughput": _throughput(properties, properties.throughput, now_ms, state),
@@ -103,6 +103,8 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
     if properties.on_demand:
         shown["OnDemandThroughput"] = dict(properties.on_demand)
     shown["WarmThroughput"] = _warm(properties.warm, "UPDATING" if state is State.CREATING else "ACTIVE")
+    if properties.restore is not None and state is State.CREATING:
+        shown["RestoreSummary"] = {**properties.restore, "RestoreInProgress": True}
     return shown
 
 
@@ -111,14 +113,7 @@ def describe_index(
 ) -> dict[str, Any]:
     """One member of LocalSecondaryIndexes or GlobalSecondaryIndexes."""
     rows, size_bytes = statistics.indexes.get(index.name, (0, 0))
-    projection: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
-    if index.projection is Projection.INCLUDE:
-        projection["NonKeyAttributes"] = sorted(index.included)
-    shown: dict[str, Any] = {
-        "IndexName": index.name,
-        "KeySchema": _key_schema(shown_index_keys(index.key_schema)),
-        "Projection": projection,
-    }
+    shown = index_definition(index)
     counts = {
         "IndexSizeBytes": size_bytes,
         "ItemCount": rows,
@@ -143,6 +138,18 @@ def describe_index(
     return shown
 
 
+def index_definition(index: Index) -> dict[str, Any]:
+    """An index by what never changes of it."""
+    projection: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
+    if index.projection is Projection.INCLUDE:
+        projection["NonKeyAttributes"] = sorted(index.included)
+    return {
+        "IndexName": index.name,
+        "KeySchema": key_schema(shown_index_keys(index.key_schema)),
+        "Projection": projection,
+    }
+
+
 def table_id(table: Table) -> str:
     """A UUID that stays the table's own until it is dropped, and is another after it was made again."""
     return stable_uuid(f"{table.id}/{table.created_at_ms}/{table.name}")
@@ -157,7 +164,8 @@ def _attribute_definitions(table: Table, keys: tuple[ShownKey, ...]) -> list[dic
     return [{"AttributeName": name, "AttributeType": types[name]} for name in sorted(types)]
 
 
-def _key_schema(keys: tuple[ShownKey, ...]) -> list[dict[str, str]]:
+def key_schema(keys: tuple[ShownKey, ...]) -> list[dict[str, str]]:
+    """Key attributes as a KeySchema."""
     return [{"AttributeName": key.name, "KeyType": key.role} for key in keys]
 
 
