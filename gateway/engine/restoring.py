@@ -1,15 +1,16 @@
 """Tables as they were: histories, restores, backups.
 
 While a table has a history, the write path records what each row was before it changed (writing.py). A copy of the table as it
-was at a moment is made by background work, batch by batch in the order of keys: of each key the row that the history has for
-that moment, or else the row that is there, from one snapshot; so writers are never held up. Every change from the copy's
-begin on happens later than its moment (HistoryRule.floor). A backup is such a copy in a table that nobody can name; a restored
-table is one under a name of its own.
+was at a moment is made by background work: first all rows are copied, in the order of keys, while writers go on; then what
+changed since the moment is undone in the copy, from the newest change back, so that each row ends as it was before the first of
+them. Every change from the copy's begin on happens later than its moment (HistoryRule.floor). A backup is such a copy in a table
+that nobody can name; a restored table is one under a name of its own.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from gateway.engine import indexing, retaining
@@ -25,8 +26,10 @@ from gateway.model.commands import (
     RestoreTable,
 )
 from gateway.model.errors import MomentNotKept, TableMissing
-from gateway.model.rows import TICKS_PER_MS
+from gateway.model.keys import Position
+from gateway.model.rows import TICKS_PER_MS, Row
 from gateway.model.tables import HistoryRule, State, Table
+from gateway.model.write_groups import RowKey
 from gateway.store import backups, copies, entries, history, rows
 from gateway.store.copies import Copy
 from gateway.store.databases import Session
@@ -169,38 +172,58 @@ def _back_up(store: Store, definer: Definer, command: CreateBackup, now: int) ->
 
 
 def advance(store: Store, limit: int) -> int | None:
-    """Copy one batch, of about `limit` rows at most, of one copy that is not done. How many rows it went over; None: no copy
-    waits."""
+    """Carry one batch, of at most `limit` rows, of one copy on. How many rows it went over; None: no copy waits."""
     with store.read() as session:
         copy = copies.first(session)
         if copy is None:
             return None
         source = store.catalog.by_id(session, copy.source_id)
         target = store.catalog.by_id(session, copy.target_id)
-        then = history.page(session, copy.source_id, copy.moment, copy.mark, limit)
+        if copy.undoing and copy.moment is not None:
+            part = history.changes_before(session, copy.moment, copy.mark or history.NEWEST, limit)
+        else:
+            part = history.rows_after(session, copy.source_id, copy.mark, limit)
     if source is None or target is None:
         _give_up(store, copy)
         return 0
-    for row in then.rows:
-        row.expires_at_ms = target.expires_at_ms(row)
-    then.rows.sort(key=lambda row: row.position)
     with store.write() as session:
-        if copies.lock(session, copy.target_id) != copy:
+        if copies.lock(session, copy.target_id) != copy or store.catalog.check(session, [target], lock=True):
             return 0  # another server has been here
-        if store.catalog.check(session, [target], lock=True):
-            return 0
-        if then.rows:
-            rows.load(session, [(target.id, row) for row in then.rows])
-        if target.indexes:
-            _, added = indexing.differences(target, [(None, row) for row in then.rows])
-            entries.add_many(session, added)
-        if then.mark is not None:
-            copies.save_progress(session, copy.target_id, then.mark, then.length)
-            return then.length
-        _finish(store, session, copy, target)
-    store.catalog.cache.forget(copy.target_id)
-    store.catalog.cache.forget(copy.source_id)
-    return then.length
+        _keep(session, copy, target, part.rows)
+        if part.mark is not None:
+            copies.save_progress(session, copy._replace(mark=part.mark), part.length)
+        elif copy.moment is not None and not copy.undoing:
+            copies.save_progress(session, copy._replace(undoing=True, mark=None), part.length)
+        else:
+            _finish(store, session, copy, target)
+    if part.mark is None:
+        store.catalog.cache.forget(copy.target_id)
+        store.catalog.cache.forget(copy.source_id)
+    return part.length
+
+
+def _keep(session: Session, copy: Copy, target: Table, found: Mapping[Position, Row | None]) -> None:
+    """Store rows in the target of a copy: new ones, or what rows were before they changed."""
+    keys = sorted((target.id, position) for position in found)
+    left = [(key[0], row) for key in keys if (row := found[key[1]]) is not None]
+    for _, row in left:
+        row.expires_at_ms = target.expires_at_ms(row)
+    before: Mapping[RowKey, Row] = {}
+    if not copy.undoing:
+        rows.load(session, left)
+    else:
+        rows.claim(session, keys)
+        before = rows.fetch_many(session, keys)
+        rows.save_many(session, left)
+        gone = [key for key in keys if found[key[1]] is None]
+        rows.remove_many(
+            session, [key for key in gone if key in before], [key for key in gone if key not in before]
+        )
+    if target.indexes:
+        pairs = [(before.get(key), found[key[1]]) for key in keys]
+        removed, added = indexing.differences(target, pairs)
+        entries.remove_many(session, removed)
+        entries.add_many(session, added)
 
 
 def _finish(store: Store, session: Session, copy: Copy, target: Table) -> None:

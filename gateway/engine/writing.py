@@ -156,9 +156,7 @@ class Batch:
         keys = sorted({(write.table.id, write.key.position) for at in live for write in writes[at]})
         fetched = rows.claim_and_ask(session, keys)
         histories = {table.id: rule for table in tables.values() if (rule := table.rules.history)}
-        latest = history.ask_latest(
-            session, [(histories[key[0]].id, key[1]) for key in keys if key[0] in histories]
-        )
+        latest = history.ask_latest(session, [rule.id for rule in histories.values()])
         stale = outdated()
         if stale:
             raise _OutOfDate(stale)
@@ -290,18 +288,19 @@ class Batch:
         histories: Mapping[int, HistoryRule],
         before: Mapping[RowKey, Row],
         after: Mapping[RowKey, Row | None],
-        latest: dict[history.HistoryKey, int],
+        latest: int,
     ) -> None:
         """Record what changed rows were, under one time for the whole transaction, so that half of a group was never there. It
-        is later than any change of these rows, whatever the clocks of other servers say: the rows are locked."""
+        is later than any change of these rows before, whatever the clocks of other servers say: since the rows are locked, these
+        have been committed and are among those of which `latest` is the last."""
         changed = [
             ((histories[key[0]].id, key[1]), before.get(key))
             for key, new in after.items()
             if key[0] in histories and new is not before.get(key)
         ]
         floors = (rule.floor + 1 for rule in histories.values())
-        at = max(self._now, *floors, *(last + 1 for last in latest.values()))
-        history.record(session, changed, at, latest)
+        if changed:
+            history.record(session, changed, max(self._now, latest + 1, *floors))
 
 
 def _sizes(outcome: Outcome) -> tuple[int | None, int | None]:

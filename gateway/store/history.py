@@ -1,30 +1,31 @@
-"""What rows were before they changed, as SQL: begin, record, trim, end; and a table's rows as they were at a moment.
+"""What rows were before they changed, as SQL: begin, record, read backwards, trim, end; and all rows of a table in parts.
 
-A row of `history` says what one row was from `since` until `changed_at`: of one key these intervals follow each other, so that
-at most one of them holds a moment. Where none does the row has not changed since, and is what it is.
+A history is a log: what is new is its end. What a row was at a moment stands where it first changed after that; if it did not,
+the row is what it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from gateway.model.keys import Position
 from gateway.model.rows import Row
 from gateway.store.databases import Session
-from gateway.store.positions import stored_position
-from gateway.store.scans import ROW_COLUMNS, StoredRow
+from gateway.store.positions import position_of, stored_position
+from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH, StoredRow
 
-_COLUMNS = (
-    "history_id, slot, partition, sort, changed_at, since, full_key, modified_at, size_bytes, kinds, body"
-)
+_COLUMNS = "history_id, changed_at, slot, partition, sort, full_key, modified_at, size_bytes, kinds, body"
+# In the order of scans.ROW_COLUMNS.
 _IMAGE = "r.partition, r.sort, r.full_key, r.modified_at, NULL, r.size_bytes, r.kinds, r.body"
 _BATCH_BYTES = 4_000_000
 
 HistoryKey = tuple[int, Position]
 """(history id, position of the row)."""
-Mark = tuple[int, bytes, bytes]
-"""How far a walk by slot and columns has come."""
+Mark = tuple[int, int, bytes, bytes]
+"""How far a walk has come: by time (0 where there is none), slot and columns."""
+NEWEST: Mark = (1 << 62, 0, b"", b"")
+"""Where a walk back through a history begins."""
 
 
 # Histories
@@ -54,51 +55,38 @@ def kept_for_days(session: Session) -> list[tuple[int, int, int | None]]:
     return [(history_id, days, at) for history_id, days, at in found]
 
 
-def latest_change(session: Session, history_id: int) -> int:
-    """When the last change in a history was, in ticks; 0: there is none."""
-    [(at,)] = session.query(
-        "SELECT COALESCE(max(changed_at), 0) FROM history WHERE history_id = ?", (history_id,)
-    )
-    return int(at)
-
-
 # Recording
 
 
-def ask_latest(session: Session, keys: Iterable[HistoryKey]) -> Callable[[], dict[HistoryKey, int]]:
-    """When these rows changed last, in ticks, if that is in the history; to be had by calling what this returns (Session.ask).
-    The rows have been claimed."""
+def latest_change(session: Session, history_id: int) -> int:
+    """When the last change in a history was, in ticks; 0: there is none."""
+    return ask_latest(session, [history_id])()
+
+
+def ask_latest(session: Session, history_ids: Iterable[int]) -> Callable[[], int]:
+    """When the last change in any of these histories was, in ticks (0: there is none); to be had by calling what this returns
+    (Session.ask)."""
     asked = [
-        (
-            key,
-            session.ask(
-                "SELECT max(changed_at) FROM history"
-                " WHERE history_id = ? AND slot = ? AND partition = ? AND sort = ?",
-                (key[0], *_mark(key[1])),
-            ),
+        session.ask(
+            "SELECT changed_at FROM history WHERE history_id = ? ORDER BY changed_at DESC LIMIT 1", (each,)
         )
-        for key in keys
+        for each in history_ids
     ]
-    return lambda: {key: at for key, answer in asked if (at := answer()[0][0]) is not None}
+    return lambda: max((found[0][0] for answer in asked if (found := answer())), default=0)
 
 
-def record(
-    session: Session, changed: Iterable[tuple[HistoryKey, Row | None]], at: int, latest: dict[HistoryKey, int]
-) -> None:
-    """Note what rows (None: no row) were until a moment that is later than any of `latest`."""
-    values = [_values(key, at, latest.get(key, 0), row) for key, row in changed]
-    session.execute_many(f"INSERT INTO history ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+def record(session: Session, changed: Iterable[tuple[HistoryKey, Row | None]], at: int) -> None:
+    """Note what rows (None: no row) were until a moment, which is later than any before at which they changed."""
+    session.execute_many(
+        f"INSERT INTO history ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [_values(key, at, row) for key, row in changed],
+    )
 
 
-def _values(key: HistoryKey, at: int, since: int, row: Row | None) -> tuple[Any, ...]:
+def _values(key: HistoryKey, at: int, row: Row | None) -> tuple[Any, ...]:
     partition, sort, slot, full_key = stored_position(key[1])
     image = (None, 0, None, None) if row is None else (row.modified_at, row.size_bytes, row.kinds, row.body)
-    return (key[0], slot, partition, sort, at, since, full_key, *image)
-
-
-def _mark(position: Position) -> Mark:
-    partition, sort, slot, _ = stored_position(position)
-    return slot, partition, sort
+    return (key[0], at, slot, partition, sort, full_key, *image)
 
 
 def trim(session: Session, history_id: int, before: int, limit: int) -> int:
@@ -114,7 +102,7 @@ def trim(session: Session, history_id: int, before: int, limit: int) -> int:
     )
 
 
-# A table as it was
+# Reading
 
 
 class Moment(NamedTuple):
@@ -124,74 +112,68 @@ class Moment(NamedTuple):
     at: int
 
 
-class RowsThen(NamedTuple):
-    """Some rows of a table as they were; the mark to go on after, None when the table is through; how many keys it went over."""
+class Part(NamedTuple):
+    """A part of a walk: rows by position (None: there was none); the mark to go on after, None at the end; how many keys it went
+    over."""
 
-    rows: list[Row]
+    rows: dict[Position, Row | None]
     mark: Mark | None
     length: int
 
 
-def page(session: Session, table_id: int, moment: Moment | None, mark: Mark | None, limit: int) -> RowsThen:
-    """The next rows after a mark (None: from the start) of a table as it was (None: as it is), by slot and columns. The session
-    is one snapshot: so nothing is locked, and writers go on."""
-    after = mark or (0, b"", b"")
-    present = _Source("rows r", "r.table_id = ?", (table_id,))
-    upper = _upper(session, present, after, limit, None)
-    found = {}
-    if moment is not None:
-        past = _Source(
-            "history r",
-            "r.history_id = ? AND r.changed_at > ? AND r.since <= ?",
-            (moment.history_id, moment.at, moment.at),
-        )
-        upper = _upper(session, past, after, limit, upper)
-        found = {columns[:2]: columns for columns in _between(session, past, _IMAGE, after, upper)}
-    rows: list[Row] = [
-        StoredRow(columns)
-        for columns in _between(session, present, ROW_COLUMNS, after, upper)
-        if columns[:2] not in found
-    ]
-    length = len(rows) + len(found)
-    rows += [StoredRow(columns) for columns in found.values() if columns[-1] is not None]
-    return RowsThen(rows, upper, length)
+def rows_after(session: Session, table_id: int, mark: Mark | None, limit: int) -> Part:
+    """The next rows of a table, by slot and columns. Nothing is locked."""
+    source = _Source("rows r WHERE r.table_id = ?", (table_id,), "0, r.slot, r.partition, r.sort", ">", "<=")
+    return _part(session, source, ROW_COLUMNS, mark or (0, 0, b"", b""), limit)
+
+
+def changes_before(session: Session, moment: Moment, mark: Mark, limit: int) -> Part:
+    """What rows were before their next changes, from a mark back to a moment. Of several changes of a row the earliest counts."""
+    source = _Source(
+        "history r WHERE r.history_id = ? AND r.changed_at > ?",
+        tuple(moment),
+        "r.changed_at, r.slot, r.partition, r.sort",
+        "<",
+        ">=",
+    )
+    return _part(session, source, _IMAGE, mark, limit)
 
 
 class _Source(NamedTuple):
-    """What is read: the table of SQL, called r, and which of it."""
+    """What is walked: the table of SQL, called r, and which of it; the columns of a mark; how a mark that comes after another
+    compares with it, and one that comes no later."""
 
     tables: str
-    where: str
     parameters: tuple[int, ...]
+    mark: str
+    after: str
+    up_to: str
 
 
-_ORDER = "ORDER BY r.slot, r.partition, r.sort"
-
-
-def _upper(session: Session, source: _Source, after: Mark, limit: int, upper: Mark | None) -> Mark | None:
-    """How far to read so that there are no more rows than `limit` and not many bytes; `upper` at most. Bodies are not read."""
-    where, parameters = _bounded(source, after, upper)
+def _part(session: Session, source: _Source, columns: str, mark: Mark, limit: int) -> Part:
+    timed = source.mark.startswith("r.")
+    key = source.mark if timed else source.mark.removeprefix("0, ")
+    order = ", ".join(f"{column} DESC" for column in key.split(", ")) if timed else key
+    begin = mark if timed else mark[1:]
+    places = ", ".join("?" * len(begin))
+    where = f"{source.tables} AND ({key}) {source.after} ({places})"
+    # Bodies are not read before it is known how large they are.
     found = session.query(
-        f"SELECT r.slot, r.partition, r.sort, r.size_bytes FROM {source.tables} WHERE {where} {_ORDER} LIMIT ?",
-        (*parameters, limit),
+        f"SELECT {source.mark}, r.size_bytes FROM {where} ORDER BY {order} LIMIT ?",
+        (*source.parameters, *begin, limit),
     )
-    size = 0
-    for at, (*key, size_bytes) in enumerate(found, 1):
-        size += size_bytes
-        if at == limit or size > _BATCH_BYTES:
-            return key[0], key[1], key[2]
-    return upper
-
-
-def _between(
-    session: Session, source: _Source, columns: str, after: Mark, upper: Mark | None
-) -> Sequence[tuple[Any, ...]]:
-    where, parameters = _bounded(source, after, upper)
-    return session.query(f"SELECT {columns} FROM {source.tables} WHERE {where} {_ORDER}", parameters)
-
-
-def _bounded(source: _Source, after: Mark, upper: Mark | None) -> tuple[str, tuple[Any, ...]]:
-    where = f"{source.where} AND (r.slot, r.partition, r.sort) > (?, ?, ?)"
-    if upper is None:
-        return where, (*source.parameters, *after)
-    return f"{where} AND (r.slot, r.partition, r.sort) <= (?, ?, ?)", (*source.parameters, *after, *upper)
+    length = size = 0
+    while length < len(found) and size <= _BATCH_BYTES:
+        size += found[length][-1]
+        length += 1
+    if not length:
+        return Part({}, None, 0)
+    last: Mark = found[length - 1][:4]
+    rows = session.query(
+        f"SELECT {columns} FROM {where} AND ({key}) {source.up_to} ({places}) ORDER BY {order}",
+        (*source.parameters, *begin, *(last if timed else last[1:])),
+    )
+    walked: dict[Position, Row | None] = {
+        position_of(*each[:3]): StoredRow(each) if each[ROW_WIDTH - 1] is not None else None for each in rows
+    }
+    return Part(walked, last if length == limit or length < len(found) else None, length)

@@ -9,7 +9,7 @@ from gateway.store.databases import Session
 _OWNED = {
     "table": ("rows", "table_id", "partition, sort", "size_bytes"),
     "index": ("entries", "index_id", "partition, sort", "0"),
-    "history": ("history", "history_id", "slot, partition, sort, changed_at", "size_bytes"),
+    "history": ("history", "history_id", "changed_at, slot, partition, sort", "size_bytes"),
 }
 _BATCH_BYTES = 4_000_000
 

@@ -199,25 +199,23 @@ changes = Table(
 Index("changes_by_time", changes.c.stream_id, changes.c.shard, changes.c.at_ms)
 
 # What rows were before they changed, one row of it for each row that a transaction changed, under the one time of the
-# transaction (ticks). `since`: when the row before it changed to this; a NULL body: there was none.
+# transaction (ticks): so what is new always comes last, on few pages. A NULL body: there was none.
 history = Table(
     "history",
     metadata,
     Column("history_id", BigInteger, nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
     Column("slot", SmallInteger, nullable=False),
     Column("partition", LargeBinary, nullable=False),
     Column("sort", LargeBinary, nullable=False),
-    Column("changed_at", BigInteger, nullable=False),
-    Column("since", BigInteger, nullable=False),
     Column("full_key", LargeBinary),
     Column("modified_at", BigInteger),
     Column("size_bytes", Integer, nullable=False),
     Column("kinds", LargeBinary),
     Column("body", LargeBinary),
-    PrimaryKeyConstraint("history_id", "slot", "partition", "sort", "changed_at"),
+    PrimaryKeyConstraint("history_id", "changed_at", "slot", "partition", "sort"),
     sqlite_with_rowid=False,
 )
-Index("history_by_time", history.c.history_id, history.c.changed_at)
 
 # The histories that are being kept; how many days of them (NULL: all).
 histories = Table(
@@ -236,6 +234,8 @@ copies = Table(
     Column("source_id", BigInteger, nullable=False, index=True),
     Column("history_id", BigInteger),
     Column("at", BigInteger),
+    # 0: the rows are being copied; 1: what changed since is being undone.
+    Column("phase", SmallInteger, nullable=False),
     Column("mark", LargeBinary),
 )
 

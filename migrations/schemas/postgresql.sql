@@ -56,6 +56,7 @@ CREATE TABLE copies (
 	source_id BIGINT NOT NULL,
 	history_id BIGINT,
 	at BIGINT,
+	phase SMALLINT NOT NULL,
 	mark BYTEA,
 	PRIMARY KEY (target_id)
 )
@@ -108,20 +109,17 @@ CREATE TABLE histories (
 
 CREATE TABLE history (
 	history_id BIGINT NOT NULL,
+	changed_at BIGINT NOT NULL,
 	slot SMALLINT NOT NULL,
 	partition BYTEA NOT NULL,
 	sort BYTEA NOT NULL,
-	changed_at BIGINT NOT NULL,
-	since BIGINT NOT NULL,
 	full_key BYTEA,
 	modified_at BIGINT,
 	size_bytes INTEGER NOT NULL,
 	kinds BYTEA,
 	body BYTEA,
-	PRIMARY KEY (history_id, slot, partition, sort, changed_at)
+	PRIMARY KEY (history_id, changed_at, slot, partition, sort)
 )
-
-CREATE INDEX history_by_time ON history (history_id, changed_at)
 
 CREATE TABLE indexes (
 	id BIGINT NOT NULL,

@@ -57,6 +57,7 @@ CREATE TABLE copies (
 	source_id BIGINT NOT NULL,
 	history_id BIGINT,
 	at BIGINT,
+	phase SMALLINT NOT NULL,
 	mark BLOB,
 	PRIMARY KEY (target_id)
 )
@@ -110,21 +111,18 @@ CREATE TABLE histories (
 
 CREATE TABLE history (
 	history_id BIGINT NOT NULL,
+	changed_at BIGINT NOT NULL,
 	slot SMALLINT NOT NULL,
 	partition BLOB NOT NULL,
 	sort BLOB NOT NULL,
-	changed_at BIGINT NOT NULL,
-	since BIGINT NOT NULL,
 	full_key BLOB,
 	modified_at BIGINT,
 	size_bytes INTEGER NOT NULL,
 	kinds BLOB,
 	body BLOB,
-	PRIMARY KEY (history_id, slot, partition, sort, changed_at)
+	PRIMARY KEY (history_id, changed_at, slot, partition, sort)
 )
  WITHOUT ROWID
-
-CREATE INDEX history_by_time ON history (history_id, changed_at)
 
 CREATE TABLE indexes (
 	id BIGINT NOT NULL,

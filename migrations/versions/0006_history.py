@@ -15,20 +15,18 @@ def upgrade() -> None:
     op.create_table(
         "history",
         _number("history_id"),
+        _number("changed_at"),
         sqlalchemy.Column("slot", sqlalchemy.SmallInteger(), nullable=False),
         sqlalchemy.Column("partition", sqlalchemy.LargeBinary(), nullable=False),
         sqlalchemy.Column("sort", sqlalchemy.LargeBinary(), nullable=False),
-        _number("changed_at"),
-        _number("since"),
         sqlalchemy.Column("full_key", sqlalchemy.LargeBinary()),
         _number("modified_at", nullable=True),
         sqlalchemy.Column("size_bytes", sqlalchemy.Integer(), nullable=False),
         sqlalchemy.Column("kinds", sqlalchemy.LargeBinary()),
         sqlalchemy.Column("body", sqlalchemy.LargeBinary()),
-        sqlalchemy.PrimaryKeyConstraint("history_id", "slot", "partition", "sort", "changed_at"),
+        sqlalchemy.PrimaryKeyConstraint("history_id", "changed_at", "slot", "partition", "sort"),
         sqlite_with_rowid=False,
     )
-    op.create_index("history_by_time", "history", ["history_id", "changed_at"])
     op.create_table(
         "histories", _id("id"), _number("table_id"), sqlalchemy.Column("days", sqlalchemy.Integer())
     )
@@ -38,6 +36,7 @@ def upgrade() -> None:
         _number("source_id"),
         _number("history_id", nullable=True),
         _number("at", nullable=True),
+        sqlalchemy.Column("phase", sqlalchemy.SmallInteger(), nullable=False),
         sqlalchemy.Column("mark", sqlalchemy.LargeBinary()),
     )
     op.create_index("ix_copies_source_id", "copies", ["source_id"])
