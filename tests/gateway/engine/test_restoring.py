@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
 from dataclasses import dataclass, field
 
 import pytest
 
-from gateway.engine.engine import Engine, EngineOptions
+from gateway.engine.engine import Engine, EngineOptions, run_with_retries
 from gateway.model.backups import Backup, BackupKind
 from gateway.model.commands import (
     AlterTable,
@@ -28,6 +30,7 @@ from gateway.model.commands import (
 from gateway.model.errors import (
     BackupBusy,
     BackupMissing,
+    Contended,
     GatewayError,
     GroupRefused,
     MomentNotKept,
@@ -406,3 +409,59 @@ def test_alterations_keep_the_history(engine: Engine, things: Client) -> None:
     altered = run(engine, AlterTable("test", client.table, properties={"x": 1}))
     assert isinstance(altered, Table)
     assert altered.rules.history == client.table.rules.history
+
+
+def test_a_backup_under_writers_is_a_state_that_was(engine: Engine) -> None:
+    """Each of eight writers writes the same number to two rows in one transaction, and each number after the one before: so in a
+    state that was, the two rows of a writer are equal, and what a writer had acknowledged before the backup is in it."""
+    client = Client(engine, make_table(engine))
+    client.write(*[client.put("filler", number) for number in range(500)])
+    stopping = threading.Event()
+    acknowledged = [0] * 8
+    failures: list[object] = []
+
+    def write(writer: int) -> None:
+        number = 0
+        while not stopping.is_set():
+            mine = Client(engine, found(engine, "things"))
+            n = decimal(number + 1)
+            [answer] = run_with_retries(
+                engine, [WriteGroup((mine.put(f"w{writer}", 0, n=n), mine.put("all", writer, n=n)))]
+            )
+            if isinstance(answer, list):
+                number += 1
+                acknowledged[writer] = number
+            elif not isinstance(answer, (StaleTable, Contended)):
+                failures.append(answer)
+                return
+
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(8)]
+    for thread in threads:
+        thread.start()
+    taken: list[tuple[list[int], list[int]]] = []
+    try:
+        for name in ("first", "second", "third"):
+            before = list(acknowledged)
+            [backup] = run_with_retries(engine, [CreateBackup(found(engine, "things"), name)])
+            assert isinstance(backup, Backup), backup
+            taken.append((before, list(acknowledged)))
+            engine.background_batch()
+    finally:
+        time.sleep(0.1)
+        stopping.set()
+        for thread in threads:
+            thread.join()
+    assert not failures
+    do_background_work(engine)
+    for backup, (before, after) in zip(run(engine, ListBackups("")), taken, strict=True):  # type: ignore[call-overload]
+        made = restored(engine, backup, None, f"r{backup.id}")
+        seen = {(row.latest["p"][1], int(row.latest["s"][1])): row for row in Client(engine, made).rows()}
+        numbers = []
+        for writer in range(8):
+            pair = [seen.get((f"w{writer}", 0)), seen.get(("all", writer))]
+            values = {0 if row is None else int(row.latest["n"][1]) for row in pair}
+            assert len(values) == 1, (writer, values)
+            numbers += values
+        # One that was under way may be in it or not.
+        assert all(low <= n <= high + 1 for low, n, high in zip(before, numbers, after, strict=True))
+    assert any(acknowledged)
