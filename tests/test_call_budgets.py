@@ -16,19 +16,19 @@ from tests.support.in_process import CONNECTIONS, REQUESTS, Calls, InProcess, in
 
 # Calls a request, rounded up.
 BUDGETS = {
-    "DynamoDB GetItem": 48,
-    "DynamoDB PutItem": 59,
-    "DynamoDB PutItem on a condition": 112,
-    "DynamoDB UpdateItem": 140,
-    "DynamoDB DeleteItem": 58,
-    "DynamoDB Query of 50": 108,
-    "Azure get": 100,
-    "Azure insert": 106,
-    "Azure insert or replace": 114,
-    "Azure insert or merge": 166,
-    "Table Store GetRow": 129,
-    "Table Store PutRow": 124,
-    "Table Store UpdateRow": 216,
+    "DynamoDB GetItem": 49,
+    "DynamoDB PutItem": 60,
+    "DynamoDB PutItem on a condition": 113,
+    "DynamoDB UpdateItem": 141,
+    "DynamoDB DeleteItem": 59,
+    "DynamoDB Query of 50": 109,
+    "Azure get": 101,
+    "Azure insert": 107,
+    "Azure insert or replace": 115,
+    "Azure insert or merge": 167,
+    "Table Store GetRow": 130,
+    "Table Store PutRow": 125,
+    "Table Store UpdateRow": 217,
 }
 
 pytestmark = pytest.mark.fast_paths
