@@ -80,7 +80,7 @@ from transfer.errors import (
     TransferError,
 )
 
-_PAGE = PageLimits(scanned=2_000, filled_bytes=2 << 20)
+_PAGE = PageLimits(scanned=1_000, filled_bytes=1 << 20)
 _MOST_SEGMENTS = 256  # a segment finer than a slot is read with its neighbours (gateway/store/scans.py)
 # Fewer rows than these are sooner put than loaded.
 _FEW_ROWS = 20
