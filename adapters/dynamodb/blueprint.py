@@ -95,11 +95,11 @@ class DynamoDB(Dialect):
         row = self._operations.get(request.header_map.get("x-amz-target", ""))
         if row is None or not row.hot:
             return None
-        return self.handle if row.parts is None or self._throttle is not None else self.begin
+        return self.handle if row.parts is None or self._throttle is not None else self._begin
 
     # From request to reply
 
-    def begin(self, request: Request) -> Round | Reply | Exchange[Reply]:
+    def _begin(self, request: Request) -> Round | Reply | Exchange[Reply]:
         """What `handle` does, without a generator, for an operation that one command is enough for and whose table is known."""
         plain = http.plain_answer(request)
         if plain is not None:
