@@ -13,17 +13,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
-
-import flask
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from gateway import metrics
 from gateway.engine.engine import Engine, drive
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
 from gateway.security.credentials import Credentials
-from gateway.server.flask_bridge import current_request, flask_response
 from gateway.settings import Settings
+
+if TYPE_CHECKING:
+    import flask
 
 
 class Round(NamedTuple):
@@ -103,14 +103,8 @@ class Dialect(ABC):
         return reply
 
     def blueprint(self) -> flask.Blueprint:
-        """The routes of this dialect: one rule for all paths, since what is meant is read from the raw target."""
-        made = flask.Blueprint(self.name, __name__)
+        """The routes of this dialect under Flask."""
+        # Loaded here: a server that is asked through its tick alone needs no Flask (docs/architecture.md, "A quick start").
+        from gateway.server.flask_bridge import routes
 
-        def reply(**_: str) -> flask.Response:
-            return flask_response(self.serve(current_request()))
-
-        for route in ("/", "/<path:path>"):
-            made.add_url_rule(
-                route, "reply", reply, methods=sorted(self.methods), provide_automatic_options=False
-            )
-        return made
+        return routes(self.name, self.methods, self.serve)

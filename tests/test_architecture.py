@@ -17,7 +17,7 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 GROUPS = {
     "gateway": (
         "database_urls", "settings", "logs", "metrics", "model", "http", "store", "security", "engine",
-        "clock", "server.flask_bridge", "dialect", "control", "app", "background", "server", "command_line", "__main__",
+        "clock", "server.flask_bridge", "dialect", "control", "wiring", "app", "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
         "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "partiql",
@@ -195,8 +195,8 @@ def test_nobody_asks_which_database_it_is() -> None:
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_only_the_settings_name_a_module(module: str) -> None:
-    """app.py finds an adapter by the name that the settings give; everything else is imported."""
-    if module != "gateway.app":
+    """wiring.py finds an adapter by the name that the settings give; everything else is imported."""
+    if module != "gateway.wiring":
         assert not [name for name in IMPORTS[module] if name == "importlib"]
         assert "__import__" not in FILES[module].read_text()
 

@@ -14,19 +14,21 @@ import signal
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gateway import __version__, logs
-from gateway.app import OWN_PATHS, Mounted, Opened, connect, create_app, metrics_app, mounted, open_store
 from gateway.background import BackgroundWork
 from gateway.database_urls import without_password
-from gateway.server import certificates, server, workers
+from gateway.http import Reply, Request
+from gateway.server import certificates, server, workers, wsgi
 from gateway.server.file_lock import FileLock
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
 from gateway.store.opening import prepare_file
+from gateway.wiring import OWN_PATHS, Mounted, Opened, connect, open_store, wire
 
 _OWN_DESCRIPTORS = 512
 
@@ -70,8 +72,8 @@ def _work(
 ) -> None:
     """What one server process does; a worker opens the database for itself."""
     opened = opened or open_store(settings, connect(settings))
-    app = create_app(settings, opened)
-    dialects = mounted(app)
+    dialects = wire(settings, opened)
+    served = server.Served(dialects, _application(dialects, opened))
     share = (
         settings.background_share if workers.is_first() else 0.0
     )  # of the server, not of each of its processes
@@ -95,13 +97,32 @@ def _work(
     listen_address = server.ListenAddress(
         sockets, lane_of(settings), tls.context if tls is not None else None
     )
-    is_clean = server.run(app, listen_address, ready, reload)
+    is_clean = server.run(served, listen_address, ready, reload)
     if not is_clean:
         # A thread is stuck in the database, and would be waited for at the end of the interpreter.
         logging.shutdown()
         os._exit(1)
     background.stop()
     opened.close()
+
+
+def _application(dialects: Mounted, opened: Opened) -> Callable[[Request], Reply]:
+    """The WSGI application, called with a request. Flask is loaded and the application made when the first comes, since many
+    servers of tests never need it."""
+    lock = threading.Lock()
+
+    @cache
+    def made() -> wsgi.Application:
+        from gateway.app import application
+
+        return application(dialects, opened.clock)
+
+    def call(request: Request) -> Reply:
+        with lock:
+            application = made()
+        return wsgi.call(application, request)
+
+    return call
 
 
 def _tell(settings: Settings, dialects: Mounted, urls: list[str], figures: socket.socket | None) -> None:
@@ -199,6 +220,8 @@ def _metrics_socket(settings: Settings) -> socket.socket | None:
 def _serve_metrics(dialects: Mounted, figures: socket.socket) -> None:
     """Serve /metrics on its own port, from a thread that ends with the process."""
     from werkzeug.serving import WSGIRequestHandler, make_server
+
+    from gateway.app import metrics_app
 
     class Quiet(WSGIRequestHandler):
         def log(self, *_: Any) -> None:
