@@ -1,7 +1,8 @@
 """What an adapter gives the application, a Dialect, and what it is given: a Gateway.
 
 All adapters are built alike: `adapters/NAME/blueprint.py` has a class that derives from Dialect, `create(gateway)`, which
-makes one, and `listed(table)`, by which `tablegate tables` shows a table as the dialect's clients address it.
+makes one, and `listed(table)`, by which `tablegate tables` shows a table as the dialect's clients address it. One that also has a
+`claims.py` with CLAIMS is loaded when its first request comes (late_dialect.py).
 
 Knows how Flask comes to a dialect. Knows no dialect itself.
 """
@@ -19,6 +20,7 @@ from gateway import metrics
 from gateway.engine.engine import Engine, drive
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
+from gateway.model.tables import IndexView
 from gateway.security.credentials import Credentials
 from gateway.settings import Settings
 
@@ -49,6 +51,18 @@ class Gateway:
     settings: Settings
     now_ms: Callable[[], int]
     real_now_ms: Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What is known of a dialect before its first request, when its other modules may be loaded: what Dialect's members of
+    these names are, and how it reads the keys of its indexes (`Engine.register_view`)."""
+
+    name: str
+    hint: str
+    service_hosts: re.Pattern[str]
+    claims: Callable[[Request], bool]
+    index_view: IndexView | None = None
 
 
 class Dialect(ABC):

@@ -12,13 +12,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
+from typing import cast
 
 from gateway import logs
 from gateway.clock import Clock
 from gateway.control.access import PREFIX
-from gateway.dialect import Dialect, Gateway
+from gateway.dialect import Claims, Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
+from gateway.late_dialect import LateDialect
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
 from gateway.model.tables import Table
 from gateway.security.browsers import Browsers
@@ -145,23 +147,45 @@ def wire(settings: Settings, opened: Opened) -> Mounted:
     return Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects))
 
 
-def _adapter(name: str) -> ModuleType:
-    """The blueprint of an adapter, by the name that the settings give. Raises BadSetting.
+def _module(name: str, part: str) -> ModuleType:
+    """A module of an adapter, by the name that the settings give. Raises BadSetting if there is none.
 
     This is the one place where a module is found by its name: a dialect is a folder of adapters/ with a blueprint.py that
-    has `create(gateway)` and `listed(table)` (dialect.py); nothing under gateway/ knows more of it.
+    has `create(gateway)` and `listed(table)`, and perhaps a claims.py (dialect.py); nothing under gateway/ knows more of it.
     """
     try:
-        return importlib.import_module(f"adapters.{name}.blueprint")
+        return importlib.import_module(f"adapters.{name}.{part}")
     except ModuleNotFoundError as error:
-        if error.name is None or not f"adapters.{name}.blueprint".startswith(error.name):
+        if error.name is None or not f"adapters.{name}.{part}".startswith(error.name):
             raise
         raise BadSetting(f"dialects: there is no adapter {name}") from None
 
 
 def _dialect(name: str, gateway: Gateway) -> Dialect:
-    dialect: Dialect = _adapter(name).create(gateway)
+    settings = gateway.settings
+    # Where everybody is let in, a server is started often and asked little. Any other loads all before it is asked, and
+    # what it reads from files (keys of tokens) is read, or refused, at its start.
+    if settings.auth == "dev" and settings.jwt_keys_file is None:
+        claims = _claims(name)
+        if claims is not None:
+            if claims.index_view is not None:
+                gateway.engine.register_view(name, claims.index_view)
+            return cast(Dialect, LateDialect(claims, lambda: _create(name, gateway)))
+    return _create(name, gateway)
+
+
+def _create(name: str, gateway: Gateway) -> Dialect:
+    dialect: Dialect = _module(name, "blueprint").create(gateway)
     return dialect
+
+
+def _claims(name: str) -> Claims | None:
+    """What is known of a dialect before it is loaded; None: it is loaded at once."""
+    try:
+        claims: Claims = _module(name, "claims").CLAIMS
+    except BadSetting:
+        return None
+    return claims
 
 
 Listing = Callable[[Table], tuple[str, str, str]]
@@ -170,7 +194,7 @@ Listing = Callable[[Table], tuple[str, str, str]]
 
 def listings(settings: Settings) -> dict[str, Listing]:
     """Dialect -> how it calls tables."""
-    return {name: _adapter(name).listed for name in sorted(settings.dialects)}
+    return {name: _module(name, "blueprint").listed for name in sorted(settings.dialects)}
 
 
 def text_reply(status: int, text: str) -> Reply:

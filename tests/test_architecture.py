@@ -17,18 +17,19 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 GROUPS = {
     "gateway": (
         "database_urls", "settings", "logs", "metrics", "model", "http", "store", "security", "engine",
-        "clock", "server.flask_bridge", "dialect", "control", "wiring", "app", "background", "server", "command_line", "__main__",
+        "clock", "server.flask_bridge", "dialect", "late_dialect", "control", "wiring", "app",
+        "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
         "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "partiql",
         "operation_table", "blueprint",
     ),
     "adapters.azuretable": (
-        "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
+        "claims", "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
         "operation_table", "blueprint",
     ),
     "adapters.tablestore": (
-        "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "blueprint",
+        "values.views", "claims", "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "blueprint",
     ),
     "transfer": (
         "errors", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",

@@ -15,7 +15,7 @@ import flask
 
 from adapters.tablestore.blueprint import create
 from adapters.tablestore.operation_table import OPERATIONS
-from adapters.tablestore.values.values import index_view
+from adapters.tablestore.values.views import index_view
 from adapters.tablestore.wire.auth import string_to_sign
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, decode_row, decode_rows, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
