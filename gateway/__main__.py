@@ -6,11 +6,36 @@ A package that has commands of its own adds them to `others`: nothing else under
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from pathlib import PurePath
 
 import click
 
 from gateway import __version__
 from gateway.command_line.serving import healthcheck, serve
+
+_DROP_INS = frozenset({"dynamodb-local", "azurite", "azurite-table"})
+# What Java's virtual machine reads, in front of the archive's name: the image of DynamoDB Local starts with these.
+_JAVA_WORDS = ("-jar", "-D", "-X", "-javaagent:")
+
+
+def words_of(program: str, words: Sequence[str]) -> list[str]:
+    """The words of a command line that may be another program's, which its name or its first word says: then with the command
+    that stands for it. So the image takes the place of that program's by its name alone."""
+    name = PurePath(program).name
+    if name in ("azurite", "azurite-table"):
+        return [name, *words]
+    if name == "java" or words[:1] == ["java"] or (words and words[0].startswith(_JAVA_WORDS)):
+        return ["dynamodb-local", *words]
+    return [*words]
+
+
+def drop_ins() -> tuple[click.Command, ...]:
+    """The command lines of other programs."""
+    from gateway.command_line.azurite import azurite, azurite_table
+    from gateway.command_line.dynamodb_local import dynamodb_local
+
+    return dynamodb_local, azurite, azurite_table
 
 
 def others() -> tuple[click.Command, ...]:
@@ -36,13 +61,15 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command; None if there is none of that name."""
         found = super().get_command(ctx, cmd_name)
+        if found is None and cmd_name in _DROP_INS:
+            return next(command for command in drop_ins() if command.name == cmd_name)
         if found is None:
             self._load()
             found = super().get_command(ctx, cmd_name)
         return found
 
     def _load(self) -> None:
-        for command in others():
+        for command in (*drop_ins(), *others()):
             self.add_command(command)
 
 
@@ -62,4 +89,4 @@ for command in (serve, healthcheck):
 
 
 if __name__ == "__main__":
-    sys.exit(main(prog_name="tablegate"))
+    sys.exit(main(words_of("tablegate", sys.argv[1:]), prog_name="tablegate"))

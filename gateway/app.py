@@ -120,6 +120,8 @@ def _add_own_paths(app: flask.Flask, gateway: Gateway) -> None:
 
     @app.errorhandler(404)
     def missing(error: Exception) -> flask.Response:
+        if gateway.settings.emulator_health and flask.request.path == "/":
+            return flask_response(Reply(400, (), b""))
         return flask_response(text_reply(404, "there is nothing here"))
 
 

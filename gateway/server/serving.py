@@ -37,7 +37,40 @@ class Refused(Exception):
     """The gateway will not start like this. The text says what to do."""
 
 
-def serve(settings: Settings) -> None:
+class PortTaken(Refused):
+    """A port that somebody else has."""
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        super().__init__(f"cannot listen on {host} port {port}: {reason}")
+        self.host, self.port = host, port
+
+
+class Announcement:
+    """What a server prints of itself on standard output. Command lines of other programs have words of their own."""
+
+    def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:
+        """The database is ready and the sockets are bound: clients may connect. The first line is the URL, for whoever asked
+        for a free port."""
+        print(_url(settings, sockets[0]), flush=True)
+
+    def ready(
+        self,
+        settings: Settings,
+        dialects: Mounted,
+        sockets: list[socket.socket],
+        figures: socket.socket | None,
+    ) -> None:
+        """Requests are being answered."""
+        _tell(settings, dialects, [_url(settings, each) for each in sockets], figures)
+
+    def closed(self) -> None:
+        """All that was accepted is answered, and nobody listens any more."""
+
+
+_ANNOUNCEMENT = Announcement()
+
+
+def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> None:
     """Serve until SIGTERM or SIGINT. Raises Refused, AlreadyHeld, NewerDatabase, BadSetting, BadCredential."""
     logs.configure(settings.log_level)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read again
@@ -52,15 +85,17 @@ def serve(settings: Settings) -> None:
             opened.credential_store.add_first(settings.credentials_file)
         sockets = [_bind(settings.host, port) for port in _ports(settings)]
         figures = _metrics_socket(settings)
-        # The first line, for whoever asked for a free port.
-        print(_url(settings, sockets[0]), flush=True)
+        announcement.bound(settings, sockets)
         if settings.workers > 1:
             opened.close()
             workers.supervise(
-                settings.workers, lambda: _work(settings, sockets, figures, tls, None), settings.stop_seconds
+                settings.workers,
+                lambda: _work(settings, sockets, figures, tls, None, announcement),
+                settings.stop_seconds,
             )
         else:
-            _work(settings, sockets, figures, tls, opened)
+            _work(settings, sockets, figures, tls, opened, announcement)
+            announcement.closed()
 
 
 def _work(
@@ -69,6 +104,7 @@ def _work(
     figures: socket.socket | None,
     tls: certificates.Certificate | None,
     opened: Opened | None,
+    announcement: Announcement,
 ) -> None:
     """What one server process does; a worker opens the database for itself."""
     opened = opened or open_store(settings, connect(settings))
@@ -87,7 +123,7 @@ def _work(
         if workers.is_first():
             if figures is not None:
                 _serve_metrics(dialects, figures)
-            _tell(settings, dialects, [_url(settings, each) for each in sockets], figures)
+            announcement.ready(settings, dialects, sockets, figures)
 
     def reload() -> None:
         background.look_at_credentials_now()
@@ -206,7 +242,7 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         return server.bind(host, port)
     except OSError as error:
-        raise Refused(f"cannot listen on {host} port {port}: {error.strerror or error}") from None
+        raise PortTaken(host, port, error.strerror or str(error)) from None
 
 
 def _metrics_socket(settings: Settings) -> socket.socket | None:
