@@ -15,6 +15,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,12 +23,14 @@ from typing import Any
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from benchmarks import signing
-from gateway.app import connect, create_app, open_store
+from gateway.app import create_app, mounted
 from gateway.model.values import TRUE, Kind, Value
+from gateway.server import wsgi
 from gateway.server.connection import Connection
-from gateway.server.server import Server, run_in_loop
+from gateway.server.server import Served, Server, run_in_loop
 from gateway.settings import load
 from gateway.store.migrating import migrate
+from gateway.wiring import connect, open_store
 
 ROOT = Path(__file__).parents[1]
 OURS = (f"{ROOT}/gateway/", f"{ROOT}/adapters/")
@@ -71,7 +74,8 @@ class InProcess:
         database = connect(settings)
         migrate(database)
         self.opened = open_store(settings, database)
-        self.server = Server(create_app(settings, self.opened), "inline")
+        app = create_app(settings, self.opened)
+        self.server = Server(Served(mounted(app), partial(wsgi.call, app)), "inline")
         self.clients: list[tuple[Connection, Transport]] = []
         for _ in range(connections):
             made = Connection(self.server)

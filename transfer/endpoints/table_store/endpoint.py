@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
-from adapters.tablestore.values.values import view
+from adapters.tablestore.values.views import view
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.plainbuffer import (
     Bound,
