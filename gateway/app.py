@@ -18,7 +18,7 @@ from gateway.clock import Clock
 from gateway.control.blueprint import create as create_control
 from gateway.dialect import Dialect, Gateway
 from gateway.http import Reply
-from gateway.model.errors import LimitExceeded, NotAllowed, OutOfSpace
+from gateway.model.errors import LimitExceeded, NotAllowed
 from gateway.security.browsers import Browsers
 from gateway.server.flask_bridge import current_request, flask_response, request_of
 from gateway.settings import Settings
@@ -49,7 +49,7 @@ def mount(dialects: Mounted) -> flask.Flask:
     """One WSGI application of several dialects."""
     app = flask.Flask("tablegate", static_folder=None)
     app.extensions["tablegate"] = dialects
-    _add_own_paths(app, dialects.gateway)
+    _add_own_paths(app, dialects)
     app.wsgi_app = _Dispatch(app.wsgi_app, dialects)  # type: ignore[method-assign]
     return app
 
@@ -96,24 +96,14 @@ def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
     return app
 
 
-def _add_own_paths(app: flask.Flask, gateway: Gateway) -> None:
-    """Health and metrics. /healthz: the process answers; /readyz: the database does too, on a read connection, and has
-    room for writes as far as is known."""
+def _add_own_paths(app: flask.Flask, dialects: Mounted) -> None:
+    """Health and metrics."""
+    gateway = dialects.gateway
 
     @app.get("/healthz")
-    def healthz() -> flask.Response:
-        return flask_response(text_reply(200, "ok"))
-
     @app.get("/readyz")
-    def readyz() -> flask.Response:
-        try:
-            gateway.engine.ping()
-        except OutOfSpace as error:
-            return flask_response(text_reply(503, f"writes are refused: {error}"))
-        except Exception as error:
-            logs.error("not ready", None, reason=repr(error))
-            return flask_response(text_reply(503, "the database does not answer"))
-        return flask_response(text_reply(200, "ready"))
+    def health() -> flask.Response:
+        return flask_response(dialects.health(current_request()) or text_reply(404, "there is nothing here"))
 
     if gateway.settings.metrics_port is None:
         _add_metrics(app, gateway, is_public=gateway.settings.auth == "strict")

@@ -21,7 +21,7 @@ from gateway.dialect import Claims, Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
 from gateway.late_dialect import LateDialect
-from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
+from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
 from gateway.model.tables import Table
 from gateway.security.browsers import Browsers
 from gateway.security.credential_store import CredentialStore
@@ -72,6 +72,24 @@ class Mounted:
             if dialect.claims(request):
                 return dialect
         return None
+
+    def health(self, request: Request) -> Reply | None:
+        """/healthz: the process answers; /readyz: the database does too, on a read connection, and has room for writes as far
+        as is known. None: the request asks for neither."""
+        if request.method not in ("GET", "HEAD"):
+            return None
+        if request.path == "/healthz":
+            return text_reply(200, "ok")
+        if request.path != "/readyz":
+            return None
+        try:
+            self.gateway.engine.ping()
+        except OutOfSpace as error:
+            return text_reply(503, f"writes are refused: {error}")
+        except Exception as error:
+            logs.error("not ready", None, reason=repr(error))
+            return text_reply(503, "the database does not answer")
+        return text_reply(200, "ready")
 
     def turn_away(self, request: Request) -> Reply | None:
         """The refusal of a request that a foreign page may have sent, which that page cannot read; None: it may go on. Both
