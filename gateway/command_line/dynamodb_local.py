@@ -5,11 +5,9 @@ Sources: "DynamoDB local usage notes" (Amazon DynamoDB Developer Guide); the lin
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import socket
-import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -56,6 +54,7 @@ def dynamodb_local(words: tuple[str, ...]) -> None:
     settings = _settings(given)
     from gateway.server import serving
     from gateway.server.file_lock import FileLock
+    from gateway.store.opening import compact_file
 
     class Lines(serving.Announcement):
         def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:
@@ -70,8 +69,7 @@ def dynamodb_local(words: tuple[str, ...]) -> None:
             path = settings.database_path
             if "optimized" in given and path is not None and path.exists():
                 lock = FileLock(path)
-                with contextlib.closing(sqlite3.connect(path)) as connection:
-                    connection.execute("VACUUM")
+                compact_file(path)
                 lock.release()
             serving.serve(settings, Lines())
     except click.ClickException as error:

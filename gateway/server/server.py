@@ -183,7 +183,7 @@ class Server:
             if dialect is not None and is_dialects:
                 reply = dialect.serve(pending)
             else:
-                reply = self._call_application(pending)
+                reply = self._mounted.own_reply(pending) or self._call_application(pending)
         except Exception as error:
             reply = self.refuse(pending, error)
         self._loop.call_soon_threadsafe(self.answer, pending, reply)
