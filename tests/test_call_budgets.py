@@ -22,13 +22,13 @@ BUDGETS = {
     "DynamoDB UpdateItem": 141,
     "DynamoDB DeleteItem": 59,
     "DynamoDB Query of 50": 109,
-    "Azure get": 101,
-    "Azure insert": 107,
-    "Azure insert or replace": 115,
-    "Azure insert or merge": 167,
-    "Table Store GetRow": 130,
-    "Table Store PutRow": 125,
-    "Table Store UpdateRow": 217,
+    "Azure get": 102,
+    "Azure insert": 108,
+    "Azure insert or replace": 116,
+    "Azure insert or merge": 168,
+    "Table Store GetRow": 131,
+    "Table Store PutRow": 126,
+    "Table Store UpdateRow": 218,
 }
 
 pytestmark = pytest.mark.fast_paths
