@@ -117,7 +117,10 @@ def metrics_app(gateway: Gateway) -> flask.Flask:
     """/metrics alone, for a port of its own on a loopback address. Pages in a browser are kept out whatever auth is."""
     app = flask.Flask("tablegate.metrics", static_folder=None)
     browsers = Browsers(gateway.settings, is_open=True)
-    _add_metrics(app, gateway, is_public=False)
+
+    @app.get("/metrics")
+    def exposition() -> flask.Response:
+        return flask_response(figures(gateway, current_request(), is_public=False))
 
     @app.before_request
     def turn_away() -> flask.Response | None:
@@ -128,9 +131,3 @@ def metrics_app(gateway: Gateway) -> flask.Flask:
         return None
 
     return app
-
-
-def _add_metrics(app: flask.Flask, gateway: Gateway, is_public: bool) -> None:
-    @app.get("/metrics")
-    def exposition() -> flask.Response:
-        return flask_response(figures(gateway, current_request(), is_public))

@@ -220,11 +220,10 @@ def test_there_are_no_circles() -> None:
 # What differs between databases
 
 # Addresses are read with psycopg's own parser; a transfer's job is a file of SQLite, and so is what may not fit into memory: rows
-# that a comparison suspects, changes of an export. DynamoDB Local's flag to optimise its file is SQLite's VACUUM.
+# that a comparison suspects, changes of an export.
 DRIVERS = {
     "sqlite3": {
         "gateway.store.sqlite",
-        "gateway.command_line.dynamodb_local",
         "transfer.copying",
         "transfer.comparing",
         "transfer.endpoints.files",
