@@ -17,18 +17,19 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 GROUPS = {
     "gateway": (
         "database_urls", "settings", "logs", "metrics", "model", "http", "store", "security", "engine",
-        "clock", "server.flask_bridge", "dialect", "control", "app", "background", "server", "command_line", "__main__",
+        "clock", "server.flask_bridge", "dialect", "late_dialect", "control", "wiring", "app",
+        "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
         "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "partiql",
         "operation_table", "blueprint",
     ),
     "adapters.azuretable": (
-        "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
+        "claims", "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
         "operation_table", "blueprint",
     ),
     "adapters.tablestore": (
-        "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "blueprint",
+        "values.views", "claims", "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "blueprint",
     ),
     "transfer": (
         "errors", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",
@@ -195,8 +196,8 @@ def test_nobody_asks_which_database_it_is() -> None:
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_only_the_settings_name_a_module(module: str) -> None:
-    """app.py finds an adapter by the name that the settings give; everything else is imported."""
-    if module != "gateway.app":
+    """wiring.py finds an adapter by the name that the settings give; everything else is imported."""
+    if module != "gateway.wiring":
         assert not [name for name in IMPORTS[module] if name == "importlib"]
         assert "__import__" not in FILES[module].read_text()
 
@@ -221,7 +222,12 @@ def test_there_are_no_circles() -> None:
 # Addresses are read with psycopg's own parser; a transfer's job is a file of SQLite, and so is what may not fit into memory: rows
 # that a comparison suspects, changes of an export.
 DRIVERS = {
-    "sqlite3": {"gateway.store.sqlite", "transfer.copying", "transfer.comparing", "transfer.endpoints.files"},
+    "sqlite3": {
+        "gateway.store.sqlite",
+        "transfer.copying",
+        "transfer.comparing",
+        "transfer.endpoints.files",
+    },
     "psycopg": {"gateway.store.postgresql", "gateway.database_urls"},
 }
 

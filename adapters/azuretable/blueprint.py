@@ -20,6 +20,7 @@ from adapters.azuretable.auth.auth import Account
 from adapters.azuretable.auth.bearer import Issuer
 from adapters.azuretable.auth.shared_access import Grant
 from adapters.azuretable.calls import Answer, Call, find_table, options_of, service_id
+from adapters.azuretable.claims import CLAIMS
 from adapters.azuretable.entities import entity_renderer
 from adapters.azuretable.entities.entity_renderer import Level
 from adapters.azuretable.operation_table import OPERATIONS, PLAIN, refuse_nested
@@ -39,12 +40,8 @@ from gateway.model.commands import Exchange
 from gateway.model.composites import name_of
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
 from gateway.model.tables import Table
-from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credential, Scheme
+from gateway.security.credentials import Credential, Scheme
 
-_HINT = (
-    f'TableServiceClient.from_connection_string("AccountName={DEV_AZURE_ACCOUNT};AccountKey={DEV_AZURE_KEY};'
-    f'TableEndpoint={{url}}/{DEV_AZURE_ACCOUNT}")'
-)
 _XML_COMPONENTS = frozenset({"acl", "properties", "stats"})
 _READING = frozenset({"GET", "HEAD"})
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -72,8 +69,8 @@ class AzureTable(Dialect):
     """The dialect on a gateway, with what it reads once from the settings."""
 
     name = DIALECT
-    hint = _HINT
-    service_hosts = addresses.SERVICE_HOSTS
+    hint = CLAIMS.hint
+    service_hosts = CLAIMS.service_hosts
     methods = Dialect.methods | {"MERGE"}
 
     def __init__(self, gateway: Gateway) -> None:
@@ -91,7 +88,7 @@ class AzureTable(Dialect):
 
     def claims(self, request: Request) -> bool:
         """Whether a request is Azure's: by the account in its host name or its path."""
-        return addresses.is_ours(request.path, request.header_map.get("host", ""))
+        return CLAIMS.claims(request)
 
     def operation(self, request: Request) -> str:
         """The method and the kind of resource, or "unknown" for an address that means nothing."""

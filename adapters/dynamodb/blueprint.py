@@ -138,6 +138,8 @@ class DynamoDB(Dialect):
     def handle(self, request: Request) -> Exchange[Reply]:
         """Answer a request: an exchange that yields commands and returns a Reply, also where it refuses. Raises nothing."""
         plain = http.plain_answer(request)
+        if plain is not None and self.gateway.settings.emulator_health:
+            plain = http.emulator_health(request) or plain
         if plain is not None:
             return plain
         try:

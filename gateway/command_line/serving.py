@@ -6,7 +6,6 @@ import contextlib
 import ipaddress
 import os
 import tempfile
-import urllib.request
 
 import click
 
@@ -34,6 +33,7 @@ def serve(settings: Settings) -> None:
 def healthcheck(settings: Settings, url: str | None) -> None:
     """Exit with 0 if a server is there and its database answers."""
     import ssl
+    import urllib.request
 
     scheme = "https" if settings.is_secure else "http"
     host = settings.host

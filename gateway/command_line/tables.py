@@ -10,6 +10,7 @@ import click
 
 from gateway.command_line.flags import with_settings
 from gateway.command_line.opening import opened_database
+from gateway.model.namespaces import is_reserved
 from gateway.security.credentials import SHARED_NAMESPACE
 from gateway.settings import Settings
 
@@ -100,12 +101,12 @@ def _outcome(opened: Any, command: Any) -> Any:
 
 
 def _list(settings: Settings) -> None:
-    from gateway.app import listings
     from gateway.store import progress
+    from gateway.wiring import listings
 
     with opened_database(settings) as opened:
         with opened.store.read() as session:
-            found = opened.store.catalog.all(session)
+            found = [each for each in opened.store.catalog.all(session) if not is_reserved(each.namespace)]
             pieces = progress.listed(session)
         now_ms = time.time_ns() // 1_000_000
         for table in sorted(found, key=lambda item: (item.namespace, item.name)):

@@ -14,14 +14,12 @@ import orjson
 
 from gateway.clock import BadTime, Clock
 from gateway.control import access, clocks, resets, snapshots
+from gateway.control.access import PREFIX
 from gateway.control.answers import BadRequest, Refused
 from gateway.dialect import Gateway
 from gateway.http import Reply
 from gateway.model.errors import GatewayError, NotAllowed
 from gateway.server.flask_bridge import current_request, flask_response
-
-PREFIX = "/_tablegate/"
-"""What all paths of the control API begin with. No dialect has such a path."""
 
 Operation = Callable[[dict[str, Any]], Any]
 

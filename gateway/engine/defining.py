@@ -126,6 +126,7 @@ class Definer:
         self._catalog.remove(session, table)
 
     def _end_stream(self, session: Session, table: Table, now_ms: int) -> None:
+        """A table that goes has no more changes."""
         if table.rules.stream is not None and table.rules.stream.enabled:
             changes.end_stream(session, table.rules.stream.id, now_ms)
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from gateway.engine import indexing, retaining
 from gateway.engine.defining import Definer
-from gateway.engine.retaining import ASIDE
 from gateway.model.backups import Backup, BackupKind
 from gateway.model.commands import (
     CreateBackup,
@@ -27,6 +26,7 @@ from gateway.model.commands import (
 )
 from gateway.model.errors import MomentNotKept, TableMissing
 from gateway.model.keys import Position
+from gateway.model.namespaces import RETAINED
 from gateway.model.rows import TICKS_PER_MS, Row
 from gateway.model.tables import HistoryRule, State, Table
 from gateway.model.write_groups import RowKey
@@ -146,7 +146,7 @@ def _back_up(store: Store, definer: Definer, command: CreateBackup, now: int) ->
         )
         backup_id = store.catalog.next_id(session)
         bare = CreateTable(
-            "", f"{ASIDE}{backup_id}", source.name, source.key_schema, rules=retaining.bare(source.rules)
+            "", f"{RETAINED}{backup_id}", source.name, source.key_schema, rules=retaining.bare(source.rules)
         )
         made = definer.make(session, bare, _FOREVER_MS, now_ms)
         copies.add(session, Copy(made.id, source.id, moment))

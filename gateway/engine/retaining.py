@@ -10,14 +10,13 @@ import dataclasses
 
 from gateway.model.backups import Backup, BackupKind
 from gateway.model.errors import BackupBusy, BackupMissing
+from gateway.model.namespaces import RETAINED
 from gateway.model.rows import TICKS_PER_MS
 from gateway.model.tables import HistoryRule, Rules, State, Table
 from gateway.store import backups, copies, history
 from gateway.store.databases import Session
 from gateway.store.store import Store
 
-ASIDE = "aside/"
-"""What the names of namespaces begin with that hold the rows of backups, and of dropped tables that are still copied."""
 # DynamoDB keeps a deleted table with point-in-time recovery for so long.
 _SYSTEM_BACKUP_DAYS = 35
 _DAY_MS = 86_400_000
@@ -52,10 +51,10 @@ def release(store: Store, session: Session, source_id: int) -> None:
     if source is None:
         return
     rule = source.rules.history
-    is_aside = source.namespace.startswith(ASIDE)
-    if is_aside and backups.of_copy(session, store.catalog.defined, source_id) is None:
+    is_retained = source.namespace.startswith(RETAINED)
+    if is_retained and backups.of_copy(session, store.catalog.defined, source_id) is None:
         store.catalog.remove(session, source)
-    elif rule is not None and (is_aside or rule.days is None):
+    elif rule is not None and (is_retained or rule.days is None):
         history.end(session, rule.id)
         store.catalog.update(session, with_rule(source, None))
 
@@ -98,7 +97,7 @@ def lay_aside(store: Store, session: Session, table: Table, counted: tuple[int, 
     if rule is not None and not is_copied:
         history.end(session, rule.id)
     store.catalog.update(session, dataclasses.replace(table, rules=left, state=State.ACTIVE, busy_until_ms=0))
-    store.catalog.move(session, table, f"{ASIDE}{table.id}")
+    store.catalog.move(session, table, f"{RETAINED}{table.id}")
 
 
 # Backups

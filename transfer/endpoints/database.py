@@ -21,7 +21,7 @@ from adapters.dynamodb.tables.properties import TableProperties
 from adapters.dynamodb.values.keys import index_view as dynamodb_view
 from adapters.tablestore import DIALECT as TABLE_STORE
 from adapters.tablestore.tables.options import Options, was_made_here
-from adapters.tablestore.values.values import index_view as tablestore_view
+from adapters.tablestore.values.views import index_view as tablestore_view
 from gateway.database_urls import BadDatabaseURL, normalise, without_password
 from gateway.engine.engine import Engine, run_with_retries
 from gateway.model.changes import Latest, Oldest
@@ -80,7 +80,7 @@ from transfer.errors import (
     TransferError,
 )
 
-_PAGE = PageLimits(scanned=2_000, filled_bytes=2 << 20)
+_PAGE = PageLimits(scanned=1_000, filled_bytes=1 << 20)
 _MOST_SEGMENTS = 256  # a segment finer than a slot is read with its neighbours (gateway/store/scans.py)
 # Fewer rows than these are sooner put than loaded.
 _FEW_ROWS = 20

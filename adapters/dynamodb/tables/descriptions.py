@@ -21,7 +21,7 @@ from adapters.dynamodb.tables.properties import (
 )
 from adapters.dynamodb.wire.calls import Caller
 from adapters.dynamodb.wire.resources import index_arn, key_arn, stable_uuid, stream_arn, table_arn
-from gateway.model.commands import TableStatistics
+from gateway.model.commands import NewIndex, TableStatistics
 from gateway.model.composites import name_of
 from gateway.model.keys import KeySchema
 from gateway.model.tables import Index, Projection, State, Table
@@ -73,7 +73,7 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
     shown: dict[str, Any] = {
         "AttributeDefinitions": _attribute_definitions(table, keys),
         "TableName": table.name,
-        "KeySchema": key_schema(keys),
+        "KeySchema": key_elements(keys),
         "TableStatus": state.value.upper(),
         "CreationDateTime": seconds(table.created_at_ms),
         "ProvisionedThroughput": _throughput(properties, properties.throughput, now_ms, state),
@@ -138,14 +138,14 @@ def describe_index(
     return shown
 
 
-def index_definition(index: Index) -> dict[str, Any]:
+def index_definition(index: Index | NewIndex) -> dict[str, Any]:
     """An index by what never changes of it."""
     projection: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
     if index.projection is Projection.INCLUDE:
         projection["NonKeyAttributes"] = sorted(index.included)
     return {
         "IndexName": index.name,
-        "KeySchema": key_schema(shown_index_keys(index.key_schema)),
+        "KeySchema": key_elements(shown_index_keys(index.key_schema)),
         "Projection": projection,
     }
 
@@ -164,8 +164,8 @@ def _attribute_definitions(table: Table, keys: tuple[ShownKey, ...]) -> list[dic
     return [{"AttributeName": name, "AttributeType": types[name]} for name in sorted(types)]
 
 
-def key_schema(keys: tuple[ShownKey, ...]) -> list[dict[str, str]]:
-    """Key attributes as a KeySchema."""
+def key_elements(keys: tuple[ShownKey, ...]) -> list[dict[str, str]]:
+    """Key attributes as the member KeySchema of a request or an answer."""
     return [{"AttributeName": key.name, "KeyType": key.role} for key in keys]
 
 

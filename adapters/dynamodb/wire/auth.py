@@ -128,7 +128,7 @@ def _caller(credentials: Credentials, credential: Credential | None, access_id: 
     account = credential.place if credential is not None else ""
     if not account:
         account = _account_of(access_id)
-    return _same_caller(access_id, account, region, credentials.namespace(Scheme.AWS, account, region))
+    return _same_caller(access_id, account, region, credentials.aws_namespace(access_id, account, region))
 
 
 def _caller_of_any(

@@ -25,6 +25,7 @@ from gateway.model.values import Kind, Value
 from transfer.endpoints.azure_table import batches, ranges
 from transfer.endpoints.azure_table.batches import Change
 from transfer.endpoints.azure_table.client import Account, Answer, Client, Refused, meaning
+from transfer.endpoints.batching import in_batches
 from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
 from transfer.endpoints.retrying import PATIENCE_S, Patience
 from transfer.errors import SchemaChanged, TransferError
@@ -302,14 +303,6 @@ def _batches(changes: list[tuple[Row, Change]]) -> Iterator[list[tuple[Row, Chan
     for entry in changes:
         by_partition.setdefault(entry[0].position.partition, []).append(entry)
     for entries in by_partition.values():
-        batch: list[tuple[Row, Change]] = []
-        size = 4096
-        for entry in entries:
-            more = entry[1].size_bytes
-            if batch and (len(batch) == limits.CHANGES_MAX or size + more > limits.BODY_MAX_BYTES):
-                yield batch
-                batch, size = [], 4096
-            batch.append(entry)
-            size += more
-        if batch:
-            yield batch
+        yield from in_batches(
+            entries, lambda entry: entry[1].size_bytes, limits.CHANGES_MAX, limits.BODY_MAX_BYTES, 4096
+        )

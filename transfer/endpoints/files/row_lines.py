@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from adapters.dynamodb.export_files.compression import Unreadable
+from adapters.dynamodb.export_files.lines import json_object
 from adapters.dynamodb.values.values import item_of
 from adapters.dynamodb.wire.errors import ServiceError
 from gateway.model import bodies
@@ -41,7 +42,7 @@ def header_line(definition: Definition) -> bytes:
 
 def read_header(line: bytes) -> Definition:
     """The definition that a first line carries. Raises Unreadable."""
-    header = _object(line)
+    header = json_object(line)
     if header.get("tablegate") != FORMAT:
         raise Unreadable("no header of tablegate's JSON Lines")
     if header.get("version") != VERSION:
@@ -59,7 +60,7 @@ def end_line(rows: int, crc64: int) -> bytes:
 
 def check_end(line: bytes, rows: int, crc64: int) -> None:
     """Raise Unreadable if the end does not tell what was read."""
-    end = _object(line).get("end")
+    end = json_object(line).get("end")
     if not isinstance(end, dict) or not isinstance(end.get("rows"), int):
         raise Unreadable("the end's line is damaged")
     if end["rows"] != rows:
@@ -77,14 +78,14 @@ def row_line(row: Row) -> bytes:
 
 def read_row(line: bytes, schema: KeySchema) -> Row:
     """The row of a line. Raises Unreadable."""
-    record = _object(line)
+    record = json_object(line)
     members, kinds = record.get("row"), record.get("kinds")
     modified_at, expires_at_ms = record.get("modified_at"), record.get("expires_at_ms")
     if kinds is None and isinstance(members, dict):
         try:
             item = item_of(members)  # what DynamoDB takes needs no other look
         except ServiceError:
-            members = _object(line)["row"]
+            members = json_object(line)["row"]
         else:
             return Row(position_of_members(item, schema), item.contents, *_times(modified_at, expires_at_ms))
     try:
@@ -183,13 +184,3 @@ def check(value: Value) -> None:
 def _check_number(number: Any) -> None:
     if not number.is_finite() or not decimal_fits(number):
         raise ValueError(f"{number} is out of range")
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    try:
-        found = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise Unreadable(f"not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise Unreadable("no JSON object")
-    return found
