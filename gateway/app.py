@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
+from urllib.parse import parse_qsl
 
 import flask
 
@@ -34,7 +35,8 @@ from gateway.security.secret_cipher import find_key
 from gateway.server.flask_bridge import current_request, flask_response, request_of
 from gateway.settings import BadSetting, Settings
 from gateway.store.databases import Database
-from gateway.store.opening import open_database
+from gateway.store.opening import open_database, open_replica
+from gateway.store.replicas import Lag, Replica, Replicas
 from gateway.store.store import Store
 
 OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
@@ -136,8 +138,28 @@ def open_store(settings: Settings, database: Database) -> Opened:
         stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),
     )
     clock = Clock()
-    engine = Engine(store, options, clock.now_ns)
+    engine = Engine(store, options, clock.now_ns, _replicas(settings, database))
     return Opened(store, engine, CredentialStore(store, lambda: find_key(settings)), clock)
+
+
+def _replicas(settings: Settings, primary: Database) -> Replicas | None:
+    """The replicas that the settings name; None if they name none."""
+    if not settings.replica:
+        return None
+    pooled = not settings.prepared_statements
+    opened = [Replica(open_replica(url, pooled), _place(url)) for url in settings.replica]
+    primary.notes_written = settings.replica_wait_ms > 0
+    return Replicas(primary, opened, settings.replica_lag_ms, settings.replica_wait_ms)
+
+
+def _place(url: str) -> str:
+    """Hosts and ports of a normalised URL: what a replica is called."""
+    _, _, rest = url.partition("://")
+    place = rest.partition("?")[0].partition("/")[0].rpartition("@")[2]
+    if place:
+        return place
+    found = dict(parse_qsl(rest.partition("?")[2]))
+    return ":".join(part for part in (found.get("host", ""), found.get("port", "")) if part)
 
 
 def create_app(settings: Settings, opened: Opened | None = None) -> flask.Flask:
@@ -259,7 +281,9 @@ def _add_own_paths(app: flask.Flask, gateway: Gateway) -> None:
         except Exception as error:
             logs.error("not ready", None, reason=repr(error))
             return flask_response(_text(503, "the database does not answer"))
-        return flask_response(_text(200, "ready"))
+        replicas = gateway.engine.replicas
+        lags = [] if replicas is None else replicas.lags()
+        return flask_response(_text(200, "\n".join(["ready", *map(_replica_line, lags)])))
 
     if gateway.settings.metrics_port is None:
         _add_metrics(app, gateway, is_public=gateway.settings.auth == "strict")
@@ -267,6 +291,13 @@ def _add_own_paths(app: flask.Flask, gateway: Gateway) -> None:
     @app.errorhandler(404)
     def missing(error: Exception) -> flask.Response:
         return flask_response(_text(404, "there is nothing here"))
+
+
+def _replica_line(lag: Lag) -> str:
+    behind = (
+        "it is not known how far behind" if lag.milliseconds is None else f"{lag.milliseconds:.0f} ms behind"
+    )
+    return f"replica {lag.replica}: {behind}" + ("" if lag.is_used else ", left alone")
 
 
 def metrics_app(gateway: Gateway) -> flask.Flask:

@@ -16,7 +16,10 @@ from gateway.model.commands import AnyCommand, Exchange
 
 
 class Answering(Protocol):
-    """What a request came on: a connection."""
+    """What a request came on: a connection. `written_up_to`: how far the database's log was after the last write on it, if
+    there are replicas that readers wait for."""
+
+    written_up_to: int
 
     def answer(self, reply: Reply) -> None:
         """Send the reply to the request in hand."""

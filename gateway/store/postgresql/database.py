@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +25,7 @@ from gateway.store.databases import (
     Session,
     Unusable,
 )
+from gateway.store.postgresql import write_ahead_log
 from gateway.store.postgresql.pipeline import Pipeline
 from gateway.store.postgresql.statements import PostgreSQLStatements
 
@@ -94,13 +96,16 @@ class PostgreSQL(Database):
     """A server that other gateways may share. Sessions have time-outs, so that a stopped lock holder freezes nobody.
 
     `pooled`: behind a pooler in transaction mode (PgBouncer), where sessions are not ours: time-outs are then set in each
-    transaction, and statements are not prepared.
+    transaction, and statements are not prepared. `patience_ms`: a connection on which nothing comes for so long is given up;
+    None: the server's own time-outs are enough.
     """
 
     shared = True
     name = "postgresql"
 
-    def __init__(self, url: str, pooled: bool = False, schema: str | None = None) -> None:
+    def __init__(
+        self, url: str, pooled: bool = False, schema: str | None = None, patience_ms: int | None = None
+    ) -> None:
         timeouts = {
             "lock_timeout": LOCK_TIMEOUT_MS,
             "statement_timeout": STATEMENT_TIMEOUT_MS,
@@ -121,9 +126,12 @@ class PostgreSQL(Database):
             "keepalives_interval": 5,
             "keepalives_count": 3,
             "tcp_user_timeout": 20_000,
-            "connect_timeout": 5,
+            # The least that libpq takes is 2.
+            "connect_timeout": 5 if patience_ms is None else 2,
         }
         self._pooled = pooled
+        self._patience_ms = patience_ms
+        self._written_lock = threading.Lock()
         self._settings = timeouts
         if schema:
             timeouts["search_path"] = schema
@@ -151,7 +159,9 @@ class PostgreSQL(Database):
         pipeline: Pipeline | None = pooled.info.get("pipeline")
         if pipeline is None:
             connection: Any = pooled.driver_connection
-            pipeline = pooled.info["pipeline"] = Pipeline(connection, prepares=not self._pooled)
+            pipeline = pooled.info["pipeline"] = Pipeline(
+                connection, prepares=not self._pooled, patience_ms=self._patience_ms
+            )
         return pipeline
 
     def _opened(self, purpose: str) -> sqlalchemy.PoolProxiedConnection:
@@ -181,8 +191,8 @@ class PostgreSQL(Database):
             pipeline.settle()
 
     @contextmanager
-    def look(self) -> Iterator[Session]:
-        with self._guarded("reader 0") as pipeline:
+    def look(self, reader: int = 0) -> Iterator[Session]:
+        with self._guarded(f"reader {reader}") as pipeline:
             if not self._pooled:
                 yield PostgresSession(pipeline)  # what is asked is a transaction by itself
                 pipeline.settle()
@@ -208,7 +218,10 @@ class PostgreSQL(Database):
                     [(session.transaction_id,)] = session.query("SELECT pg_current_xact_id()::text")
                 transaction_id = session.transaction_id
                 pipeline.send("COMMIT")
+                ask_written = session.ask(write_ahead_log.WRITTEN) if self.notes_written else None
                 pipeline.settle()
+                if ask_written is not None:
+                    self._note_written(write_ahead_log.written(ask_written())[0])
             except psycopg.OperationalError as error:
                 # An error with a code is the server's word that there was no commit. Without one the connection broke.
                 if transaction_id is not None and error.sqlstate is None:
@@ -266,6 +279,22 @@ class PostgreSQL(Database):
                 session.send("SET LOCAL transaction_timeout = 0")
             session.query(f"SELECT pg_advisory_xact_lock({DEFINITION_LOCK})::text")
             yield session
+
+    def log_written(self) -> tuple[int, int]:
+        with self.look() as session:
+            return write_ahead_log.written(session.query(write_ahead_log.WRITTEN))
+
+    def log_replayed(self, reader: int = 0) -> int:
+        with self.look(reader) as session:
+            return write_ahead_log.replayed(session)
+
+    def log_timeline(self) -> int:
+        with self.look() as session:
+            return write_ahead_log.timeline(session)
+
+    def _note_written(self, position: int) -> None:
+        with self._written_lock:
+            self.written_up_to = max(self.written_up_to, position)
 
     def close(self) -> None:
         self._engine.dispose()

@@ -33,6 +33,8 @@ class FakeEngine:
     """Answers a write of bytes with these bytes. Lists of commands are noted as such; `gate` can hold it up. A page takes it
     so many `slices`, each `slice_seconds`; `read` notes them."""
 
+    replicas = None
+
     def __init__(self) -> None:
         self.lists: list[list[Any]] = []
         self.gate = threading.Event()
@@ -52,7 +54,9 @@ class FakeEngine:
             raise RuntimeError("the engine choked")
         return [self._outcome(each) for each in said]
 
-    def run_in_slices(self, commands: list[Any], outcomes: dict[int, Any], slot: int) -> Iterator[None]:
+    def run_in_slices(
+        self, commands: list[Any], outcomes: dict[int, Any], slot: int, written: int
+    ) -> Iterator[None]:
         said = [_said(command) for command in commands]
         self.lists.append(said)
         for at, each in enumerate(said):
