@@ -148,9 +148,8 @@ class Engine:
             for at, answer in zip(writes, self._write([commands[at] for at in writes], nowait), strict=True):  # type: ignore[misc]
                 outcomes[at] = answer
         if reads:
-            for at, answer in zip(
-                reads, self._read([commands[at] for at in reads], nowait, written), strict=True
-            ):  # type: ignore[misc]
+            answers = self._read([commands[at] for at in reads], nowait, written)  # type: ignore[misc]
+            for at, answer in zip(reads, answers, strict=True):
                 outcomes[at] = answer
         return outcomes
 

@@ -17,7 +17,7 @@ from gateway.store.replicas import Replicas
 
 def may_be_old(commands: list[Reading]) -> bool:
     """Whether a replica may answer a list of reads."""
-    return all([command.may_be_old for command in commands])
+    return all(command.may_be_old for command in commands)
 
 
 def read(

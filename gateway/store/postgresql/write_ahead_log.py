@@ -10,7 +10,8 @@ from typing import Any
 
 from gateway.store.databases import Session
 
-# What has been acknowledged has been flushed, unless commits do not wait for that. What has not been flushed is sent to no standby.
+# What has been acknowledged has been flushed, unless commits do not wait for that. What has not been flushed goes to no
+# standby.
 WRITTEN = """
 SELECT (CASE current_setting('synchronous_commit') WHEN 'off' THEN pg_current_wal_insert_lsn()
         ELSE pg_current_wal_flush_lsn() END - '0/0'::pg_lsn)::bigint, current_setting('wal_block_size')::int,
