@@ -136,6 +136,7 @@ def open_store(settings: Settings, database: Database) -> Opened:
         sweep_period_s=settings.sweep_period,
         stream_shards=settings.stream_shards,
         stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),
+        failover_s=settings.failover_seconds,
     )
     clock = Clock()
     engine = Engine(store, options, clock.now_ns, _replicas(settings, database))

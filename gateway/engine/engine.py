@@ -62,7 +62,7 @@ from gateway.model.errors import (
 from gateway.model.tables import IndexView
 from gateway.model.writes import Write
 from gateway.store import progress, purges, tokens
-from gateway.store.databases import CommitLost, LockHeld, Retry
+from gateway.store.databases import CommitLost, LockHeld, Retry, Unreachable
 from gateway.store.replicas import Replicas
 from gateway.store.store import Store
 
@@ -72,8 +72,6 @@ log = logging.getLogger(__name__)
 _ATTEMPTS = 4
 _FIRST_PAUSE_S = 0.002
 _LONG_ATTEMPT_S = 1.0
-# So long `drive` and the tick try again what is Contended.
-LOCK_RETRY_S = 5.0
 # Between two looks at all streams, and at all tokens.
 _TENDING_PERIOD_S = 60.0
 # Rows that are caught up with together, by somebody who waits for it.
@@ -84,12 +82,13 @@ _STREAM_READS = (FindPosition, FindStream, ListShards, ListStreams, ReadChanges)
 class EngineOptions(NamedTuple):
     """`control_plane_delay_ms`: how long tables stay creating, updating, deleting. `sweep_period_s`: between looks for
     expired rows. `stream_shards`: how many shards a new stream has. `stream_roll_ms`: the age at which an open shard
-    is closed and has a child (0: never)."""
+    is closed and has a child (0: never). `failover_s`: how long a database that cannot be reached is waited for."""
 
     control_plane_delay_ms: int = 0
     sweep_period_s: float = 60.0
     stream_shards: int = 1
     stream_roll_ms: int = 0
+    failover_s: float = 5.0
 
 
 class Engine:
@@ -408,12 +407,14 @@ class Engine:
         return Unknowable("the connection was lost at COMMIT, which did happen")
 
     def _ask(self, transaction_id: str | None) -> bool | None:
-        for pause in (0.05, 0.2, 0.5, 1.0, 1.0):
+        until = time.monotonic() + self._options.failover_s
+        pause = 0.05
+        while True:
             committed = self._store.database.committed(transaction_id)
-            if committed is not None:
+            if committed is not None or time.monotonic() >= until:
                 return committed
             time.sleep(pause)
-        return None
+            pause = min(2 * pause, 0.5)
 
     def _with_retries(self, work: Callable[[], Any]) -> Any:
         """Do something that may fail for a passing reason, up to _ATTEMPTS times with short pauses; what it gave, or the
@@ -425,6 +426,8 @@ class Engine:
                 return work()
             except LockHeld as reason:
                 return Contended(str(reason))
+            except Unreachable as reason:
+                return Contended(str(reason), self._options.failover_s)
             except Retry as reason:
                 log.info("attempt %d will be repeated: %s", attempt + 1, reason)
                 if time.monotonic() - began > _LONG_ATTEMPT_S:
@@ -471,9 +474,9 @@ def drive(engine: Engine, begin: Callable[[], Exchange[R]]) -> R:
 def run_with_retries(engine: Engine, commands: list[AnyCommand]) -> list[Any]:
     """The outcomes that `Engine.run` gives, once what was Contended has been run again, after pauses, as the tick does."""
     outcomes = engine.run(commands)
-    until = time.monotonic() + LOCK_RETRY_S
+    began = time.monotonic()
     pauses = pauses_between_attempts()
-    while (waiting := contended(outcomes)) and time.monotonic() < until:
+    while (waiting := contended(outcomes)) and time.monotonic() < began + longest_wait_s(outcomes):
         time.sleep(next(pauses))
         again = engine.run([commands[at] for at in waiting], nowait=True)
         for at, outcome in zip(waiting, again, strict=True):
@@ -484,6 +487,11 @@ def run_with_retries(engine: Engine, commands: list[AnyCommand]) -> list[Any]:
 def contended(outcomes: list[Any]) -> list[int]:
     """The indexes of those outcomes that are Contended: their commands are to be run again."""
     return [at for at, outcome in enumerate(outcomes) if type(outcome) is Contended]
+
+
+def longest_wait_s(outcomes: list[Any]) -> float:
+    """How long what is Contended is tried again, in seconds since the first attempt."""
+    return max((outcome.wait_s for outcome in outcomes if type(outcome) is Contended), default=0.0)
 
 
 def pauses_between_attempts() -> Iterator[float]:

@@ -70,6 +70,10 @@ class Retry(Exception):
     """The transaction failed before COMMIT was sent, for a reason that may pass: deadlock, time-out, lost connection."""
 
 
+class Unreachable(Retry):
+    """No connection to the database could be opened. Another attempt at once is of no use; somewhat later it may be."""
+
+
 class LockHeld(Retry):
     """Somebody else holds a lock, and did not give it up while this transaction waited."""
 
@@ -78,11 +82,13 @@ class Session:
     """One connection inside a transaction. Statements have `?` parameters. What they raise is the driver's error, which leaves
     the block of the transaction as one of ours (Database).
 
-    `transaction_id`: to ask PostgreSQL with what became of the transaction, if a statement has told it on the way.
+    `transaction_id`, `ask_position`: to ask PostgreSQL with what became of the transaction, if a statement has told it, or asked
+    for it, on the way.
     """
 
     statements: Statements
     transaction_id: str | None = None
+    ask_position: Callable[[], list[Row]]
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -23,11 +24,12 @@ from gateway.store.databases import (
     Retry,
     Row,
     Session,
+    Unreachable,
     Unusable,
 )
 from gateway.store.postgresql import write_ahead_log
 from gateway.store.postgresql.pipeline import Pipeline
-from gateway.store.postgresql.statements import PostgreSQLStatements
+from gateway.store.postgresql.statements import POSITION, PostgreSQLStatements
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +38,12 @@ IDLE_TRANSACTION_TIMEOUT_MS = 5_000
 # A write transaction ends after this whatever it is doing, so that its locks do (PostgreSQL 17 and later).
 WRITE_TRANSACTION_TIMEOUT_MS = 5_000
 _TRANSACTION_TIMEOUT_SINCE = 170_000
+# For so long nobody tries to connect after somebody could not.
+_UNREACHABLE_S = 0.1
+# Which server this is, and since when; up to where it replayed a log before it took writes (None: it was started normally). A
+# transaction of another server, or of this one before a crash, can be known here only as far as that.
+_SERVER = "SELECT pg_postmaster_start_time()::text || coalesce(pg_last_wal_replay_lsn()::text, '')"
+_REPLAYED_BEFORE = "SELECT (pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::bigint"
 _DEFINING = {"lock_timeout": "60s", "statement_timeout": "0"}
 
 
@@ -131,6 +139,7 @@ class PostgreSQL(Database):
         }
         self._pooled = pooled
         self._patience_ms = patience_ms
+        self._unreachable = (0.0, "")
         self._written_lock = threading.Lock()
         self._settings = timeouts
         if schema:
@@ -165,14 +174,21 @@ class PostgreSQL(Database):
         return pipeline
 
     def _opened(self, purpose: str) -> sqlalchemy.PoolProxiedConnection:
+        until, reason = self._unreachable
+        if time.monotonic() < until:
+            raise Unreachable(reason)
         try:
             pooled = self.engine.raw_connection()
             connection: Any = pooled.driver_connection
             is_newer = connection.info.server_version >= _TRANSACTION_TIMEOUT_SINCE
             if purpose == "writer" and not self._pooled and is_newer:
                 connection.execute(f"SET transaction_timeout = {WRITE_TRANSACTION_TIMEOUT_MS}")
+            if purpose == "writer":
+                pooled.info["server"] = connection.execute(_SERVER).fetchone()[0]
         except (sqlalchemy.exc.DBAPIError, psycopg.Error) as error:
-            raise Busy(str(getattr(error, "orig", error))) from error
+            reason = str(getattr(error, "orig", error))
+            self._unreachable = (time.monotonic() + _UNREACHABLE_S, reason)
+            raise Unreachable(reason) from error
         return pooled
 
     def _drop(self, purpose: str) -> None:
@@ -215,6 +231,7 @@ class PostgreSQL(Database):
                 session = PostgresSession(pipeline)
                 yield session
                 if session.transaction_id is None:
+                    session.ask_position = session.ask(POSITION)
                     [(session.transaction_id,)] = session.query("SELECT pg_current_xact_id()::text")
                 transaction_id = session.transaction_id
                 pipeline.send("COMMIT")
@@ -225,7 +242,8 @@ class PostgreSQL(Database):
             except psycopg.OperationalError as error:
                 # An error with a code is the server's word that there was no commit. Without one the connection broke.
                 if transaction_id is not None and error.sqlstate is None:
-                    raise CommitLost(transaction_id) from error
+                    [(position,)] = session.ask_position()
+                    raise CommitLost(f"{transaction_id}/{position}/{self._server_of_writer()}") from error
                 raise
 
     def _set_locally(self, pipeline: Pipeline, is_writing: bool = False) -> None:
@@ -302,12 +320,27 @@ class PostgreSQL(Database):
     def committed(self, transaction_id: str | None) -> bool | None:
         if transaction_id is None:
             return None
+        number, position, server = transaction_id.split("/", 2)
         try:
             with self.look() as session:
-                [(status,)] = session.query("SELECT pg_xact_status(?::text::xid8)", (transaction_id,))
+                if session.query("SELECT pg_is_in_recovery()") == [(True,)]:
+                    return None
+                if session.query(_SERVER) != [(server,)]:
+                    # Its number may be another's here, unless something of it came over; and COMMIT is later in the log.
+                    [(replayed,)] = session.query(_REPLAYED_BEFORE)
+                    if replayed is not None and replayed < int(position):
+                        return False
+                [(status,)] = session.query("SELECT pg_xact_status(?::text::xid8)", (number,))
+            if status == "committed" and self.notes_written:
+                self._note_written(self.log_written()[0])
         except (Retry, GatewayError):
             return None
         return {"committed": True, "aborted": False}.get(status)
+
+    def _server_of_writer(self) -> str:
+        """Which server this thread's writes go to."""
+        pooled: sqlalchemy.PoolProxiedConnection = self._local.writer
+        return str(pooled.info["server"])
 
 
 def _connect(dialect: Any, record: Any, arguments: Any, named: dict[str, Any]) -> Any:
@@ -328,6 +361,7 @@ def _connect(dialect: Any, record: Any, arguments: Any, named: dict[str, Any]) -
 _RETRYABLE = (
     psycopg.errors.InvalidSqlStatementName,
     psycopg.errors.SerializationFailure,
+    psycopg.errors.ReadOnlySqlTransaction,  # the primary has become a standby; a new connection goes to the new one
     psycopg.errors.DeadlockDetected,
     psycopg.OperationalError,
     psycopg.InterfaceError,

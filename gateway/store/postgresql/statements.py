@@ -20,6 +20,9 @@ from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH
 _LOCK_VERSIONS = """
 SELECT id, version, pg_current_xact_id()::text FROM tables WHERE id = ANY(?::bigint[]) ORDER BY id FOR SHARE"""
 
+# Asked when the transaction has locked something and so has a record in the log, before its commit can have one.
+POSITION = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
+
 _KEYS = "unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[])"
 _ROWS = """unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::bigint[], ?::bigint[], ?::int[], ?::bytea[],
     ?::bytea[], ?::bytea[])"""
@@ -93,7 +96,9 @@ class PostgreSQLStatements(Statements):
 
     def ask_versions(self, session: Session, table_ids: Sequence[int], lock: bool) -> Callable[[], list[Row]]:
         if lock:
-            return session.ask(_LOCK_VERSIONS, (table_ids,))
+            answer = session.ask(_LOCK_VERSIONS, (table_ids,))
+            session.ask_position = session.ask(POSITION)
+            return answer
         condition, parameters = self.one_of("id", table_ids)
         return session.ask(f"SELECT id, version FROM tables WHERE {condition}", parameters)
 

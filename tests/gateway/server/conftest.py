@@ -41,7 +41,7 @@ class FakeEngine:
         self.gate.set()
         self.entered = threading.Semaphore(0)
         self.stale = 0
-        self.contended = 0
+        self.contended, self.wait_s = 0, 5.0
         self.slices, self.slice_seconds = 1, 0.0
         self.read: list[tuple[bytes, int]] = []
 
@@ -75,7 +75,7 @@ class FakeEngine:
             return StaleTable()
         if said == b"contended" and self.contended:
             self.contended -= 1
-            return Contended("a lock")
+            return Contended("a lock", self.wait_s)
         return Busy("refused") if said == b"busy" else said
 
     def ping(self) -> None:
