@@ -10,8 +10,15 @@ from typing import Any
 
 import boto3
 import pytest
+import requests
 from botocore.config import Config
 
+from gateway.database_urls import normalise
+from gateway.store.databases import CommitLost
+from gateway.store.opening import open_database
+from gateway.store.postgresql.database import PostgreSQL
+from gateway.store.postgresql.statements import POSITION
+from tests.support.raw_client import RawClient, Refused
 from tests.support.running import Running, start
 from tests.support.standby import Cluster, Node, start_cluster
 
@@ -118,5 +125,69 @@ def test_a_failover_loses_nothing_and_does_nothing_twice(cluster: Cluster) -> No
         }
         assert [counter.errors for counter in counters] == [[]] * WRITERS
         assert found == {f"{at}": counter.acknowledged for at, counter in enumerate(counters)}
+    finally:
+        server.stop()
+
+
+def test_a_commit_that_did_not_reach_the_new_primary_is_never_taken_for_another_of_its_number(
+    cluster: Cluster,
+) -> None:
+    """The new primary gives the numbers of transactions again of which it has heard nothing. Whoever asks it by number alone is
+    told that a commit was kept which was lost."""
+    standby = cluster.add_standby()
+    database = open_database(normalise(both(cluster.primary, standby)))
+    assert isinstance(database, PostgreSQL)
+    standby.pause()
+    with pytest.raises(CommitLost) as lost, database.write() as session:
+        session.execute("INSERT INTO counters (name, slot, value) VALUES ('lost', 0, 1)")
+        session.ask_position = session.ask(POSITION)
+        [(number,)] = session.query("SELECT pg_current_xact_id()::text")
+        session.transaction_id = number
+        cluster.primary.kill()
+    standby.go_on()
+    standby.ask("SELECT pg_promote()")
+    while int(standby.ask("SELECT pg_current_xact_id()::text")) <= int(number):
+        pass
+    assert standby.ask(f"SELECT pg_xact_status('{number}')") == "committed"
+    until(lambda: database.committed(lost.value.transaction_id) is not None)
+    assert database.committed(lost.value.transaction_id) is False
+    assert standby.ask("SELECT count(*) FROM counters WHERE name = 'lost'") == 0
+    database.close()
+
+
+def test_a_commit_that_reached_the_new_primary_is_known_there(cluster: Cluster) -> None:
+    standby = synchronous_standby(cluster, cluster.primary)
+    database = open_database(normalise(both(cluster.primary, standby)))
+    assert isinstance(database, PostgreSQL)
+    with database.write() as session:
+        session.ask_position = session.ask(POSITION)
+        session.execute("INSERT INTO counters (name, slot, value) VALUES ('kept', 0, 1)")
+        [(number,)] = session.query("SELECT pg_current_xact_id()::text")
+        [(position,)] = session.ask_position()
+        session.transaction_id = number
+    asked = f"{number}/{position}/{database._server_of_writer()}"
+    assert database.committed(asked) is True
+    cluster.primary.kill()
+    standby.ask("SELECT pg_promote()")
+    until(lambda: database.committed(asked) is not None)
+    assert database.committed(asked) is True
+    database.close()
+
+
+def test_requests_are_refused_when_no_primary_comes_in_time(cluster: Cluster) -> None:
+    server = start(cluster.primary.url, failover_seconds=0.5)
+    try:
+        with RawClient(server.url) as client:
+            client.create_table("things")
+            key = {"p": {"S": "a"}}
+            client.call("PutItem", TableName="things", Item=key)
+            cluster.primary.kill()
+            for operation, members in (("GetItem", {"Key": key}), ("PutItem", {"Item": key})):
+                with pytest.raises(Refused) as refused:
+                    client.call(operation, TableName="things", **members)
+                assert refused.value.status == 503
+            cluster.primary.start()
+            until(lambda: requests.get(f"{server.url}/readyz").status_code == 200)
+            assert client.call("GetItem", TableName="things", Key=key) == {"Item": key}
     finally:
         server.stop()
