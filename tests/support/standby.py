@@ -104,7 +104,8 @@ class Node:
             _signal(pid, signal.SIGCONT)
 
     def kill(self) -> None:
-        """As a crash of the machine: all its processes at once."""
+        """As a crash of the machine: all its processes at once, before any can say something."""
+        self.pause()
         for pid in [self._pid(), *self._children()]:
             _signal(pid, signal.SIGKILL)
         assert self._process is not None
@@ -141,9 +142,10 @@ class Cluster:
         migrate(database)
         database.close()
 
-    def add_standby(self, name: str = "") -> Node:
-        """Another standby of the primary. With a name it can be waited for (synchronous_standby_names)."""
-        node = Node(self._folder / f"node{len(self.nodes)}", free_port())
+    def add_standby(self, name: str = "", port: int = 0) -> Node:
+        """Another standby of the primary, perhaps on the port of one that is dead. With a name it can be waited for
+        (synchronous_standby_names)."""
+        node = Node(self._folder / f"node{len(self.nodes)}", port or free_port())
         _run("pg_basebackup", "-D", str(node.folder), "-R", "-X", "stream", "-c", "fast", "--no-sync",
              "-d", f"host=127.0.0.1 port={self.primary.port} user=postgres application_name={name or 'standby'}")  # fmt: skip
         self.nodes.append(node)
