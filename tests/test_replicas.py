@@ -7,16 +7,21 @@ import contextlib
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import requests
+import tablestore as ots
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.data.tables import TableServiceClient
 
 from gateway.app import mounted
 from gateway.engine.engine import Engine
 from gateway.settings import BadSetting, load
-from gateway.store.databases import Session
+from gateway.store.postgresql.database import PostgresSession
+from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
+from tests.support.across import Across
 from tests.support.raw_client import RawClient
 from tests.support.running import Running, start
 from tests.support.standby import Cluster, Node, start_cluster
@@ -73,18 +78,14 @@ def until(holds: Any, seconds: float = 30) -> None:
 def read_by(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The ports of the servers that rows were read from, in the order of the lists."""
     ports: list[int] = []
-    query = Session.query
-    from gateway.store.postgresql import database
-
-    opened = database.PostgresSession.ask
+    opened = PostgresSession.ask
 
     def ask(self: Any, statement: str, parameters: Any = ()) -> Any:
         if re.search(r"\bFROM (tables t LEFT JOIN )?rows r\b|concat|string_agg|JOIN rows", statement):
-            ports.append(self._pipeline._libpq.port and int(self._pipeline._libpq.port))
+            ports.append(int(self._pipeline._libpq.port))
         return opened(self, statement, parameters)
 
-    assert query is not None
-    monkeypatch.setattr(database.PostgresSession, "ask", ask)
+    monkeypatch.setattr(PostgresSession, "ask", ask)
     return ports
 
 
@@ -123,6 +124,43 @@ def test_what_may_be_old_is_read_from_the_replica_and_nothing_else(
         assert asked("GetItem", TableName="kinds", Key=key) == old
         together = [{"Get": {"TableName": "kinds", "Key": key}}]
         assert asked("TransactGetItems", TransactItems=together) == current
+
+
+@pytest.mark.parametrize("replica_reads", ["eventual", "all"])
+def test_azure_reads_old_only_from_the_secondary_and_table_store_never_unless_told(
+    cluster: Cluster, standby: Node, read_by: list[int], replica_reads: str
+) -> None:
+    """Microsoft Learn, "Azure Storage redundancy", read access to the secondary region: what is read there may be old."""
+    old, current = {standby.port}, {cluster.primary.port}
+    ordinary = old if replica_reads == "all" else current
+    with served(cluster, standby, replica_reads=replica_reads) as server:
+        across = Across(server.url)
+        entities = across.azure.new_table()
+        entities.create_entity({"PartitionKey": "a", "RowKey": "b"})
+        name = across.table("p:STRING")
+        across.put(name, {"p": "a"}, x=1)
+        wait_for_replay(cluster, standby)
+
+        def asked(read: Callable[[], Any]) -> set[int]:
+            read_by.clear()
+            read()
+            return set(read_by)
+
+        table = entities.table_name
+        secondary = f"{server.url}/{ACCOUNT}-secondary"
+        service = TableServiceClient(
+            secondary, credential=AzureNamedKeyCredential(ACCOUNT, DEV_KEY), retry_total=0
+        )
+        there = service.get_table_client(table)
+        assert asked(lambda: entities.get_entity("a", "b")) == ordinary
+        assert asked(lambda: list(entities.list_entities())) == ordinary
+        assert asked(lambda: there.get_entity("a", "b")) == old
+        assert asked(lambda: list(there.list_entities())) == old
+        assert asked(lambda: across.get(name, {"p": "a"})) == ordinary
+        assert asked(lambda: across.rows(name, ["p"])) == ordinary
+        batch = ots.BatchGetRowRequest()
+        batch.add(ots.TableInBatchGetRowItem(name, [[("p", "a")]], max_version=1))
+        assert asked(lambda: across.tablestore.batch_get_row(batch)) == ordinary
 
 
 def wait_for_replay(cluster: Cluster, standby: Node) -> None:
@@ -259,6 +297,18 @@ def test_a_promoted_standby_is_no_replica_any_more(cluster: Cluster) -> None:
             numbered(client, "promoted", number)
         until(lambda: not is_used(server, standby))
         assert number_of(client, "promoted") == 2
+
+
+def test_a_role_that_may_only_read_is_enough(cluster: Cluster, standby: Node) -> None:
+    cluster.primary.ask("CREATE ROLE reader LOGIN")
+    cluster.primary.ask("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+    wait_for_replay(cluster, standby)
+    url = standby.url.replace("postgres@", "reader@")
+    server = start(cluster.primary.url, replica=[url], replica_lag_ms=BOUND_MS)
+    try:
+        until(lambda: is_used(server, standby))
+    finally:
+        server.stop()
 
 
 def test_only_postgresql_has_replicas() -> None:
