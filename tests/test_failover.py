@@ -21,7 +21,7 @@ from gateway.database_urls import normalise
 from gateway.store.databases import CommitLost
 from gateway.store.opening import open_database
 from gateway.store.postgresql.database import PostgreSQL
-from gateway.store.postgresql.statements import POSITION
+from gateway.store.postgresql.statements import TRANSACTION_ID
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import start
@@ -214,10 +214,10 @@ def test_a_commit_that_did_not_reach_the_new_primary_is_never_taken_for_another_
     standby.pause()
     with pytest.raises(CommitLost) as lost, database.write() as session:  # noqa: PT012
         session.execute("INSERT INTO counters (name, slot, value) VALUES ('lost', 0, 1)")
-        session.ask_position = session.ask(POSITION)
-        [(number,)] = session.query("SELECT pg_current_xact_id()::text")
-        session.transaction_id = number
+        [(known_as,)] = session.query(f"SELECT {TRANSACTION_ID}")
+        session.transaction_id = known_as
         cluster.primary.kill()  # before COMMIT is sent
+    number = known_as.partition("/")[0]
     standby.go_on()
     standby.ask("SELECT pg_promote()")
     while int(standby.ask("SELECT pg_current_xact_id()::text")) <= int(number):
@@ -234,12 +234,9 @@ def test_a_commit_that_reached_the_new_primary_is_known_there(cluster: Cluster) 
     database = open_database(normalise(both(cluster.primary, standby)))
     assert isinstance(database, PostgreSQL)
     with database.write() as session:
-        session.ask_position = session.ask(POSITION)
         session.execute("INSERT INTO counters (name, slot, value) VALUES ('kept', 0, 1)")
-        [(number,)] = session.query("SELECT pg_current_xact_id()::text")
-        [(position,)] = session.ask_position()
-        session.transaction_id = number
-    asked = f"{number}/{position}/{database._server_of_writer()}"
+        [(session.transaction_id,)] = session.query(f"SELECT {TRANSACTION_ID}")
+    asked = f"{session.transaction_id}/{database._server_of_writer()}"
     assert database.committed(asked) is True
     cluster.primary.kill()
     standby.ask("SELECT pg_promote()")

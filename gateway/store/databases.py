@@ -82,13 +82,11 @@ class Session:
     """One connection inside a transaction. Statements have `?` parameters. What they raise is the driver's error, which leaves
     the block of the transaction as one of ours (Database).
 
-    `transaction_id`, `ask_position`: to ask PostgreSQL with what became of the transaction, if a statement has told it, or asked
-    for it, on the way.
+    `transaction_id`: to ask PostgreSQL with what became of the transaction, if a statement has told it on the way.
     """
 
     statements: Statements
     transaction_id: str | None = None
-    ask_position: Callable[[], list[Row]]
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection

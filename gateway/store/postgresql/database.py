@@ -29,7 +29,7 @@ from gateway.store.databases import (
 )
 from gateway.store.postgresql import write_ahead_log
 from gateway.store.postgresql.pipeline import Pipeline
-from gateway.store.postgresql.statements import POSITION, PostgreSQLStatements
+from gateway.store.postgresql.statements import TRANSACTION_ID, PostgreSQLStatements
 
 log = logging.getLogger(__name__)
 
@@ -231,8 +231,7 @@ class PostgreSQL(Database):
                 session = PostgresSession(pipeline)
                 yield session
                 if session.transaction_id is None:
-                    session.ask_position = session.ask(POSITION)
-                    [(session.transaction_id,)] = session.query("SELECT pg_current_xact_id()::text")
+                    [(session.transaction_id,)] = session.query(f"SELECT {TRANSACTION_ID}")
                 transaction_id = session.transaction_id
                 pipeline.send("COMMIT")
                 ask_written = session.ask(write_ahead_log.WRITTEN) if self.notes_written else None
@@ -242,8 +241,7 @@ class PostgreSQL(Database):
             except psycopg.OperationalError as error:
                 # An error with a code is the server's word that there was no commit. Without one the connection broke.
                 if transaction_id is not None and error.sqlstate is None:
-                    [(position,)] = session.ask_position()
-                    raise CommitLost(f"{transaction_id}/{position}/{self._server_of_writer()}") from error
+                    raise CommitLost(f"{transaction_id}/{self._server_of_writer()}") from error
                 raise
 
     def _set_locally(self, pipeline: Pipeline, is_writing: bool = False) -> None:
