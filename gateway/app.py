@@ -18,25 +18,27 @@ from typing import Any
 
 import flask
 
-from gateway import logs, metrics
+from gateway import handling, logs, metrics
 from gateway.clock import Clock
 from gateway.control.blueprint import PREFIX
 from gateway.control.blueprint import create as create_control
+from gateway.control.watching import Met, Watch
 from gateway.dialect import Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import Reply, Request
+from gateway.http import CUT, Reply, Request
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
 from gateway.model.tables import Table
 from gateway.security.browsers import Browsers
 from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credentials
 from gateway.security.secret_cipher import find_key
-from gateway.server.flask_bridge import current_request, flask_response, request_of
+from gateway.server.flask_bridge import WSGI_REQUEST, current_request, flask_response, request_of
 from gateway.settings import BadSetting, Settings
 from gateway.store.databases import Database
 from gateway.store.opening import open_database
 from gateway.store.store import Store
 
+_IS_CUT = "tablegate.cut"
 OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 
 
@@ -60,12 +62,16 @@ class Mounted:
 
     gateway: Gateway
     dialects: tuple[Dialect, ...]
+    now_ns: Callable[[], int] = time.time_ns
+    """The tables' clock."""
+    watch: Watch = field(init=False)
     _browsers: Browsers = field(init=False)
 
     def __post_init__(self) -> None:
         hosts = [dialect.service_hosts for dialect in self.dialects]
         settings = self.gateway.settings
         object.__setattr__(self, "_browsers", Browsers(settings, settings.auth == "dev", hosts))
+        object.__setattr__(self, "watch", Watch(self.dialects, self.now_ns, settings.recorded_requests))
 
     def dialect_of(self, request: Request) -> Dialect | None:
         """The dialect that a request speaks; None: it is for the gateway itself, or for nobody."""
@@ -138,9 +144,10 @@ def create_app(settings: Settings, opened: Opened | None = None) -> flask.Flask:
         lambda: now_ns() // 1_000_000,
         lambda: time.time_ns() // 1_000_000,
     )
-    app = mount(Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects)))
+    dialects = Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects), now_ns)
+    app = mount(dialects)
     if settings.control:
-        app.register_blueprint(create_control(gateway, opened.clock))
+        app.register_blueprint(create_control(gateway, opened.clock, dialects.watch))
     return app
 
 
@@ -202,7 +209,10 @@ class _Dispatch:
             return flask_response(refusal)(environ, start_response)
         dialect = self._mounted.dialect_of(request)
         application = self._own if dialect is None else self._apps[dialect.name].wsgi_app
-        return application(environ, start_response)
+        answer = application(environ, start_response)
+        if _IS_CUT in environ:
+            raise ConnectionAbortedError("a test wants no reply to this request")
+        return answer
 
 
 def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
@@ -210,6 +220,7 @@ def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
     app.config["MAX_CONTENT_LENGTH"] = dialects.gateway.settings.max_body_bytes
     # A dialect's raw paths are its own business: no redirect from `//` to `/`.
     app.url_map.merge_slashes = False
+    _watch(app, dialect, dialects.watch)
     app.register_blueprint(dialect.blueprint())
 
     @app.errorhandler(413)
@@ -228,6 +239,41 @@ def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
         return flask_response(dialects.refuse(request, cause))
 
     return app
+
+
+def _watch(app: flask.Flask, dialect: Dialect, watch: Watch) -> None:
+    """What server.py does with requests that are watched, under a WSGI server that is not ours."""
+
+    @app.before_request
+    def meet() -> flask.Response | None:
+        if not watch.is_on or WSGI_REQUEST in flask.request.environ:
+            return None
+        request = current_request()
+        flask.g.met = met = watch.meet(request, dialect)
+        flask.g.handling = handling.current(met.handling)
+        flask.g.handling.__enter__()
+        time.sleep(met.latency_s)
+        reply = met.instead()
+        return None if reply is None else _sent(reply)
+
+    @app.after_request
+    def answered(response: flask.Response) -> flask.Response:
+        met: Met | None = flask.g.get("met")
+        if met is not None and met.answered(Reply(response.status_code, ())) is CUT:
+            return _sent(CUT)
+        return response
+
+    @app.teardown_request
+    def leave(error: BaseException | None) -> None:
+        if "handling" in flask.g:
+            flask.g.pop("handling").__exit__(None, None, None)
+
+
+def _sent(reply: Reply) -> flask.Response:
+    if reply is CUT:
+        flask.request.environ[_IS_CUT] = True
+        return flask.Response()
+    return flask_response(reply)
 
 
 def _add_own_paths(app: flask.Flask, gateway: Gateway) -> None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import flask
 
@@ -44,6 +45,21 @@ class Gateway:
         return (self.real_clock_ms or self.now_ms)()
 
 
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a request asks for, in short. `caller`: the access id that it has proven, if any; `tables` as the client names them;
+    `keys`: (table, key as JSON) of rows that it names."""
+
+    operation: str
+    caller: str = ""
+    tables: Sequence[str] = ()
+    keys: Sequence[tuple[str, Mapping[str, Any]]] = ()
+
+
+THROTTLING, INTERNAL, CONFLICT, LIMIT = "throttling", "internal", "conflict", "limit"
+"""Errors that every dialect has under some name."""
+
+
 class Dialect(ABC):
     """One of the wire APIs, answering requests on a gateway.
 
@@ -58,6 +74,11 @@ class Dialect(ABC):
     service_hosts: ClassVar[re.Pattern[str]] = re.compile("(?!)")
     """The names (in lower case) of the service itself, to which nobody but its operator can give an address
     (security/browsers.py)."""
+    faults: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """The errors that can be planted (control/faults.py): names of the dialect's own list, and the general ones with the
+    own names that they mean."""
+    batches: ClassVar[frozenset[str]] = frozenset()
+    """Operations of several members, each of which may be left unprocessed (handling.is_left_out)."""
     methods: ClassVar[frozenset[str]] = frozenset(
         {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
     )
@@ -88,6 +109,15 @@ class Dialect(ABC):
         NotAllowed (a page in a browser that may not come in), Busy, or any other exception, which is a bug and becomes the
         dialect's internal error. None leaves the words to the server."""
         return None
+
+    def summary(self, request: Request) -> Summary:
+        """What a request asks for. Asked only while requests are recorded or faults are planted. What it raises counts as a
+        request of which nothing but its operation is known."""
+        return Summary(self.operation(request))
+
+    def fault(self, request: Request, name: str) -> Reply:
+        """An error reply that was planted; `name` is one of `faults` that is the dialect's own."""
+        raise NotImplementedError(f"{self.name} has no faults")
 
     def serve(self, request: Request) -> Reply:
         """Handle one request from beginning to end. Raises Busy if its tables never stop changing, and what `handle` raises."""

@@ -23,6 +23,8 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from gateway import handling
+
 _REQUESTS = Counter(
     "tablegate_requests_total", "Requests answered.", ["dialect", "operation", "status"]
 )  # fmt: skip
@@ -76,6 +78,7 @@ def _capacity(dialect: str, table: str, index: str, kind: str) -> Counter:
 def consumed(dialect: str, table: str, index: str, kind: str, units: float) -> None:
     """Count capacity units of a table (index "") or one of its indexes; kind is `read` or `write`."""
     _capacity(dialect, table, index, kind).inc(units)
+    handling.consumed(kind, units)
 
 
 @lru_cache(maxsize=1024)

@@ -62,6 +62,9 @@ class Settings:
     )
     admin_token: str = setting("", "Token that the control API wants (Authorization: Bearer).")
     admin_token_file: Path | None = setting(None, "File that holds the admin token.")
+    recorded_requests: int = setting(
+        0, "Keep the last so many requests for the control API; it may ask for it later too."
+    )
     insecure: bool = setting(False, "Listen on other than loopback addresses though auth is dev.")
     tls_cert: Path | None = setting(None, "Certificate chain (PEM); needs --tls-key.")
     tls_key: Path | None = setting(None, "Private key of the certificate (PEM).")

@@ -16,19 +16,19 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 # that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
 GROUPS = {
     "gateway": (
-        "database_urls", "settings", "logs", "metrics", "model", "http", "store", "security", "engine",
+        "database_urls", "settings", "logs", "handling", "metrics", "model", "http", "store", "security", "engine",
         "clock", "server.flask_bridge", "dialect", "control", "app", "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
         "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "partiql",
-        "operation_table", "blueprint",
+        "operation_table", "summaries", "blueprint",
     ),
     "adapters.azuretable": (
         "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
-        "operation_table", "blueprint",
+        "operation_table", "summaries", "blueprint",
     ),
     "adapters.tablestore": (
-        "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "blueprint",
+        "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "summaries", "blueprint",
     ),
     "transfer": (
         "errors", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic", "commands",
@@ -113,6 +113,7 @@ def test_an_adapter_knows_the_engine_the_model_and_http(module: str) -> None:
         "model",
         "security.credentials",
         "dialect",
+        "handling",
         "http",
         "metrics",
         "settings",

@@ -14,16 +14,16 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import DIALECT
+from adapters.dynamodb import DIALECT, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
 from adapters.dynamodb.operation_table import OPERATIONS, Operation
 from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
-from adapters.dynamodb.wire import auth, http, limits
+from adapters.dynamodb.wire import auth, http, limits, planted_errors
 from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
-from gateway.dialect import Dialect, Gateway, Handler
+from gateway.dialect import Dialect, Gateway, Handler, Summary
 from gateway.http import Reply, Request, split_target
 from gateway.model.commands import Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
@@ -59,6 +59,8 @@ class DynamoDB(Dialect):
     name = DIALECT
     hint = _HINT
     service_hosts = _SERVICE_HOSTS
+    faults = planted_errors.NAMES
+    batches = frozenset({"BatchGetItem", "BatchWriteItem"})
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -92,6 +94,15 @@ class DynamoDB(Dialect):
             return None
         row = self._operations.get(request.header("x-amz-target"))
         return self.handle if row is not None and row.hot else None
+
+    def summary(self, request: Request) -> Summary:
+        """What a request asks for, in short (Dialect.summary)."""
+        return summaries.summary(request, self.operation(request), self.gateway)
+
+    def fault(self, request: Request, name: str) -> Reply:
+        """An error reply that was planted (Dialect.fault)."""
+        told = planted_errors.PLANTED[name]
+        return http.reply(request, told.status, render(told, self._style))
 
     # From request to reply
 

@@ -15,6 +15,7 @@ import orjson
 from gateway.clock import BadTime, Clock
 from gateway.control import access, clocks, resets, snapshots
 from gateway.control.answers import BadRequest, Refused
+from gateway.control.watching import Watch
 from gateway.dialect import Gateway
 from gateway.http import Reply
 from gateway.model.errors import GatewayError, NotAllowed
@@ -23,11 +24,12 @@ from gateway.server.flask_bridge import current_request, flask_response
 PREFIX = "/_tablegate/"
 """What all paths of the control API begin with. No dialect has such a path."""
 
+_OF_ONE_PROCESS = ("/clock", "/faults", "/requests")
 Operation = Callable[[dict[str, Any]], Any]
 
 
-def create(gateway: Gateway, clock: Clock) -> flask.Blueprint:
-    """The routes of a gateway's control API. `clock`: the one that its tables live by."""
+def create(gateway: Gateway, clock: Clock, watch: Watch) -> flask.Blueprint:
+    """The routes of a gateway's control API. `clock`: the one that its tables live by; `watch`: of all dialects."""
     made = flask.Blueprint("control", __name__, url_prefix=PREFIX.rstrip("/"))
     engine = gateway.engine
     routes: tuple[tuple[str, str, Callable[..., Any]], ...] = (
@@ -40,10 +42,23 @@ def create(gateway: Gateway, clock: Clock) -> flask.Blueprint:
         ("POST", "/snapshots/<name>/load", lambda given, name: snapshots.load(engine, name)),
         ("POST", "/snapshots/<name>/fork", lambda given, name: snapshots.fork(engine, name, given)),
         ("DELETE", "/snapshots/<name>", lambda given, name: snapshots.remove(engine, name)),
+        ("GET", "/faults", lambda given: watch.faults.listed()),
+        ("POST", "/faults", watch.faults.add),
+        ("DELETE", "/faults", lambda given: watch.faults.clear()),
+        ("DELETE", "/faults/<fault_id>", lambda given, fault_id: watch.faults.remove(fault_id)),
+        ("GET", "/requests", lambda given: watch.requests.listed()),
+        ("PUT", "/requests", watch.requests.change),
+        ("DELETE", "/requests", lambda given: watch.requests.clear()),
     )
     for method, path, operation in routes:
+        if path.startswith(_OF_ONE_PROCESS) and gateway.settings.workers > 1:
+            operation = _refused_to_workers
         _add(made, gateway, method, path, operation)
     return made
+
+
+def _refused_to_workers(given: dict[str, Any], **names: str) -> Any:
+    raise Refused(409, "the clock, faults and requests are those of one process: not with --workers")
 
 
 def _add(

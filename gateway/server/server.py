@@ -9,6 +9,7 @@ Knows no HTTP grammar (connection.py), no dialect and no SQL.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import heapq
 import signal
@@ -21,8 +22,9 @@ from time import monotonic
 
 import flask
 
-from gateway import logs, metrics
+from gateway import handling, logs, metrics
 from gateway.app import Mounted, mounted
+from gateway.control.watching import Met
 from gateway.dialect import Dialect
 from gateway.http import Reply, Request
 from gateway.model import fast_paths
@@ -134,20 +136,34 @@ class Server:
     def handle(self, request: Request, answer: Callable[[Reply], None]) -> None:
         """Have a request handled; `answer` is called once, in a later turn of the loop."""
         dialect = self._mounted.dialect_of(request)
-        handling = _Handling(self, request, dialect, answer)
+        begun = _Handling(self, request, dialect, answer)
         refusal = self._mounted.turn_away(request)
         if refusal is not None:
-            self._loop.call_soon(handling.answer, refusal)
+            self._loop.call_soon(begun.answer, refusal)
+            return
+        if dialect is not None and self._mounted.watch.is_on:
+            begun.met = met = self._mounted.watch.meet(request, dialect)
+            if met.latency_s:
+                self._loop.call_later(met.latency_s, self._go_on, begun)
+                return
+        self._go_on(begun)
+
+    def _go_on(self, begun: _Handling) -> None:
+        """Have a request handled that may be, by its dialect or in place of it."""
+        request, dialect, met = begun.request, begun.dialect, begun.met
+        instead = met.instead() if met is not None else None
+        if instead is not None:
+            self._loop.call_soon(begun.answer, instead)
             return
         try:
             handler = dialect.enter(request) if dialect is not None and fast_paths.ARE_ON else None
         except Exception as error:
-            self._loop.call_soon(handling.answer, self.refuse(request, error))
+            self._loop.call_soon(begun.answer, self.refuse(request, error))
             return
         if handler is not None:
-            self._ticker.submit(request, handler, handling.answer)
+            self._ticker.submit(request, handler if met is None else met.watched(handler), begun.answer)
         else:
-            self._threads.submit(self._call_app, request, handling.answer)
+            self._threads.submit(self._call_app, begun)
 
     def refuse(self, request: Request, error: Exception) -> Reply:
         """What the server itself has to say to a request. A line for what should not have happened."""
@@ -159,12 +175,14 @@ class Server:
             )  # fmt: skip
         return reply
 
-    def _call_app(self, request: Request, answer: Callable[[Reply], None]) -> None:
+    def _call_app(self, begun: _Handling) -> None:
+        met = begun.met
         try:
-            reply = wsgi.call(self._app, request)
+            with handling.current(met.handling) if met is not None else contextlib.nullcontext():
+                reply = wsgi.call(self._app, begun.request)
         except Exception as error:
-            reply = self.refuse(request, error)
-        self._loop.call_soon_threadsafe(answer, reply)
+            reply = self.refuse(begun.request, error)
+        self._loop.call_soon_threadsafe(begun.answer, reply)
 
     def _sweep(self) -> None:
         """Look for connections whose time is over."""
@@ -177,27 +195,26 @@ class Server:
 class _Handling:
     """A request in hand: what is noted when its reply is there."""
 
-    __slots__ = ("_answer", "_began", "_dialect", "_request", "_server")
+    __slots__ = ("_answer", "_began", "_server", "dialect", "met", "request")
 
     def __init__(
         self, server: Server, request: Request, dialect: Dialect | None, answer: Callable[[Reply], None]
     ) -> None:
         self._server = server
-        self._request = request
-        self._dialect = dialect
+        self.request = request
+        self.dialect = dialect
+        self.met: Met | None = None
         self._answer = answer
         self._began = monotonic()
 
     def answer(self, reply: Reply) -> None:
         """Send the reply, then count it and write down what is worth a line."""
-        self._answer(reply)
+        self._answer(reply if self.met is None else self.met.answered(reply))
         seconds = monotonic() - self._began
-        request, settings = self._request, self._server.settings
-        name = self._dialect.name if self._dialect is not None else "gateway"
-        operation = self._dialect.operation(request) if self._dialect is not None else request.path
-        metrics.answered(
-            name, operation if self._dialect or reply.status < 400 else "", reply.status, seconds
-        )
+        request, settings = self.request, self._server.settings
+        name = self.dialect.name if self.dialect is not None else "gateway"
+        operation = self.dialect.operation(request) if self.dialect is not None else request.path
+        metrics.answered(name, operation if self.dialect or reply.status < 400 else "", reply.status, seconds)
         if settings.access_log or seconds * 1000 >= settings.slow_request_ms:
             logs.info(
                 "request" if seconds * 1000 < settings.slow_request_ms else "slow request",

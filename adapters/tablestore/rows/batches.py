@@ -33,10 +33,11 @@ from adapters.tablestore.values.lengths import check_request
 from adapters.tablestore.values.values import key_value_shown
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.calls import Call, Target, find_target, find_written
-from adapters.tablestore.wire.errors import RowError, ServiceError, invalid, service_error_of
+from adapters.tablestore.wire.errors import RowError, ServiceError, invalid, planted, service_error_of
 from adapters.tablestore.wire.names import check_table_name
 from adapters.tablestore.wire.plainbuffer import WireRow
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway import handling
 from gateway.engine.engine import each
 from gateway.model.commands import Command, Exchange, GroupOutcome, WriteGroup
 from gateway.model.errors import GatewayError, GroupRefused, TableMissing
@@ -47,6 +48,9 @@ from gateway.model.rows import Row
 
 _ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperationConflict"})
 """Errors found while parsing that are one row's own."""
+
+_LEFT_OUT = planted("OTSServerBusy")
+"""The result of a row that a test has left unprocessed (gateway/handling.py)."""
 
 NO_VERSION = "No version condition is specified while querying row."
 
@@ -76,6 +80,8 @@ def batch_get_row(call: Call) -> Exchange[Message]:
         target = yield from find_target(call, table.table_name)
         for data in table.primary_key:
             try:
+                if handling.is_left_out():
+                    raise RowError(_LEFT_OUT.code, _LEFT_OUT.message)
                 commands.append(_get(target, keys.decode(data)))
             except ServiceError as error:
                 if not _is_of_row(error):
@@ -150,7 +156,7 @@ def batch_write_row(call: Call) -> Exchange[Message]:
         table = yield from find_written(call, table_part.table_name)
         into = Destination.of(call, table)
         parsed = [_parsed(call, into, next(wires), row) for row in table_part.rows]
-        written += _checked_atomic(parsed) if message.is_atomic else parsed
+        written += _checked_atomic(parsed) if message.is_atomic else _some_left_out(parsed)
     written = _bounded(written)
     if message.is_atomic:
         results = yield from _write_together([len(part.rows) for part in message.tables], written)
@@ -191,7 +197,7 @@ def bulk_import(call: Call) -> Exchange[Message]:
     into = Destination.of(call, table)
     for row, wire in zip(message.rows, checked, strict=True):
         unconditional.type = row.type
-        written.append(_parsed(call, into, wire, unconditional))
+        written += _some_left_out([_parsed(call, into, wire, unconditional)])
     results = yield from _write_each(written, "")
     answer = messages.BulkImportResponse(table_name=message.table_name)
     for row_write, result in zip(written, results, strict=True):
@@ -250,6 +256,11 @@ def _checked_atomic(parsed: list[RowWrite | ServiceError]) -> list[RowWrite | Se
             text = f"Data out of scope of atomic. Atomic PartKey:{first}. Data PartKey:{other}"
             return [ServiceError("OTSDataOutOfRange", text)] * len(parsed)
     return parsed
+
+
+def _some_left_out(parsed: list[RowWrite | ServiceError]) -> list[RowWrite | ServiceError]:
+    """Rows without those that a test has left unprocessed."""
+    return [_LEFT_OUT if handling.is_left_out() else each for each in parsed]
 
 
 # The rows of a batch are written in one piece: all their searches together may take so many times what one row's may.
