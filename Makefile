@@ -32,10 +32,10 @@ test-wsgi: .venv/.complete ## the dialects' tests through a WSGI server that is 
 	TABLEGATE_TEST_ENTRY=wsgi $(BIN)/pytest tests/adapters tests/source_documents tests/test_across_dialects.py tests/test_dynamodb_and_azure.py $(ARGS)
 
 soak: .venv/.complete ## the races and crashes at full length
-	TABLEGATE_SOAK_SECONDS=$${TABLEGATE_SOAK_SECONDS:-60} $(BIN)/pytest -m soak $(ARGS)
+	TABLEGATE_SOAK_SECONDS=$${TABLEGATE_SOAK_SECONDS:-60} $(BIN)/pytest -m soak -o faulthandler_timeout=0 $(ARGS)
 
 fuzz: .venv/.complete ## the property-based tests, on new and many more examples
-	TABLEGATE_TEST_EXAMPLES=fuzz $(BIN)/pytest $$(grep -rl '^from hypothesis' tests) $(ARGS)
+	TABLEGATE_TEST_EXAMPLES=fuzz $(BIN)/pytest -o faulthandler_timeout=0 $$(grep -rl '^from hypothesis' tests) $(ARGS)
 
 bench: .venv/.complete ## figures, side by side with other emulators
 	$(BIN)/python -m benchmarks $(ARGS)

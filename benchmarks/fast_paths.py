@@ -8,6 +8,7 @@ path is for servers only, a PostgreSQL.
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import statistics
 import tempfile
@@ -30,9 +31,10 @@ from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
 from benchmarks import machine, signing
 from benchmarks.contestants import Postgres, Workspace
 from gateway.app import connect, create_app, mounted, open_store
+from gateway.dialect import Round
 from gateway.engine import blind_writes, loading, page_builder, reading
-from gateway.engine.engine import Engine, drive
-from gateway.http import Request
+from gateway.engine.engine import Engine
+from gateway.http import Reply, Request
 from gateway.model import updates
 from gateway.model.commands import AnyCommand, CreateTable, Get, Load, Read, WriteGroup
 from gateway.model.fast_paths import FAST_PATHS
@@ -44,11 +46,17 @@ from gateway.model.rows import Contents, Row
 from gateway.model.tables import Rules, State, Table
 from gateway.model.values import Kind, text
 from gateway.model.writes import Replace, Write
-from gateway.server import wsgi
+from gateway.server import connection, wsgi
+from gateway.server.connection import Connection
+from gateway.server.pending_request import PendingRequest
 from gateway.settings import load
 from gateway.store.migrating import migrate
 from gateway.store.opening import open_database
 from gateway.store.store import Store
+from transfer.comparing.sides import CompareOptions, Pair
+from transfer.comparing.sums import Sums
+from transfer.endpoints.database import DatabaseEndpoint
+from transfer.endpoints.endpoint import Definition, Service
 
 _ROUNDS, _SECONDS = 9, 0.05
 _ROWS = 1000
@@ -109,7 +117,7 @@ def _stored(bodies: list[bytes], kinds: bytes | None = None) -> list[Row]:
 
 def _dynamodb() -> Iterator[tuple[str, Case]]:
     put = orjson.dumps({"TableName": "things", "Item": _item(1)})
-    fast = operation_schemas._checker("PutItem", "2026")
+    fast = operation_schemas.checker("PutItem", "2026")
     general = dataclasses.replace(fast, fast_check=fast_validator.leave_to_full_validator)
     yield (
         "validation.fast_validator:fast_check",
@@ -302,10 +310,85 @@ def _entry(folder: Path) -> Iterator[tuple[str, Case]]:
     def entered() -> object:
         handler = dialect.enter(request)
         assert handler is not None
-        return drive(dialects.gateway.engine, lambda: handler(request))
+        begun = handler(request)
+        assert isinstance(begun, Round)
+        return begun.finish(dialects.gateway.engine.run(begun.commands))
 
     assert wsgi.call(app, request).status == 200
     yield "Dialect.enter", (entered, lambda: wsgi.call(app, request))
+
+
+class _Silent(asyncio.Transport):
+    """Where replies go that nobody reads."""
+
+    def write(self, data: object) -> None:
+        """Send nothing."""
+
+    def is_closing(self) -> bool:
+        """Never."""
+        return False
+
+
+class _Noting:
+    """A reception (connection.Reception) that answers at once."""
+
+    is_stopping = False
+    buffered_bytes = 0
+    settings = load({"memory": True}, {})
+
+    def enter(self, made: Connection) -> bool:
+        """Take every connection."""
+        return True
+
+    def leave(self, made: Connection) -> None:
+        """Nobody leaves."""
+
+    def head_began(self, made: Connection) -> None:
+        """Nothing comes in parts."""
+
+    def head_ended(self, made: Connection) -> None:
+        """Nothing comes in parts."""
+
+    def handle(self, pending: PendingRequest) -> None:
+        """Answer."""
+        pending.connection.answer(Reply(200, ()))
+
+    def refuse(self, request: Request, error: Exception) -> Reply:
+        """Nothing is refused."""
+        raise error
+
+
+def _heads() -> Iterator[tuple[str, Case]]:
+    made = Connection(_Noting())
+    made.connection_made(_Silent())
+    body = orjson.dumps({"TableName": "things", "Key": {"p": {"S": "x"}}})
+    sent = signing.dynamodb(8000, "GetItem", body)
+    by_parser = connection._by_parser
+    yield "whole_request", _switched(lambda: made.data_received(sent), connection, _whole_request=by_parser)
+
+
+def _comparing(folder: Path) -> Iterator[tuple[str, Case]]:
+    url = f"sqlite:///{folder}/compared.sqlite"
+    database = open_database(url)
+    migrate(database)
+    database.close()
+    end = DatabaseEndpoint(f"{url}#things")
+    end.create(Definition("things", Service.TABLEGATE, _PAIR, is_stored=True))
+    side = Pair(end, end, CompareOptions()).sides[0]
+    bodies = [orjson.dumps(_item(number)) for number in range(100)]
+
+    def stored() -> list[Row]:
+        return [
+            Row(_PAIR.position((text("partition"), text(f"{number:08}"))), Contents(body, None, 900), 0)
+            for number, body in enumerate(bodies)
+        ]
+
+    sums = Sums()
+    yield (
+        "fast_add_bodies",
+        (lambda: side.sum_page(sums, stored()), lambda: side.sum_page_generally(sums, stored())),
+    )
+    end.close()
 
 
 def measured(case: Case) -> tuple[float, float]:
@@ -325,8 +408,14 @@ def main() -> None:
     """Print a line for each fast path."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        cases = [*_dynamodb(), *_azure(), *_tablestore(), *_updates()]
-        for cases_of in (iter(cases), _engine(folder), _on_postgresql(folder), _entry(folder)):
+        cases = [*_dynamodb(), *_azure(), *_tablestore(), *_updates(), *_heads()]
+        for cases_of in (
+            iter(cases),
+            _engine(folder),
+            _on_postgresql(folder),
+            _entry(folder),
+            _comparing(folder),
+        ):
             for end, case in cases_of:
                 fast, general = measured(case)
                 [path] = [path for path in FAST_PATHS if path.fast.endswith(end)]

@@ -15,6 +15,7 @@ from gateway.command_line.maintenance import migrate, sweep
 from gateway.command_line.serving import healthcheck, serve
 from gateway.command_line.streams import streams
 from gateway.command_line.tables import tables
+from transfer.commands import COMMANDS as TRANSFER_COMMANDS
 from transfer.traffic.commands import COMMANDS as TRAFFIC_COMMANDS
 
 COMMANDS: tuple[click.Command, ...] = (
@@ -25,6 +26,7 @@ COMMANDS: tuple[click.Command, ...] = (
     tables,
     streams,
     credentials,
+    *TRANSFER_COMMANDS,
     *TRAFFIC_COMMANDS,
 )
 

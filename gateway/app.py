@@ -87,6 +87,10 @@ class Mounted:
     def turn_away(self, request: Request) -> Reply | None:
         """The refusal of a request that a foreign page may have sent, which that page cannot read; None: it may go on. Both
         entries ask this before anything else."""
+        known = request.header_map
+        host, origin = known.get("host", ""), known.get("origin", "")
+        if self._browsers.lets_in(host, origin, known.get("sec-fetch-site", "")):
+            return None
         try:
             self._browsers.check(request)
         except NotAllowed as error:
@@ -107,6 +111,16 @@ class Mounted:
             logs.error("a dialect could not word a refusal", second, request_id=request.id)
             reply = None
         return reply or _plain_refusal(error)
+
+    def refuse_and_log(self, request: Request, error: Exception) -> Reply:
+        """The refusal of a request whose handling raised, and a line for what should not have happened."""
+        reply = self.refuse(request, error)
+        if reply.status >= 500:
+            logs.error(
+                "a request failed", None if isinstance(error, Busy) else error, reason=repr(error),
+                request_id=request.id, method=request.method, path=request.path,
+            )  # fmt: skip
+        return reply
 
 
 def connect(settings: Settings) -> Database:
@@ -136,15 +150,16 @@ def create_app(settings: Settings, opened: Opened | None = None) -> flask.Flask:
     """The gateway as an ordinary WSGI application, on a database that has been migrated."""
     opened = opened or open_store(settings, connect(settings))
     credentials = Credentials(settings, opened.credential_store.load())
-    now_ns = opened.clock.now_ns
     gateway = Gateway(
         opened.engine,
         credentials,
         settings,
-        lambda: now_ns() // 1_000_000,
-        lambda: time.time_ns() // 1_000_000,
+        opened.clock.now_ms,
+        real_now_ms=lambda: time.time_ns() // 1_000_000,
     )
-    dialects = Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects), now_ns)
+    dialects = Mounted(
+        gateway, tuple(_dialect(name, gateway) for name in settings.dialects), opened.clock.now_ns
+    )
     app = mount(dialects)
     if settings.control:
         app.register_blueprint(create_control(gateway, opened.clock, dialects.watch))
@@ -234,10 +249,9 @@ def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
     @app.errorhandler(500)
     def internal(error: Exception) -> flask.Response:
         cause = getattr(error, "original_exception", None) or error
-        request = request_of(flask.request.environ, b"")
-        logs.error("a request failed", cause, request_id=request.id, dialect=dialect.name)
-        return flask_response(dialects.refuse(request, cause))
+        return flask_response(dialects.refuse_and_log(request_of(flask.request.environ, b""), cause))
 
+    app.logger.disabled = True  # Flask has a line of its own for what the handler above has one for
     return app
 
 

@@ -27,6 +27,11 @@ class Clock:
         frozen_at_ns = self._frozen_at_ns
         return time.time_ns() + self._ahead_ns if frozen_at_ns is None else frozen_at_ns
 
+    def now_ms(self) -> int:
+        """Milliseconds since 1970."""
+        frozen_at_ns = self._frozen_at_ns
+        return (time.time_ns() + self._ahead_ns if frozen_at_ns is None else frozen_at_ns) // 1_000_000
+
     @property
     def is_frozen(self) -> bool:
         """Whether time stands still."""

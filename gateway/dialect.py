@@ -14,35 +14,42 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import flask
 
+from gateway import metrics
 from gateway.engine.engine import Engine, drive
 from gateway.http import Reply, Request
-from gateway.model.commands import Exchange
+from gateway.model.commands import AnyCommand, Exchange
 from gateway.security.credentials import Credentials
 from gateway.server.flask_bridge import current_request, flask_response
 from gateway.settings import Settings
 
-Handler = Callable[[Request], Exchange[Reply]]
-"""Begins to handle a request. Called again with the same request when a table turned out to be stale."""
+
+class Round(NamedTuple):
+    """An exchange that has but one round, without a generator: what the engine is asked for, and what makes the reply of the
+    outcomes, or of what the engine raised."""
+
+    commands: list[AnyCommand]
+    finish: Callable[[list[Any] | Exception], Reply]
+
+
+Handler = Callable[[Request], Round | Reply | Exchange[Reply]]
+"""Begins to handle a request: gives the one round that it takes, the reply that takes none, or an exchange. Called again with
+the same request when a table turned out to be stale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
     """What the application gives to every adapter. `now_ms` is the clock, in milliseconds since 1970, that tables, streams and
-    grants live by; `real_clock_ms` the one that signatures are compared with, where that is another (gateway/clock.py)."""
+    grants live by; `real_now_ms` the one that callers have too, for signatures and the Date of replies (gateway/clock.py)."""
 
     engine: Engine
     credentials: Credentials
     settings: Settings
     now_ms: Callable[[], int]
-    real_clock_ms: Callable[[], int] | None = None
-
-    def real_now_ms(self) -> int:
-        """The real time, which callers have too: for signatures and the Date of replies."""
-        return (self.real_clock_ms or self.now_ms)()
+    real_now_ms: Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +129,7 @@ class Dialect(ABC):
     def serve(self, request: Request) -> Reply:
         """Handle one request from beginning to end. Raises Busy if its tables never stop changing, and what `handle` raises."""
         reply: Reply = drive(self.gateway.engine, partial(self.handle, request))
+        metrics.count_noted()
         return reply
 
     def blueprint(self) -> flask.Blueprint:

@@ -20,28 +20,26 @@ class Handling:
         self.leaves_out = leaves_out
         self.units: dict[str, float] = {}
 
+    def consumed(self, kind: str, units: float) -> None:
+        """Note capacity units."""
+        self.units[kind] = self.units.get(kind, 0.0) + units
 
-_CURRENT: ContextVar[Handling | None] = ContextVar("handling", default=None)
+
+CURRENT: ContextVar[Handling | None] = ContextVar("handling", default=None)
+"""That of the request whose code runs."""
 
 
 @contextlib.contextmanager
 def current(handling: Handling) -> Iterator[None]:
     """Within it the code of this thread runs for one request."""
-    token = _CURRENT.set(handling)
+    token = CURRENT.set(handling)
     try:
         yield
     finally:
-        _CURRENT.reset(token)
-
-
-def consumed(kind: str, units: float) -> None:
-    """Note capacity units for the request whose code runs."""
-    handling = _CURRENT.get()
-    if handling is not None:
-        handling.units[kind] = handling.units.get(kind, 0.0) + units
+        CURRENT.reset(token)
 
 
 def is_left_out() -> bool:
     """Whether the next member of the batch whose code runs is to be left unprocessed, as the service does when it is busy."""
-    handling = _CURRENT.get()
+    handling = CURRENT.get()
     return handling is not None and handling.leaves_out is not None and handling.leaves_out()

@@ -21,7 +21,9 @@ def new_request_id() -> str:
         return _ready_ids.pop()
     except IndexError:
         letters = secrets.token_bytes(_ID_LENGTH * _IDS_AT_ONCE).translate(_LETTERS).decode()
-        _ready_ids.extend(letters[at : at + _ID_LENGTH] for at in range(_ID_LENGTH, len(letters), _ID_LENGTH))
+        _ready_ids.extend(
+            [letters[at : at + _ID_LENGTH] for at in range(_ID_LENGTH, len(letters), _ID_LENGTH)]
+        )
         return letters[:_ID_LENGTH]
 
 
@@ -32,8 +34,8 @@ _ready_ids: list[str] = []
 os.register_at_fork(after_in_child=_ready_ids.clear)
 
 
-# Not frozen: that would treble the time in which one is made, and one is made of every request.
-@dataclass(slots=True, eq=False)
+# Not frozen, and with a constructor of its own: one is made of every request.
+@dataclass(slots=True, eq=False, init=False)
 class Request:
     """One HTTP request, not to be changed. Header names are lower-case, values decoded as latin-1, in the order they came,
     repeats kept.
@@ -45,22 +47,44 @@ class Request:
     target: str
     headers: Headers
     body: bytes
-    client: str = "127.0.0.1"
-    secure: bool = False
-    id: str = field(default_factory=new_request_id)
+    client: str
+    secure: bool
+    id: str
     path: str = field(init=False, repr=False)
     """The raw path, percent-encoding untouched. An absolute-form target is cut down to its path."""
     query: str = field(init=False, repr=False)
     """The raw query, without the question mark."""
-    _first: dict[str, str] = field(init=False, repr=False)
+    header_map: dict[str, str] = field(init=False, repr=False)
+    """The first value of each header, by its name in lower case."""
 
-    def __post_init__(self) -> None:
-        self._first = dict(self.headers[::-1])
-        self.path, self.query = split_target(self.target)
+    def __init__(
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: bytes,
+        client: str = "127.0.0.1",
+        secure: bool = False,
+        id: str = "",  # noqa: A002
+        header_map: dict[str, str] | None = None,
+    ) -> None:
+        """`header_map`: where the caller has it already."""
+        self.method = method
+        self.target = target
+        self.headers = headers
+        self.body = body
+        self.client = client
+        self.secure = secure
+        self.id = id or (_ready_ids.pop() if _ready_ids else new_request_id())
+        self.header_map = dict(headers[::-1]) if header_map is None else header_map
+        if target == "/":  # the only one that DynamoDB has
+            self.path, self.query = target, ""
+        else:
+            self.path, self.query = split_target(target)
 
     def header(self, name: str, default: str = "") -> str:
         """The first value of a header, named in lower case."""
-        return self._first.get(name, default)
+        return self.header_map.get(name, default)
 
     def header_values(self, name: str) -> list[str]:
         """All values of a header, in order."""

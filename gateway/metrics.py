@@ -1,5 +1,8 @@
 """What is counted, for Prometheus: requests, ticks, consumed capacity.
 
+What every request has to say is noted in a queue, and counted for many requests at once: after each tick, each request that
+went through Flask, and before anybody is shown the figures.
+
 Everything has a bounded set of labels: dialects, their own operation names, tables. With several workers each counts in a
 file of PROMETHEUS_MULTIPROC_DIR (workers.py sets it), and any of them gives the sums.
 """
@@ -7,7 +10,10 @@ file of PROMETHEUS_MULTIPROC_DIR (workers.py sets it), and any of them gives the
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections import Counter as Tally
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from prometheus_client import (
@@ -25,10 +31,21 @@ from prometheus_client.registry import Collector
 
 from gateway import handling
 
+
+class _Durations(Histogram):
+    """A histogram that many observations are made of at once."""
+
+    def observe_all(self, amounts: Sequence[float]) -> None:
+        """Observe each of these amounts."""
+        self._sum.inc(sum(amounts))
+        for at, number in Tally([bisect_left(self._upper_bounds, amount) for amount in amounts]).items():
+            self._buckets[at].inc(number)
+
+
 _REQUESTS = Counter(
     "tablegate_requests_total", "Requests answered.", ["dialect", "operation", "status"]
 )  # fmt: skip
-_REQUEST_SECONDS = Histogram(
+_REQUEST_SECONDS = _Durations(
     "tablegate_request_seconds",
     "From the last byte of a request to its reply.",
     ["dialect", "operation"],
@@ -75,22 +92,46 @@ def _capacity(dialect: str, table: str, index: str, kind: str) -> Counter:
     return _CONSUMED_CAPACITY.labels(dialect, table, index, kind)
 
 
-def consumed(dialect: str, table: str, index: str, kind: str, units: float) -> None:
-    """Count capacity units of a table (index "") or one of its indexes; kind is `read` or `write`."""
-    _capacity(dialect, table, index, kind).inc(units)
-    handling.consumed(kind, units)
-
-
 @lru_cache(maxsize=1024)
-def _answers(dialect: str, operation: str, status: int) -> tuple[Counter, Histogram]:
+def _answers(dialect: str, operation: str, status: int) -> tuple[Counter, _Durations]:
     return _REQUESTS.labels(dialect, operation, status), _REQUEST_SECONDS.labels(dialect, operation)
 
 
-def answered(dialect: str, operation: str, status: int, seconds: float) -> None:
-    """Count a request that was answered."""
-    requests, duration = _answers(dialect, operation, status)
-    requests.inc()
-    duration.observe(seconds)
+_consumptions: deque[tuple[str, str, str, str, float]] = deque()
+_answered: deque[tuple[str, str, int, float]] = deque()
+
+answered: Callable[[tuple[str, str, int, float]], None] = _answered.append
+"""Note that a request was answered: (dialect, operation, status, seconds)."""
+
+
+def consumed(noted: tuple[str, str, str, str, float]) -> None:
+    """Note capacity units: (dialect, table, index, kind, units), of a table (index "") or one of its indexes; kind is `read` or
+    `write`."""
+    _consumptions.append(noted)
+    current = handling.CURRENT.get()
+    if current is not None:
+        current.consumed(noted[3], noted[4])
+
+
+def count_noted() -> None:
+    """Count what `consumed` and `answered` have noted."""
+    units: dict[tuple[str, str, str, str], float] = {}
+    seconds: dict[tuple[str, str, int], list[float]] = {}
+    try:  # another thread may take what is left in the meantime
+        while _consumptions:
+            dialect, table, index, kind, more = _consumptions.popleft()
+            units[dialect, table, index, kind] = units.get((dialect, table, index, kind), 0.0) + more
+        while _answered:
+            name, operation, status, took = _answered.popleft()
+            seconds.setdefault((name, operation, status), []).append(took)
+    except IndexError:
+        pass
+    for labels, number in units.items():
+        _capacity(*labels).inc(number)
+    for told, amounts in seconds.items():
+        requests, durations = _answers(*told)
+        requests.inc(len(amounts))
+        durations.observe_all(amounts)
 
 
 def ticked(requests: int, seconds: float) -> None:
@@ -118,6 +159,7 @@ def left_to_do(rows: Mapping[str, int]) -> None:
 def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
     """Everything counted, in Prometheus' text form, and its content type. The series of tables that are not among `tables`
     go away (None: nobody can say which there are)."""
+    count_noted()
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
         registry.register(_AllProcesses(tables))

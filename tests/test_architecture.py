@@ -31,7 +31,8 @@ GROUPS = {
         "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "summaries", "blueprint",
     ),
     "transfer": (
-        "errors", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic", "commands",
+        "errors", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",
+        "flags", "comparison_commands", "commands",
     ),
 }  # fmt: skip
 # Pure third-party parts, free to all: they do no I/O and know nothing of us.
@@ -171,7 +172,9 @@ def test_every_adapter_has_its_groups() -> None:
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_only_the_command_line_knows_transfers(module: str) -> None:
     if not within(module, "transfer"):
-        allowed = {"transfer.commands", "transfer.traffic.commands"} if module == "gateway.__main__" else set()
+        allowed = (
+            {"transfer.commands", "transfer.traffic.commands"} if module == "gateway.__main__" else set()
+        )
         assert not [name for name in IMPORTS[module] if within(name, "transfer") and name not in allowed]
 
 

@@ -71,7 +71,7 @@ def _gateway() -> Gateway:
     database = connect(settings)
     migrate(database)
     engine = Engine(Store(database), EngineOptions(sweep_period_s=0), lambda: NOW_MS * 1_000_000)
-    return Gateway(engine, Credentials(settings), settings, lambda: NOW_MS)
+    return Gateway(engine, Credentials(settings), settings, lambda: NOW_MS, lambda: NOW_MS)
 
 
 def _ask(server: Running, request: Request) -> tuple[int, list[tuple[str, str]], bytes]:

@@ -47,7 +47,7 @@ class Desk:
         self.done: list[Any] = []
         run = self._engine.run
         self._engine.run = lambda commands, nowait=False: self.done.extend(commands) or run(commands, nowait)  # type: ignore[method-assign]
-        gateway = Gateway(self._engine, Credentials(made), made, lambda: NOW_MS)
+        gateway = Gateway(self._engine, Credentials(made), made, lambda: NOW_MS, lambda: NOW_MS)
         self._app = plain_app(gateway, *EVERY_DIALECT)
         self._server: Running = start_app(self._app)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -62,7 +61,8 @@ def client(request: pytest.FixtureRequest, shared_database_url: str) -> Iterator
         {},
     )
     opened = open_store(settings, connect(settings))
-    gateway = Gateway(opened.engine, Credentials(settings), settings, lambda: time.time_ns() // 1_000_000)
+    clock = opened.clock
+    gateway = Gateway(opened.engine, Credentials(settings), settings, clock.now_ms, clock.now_ms)
     app = mount(Mounted(gateway, (key_value.create(gateway), azuretable.create(gateway))))
     running = start_app(app) if request.param == "server" else start_plain(app)
     yield Client(gateway, running, request.param)

@@ -57,7 +57,7 @@ def test_fast_paths_are_called_fast(path: FastPath) -> None:
 def fast_definitions() -> set[str]:
     """Every function, method and class of ours whose name says that it is a fast path; and modules of that name."""
     definitions = set()
-    for folder in ("gateway", "adapters"):
+    for folder in ("gateway", "adapters", "transfer"):
         for file in (ROOT / folder).rglob("*.py"):
             module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
             if file.name.startswith("fast_") and file.name != "fast_paths.py":
@@ -120,8 +120,9 @@ from unittest.mock import MagicMock
 from gateway.app import _dialect
 from gateway.engine import blind_writes, page_builder, reading
 from gateway.model import fast_paths, updates
+from transfer.comparing import sides
 assert not fast_paths.ARE_ON
-assert operation_schemas._checker("PutItem", "2026").fast_check is fast_validator.leave_to_full_validator
+assert operation_schemas.checker("PutItem", "2026").fast_check is fast_validator.leave_to_full_validator
 assert keys._text_key is not keys.fast_text_key
 assert (values.render_row, values.render_rows) == (values.render_row_generally, values.render_rows_generally)
 assert entity_parser._fast_members is not entity_parser.fast_members
@@ -131,6 +132,7 @@ assert not selections._ENCODES
 assert updates._draft_of == updates.Draft.of
 assert blind_writes.puts is blind_writes.inserts is blind_writes._looks
 assert not (page_builder._TAKES_MANY or reading._LOOKS_UP)
+assert not sides._HASHES_BODIES
 assert _dialect("dynamodb", MagicMock()).enter(MagicMock()) is None
 assert (reading._prefiltered, reading._concatenated) == (reading._row_by_row, reading._no_bodies)
 """

@@ -171,12 +171,9 @@ class AzureTable(Dialect):
 
     def _authenticated(self, request: Request, address: Address) -> Exchange[Call]:
         """The call that a request is, once it is known who makes it."""
-        now = self.gateway.now_ms() / 1000
         options = options_of(request.query)
         account = self._account(address.account)
-        grant = auth.verify(
-            request, options, account, self._issuer, auth.Times(now, self.gateway.real_now_ms() / 1000)
-        )
+        grant = auth.verify(request, options, account, self._issuer, self.gateway)
         scheme = "https" if request.secure else "http"
         call = Call(
             request=request,
@@ -191,7 +188,7 @@ class AzureTable(Dialect):
         if grant.access is not None and grant.access.policy_id is not None:
             assert grant.access.table is not None  # account tokens name no policy
             table = yield from find_table(call, grant.access.table)
-            access = grant.access.under(tables.policies_of(table), now)
+            access = grant.access.under(tables.policies_of(table), self.gateway.now_ms() / 1000)
             call = replace(call, grant=Grant(access))
         return call
 

@@ -6,20 +6,22 @@ An operation that is not here is answered with UnknownOperationException.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from adapters.dynamodb.operations import batches, items, queries, streams, transactions
 from adapters.dynamodb.partiql import statements
 from adapters.dynamodb.tables import account, features, tables, tags, time_to_live
-from adapters.dynamodb.wire.calls import Answer, Call
+from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from gateway.model.commands import Exchange
 
 
 class Operation(NamedTuple):
-    """One operation of the API. `hot`: quick enough for the server's tick; others go through Flask, on their own."""
+    """One operation of the API. `hot`: quick enough for the server's tick; others go through Flask, on their own. `parts`: of an
+    operation that one command is enough for; its handler is made of them."""
 
     handler: Callable[[Call], Exchange[Answer]]
     hot: bool = True
+    parts: OneCommand[Any, Any] | None = None
 
 
 _DYNAMODB = "DynamoDB_20120810."
@@ -28,15 +30,17 @@ _STREAMS = "DynamoDBStreams_20120810."
 _Handlers = Mapping[str, Callable[[Call], Exchange[Answer]]]
 
 # Rows and items: so quick that the server's tick handles many at once.
+_SINGLE: Mapping[str, OneCommand[Any, Any]] = {
+    "GetItem": items.GET_ITEM,
+    "PutItem": items.PUT_ITEM,
+    "UpdateItem": items.UPDATE_ITEM,
+    "DeleteItem": items.DELETE_ITEM,
+    "Query": queries.QUERY,
+    "Scan": queries.SCAN,
+}
 _DATA: _Handlers = {
-    "GetItem": items.get_item,
-    "PutItem": items.put_item,
-    "UpdateItem": items.update_item,
-    "DeleteItem": items.delete_item,
     "BatchGetItem": batches.batch_get_item,
     "BatchWriteItem": batches.batch_write_item,
-    "Query": queries.query,
-    "Scan": queries.scan,
     "TransactGetItems": transactions.transact_get_items,
     "TransactWriteItems": transactions.transact_write_items,
     "ExecuteStatement": statements.execute_statement,
@@ -78,6 +82,7 @@ _CONTROL: _Handlers = {
 }
 
 OPERATIONS: Mapping[str, Operation] = {
+    **{_DYNAMODB + name: Operation(parts.exchange, hot=True, parts=parts) for name, parts in _SINGLE.items()},
     **{_DYNAMODB + name: Operation(handler, hot=True) for name, handler in _DATA.items()},
     **{_STREAMS + name: Operation(handler, hot=True) for name, handler in _STREAM_READS.items()},
     **{_DYNAMODB + name: Operation(handler, hot=False) for name, handler in _CONTROL.items()},

@@ -12,7 +12,7 @@ from typing import Any
 from gateway import handling
 from gateway.control.faults import Effect, Faults
 from gateway.control.requests import RequestLog
-from gateway.dialect import Dialect, Handler, Summary
+from gateway.dialect import Dialect, Handler, Round, Summary
 from gateway.engine.engine import Returned, next_commands
 from gateway.handling import Handling
 from gateway.http import CUT, Reply, Request
@@ -78,8 +78,25 @@ class Met:
         return CUT if any(effect.cut == "after" for effect in self._effects) else reply
 
 
-def _under(current: Handling, handler: Handler, request: Request) -> Exchange[Reply]:
-    exchange = handler(request)
+def _under(current: Handling, handler: Handler, request: Request) -> Round | Reply | Exchange[Reply]:
+    with handling.current(current):
+        begun = handler(request)
+    match begun:
+        case Round(commands, finish):
+            return Round(commands, partial(_finished, current, finish))
+        case Reply():
+            return begun
+    return _driven(current, begun)
+
+
+def _finished(
+    current: Handling, finish: Callable[[list[Any] | Exception], Reply], outcomes: list[Any] | Exception
+) -> Reply:
+    with handling.current(current):
+        return finish(outcomes)
+
+
+def _driven(current: Handling, exchange: Exchange[Reply]) -> Exchange[Reply]:
     outcomes: list[Any] | Exception | None = None
     while True:
         with handling.current(current):

@@ -30,6 +30,9 @@ from gateway.store import changes, entries, expiry_backfills, rows
 from gateway.store.databases import Session
 from gateway.store.store import Store
 
+# A count that took longer is kept for a while.
+_LONG_COUNT_S = 0.01
+
 Definition = (
     CreateTable | AlterTable | DropTable | FindTable | ListTables | CountRows | GetProperties | PutProperties
 )
@@ -271,7 +274,7 @@ class Definer:
         return current
 
     def _count(self, table: Table) -> TableStatistics:
-        """Counting is a scan, so a count is kept for a hundred times as long as it took: small tables are always exact."""
+        """Counting is a scan, so a long count is kept for a hundred times as long as it took: small tables are always exact."""
         kept = self._counted.get(table.id)
         if kept is not None and time.monotonic() < kept[0]:
             return kept[1]
@@ -282,7 +285,7 @@ class Definer:
                 number, size, {index.name: entries.count(session, index.id) for index in table.indexes}
             )
         took = time.monotonic() - began
-        if took > 0.01:
+        if took > _LONG_COUNT_S:
             if len(self._counted) > 1_000:
                 self._counted.clear()
             self._counted[table.id] = (time.monotonic() + 100 * took, statistics)

@@ -58,7 +58,7 @@ from gateway.model.errors import (
     StaleTable,
     Unknowable,
 )
-from gateway.model.tables import IndexView, Table
+from gateway.model.tables import IndexView
 from gateway.model.writes import Write
 from gateway.store import progress, purges, tokens
 from gateway.store.databases import CommitLost, LockHeld, Retry
@@ -97,6 +97,10 @@ class Engine:
         self, store: Store, options: EngineOptions = EngineOptions(), now: Callable[[], int] = time.time_ns
     ) -> None:
         self._store = store
+        self.cached_table = store.catalog.cache.get
+        """A table's descriptor without any I/O, by namespace and name, or None: then ask with FindTable."""
+        self.cached_azure_table = store.catalog.cache.get_azure
+        """The same by namespace and Azure name, in whatever case."""
         self._options = options
         self._now = now
         self._definer = Definer(store, options.control_plane_delay_ms, options.stream_shards)
@@ -116,14 +120,6 @@ class Engine:
     def register_view(self, dialect: str, view: IndexView) -> None:
         """Say how a dialect reads the key columns of the indexes that it makes. To be called before the first command."""
         self._store.catalog.views[dialect] = view
-
-    def cached_table(self, namespace: str, name: str) -> Table | None:
-        """A table's descriptor without any I/O, or None: then ask with FindTable."""
-        return self._store.catalog.cache.get(namespace, name)
-
-    def cached_azure_table(self, namespace: str, azure_name: str) -> Table | None:
-        """A table's descriptor by its Azure name, in whatever case, without any I/O, or None: then ask with FindTable."""
-        return self._store.catalog.cache.get_azure(namespace, azure_name)
 
     def run(self, commands: list[AnyCommand], nowait: bool = False) -> list[Any]:
         """For each command its outcome, or the GatewayError it met. All writes of the list are one transaction, all its

@@ -147,9 +147,11 @@ class PageBudget:
     @property
     def bytes_left(self) -> int | None:
         """How many billed bytes of rows, all of them returned, are left until the page is full (None: any number)."""
-        limits = self._limits
-        sizes = [limit for limit in (limits.filled_bytes, limits.returned_bytes) if limit is not None]
-        return min(sizes) - self.scanned_bytes if sizes else None
+        filled, returned = self._limits.filled_bytes, self._limits.returned_bytes
+        if filled is None or returned is None:
+            most = returned if filled is None else filled
+            return None if most is None else most - self.scanned_bytes
+        return min(filled, returned) - self.scanned_bytes
 
     @property
     def has_scanned_enough(self) -> bool:

@@ -6,7 +6,6 @@ no limits. reading.py brings the rows and page_budget.py counts them.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Generator, Iterable
 from time import perf_counter
 
@@ -188,13 +187,10 @@ class PageBuilder:
         self._last = found
         row = None if row is None else self._passed(row)
         if row is not None:
-            self._return(row, size)
+            self._rows.append(row)
+            budget.give(1, size)
         self._is_stopped = budget.is_spent
         return self._is_stopped
-
-    def _return(self, row: Row, size: int) -> None:
-        self._rows.append(row)
-        self.budget.give(1, size)
 
     def _passed(self, row: Row) -> Row | None:
         """A row as the reader may see it, or None if the filter is not true of it."""
@@ -210,14 +206,15 @@ class PageBuilder:
     ) -> Generator[None, None, Columns | None]:
         """Take a scanned range for which the budget has room, whole (None) or up to the row that is the last to be returned,
         in slices. `measure`: the number of rows up to one, and their size."""
-        slices = _Slices(sys.maxsize)
+        until = perf_counter() + _SLICE_S
         for columns in scanned_range.passing:
-            if slices.is_over:
+            if perf_counter() >= until:
                 yield
-                slices.begin()
+                until = perf_counter() + _SLICE_S
             row = self._passed(StoredRow(columns))
             if row is not None:
-                self._return(row, columns[self._size_at])
+                self._rows.append(row)
+                self.budget.give(1, columns[self._size_at])
                 if self.budget.has_returned_enough:
                     return self._advance(*measure(columns), columns)
         self._advance(scanned_range.count, scanned_range.size, scanned_range.last)
@@ -232,13 +229,12 @@ class PageBuilder:
 class _Slices:
     """Says after which rows a slice is over."""
 
-    def __init__(self, most_rows: int = _SLICE_ROWS) -> None:
-        self._most_rows = most_rows
+    def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
         """Begin a slice."""
-        self._rows_left = self._most_rows
+        self._rows_left = _SLICE_ROWS
         self._until = perf_counter() + _SLICE_S
 
     @property

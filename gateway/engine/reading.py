@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from time import perf_counter
 from typing import TypeGuard, cast
 
 from gateway.engine.page_builder import READ_FIELDS, SHOWN_AS_STORED, PageBuilder
@@ -34,6 +35,8 @@ from gateway.store.scans import Chunk, Source, Walk, entries_source, overlaid, r
 from gateway.store.store import Store
 
 Reading = Get | ReadAll | Read
+# Pages that are there sooner are read in one slice.
+_SLICE_S = 0.001
 # So many rows are sooner judged one by one than in further statements.
 _FEW_ROWS = 24
 # Of rows that may be too large together, so many are fetched before their sizes are looked at.
@@ -62,22 +65,29 @@ def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
 def read_in_slices(
     store: Store, commands: list[Reading], now_ms: int, outcomes: dict[int, Outcome], reader: int = 0
 ) -> Iterator[None]:
-    """Do what `read` does, and stop after each slice of a page; pages take turns. `outcomes` is filled as outcomes become
-    known, each under the index of its command. `reader`: of the session that is open until the end."""
-    tables = [table for command in commands for table in _tables_of(command)]
+    """Do what `read` does, and stop after each slice of a page, or some short pages; pages take turns. `outcomes` is filled as
+    outcomes become known, each under the index of its command. `reader`: of the session that is open until the end."""
+    gets = _gets_of(
+        [command for command in commands if type(command) is not ReadAll or not _is_byte_limited(command)]
+    )
     with store.read(reader) as session:
-        stale = store.catalog.check(session, tables, lock=False) if store.shared else set()
-        wanted = {
-            (get.table.id, get.position)
-            for command in commands
-            if not _is_byte_limited(command)
-            for get in _gets_of(command)
-        }
-        found = rows.fetch_many(session, list(wanted)) if wanted else {}
+        stale: set[int] = set()
+        if store.shared:
+            tables = [table for command in commands for table in _tables_of(command)]
+            stale = store.catalog.check(session, tables, lock=False)
+        found = rows.fetch_many(session, list({(get.table.id, get.position) for get in gets})) if gets else {}
         measured: Measured = {}
         pages: deque[tuple[int, Slices]] = deque()
         for at, command in enumerate(commands):
-            if (refusal := _refusal(command, stale, now_ms)) is not None:
+            kind = type(command)
+            table = command.table if kind is Get or kind is Read else None  # type: ignore[union-attr]
+            is_ready = table is not None and table.busy_until_ms <= now_ms and table.id not in stale
+            if is_ready and kind is Get and not command.transaction and table.features <= SHOWN_AS_STORED:  # type: ignore[union-attr]
+                # By far the commonest; what follows would come to the same row.
+                outcomes[at] = found.get((table.id, command.position))  # type: ignore[union-attr]
+            elif is_ready and kind is Read and command.index is None and not command.transaction:  # type: ignore[union-attr]
+                pages.append((at, _page(session, command, now_ms, measured)))  # type: ignore[arg-type]
+            elif (refusal := _refusal(command, stale, now_ms)) is not None:
                 outcomes[at] = refusal
             elif isinstance(command, Read):
                 begin = _staged_page if command.transaction else _page
@@ -90,15 +100,19 @@ def read_in_slices(
                 outcomes[at] = _found(command, found, now_ms)
         for table_id in stale:
             store.catalog.cache.forget(table_id)
+        until = perf_counter() + _SLICE_S
         while pages:
             at, page = pages.popleft()
             try:
                 next(page)
             except StopIteration as end:
                 outcomes[at] = end.value
+                if pages and perf_counter() < until:
+                    continue  # short pages share a slice
             else:
                 pages.append((at, page))
             yield
+            until = perf_counter() + _SLICE_S
 
 
 def _is_one_statement(command: Reading) -> bool:
@@ -151,7 +165,7 @@ def _written(session: Session, command: Get | Read, now_ms: int) -> dict[Positio
 
 def fast_look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> list[Outcome]:
     """The fast path of `read_in_slices`: point reads, in one statement."""
-    gets = [get for command in commands for get in _gets_of(command)]
+    gets = _gets_of(commands)
     with store.look() as session:
         found, versions = rows.look_up(session, list({(get.table.id, get.position) for get in gets}))
     stale = {get.table.id for get in gets if versions.get(get.table.id) != get.table.version}
@@ -190,10 +204,15 @@ def _too_large(together: list[Row | None], command: ReadAll) -> LimitExceeded | 
     return LimitExceeded("rows-together", command.max_bytes, size) if size > command.max_bytes else None
 
 
-def _gets_of(command: Reading) -> Sequence[Get]:
-    if isinstance(command, ReadAll):
-        return command.gets
-    return (command,) if isinstance(command, Get) else ()
+def _gets_of(commands: Sequence[Reading]) -> list[Get]:
+    """The point reads of commands."""
+    gets: list[Get] = []
+    for command in commands:
+        if type(command) is Get:
+            gets.append(command)
+        elif isinstance(command, ReadAll):
+            gets += command.gets
+    return gets
 
 
 def _tables_of(command: Reading) -> list[Table]:
@@ -234,6 +253,8 @@ def _page(
             rest = _concatenated(session, command, command.concatenation, page_builder)
         else:
             rest = yield from _prefiltered(session, command, source, page_builder, measured)
+    if rest.is_empty and not written:  # nothing is left to be walked
+        return _whole(session, command, page_builder)
     expected = page_builder.budget.expected_rows(is_filtered=command.filter is not ALWAYS)
     chunks = _walk(session, command, source, rest, expected)
     if written and command.index is None:
@@ -246,6 +267,11 @@ def _page(
             yield
     else:
         yield from page_builder.add_in_slices(chunks)
+    return _whole(session, command, page_builder)
+
+
+def _whole(session: Session, command: Read, page_builder: PageBuilder) -> Page:
+    """The page that has been filled."""
     last = page_builder.lacks_last
     if last is not None:
         page_builder.set_last(rows.fetch_many(session, [(command.table.id, last)])[command.table.id, last])

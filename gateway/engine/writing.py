@@ -8,7 +8,7 @@ Locks are taken in one order everywhere: tables, tokens, rows by key, counters.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
 import orjson
@@ -132,9 +132,9 @@ class Batch:
             return False
         return True
 
-    def _tables(self) -> Iterator[Table]:
+    def _tables(self) -> list[Table]:
         """The table of each write, as its group has parsed it: groups may have seen different versions of one table."""
-        return (write.table for group in self._groups for write in group.writes)
+        return [write.table for group in self._groups for write in group.writes]
 
     def _rows_of(self, left: list[list[Row]]) -> list[tuple[int, Row]]:
         """(table id, row) of every write."""
@@ -154,8 +154,7 @@ class Batch:
         self._check_partition_locks(session, answers)
         live = [at for at in live if answers[at] is None]
         keys = sorted({(write.table.id, write.key.position) for at in live for write in writes[at]})
-        rows.claim(session, keys)
-        fetched = rows.ask_many(session, keys)
+        fetched = rows.claim_and_ask(session, keys)
         stale = outdated()
         if stale:
             raise _OutOfDate(stale)
@@ -186,14 +185,15 @@ class Batch:
 
     def _check_partition_locks(self, session: Session, answers: list[Answer | None]) -> None:
         """Refuse writes to partitions that a local transaction has locked; a commit must be of one that is still open."""
-        wanted = {
-            (write.table.id, write.key.position.partition)
-            for group in self._groups
-            for write in group.writes
-            if write.table.rules.has_local_transactions
-        }
+        wanted: set[local_transactions.Partition] = set()
+        commits = False
+        for group in self._groups:
+            commits = commits or bool(group.transaction)
+            for write in group.writes:
+                if write.table.rules.has_local_transactions:
+                    wanted.add((write.table.id, write.key.position.partition))
         locked = local_transactions.partition_locks(session, sorted(wanted), self._now_ms) if wanted else {}
-        if not locked and not any(group.transaction for group in self._groups):
+        if not locked and not commits:
             return
         for at, group in enumerate(self._groups):
             if group.transaction:

@@ -101,7 +101,7 @@ def tagged(value: Value) -> dict[str, Any]:
 def untagged(member: Mapping[str, Any]) -> Value:
     """The value of a tagged object that this module or a splicing adapter made."""
     ((tag, data),) = member.items()
-    return _READERS[tag](data)
+    return _new(Value, (Kind.TEXT, data)) if tag == "S" else _READERS[tag](data)
 
 
 _READERS = {

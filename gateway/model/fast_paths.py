@@ -145,9 +145,21 @@ FAST_PATHS: tuple[FastPath, ...] = (
         15.1,
     ),
     FastPath(
+        "gateway.server.fast_heads:whole_request",
+        "gateway.server.connection:Connection._feed",
+        "tests/gateway/server/test_fast_heads.py::test_both_ways_hand_on_the_same_requests",
+        1.7,
+    ),
+    FastPath(
         "gateway.dialect:Dialect.enter",
         "gateway.server.wsgi:call",
         "tests/test_both_entries.py::test_answers_are_equal",
         3.1,
+    ),
+    FastPath(
+        "transfer.comparing.sums:fast_add_bodies",
+        "transfer.comparing.sides:Side.sum_page_generally",
+        "tests/transfer/comparing/test_verifying.py::test_the_fast_way_and_the_general_one_find_the_same",
+        10.5,
     ),
 )

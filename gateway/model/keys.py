@@ -27,9 +27,14 @@ _EXPONENT_BIAS = 0x8000
 _PAIRS = {f"{pair:02d}": pair + 1 for pair in range(100)}
 _COMPLEMENT = bytes(255 - byte for byte in range(256))
 
+partition_hash = zlib.crc32
+"""A 32-bit hash of the partition, by which parallel scans divide a table."""
 PARTITION_HASHES = 1 << 32
 """How many values `partition_hash` can take."""
+SLOT_SHIFT = 24
+"""A slot is what is left of a partition_hash without so many of its lower bits."""
 
+_TEXT_KIND = Kind.TEXT
 KEY_KINDS = frozenset({Kind.TEXT, Kind.BYTES, Kind.DECIMAL, Kind.INT64})
 
 
@@ -119,12 +124,7 @@ def _decode_number(data: bytes, start: int) -> tuple[Decimal, int]:
 
 def slot_of(partition: bytes) -> int:
     """The fixed hash slot, 0..255, of a partition: the top byte of its partition_hash. Never changed: rows are stored by it."""
-    return partition_hash(partition) >> 24
-
-
-def partition_hash(partition: bytes) -> int:
-    """A 32-bit hash of the partition, by which parallel scans divide a table."""
-    return zlib.crc32(partition)
+    return partition_hash(partition) >> SLOT_SHIFT
 
 
 class AutoIncrement:
@@ -193,7 +193,14 @@ class KeySchema:
         """The position of values in column order. Of fewer values: the prefix they make."""
         split = len(self.partition)
         if split == 1 and len(values) == 2:  # the commonest key, without lists
+            (one, first), (other, second) = values
+            if one is other is _TEXT_KIND:  # as encode_column has it
+                partition = _TEXT + first.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
+                sort = _TEXT + second.encode().replace(b"\x00", b"\x00\xff") + b"\x00"
+                return _new(Position, (partition, sort))
             return _new(Position, (encode_column(values[0]), encode_column(values[1])))
+        if split == 1 == len(values):  # what most pages are of
+            return _new(Position, (encode_column(values[0]), b""))
         encoded = [encode_column(value) for value in values]
         return Position(b"".join(encoded[:split]), b"".join(encoded[split:]))
 

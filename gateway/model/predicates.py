@@ -99,6 +99,9 @@ class Comparison(Enum):
     GT = ">"
     GE = ">="
 
+    # The default hashes the name through a Python-level __hash__; a comparison is looked up for every row.
+    __hash__ = object.__hash__
+
 
 # Predicates
 
@@ -192,6 +195,11 @@ def matches(predicate: Predicate, row: Row | None, view: View | None = None) -> 
     """Whether a predicate is true of a row (None: there is no row) as a dialect sees it (None: as it is stored)."""
     match predicate:
         case Compare(left, comparison, right):
+            if type(left) is Attribute and type(right) is Literal and row is not None:  # as most are
+                found = _seen_at(row, left.path, view)
+                return (
+                    comparison is Comparison.NE if found is None else _JUDGES[comparison](found, right.value)
+                )
             return _compares(_values_of(left, row, view), comparison, _values_of(right, row, view))
         case And(parts):
             for part in parts:

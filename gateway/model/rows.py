@@ -183,7 +183,10 @@ class Contents:
         """The latest value of one attribute; the others are not decoded for it."""
         if self._latest is not None:
             return self._latest.get(name)
-        member = self.members.get(name)
+        members = self._members
+        if members is None:
+            members = self._members = orjson.loads(self._body or self.body)
+        member = members.get(name)
         return None if member is None else bodies.untagged(member)
 
     get = value  # as a mapping has it

@@ -210,8 +210,10 @@ def edit(old: Row | None, actions: tuple[Action, ...], context: EditContext) -> 
 def names_of(actions: tuple[Action, ...]) -> tuple[str, ...]:
     """The top-level attributes that actions write, in order, repeats included."""
     return tuple(
-        str(action.path[0]) if isinstance(action, (SetTo, Remove, Add, Subtract)) else action.name
-        for action in actions
+        [
+            str(action.path[0]) if isinstance(action, (SetTo, Remove, Add, Subtract)) else action.name
+            for action in actions
+        ]
     )
 
 

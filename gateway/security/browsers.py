@@ -47,23 +47,32 @@ class Browsers:
         self._origins = frozenset(settings.cors_origin)
         self._guards_hosts = (is_open or bool(settings.allowed_host)) and ANY not in self._hosts
         self._guards_origins = (is_open or bool(settings.cors_origin)) and ANY not in self._origins
-        self._takes_host: Callable[[str], bool] = lru_cache(maxsize=256)(self.takes_host)
-        self._takes_origin: Callable[[str], bool] = lru_cache(maxsize=256)(self.takes_origin)
+        self.lets_in: Callable[[str, str, str], bool] = lru_cache(maxsize=256)(self._lets_in)
+        """Whether `check` has nothing against a request with these values of Host, Origin and Sec-Fetch-Site."""
 
     def check(self, request: Request) -> None:
         """Raises NotAllowed, rule `host` or `origin`, of a request that a foreign page may have sent."""
-        if self._guards_hosts:
-            host = request.header("host")
-            if host and not self._takes_host(host):
-                raise NotAllowed("host", text=f"The host {host[:256]} is not allowed here (--allowed-host).")
+        known = request.header_map
+        self._check(known.get("host", ""), known.get("origin", ""), known.get("sec-fetch-site", ""))
+
+    def _lets_in(self, host: str, origin: str, site: str) -> bool:
+        try:
+            self._check(host, origin, site)
+        except NotAllowed:
+            return False
+        return True
+
+    def _check(self, host: str, origin: str, site: str) -> None:
+        """What `check` says of these headers' values."""
+        if self._guards_hosts and host and not self.takes_host(host):
+            raise NotAllowed("host", text=f"The host {host[:256]} is not allowed here (--allowed-host).")
         if self._guards_origins:
-            origin = request.header("origin")
             if origin:
-                if not self._takes_origin(origin):
+                if not self.takes_origin(origin):
                     raise NotAllowed(
                         "origin", text=f"The origin {origin[:256]} is not allowed here (--cors-origin)."
                     )
-            elif request.header("sec-fetch-site") == "cross-site":
+            elif site == "cross-site":
                 # What a page only embeds (an image, a script) is asked for without an Origin.
                 raise NotAllowed("origin", text="Pages of other sites are not allowed here (--cors-origin).")
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
+from typing import Any
 
 from gateway.settings import Settings
 
@@ -59,12 +60,13 @@ DEV_CREDENTIALS = (
 )
 
 SHARED_NAMESPACE = "shared"
+CALLERS_KEPT = 1024
 
 
 class Credentials:
     """The credentials in force. Look-ups are from memory; `replace` swaps all of them at once, from any thread."""
 
-    __slots__ = ("_known", "_shared", "is_dev", "keeps_apart")
+    __slots__ = ("_known", "_shared", "callers", "is_dev", "keeps_apart")
 
     def __init__(self, settings: Settings, stored: Iterable[Credential] = ()) -> None:
         self.is_dev = settings.auth == "dev"
@@ -73,6 +75,9 @@ class Credentials:
         self.keeps_apart = not self.is_dev and not self._shared
         """Whether tenants must not reach each other: what is not said to be for all is then for one."""
         self._known: dict[tuple[Scheme, str], Credential] = {}
+        self.callers: dict[str, Any] = {}
+        """What a dialect has made of a claim that nobody proves, by the claim's text; for as long as these credentials are in
+        force. Whoever adds to it bounds it (CALLERS_KEPT)."""
         self.replace(stored)
 
     def replace(self, stored: Iterable[Credential]) -> None:
@@ -80,6 +85,7 @@ class Credentials:
         known = {(item.scheme, item.access_id): item for item in (DEV_CREDENTIALS if self.is_dev else ())}
         known.update(((item.scheme, item.access_id), item) for item in stored)
         self._known = known
+        self.callers = {}
         for item in known.values() if self.keeps_apart else ():
             if item.scheme is Scheme.TABLESTORE and not item.place:
                 _log.warning(

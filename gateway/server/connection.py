@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import select
 from collections import deque
-from collections.abc import Callable
 from enum import Enum
 from time import monotonic
 from typing import Protocol, cast
@@ -17,8 +16,11 @@ from typing import Protocol, cast
 import httptools
 
 from gateway.http import CUT, Headers, Reply, Request
+from gateway.model import fast_paths
 from gateway.model.errors import Busy, LimitExceeded
-from gateway.server import framing, heads
+from gateway.server import fast_heads, framing, heads
+from gateway.server.fast_heads import Whole
+from gateway.server.pending_request import PendingRequest
 from gateway.settings import Settings
 
 # A client may send this many requests ahead before its connection is no longer read.
@@ -50,8 +52,8 @@ class Reception(Protocol):
     def head_ended(self, connection: Connection) -> None:
         """The rest of the head has come, or is not waited for any longer."""
 
-    def handle(self, request: Request, answer: Callable[[Reply], None]) -> None:
-        """Have a request handled; `answer` is called once, in the event loop."""
+    def handle(self, pending: PendingRequest) -> None:
+        """Have a request handled; its connection's `answer` is called once, in the event loop."""
 
     def refuse(self, request: Request, error: Exception) -> Reply:
         """Word a refusal of the server's as the request's dialect has it."""
@@ -67,16 +69,12 @@ class Phase(Enum):
     LINGERING = "lingering"
 
 
-class _Exchange:
-    """A request in line, or what it is refused with; and how its reply is to be framed."""
+def _by_parser(data: bytes, most_head_bytes: int, most_target_bytes: int) -> Whole | None:
+    """In place of `fast_heads.whole_request` where fast paths are off."""
+    return None
 
-    __slots__ = ("http_10", "keep_alive", "refusal", "request")
 
-    def __init__(self, request: Request, keep_alive: bool, http_10: bool, refusal: Reply | None) -> None:
-        self.request = request
-        self.keep_alive = keep_alive
-        self.http_10 = http_10
-        self.refusal = refusal
+_whole_request = fast_paths.choose(fast_heads.whole_request, _by_parser)
 
 
 class Connection(asyncio.Protocol):
@@ -94,11 +92,13 @@ class Connection(asyncio.Protocol):
         self._reception = reception
         self._settings = reception.settings
         self._parser = httptools.HttpRequestParser(self)
-        self._in_line: deque[_Exchange] = deque()
-        self._current: _Exchange | None = None
+        self._in_line: deque[PendingRequest] = deque()
+        self._current: PendingRequest | None = None
         self._is_blocked = self._is_paused = self._is_last_read = False
         self._max_target_bytes = self._settings.max_request_line_bytes
         self._max_header_bytes = self._settings.max_header_bytes
+        self._max_body_bytes = self._settings.max_body_bytes
+        self._idle_seconds = self._settings.idle_seconds
         self.client = ""
         self._is_secure = False
         self.phase = Phase.IDLE
@@ -115,13 +115,16 @@ class Connection(asyncio.Protocol):
         self._is_secure = transport.get_extra_info("sslcontext") is not None
         self._rest()
         if not self._reception.enter(self):
-            request = Request("GET", "/", (), b"", self.client, self._is_secure)
-            self._stand_in_line(_Exchange(request, False, False, framing.plain(503, "too many connections")))
+            self._stand_in_line(self._refused(framing.plain(503, "too many connections")))
             self._next()
 
     def data_received(self, data: bytes) -> None:
         if self._is_last_read:
             return
+        if not self._has_message and not self._quiet_bytes:
+            whole = _whole_request(data, self._max_header_bytes, self._max_target_bytes)
+            if whole is not None and self._take(*whole):
+                return
         known = len(self._in_line)
         try:
             self._feed(data)
@@ -135,6 +138,23 @@ class Connection(asyncio.Protocol):
         if self._has_message and self.phase is not Phase.WORKING:
             self._expect_rest_of_message()
         self._next()
+
+    def _take(self, method: str, target: str, headers: Headers, known: dict[str, str], body: bytes) -> bool:
+        """Take a request that came whole, as the parser's calls below would. False: its body is refused, as they will say."""
+        reception, body_bytes = self._reception, len(body)
+        if body_bytes > self._max_body_bytes or (
+            body_bytes + reception.buffered_bytes > self._settings.max_buffered_bytes
+        ):
+            return False
+        pending = PendingRequest(method, target, headers, body, self.client, self._is_secure, "", known)
+        pending.connection = self
+        reception.buffered_bytes += body_bytes
+        if self.phase is Phase.IDLE and not self._is_blocked and not self._transport.is_closing():
+            self._begin(pending)  # nothing is in hand or in line
+        else:
+            self._stand_in_line(pending)
+            self._next()
+        return True
 
     def eof_received(self) -> bool:
         """A client that only stopped sending still gets its replies."""
@@ -155,7 +175,7 @@ class Connection(asyncio.Protocol):
         self._leave_phase()
         self._drop_body()
         for waiting in self._in_line:
-            self._reception.buffered_bytes -= len(waiting.request.body)
+            self._reception.buffered_bytes -= len(waiting.body)
         self._in_line.clear()
         self._reception.leave(self)
 
@@ -206,9 +226,10 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._refusal is None and not self._is_last_read and not self._awaits_body_after_upgrade():
             body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-            http_10 = self._parser.get_http_version() == "1.0"
-            keep_alive = self._parser.should_keep_alive()
-            self._stand_in_line(_Exchange(self._message(body), keep_alive, http_10, None))
+            pending = self._message(body)
+            pending.http_10 = self._parser.get_http_version() == "1.0"
+            pending.keep_alive = self._parser.should_keep_alive()
+            self._stand_in_line(pending)
             self._forget_message()
 
     # Reading
@@ -261,10 +282,12 @@ class Connection(asyncio.Protocol):
         lines += [f"{name}: {value}" for name, value in request.headers if name != "upgrade"]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
-    def _message(self, body: bytes) -> Request:
+    def _message(self, body: bytes) -> PendingRequest:
         method = self._parser.get_method().decode() if self._is_head_complete else "GET"
         target = self._target.decode("latin-1")
-        return Request(method, target, self._headers, body, self.client, self._is_secure)
+        pending = PendingRequest(method, target, self._headers, body, self.client, self._is_secure)
+        pending.connection = self
+        return pending
 
     def _forget_message(self) -> None:
         """Ready for the next; the bytes of a body that stands in line are its exchange's from here."""
@@ -274,7 +297,7 @@ class Connection(asyncio.Protocol):
         self._header_bytes = self._quiet_bytes = self._body_bytes = self._told = 0
         self._body: list[bytes] = []
         self._is_head_complete = self._has_message = self._owes_continue = False
-        self._refusal: _Exchange | None = None
+        self._refusal: PendingRequest | None = None
 
     def _check_body(self, size_bytes: int) -> None:
         if size_bytes > self._settings.max_body_bytes:
@@ -291,16 +314,22 @@ class Connection(asyncio.Protocol):
         """Answer this message so, then nothing more of this connection."""
         if self._refusal is None:
             self._drop_body()
-            self._refusal = _Exchange(self._message(b""), keep_alive=False, http_10=False, refusal=reply)
+            self._refusal = self._refused(reply)
+
+    def _refused(self, reply: Reply) -> PendingRequest:
+        pending = self._message(b"")
+        pending.keep_alive = False
+        pending.refusal = reply
+        return pending
 
     def _drop_body(self) -> None:
         self._reception.buffered_bytes -= self._body_bytes
         self._body_bytes = 0
         self._body = []
 
-    def _stand_in_line(self, exchange: _Exchange) -> None:
-        self._in_line.append(exchange)
-        if not exchange.keep_alive:
+    def _stand_in_line(self, pending: PendingRequest) -> None:
+        self._in_line.append(pending)
+        if not pending.keep_alive:
             self._is_last_read = True
         elif len(self._in_line) >= _PIPELINE_LIMIT and not self._is_paused:
             self._is_paused = True
@@ -322,14 +351,18 @@ class Connection(asyncio.Protocol):
             if self.phase is Phase.WORKING:
                 self._rest()
             return
-        self._current = self._in_line.popleft()
+        pending = self._in_line.popleft()
         self._leave_phase()
+        self._begin(pending)
+
+    def _begin(self, pending: PendingRequest) -> None:
+        self._current = pending
         self.phase = Phase.WORKING
         self.deadline = NEVER
-        if self._current.refusal is not None:
-            self.answer(self._current.refusal)
+        if pending.refusal is not None:
+            self.answer(pending.refusal)
         else:
-            self._reception.handle(self._current.request, self.answer)
+            self._reception.handle(pending)
 
     def answer(self, reply: Reply) -> None:
         """Send the reply to the request in hand, in one piece, and go on to the next."""
@@ -337,25 +370,29 @@ class Connection(asyncio.Protocol):
         if current is None:
             return
         self._current = None
-        self._reception.buffered_bytes -= len(current.request.body)
+        self._reception.buffered_bytes -= len(current.body)
         if reply is CUT:
             self._transport.abort()
         if self._transport.is_closing():
             return
         keep_alive = current.keep_alive and not (self._reception.is_stopping and not self._in_line)
         try:
-            head, body = framing.encode(reply, current.request.method, keep_alive, current.http_10)
+            head, body = framing.encode(reply, current.method, keep_alive, current.http_10)
         except ValueError as error:
-            refusal = self._reception.refuse(current.request, error)
-            head, body = framing.encode(refusal, current.request.method, keep_alive, current.http_10)
+            refusal = self._reception.refuse(current, error)
+            head, body = framing.encode(refusal, current.method, keep_alive, current.http_10)
         if len(body) < _WRITE_SEPARATELY_BYTES:
             self._transport.write(head + body)
         else:
             self._transport.writelines((head, body))
         if not keep_alive:
             self._finish(linger=current.refusal is not None)
-        else:
+        elif self._in_line or self._has_message or self._is_paused or self._is_blocked or self._is_last_read:
             self._next()
+        else:  # as `_rest` has it
+            self.phase = Phase.IDLE
+            self._since = monotonic()
+            self.deadline = self._since + self._idle_seconds
 
     def _rest(self) -> None:
         """Nothing in hand: idle, or in the middle of a message that came behind the last one."""

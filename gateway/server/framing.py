@@ -26,9 +26,23 @@ def _role(name: str) -> str:
     return lowered if lowered in _FRAMING or lowered in ("date", "server") else ""
 
 
-@lru_cache(maxsize=64)
-def _status_line(status: int) -> str:
-    return f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}\r\n"
+@lru_cache(maxsize=1024)
+def _template(status: int, names: tuple[str, ...]) -> tuple[str, int]:
+    """What replies of this status with headers of these names begin with, to be filled in with the headers' values and the
+    Date; and how many lines that is."""
+    head = [f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}\r\n"]
+    hidden = 0
+    roles = [_role(name) for name in names]
+    for name, role in zip(names, roles, strict=True):
+        is_framing = role in _FRAMING
+        hidden += is_framing
+        # "%.0s" takes a value and shows nothing of it.
+        head.append("%.0s" if is_framing else name.replace("%", "%%") + ": %s\r\n")
+    head.append("%.0s" if "date" in roles else "Date: %s\r\n")
+    hidden += "date" in roles
+    if "server" not in roles:
+        head.append("Server: tablegate\r\n")
+    return "".join(head), len(head) - hidden
 
 
 class _Clock:
@@ -50,33 +64,18 @@ def http_date() -> str:
 def encode(reply: Reply, method: str, keep_alive: bool, http_10: bool) -> tuple[bytes, bytes]:
     """Head and body of a reply as they are sent. Raises ValueError if a header would break out of its line."""
     status, headers, body = reply
-    head = _status_line(status)
-    lines = 3
-    length = None
-    date, server = f"Date: {http_date()}\r\n", "Server: tablegate\r\n"
-    for name, value in headers:
-        role = _role(name)
-        if role:
-            if role == "content-length":
-                length = value
-            if role in _FRAMING:
-                continue
-            if role == "date":
-                date = ""
-            else:
-                server = ""
-            lines -= 1
-        head += f"{name}: {value}\r\n"
-        lines += 1
-    head += date + server
+    names, values = (*zip(*headers, strict=True),) or ((), ())
+    template, lines = _template(status, names)
+    date = _Clock.text if int(time.time()) == _Clock.second else http_date()
+    head = template % (*values, date)
     if status in (204, 304) or status < 200:
         body = b""
-    elif method == "HEAD":
-        head += f"Content-Length: {length or len(body)}\r\n"
-        lines += 1
-        body = b""
     else:
-        head += f"Content-Length: {len(body)}\r\n"
+        length = str(len(body))
+        if method == "HEAD":
+            length = next((value for name, value in headers if _role(name) == "content-length"), "") or length
+            body = b""
+        head += f"Content-Length: {length}\r\n"
         lines += 1
     if not keep_alive or http_10:
         head += "Connection: keep-alive\r\n" if keep_alive else "Connection: close\r\n"

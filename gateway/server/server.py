@@ -24,13 +24,11 @@ import flask
 
 from gateway import handling, logs, metrics
 from gateway.app import Mounted, mounted
-from gateway.control.watching import Met
-from gateway.dialect import Dialect
 from gateway.http import Reply, Request
 from gateway.model import fast_paths
-from gateway.model.errors import Busy
 from gateway.server import allocator, wsgi
 from gateway.server.connection import NEVER, Connection
+from gateway.server.pending_request import PendingRequest
 from gateway.server.tick import Ticker, TickLimits
 from gateway.settings import Settings
 
@@ -56,7 +54,7 @@ class Server:
         self._heads: dict[str, dict[Connection, None]] = {}  # by client address, oldest first
         self._threads = ThreadPoolExecutor(_WSGI_THREADS, "wsgi")
         limits = TickLimits(self.settings.tick_requests, self.settings.tick_bytes)
-        self._ticker = Ticker(self._mounted.gateway.engine, limits, lane, self.refuse)
+        self._ticker = Ticker(self._mounted.gateway.engine, limits, lane, self.answer, self.refuse)
         self._listeners: list[asyncio.Server] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_gone = asyncio.Event()
@@ -133,56 +131,71 @@ class Server:
         if not heads:
             self._heads.pop(connection.client, None)
 
-    def handle(self, request: Request, answer: Callable[[Reply], None]) -> None:
-        """Have a request handled; `answer` is called once, in a later turn of the loop."""
-        dialect = self._mounted.dialect_of(request)
-        begun = _Handling(self, request, dialect, answer)
-        refusal = self._mounted.turn_away(request)
+    def handle(self, pending: PendingRequest) -> None:
+        """Have a request handled; it is answered once, in a later turn of the loop."""
+        pending.began = monotonic()
+        dialect = pending.dialect = self._mounted.dialect_of(pending)
+        refusal = self._mounted.turn_away(pending)
         if refusal is not None:
-            self._loop.call_soon(begun.answer, refusal)
+            self._loop.call_soon(self.answer, pending, refusal)
             return
         if dialect is not None and self._mounted.watch.is_on:
-            begun.met = met = self._mounted.watch.meet(request, dialect)
-            if met.latency_s:
-                self._loop.call_later(met.latency_s, self._go_on, begun)
-                return
-        self._go_on(begun)
+            pending.met = self._mounted.watch.meet(pending, dialect)
+            self._loop.call_later(pending.met.latency_s, self._go_on, pending)
+        else:
+            self._go_on(pending)
 
-    def _go_on(self, begun: _Handling) -> None:
-        """Have a request handled that may be, by its dialect or in place of it."""
-        request, dialect, met = begun.request, begun.dialect, begun.met
+    def _go_on(self, pending: PendingRequest) -> None:
+        """Have a request handled, by its dialect or by what is planted in it."""
+        dialect, met = pending.dialect, pending.met
         instead = met.instead() if met is not None else None
         if instead is not None:
-            self._loop.call_soon(begun.answer, instead)
+            self._loop.call_soon(self.answer, pending, instead)
             return
         try:
-            handler = dialect.enter(request) if dialect is not None and fast_paths.ARE_ON else None
+            handler = dialect.enter(pending) if dialect is not None and fast_paths.ARE_ON else None
         except Exception as error:
-            self._loop.call_soon(begun.answer, self.refuse(request, error))
+            self._loop.call_soon(self.answer, pending, self.refuse(pending, error))
             return
         if handler is not None:
-            self._ticker.submit(request, handler if met is None else met.watched(handler), begun.answer)
+            self._ticker.submit(pending, handler if met is None else met.watched(handler))
         else:
-            self._threads.submit(self._call_app, begun)
+            self._threads.submit(self._call_app, pending)
+
+    def answer(self, pending: PendingRequest, reply: Reply) -> None:
+        """Send the reply to a request in hand, then note it for the figures and write down what is worth a line."""
+        pending.connection.answer(reply if pending.met is None else pending.met.answered(reply))
+        seconds = monotonic() - pending.began
+        dialect = pending.dialect
+        if dialect is not None:
+            name, operation = dialect.name, dialect.operation(pending)
+        else:
+            name, operation = "gateway", pending.path if reply.status < 400 else ""
+        metrics.answered((name, operation, reply.status, seconds))
+        if self.settings.access_log or seconds * 1000 >= self.settings.slow_request_ms:
+            logs.info(
+                "request" if seconds * 1000 < self.settings.slow_request_ms else "slow request",
+                request_id=pending.id, client=pending.client, method=pending.method, target=pending.target,
+                dialect=name, operation=operation if dialect is not None else pending.path, status=reply.status,
+                bytes_in=len(pending.body), bytes_out=len(reply.body), ms=round(seconds * 1000, 2),
+            )  # fmt: skip
 
     def refuse(self, request: Request, error: Exception) -> Reply:
         """What the server itself has to say to a request. A line for what should not have happened."""
-        reply = self._mounted.refuse(request, error)
-        if reply.status >= 500:
-            logs.error(
-                "a request failed", None if isinstance(error, Busy) else error, reason=repr(error),
-                request_id=request.id, method=request.method, path=request.path,
-            )  # fmt: skip
-        return reply
+        return self._mounted.refuse_and_log(request, error)
 
-    def _call_app(self, begun: _Handling) -> None:
-        met = begun.met
+    def _call_app(self, pending: PendingRequest) -> None:
+        met = pending.met
         try:
             with handling.current(met.handling) if met is not None else contextlib.nullcontext():
-                reply = wsgi.call(self._app, begun.request)
+                reply = wsgi.call(self._app, pending)
         except Exception as error:
-            reply = self.refuse(begun.request, error)
-        self._loop.call_soon_threadsafe(begun.answer, reply)
+            reply = self.refuse(pending, error)
+        self._loop.call_soon_threadsafe(self._answer_and_count, pending, reply)
+
+    def _answer_and_count(self, pending: PendingRequest, reply: Reply) -> None:
+        self.answer(pending, reply)
+        metrics.count_noted()
 
     def _sweep(self) -> None:
         """Look for connections whose time is over."""
@@ -190,38 +203,6 @@ class Server:
         for connection in [known for known in self._connections if known.deadline < now]:
             connection.overdue()
         self._sweeper = self._loop.call_later(_SWEEP_S, self._sweep)
-
-
-class _Handling:
-    """A request in hand: what is noted when its reply is there."""
-
-    __slots__ = ("_answer", "_began", "_server", "dialect", "met", "request")
-
-    def __init__(
-        self, server: Server, request: Request, dialect: Dialect | None, answer: Callable[[Reply], None]
-    ) -> None:
-        self._server = server
-        self.request = request
-        self.dialect = dialect
-        self.met: Met | None = None
-        self._answer = answer
-        self._began = monotonic()
-
-    def answer(self, reply: Reply) -> None:
-        """Send the reply, then count it and write down what is worth a line."""
-        self._answer(reply if self.met is None else self.met.answered(reply))
-        seconds = monotonic() - self._began
-        request, settings = self.request, self._server.settings
-        name = self.dialect.name if self.dialect is not None else "gateway"
-        operation = self.dialect.operation(request) if self.dialect is not None else request.path
-        metrics.answered(name, operation if self.dialect or reply.status < 400 else "", reply.status, seconds)
-        if settings.access_log or seconds * 1000 >= settings.slow_request_ms:
-            logs.info(
-                "request" if seconds * 1000 < settings.slow_request_ms else "slow request",
-                request_id=request.id, client=request.client, method=request.method, target=request.target,
-                dialect=name, operation=operation, status=reply.status, bytes_in=len(request.body),
-                bytes_out=len(reply.body), ms=round(seconds * 1000, 2),
-            )  # fmt: skip
 
 
 def bind(host: str, port: int) -> socket.socket:

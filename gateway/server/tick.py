@@ -1,8 +1,9 @@
 """The tick: what is ready in the same turn of the event loop goes to the database as one list.
 
-A request is an exchange (model/commands.py): a generator that yields commands, is sent their outcomes and returns its reply.
-All that are ready are begun, their commands go to `engine.run` together, each is sent its own outcomes; those that yield
-again join the next tick. So one transaction and one fsync serve everybody who came while the last one was under way - which
+A request is an exchange (model/commands.py): a generator that yields commands, is sent their outcomes and returns its reply; or,
+where one round is enough, commands and a function that makes the reply of their outcomes (dialect.Round). All that are
+ready are begun, their commands go to `engine.run` together, each is told its own outcomes; those that yield again join
+the next tick. So one transaction and one fsync serve everybody who came while the last one was under way - which
 is the whole concurrency model of a server process.
 
 Where the engine is called is a lane: in the event loop (`inline`), or on the one database thread (`thread`). With `split`,
@@ -31,12 +32,13 @@ from time import monotonic, perf_counter
 from typing import Any, cast
 
 from gateway import metrics
-from gateway.dialect import Handler
-from gateway.engine.engine import LOCK_RETRY_S, Engine, contended, pauses_between_attempts
+from gateway.dialect import Handler, Round
+from gateway.engine.engine import Engine, contended
 from gateway.engine.reading import Reading
-from gateway.http import Reply, Request
-from gateway.model.commands import AnyCommand, Exchange, Get, Read, ReadAll, WriteGroup
+from gateway.http import Reply
+from gateway.model.commands import Exchange, Get, Read, ReadAll, WriteGroup
 from gateway.model.errors import Busy, Contended, StaleTable
+from gateway.server.pending_request import LockRetry, PendingRequest
 
 _READS = {Get, Read, ReadAll}
 _WRITES = {WriteGroup}
@@ -49,8 +51,8 @@ _ASIDE_S = 0.05
 _PAGES_S = 0.005
 _MOST_SNAPSHOTS = 4
 
-Answer = Callable[[Reply], None]
-Refuse = Callable[[Request, Exception], Reply]
+Answer = Callable[[PendingRequest, Reply], None]
+Refuse = Callable[[PendingRequest, Exception], Reply]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,44 +63,6 @@ class TickLimits:
     bytes: int
 
 
-class PendingRequest:
-    """A request on its way through ticks."""
-
-    __slots__ = ("answer", "begin", "commands", "exchange", "lock_retry", "request", "restarts")
-
-    def __init__(self, request: Request, begin: Handler, answer: Answer) -> None:
-        self.request = request
-        self.begin = begin
-        self.answer = answer
-        self.exchange: Exchange[Reply] | None = None
-        self.commands: list[AnyCommand] = []
-        self.restarts = 0
-        self.lock_retry: LockRetry | None = None
-
-
-class LockRetry:
-    """What a pending request has of its outcomes while some are Contended: `waiting` says which."""
-
-    __slots__ = ("outcomes", "pauses", "until", "waiting")
-
-    def __init__(self, outcomes: list[Any], waiting: list[int]) -> None:
-        self.outcomes = outcomes
-        self.waiting = waiting
-        self.until = monotonic() + LOCK_RETRY_S
-        self.pauses = pauses_between_attempts()
-
-    def merge(self, again: list[Any]) -> None:
-        """Take the outcomes of another attempt at what waits."""
-        for at, outcome in zip(self.waiting, again, strict=True):
-            self.outcomes[at] = outcome
-        self.waiting = contended(self.outcomes)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether no command waits for a lock any more, or its time is up."""
-        return not self.waiting or monotonic() >= self.until
-
-
 Answered = tuple[PendingRequest, list[Any] | Exception]
 """A pending request and its own outcomes, or what the engine raised for it alone."""
 
@@ -106,9 +70,11 @@ Answered = tuple[PendingRequest, list[Any] | Exception]
 class Ticker:
     """Takes requests in one event loop and answers them there. All methods are for that loop's thread."""
 
-    def __init__(self, engine: Engine, limits: TickLimits, lane: str, refuse: Refuse) -> None:
-        """`lane`: inline, thread or split. `refuse` words the reply to an exchange that raised."""
+    def __init__(self, engine: Engine, limits: TickLimits, lane: str, answer: Answer, refuse: Refuse) -> None:
+        """`lane`: inline, thread or split. `answer` is called once for each request; `refuse` words the reply to an exchange
+        that raised."""
         self._loop = asyncio.get_running_loop()
+        self._answer = answer
         self._refuse = refuse
         self._arrived: deque[PendingRequest] = deque()
         self._is_turn_due = False
@@ -118,11 +84,20 @@ class Ticker:
         self._write_lane = threaded
         self._read_lane = threaded if lane == "thread" else inline
         self._lanes = (inline,) if threaded is inline else (inline, threaded)
+        # Where single commands wait; lists of several are looked at (_enqueue).
+        self._waiting_of: dict[type, deque[PendingRequest]] = {
+            Get: self._read_lane.reads,
+            ReadAll: self._read_lane.reads,
+            Read: self._read_lane.pages,
+            WriteGroup: self._write_lane.writes,
+        }
 
-    def submit(self, request: Request, begin: Handler, answer: Answer) -> None:
-        """Have a request handled. `answer` is called once, in a later turn of the loop."""
-        self._arrived.append(PendingRequest(request, begin, answer))
-        self.wake()
+    def submit(self, pending: PendingRequest, handler: Handler) -> None:
+        """Have a request handled. It is answered once, in a later turn of the loop."""
+        pending.handler = handler
+        self._arrived.append(pending)
+        if not self._is_turn_due:
+            self.wake()
 
     def wake(self) -> None:
         """Do something in the next turn of the loop."""
@@ -142,17 +117,30 @@ class Ticker:
             self._begin(pending)
         for lane in self._lanes:
             lane.flush()
+        metrics.count_noted()
 
     def _begin(self, pending: PendingRequest) -> None:
         try:
-            pending.exchange = pending.begin(pending.request)
-            pending.commands = next(pending.exchange)
+            begun = pending.handler(pending)
+            if type(begun) is Round:
+                pending.commands, pending.finish = begun
+            elif type(begun) is Reply:
+                self._answer(pending, begun)
+                return
+            else:
+                pending.exchange = cast(Exchange[Reply], begun)
+                pending.commands = next(pending.exchange)
         except StopIteration as end:
-            pending.answer(end.value)
+            self._answer(pending, end.value)
         except Exception as error:
-            pending.answer(self._refuse(pending.request, error))
+            self._answer(pending, self._refuse(pending, error))
         else:
-            self._enqueue(pending)
+            commands = pending.commands
+            waiting = self._waiting_of.get(type(commands[0])) if len(commands) == 1 else None
+            if waiting is not None:
+                waiting.append(pending)
+            else:
+                self._enqueue(pending)
 
     def _enqueue(self, pending: PendingRequest) -> None:
         kinds = {type(command) for command in pending.commands}
@@ -171,7 +159,7 @@ class Ticker:
                 pending.lock_retry = None
                 self._advance(pending, outcomes)
                 continue
-            kinds = set(map(type, outcomes))
+            kinds = (type(outcomes[0]),) if len(outcomes) == 1 else {*map(type, outcomes)}
             if StaleTable in kinds:
                 self._restart(pending)
             elif pending.lock_retry is not None or Contended in kinds:
@@ -196,30 +184,41 @@ class Ticker:
         self.wake()
 
     def _advance(self, pending: PendingRequest, outcomes: list[Any] | Exception) -> None:
-        assert pending.exchange is not None
+        exchange = pending.exchange
         try:
-            if isinstance(outcomes, Exception):
-                pending.commands = pending.exchange.throw(outcomes)
+            if exchange is None:
+                finish, pending.finish = (
+                    pending.finish,
+                    None,
+                )  # it holds the request: no circle is left behind
+                assert finish is not None
+                reply = finish(outcomes)
+            elif isinstance(outcomes, Exception):
+                pending.commands = exchange.throw(outcomes)
             else:
-                pending.commands = pending.exchange.send(outcomes)
+                pending.commands = exchange.send(outcomes)
         except StopIteration as end:
-            pending.answer(end.value)
+            reply = end.value
         except Exception as error:
-            pending.answer(self._refuse(pending.request, error))
+            reply = self._refuse(pending, error)
         else:
-            self._enqueue(pending)
-            self.wake()
+            if exchange is not None:
+                self._enqueue(pending)
+                self.wake()
+                return
+        self._answer(pending, reply)
 
     def _restart(self, pending: PendingRequest) -> None:
-        assert pending.exchange is not None
-        pending.exchange.close()
+        if pending.exchange is not None:
+            pending.exchange.close()
+        pending.exchange = pending.finish = None
         pending.restarts += 1
         pending.lock_retry = None
         if pending.restarts < _MOST_RESTARTS:
             self._arrived.append(pending)
             self.wake()
         else:
-            pending.answer(self._refuse(pending.request, Busy("tables keep changing")))
+            self._answer(pending, self._refuse(pending, Busy("tables keep changing")))
 
 
 Work = Callable[[], list[Answered]]
@@ -322,7 +321,7 @@ class _Lane:
         pending_requests: list[PendingRequest] = []
         left_bytes = self._limits.bytes
         while waiting and len(pending_requests) < self._limits.requests:
-            left_bytes -= len(waiting[0].request.body)
+            left_bytes -= len(waiting[0].body)
             if left_bytes < 0 and pending_requests:
                 break
             pending_requests.append(waiting.popleft())
@@ -335,6 +334,7 @@ class _Lane:
         self._is_running = False
         self.flush()  # the database first: it works while replies are made
         self._ticker.deliver(answers)
+        metrics.count_noted()
 
     def _run_pages(self) -> list[Answered]:
         answers: list[Answered] = []

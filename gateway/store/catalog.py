@@ -10,7 +10,6 @@ import dataclasses
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -56,17 +55,18 @@ class Cache:
 
     def get(self, namespace: str, name: str) -> Table | None:
         """The descriptor of a table, or None: it is not in the cache."""
-        return self._used(self._tables.get((namespace, name)))
+        table = self._tables.get((namespace, name))
+        if table is not None:
+            try:
+                self._tables.move_to_end((namespace, name))
+            except KeyError:  # another thread forgets it meanwhile
+                return table
+        return table
 
     def get_azure(self, namespace: str, azure_name: str) -> Table | None:
         """The descriptor of a table by its Azure name, in whatever case, or None: it is not in the cache."""
-        return self._used(self._by_azure_name.get((namespace, azure_name.lower())))
-
-    def _used(self, table: Table | None) -> Table | None:
-        if table is not None:
-            with suppress(KeyError):  # another thread forgets it meanwhile
-                self._tables.move_to_end((table.namespace, table.name))
-        return table
+        table = self._by_azure_name.get((namespace, azure_name.lower()))
+        return None if table is None else self.get(namespace, table.name)
 
     def keep(self, table: Table) -> None:
         """Put a descriptor in place of the one of its name."""

@@ -92,6 +92,11 @@ class Session:
         found: list[Row] = self._connection.execute(statement, parameters).fetchall()
         return found
 
+    def query_each(self, statement: str, parameters: Iterable[Sequence[Any]]) -> list[list[Row]]:
+        """Run a statement once for each set of parameters; the rows of each."""
+        execute = self._connection.execute
+        return [execute(statement, each).fetchall() for each in parameters]
+
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], list[Row]]:
         """Ask a statement; its rows are to be had by calling what this returns. Where statements cost a
         round trip, those asked one after the other cost one together."""

@@ -12,10 +12,13 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-from gateway.model.keys import Position, slot_of
+from gateway.model.keys import SLOT_SHIFT, Position, partition_hash
 
 COLUMN_BYTES = 1_280
 KEPT_BYTES = COLUMN_BYTES - hashlib.sha256().digest_size
+
+
+_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 
 
 class StoredPosition(NamedTuple):
@@ -31,9 +34,9 @@ def stored_position(position: Position) -> StoredPosition:
     """The columns under which a position is stored."""
     partition, sort = position
     if len(partition) < COLUMN_BYTES and len(sort) < COLUMN_BYTES:
-        return StoredPosition(partition, sort, slot_of(partition), None)
+        return _new(StoredPosition, (partition, sort, partition_hash(partition) >> SLOT_SHIFT, None))
     full_key = len(partition).to_bytes(4, "big") + partition + sort
-    return StoredPosition(_clip(partition), _clip(sort), slot_of(partition), full_key)
+    return StoredPosition(_clip(partition), _clip(sort), partition_hash(partition) >> SLOT_SHIFT, full_key)
 
 
 def position_of(partition: bytes, sort: bytes, full_key: bytes | None) -> Position:

@@ -12,7 +12,7 @@ from gateway.model.keys import LOWEST, Position
 from gateway.model.rows import Row
 from gateway.model.write_groups import RowKey
 from gateway.store.databases import Key, Session
-from gateway.store.positions import StoredPosition, position_of, stored_position
+from gateway.store.positions import position_of, stored_position
 from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH, StoredRow
 
 LOWEST_SLOT = (0, LOWEST, LOWEST)
@@ -66,6 +66,16 @@ def claim(session: Session, keys: Sequence[RowKey]) -> None:
 def fetch_many(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, Row]:
     """The rows that are there, by key."""
     return ask_many(session, keys)()
+
+
+def claim_and_ask(session: Session, keys: Sequence[RowKey]) -> Callable[[], dict[RowKey, Row]]:
+    """Do what `claim` does, and ask what `ask_many` asks."""
+    if not keys:
+        return dict
+    stored = _stored(keys)
+    session.statements.claim_rows(session, stored)
+    answer = session.statements.ask_rows(session, stored)
+    return lambda: {keys[at]: StoredRow(columns) for at, columns in answer()}
 
 
 def ask_many(session: Session, keys: Sequence[RowKey]) -> Callable[[], dict[RowKey, Row]]:
@@ -173,19 +183,19 @@ def count(session: Session, table_id: int) -> tuple[int, int]:
 
 
 def _columns(table_id: int, row: Row) -> tuple[object, ...]:
-    stored: StoredPosition = stored_position(row.position)
+    partition, sort, slot, full_key = stored_position(row.position)
     contents = row.contents
     return (
         table_id,
-        stored.partition,
-        stored.sort,
-        stored.slot,
+        partition,
+        sort,
+        slot,
         row.modified_at,
         row.expires_at_ms,
         contents.size_bytes,
         contents.kinds,
         contents.body,
-        stored.full_key,
+        full_key,
     )
 
 

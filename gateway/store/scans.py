@@ -26,7 +26,7 @@ from gateway.store.positions import (
 
 ROW_COLUMNS = "r.partition, r.sort, r.full_key, r.modified_at, r.expires_at_ms, r.size_bytes, r.kinds, r.body"
 ROW_WIDTH = 8
-_MODIFIED_AT, _SIZE, _KINDS, _BODY = 3, 5, 6, 7
+_SIZE = 5
 _FIRST_CHUNK, _LARGEST_CHUNK, _CHUNK_BYTES = 64, 1024, 2_000_000
 _ABOVE_TIES = HIGHEST * (COLUMN_BYTES - KEPT_BYTES + 1)
 
@@ -34,46 +34,30 @@ Columns = tuple[Any, ...]
 
 
 class StoredRow(Row):
-    """A row as it came from SQL: ROW_COLUMNS, then what the query added. Taken apart only when somebody asks for more than
-    the body, which most readers copy into their reply."""
+    """A row as it came from SQL: ROW_COLUMNS, then what the query added. Its position and contents are made only when somebody
+    asks for more than the body, which most readers copy into their reply."""
 
-    __slots__ = ("columns",)
+    # In place of what Row works out from its contents.
+    __slots__ = ("body", "columns", "is_native", "kinds", "size_bytes")
+    body: bytes
+    is_native: bool
+    kinds: bytes | None
+    size_bytes: int
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
+        _, _, _, self.modified_at, self.expires_at_ms, self.size_bytes, self.kinds, self.body = columns[
+            :ROW_WIDTH
+        ]
+        self.is_native = self.kinds is None
 
     def __getattr__(self, name: str) -> Any:
-        """Fill the slots of Row at the first look at one of them."""
-        columns = self.columns
-        self.position = position_of(columns[0], columns[1], columns[2])
-        self.expires_at_ms = columns[4]
-        self.contents = Contents(columns[_BODY], columns[_KINDS], columns[_SIZE])
+        """Fill a slot of Row at the first look at it."""
+        if name == "contents":
+            self.contents = Contents(self.body, self.kinds, self.size_bytes)
+        elif name == "position":
+            self.position = position_of(*self.columns[:3])
         return object.__getattribute__(self, name)
-
-    @property
-    def body(self) -> bytes:
-        body: bytes = self.columns[_BODY]
-        return body
-
-    @property
-    def modified_at(self) -> int:  # type: ignore[override]
-        """When the row was last written, in ticks of 100 ns since 1970."""
-        modified_at: int = self.columns[_MODIFIED_AT]
-        return modified_at
-
-    @property
-    def kinds(self) -> bytes | None:
-        kinds: bytes | None = self.columns[_KINDS]
-        return kinds
-
-    @property
-    def is_native(self) -> bool:
-        return self.columns[_KINDS] is None
-
-    @property
-    def size_bytes(self) -> int:
-        size: int = self.columns[_SIZE]
-        return size
 
 
 @dataclass(frozen=True, slots=True)

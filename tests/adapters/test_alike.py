@@ -36,7 +36,7 @@ def name(request: pytest.FixtureRequest) -> str:
 def dialect(name: str) -> Dialect:
     settings = Settings()
     made: Dialect = part(name, "blueprint").create(
-        Gateway(Mock(), Credentials(settings), settings, lambda: 1_700_000_000_000)
+        Gateway(Mock(), Credentials(settings), settings, *[lambda: 1_700_000_000_000] * 2)
     )
     return made
 

@@ -15,7 +15,7 @@ from tests.entry_requests import NOW_MS, Case
 _CLOCK = Clock()
 _CLOCK.ns = NOW_MS * 1_000_000
 _SERVICE = Service(None, _CLOCK)  # type: ignore[arg-type]
-_DIALECT = create(Gateway(None, Credentials(Settings()), Settings(), lambda: NOW_MS))  # type: ignore[arg-type]
+_DIALECT = create(Gateway(None, Credentials(Settings()), Settings(), lambda: NOW_MS, lambda: NOW_MS))  # type: ignore[arg-type]
 XML = {"Content-Type": "application/xml"}
 ENTITY = "/people(PartitionKey='a',RowKey='1')"
 EVERY_KIND = {

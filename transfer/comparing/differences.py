@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from transfer.comparing.passes import Progress
 from transfer.comparing.reports import Status, difference_document, difference_lines
 from transfer.comparing.sides import CompareOptions
 from transfer.comparing.verifying import Level, Verification
 from transfer.endpoints.endpoint import Endpoint
+from transfer.mapping.reading import Progress
 
 
 def diff(
@@ -18,7 +18,7 @@ def diff(
     write: Callable[[str], object],
     limit: int | None = None,
     form: str = "text",
-    options: CompareOptions = CompareOptions(),  # noqa: B008
+    options: CompareOptions = CompareOptions(),
     workers: int = 4,
     progress: Progress = lambda phase, rows: None,
 ) -> Status:

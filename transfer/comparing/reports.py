@@ -18,12 +18,10 @@ _SHOWN_CHARACTERS = 200
 
 
 class Status(IntEnum):
-    """The exit status of a comparison."""
+    """The exit status of a comparison. If it could not be told, there is a TransferError, and the command ends with 2."""
 
     EQUAL = 0
     DIFFERENT = 1
-    UNKNOWN = 2
-    """It could not be told: a TransferError, which the command line prints."""
 
 
 class Difference(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,13 +12,16 @@ from gateway.model.rows import Row
 from gateway.model.values import Value
 from transfer.comparing.canonical import Terms, digest
 from transfer.comparing.sums import Sums, bucket_of, fast_add_bodies
-from transfer.endpoints.endpoint import JSON, Definition, Endpoint, Service
+from transfer.endpoints.endpoint import Definition, Endpoint, Service
 from transfer.errors import SchemaChanged
 from transfer.mapping.identities import Identity, identifier, identity_bytes
 from transfer.mapping.keys import Keys
 from transfer.mapping.mapping import KEY_ESCAPES, Mapping, MappingOptions
+from transfer.mapping.reading import End
 from transfer.mapping.rules import Finding, Rule
 from transfer.mapping.spelling import spelling_of
+
+_HASHES_BODIES = fast_paths.ARE_ON
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +46,6 @@ class SeenRow(NamedTuple):
     key: Key
     row: Row | None
     findings: tuple[Finding, ...] = ()
-
-
-class End:
-    """A table that is read."""
-
-    def __init__(self, endpoint: Endpoint, definition: Definition) -> None:
-        self.endpoint = endpoint
-        self.definition = definition
-
-    def segments(self, wanted: int) -> list[JSON]:
-        """The parts of the table."""
-        return self.endpoint.segments(wanted)
-
-    def pages(self, segment: JSON) -> Iterator[list[Row]]:
-        """The rows of a part."""
-        for page in self.endpoint.scan(segment):
-            yield page.rows
 
 
 class Side(End):
@@ -144,9 +130,9 @@ class Pair:
             Side(first, definitions[0], self, self.mapping),
             Side(second, definitions[1], self, None),
         )
-        self._back = _keys_back(definitions[1], definitions[0], options.mapping)
+        self._back = _keys_back(self.schema, second.service, definitions[0], options.mapping)
         self.hashes_bodies = (
-            fast_paths.ARE_ON
+            _HASHES_BODIES
             and first.service is second.service is Service.TABLEGATE
             and self.mapping.is_identity
             and not options.ignored
@@ -164,16 +150,17 @@ class Pair:
         return None if self._back is None else self._back.of(key.values, [])
 
 
-def _keys_back(second: Definition, first: Definition, options: MappingOptions) -> Keys | None:
-    """From the keys of the second table to those of the first."""
-    is_other = options.escape_keys and first.service is not second.service
+def _keys_back(
+    schema: KeySchema, service: Service, first: Definition, options: MappingOptions
+) -> Keys | None:
+    """From the keys of the second table to those of the first; None: none of them can be."""
+    is_other = options.escape_keys and first.service is not service
+    escapes = [KEY_ESCAPES.get(each) if is_other else None for each in (service, first.service)]
 
     def no_check(column: KeyColumn, is_partition: bool, value: Value) -> Rule | None:
         return None
 
-    schemas: tuple[KeySchema, KeySchema] = (second.key_schema, first.key_schema)
-    escapes = [KEY_ESCAPES.get(each.service) if is_other else None for each in (second, first)]
     try:
-        return Keys(*schemas, no_check, *escapes)
+        return Keys(schema, first.key_schema, no_check, *escapes)
     except SchemaChanged:
         return None

@@ -1,7 +1,7 @@
 """`tablegate signature X`: one digest of a table's rows, so that two sites compare without meeting.
 
 It is that of the 4,096 sums that `verify` would compare. Two sites whose tables are of different services each say which the
-other's is (`--as`): then both count values as both services see them.
+other's is (`--for`): then both count values as both services see them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 from gateway.model.rows import Row
 from transfer.comparing.canonical import Terms, digest
-from transfer.comparing.passes import Progress, read_both
-from transfer.comparing.sides import End
 from transfer.comparing.sums import Sums, bucket_of
 from transfer.endpoints.endpoint import Endpoint, Service
 from transfer.mapping.identities import identifier, identity_bytes
 from transfer.mapping.mapping import MappingOptions
+from transfer.mapping.reading import End, Progress, read_all
 from transfer.mapping.spelling import spelling_of
 
 
@@ -60,5 +59,5 @@ def signature(
         with lock:
             total.merge(own)
 
-    read_both([End(endpoint, definition)], workers, partial(progress, "reading"), add)
+    read_all([End(endpoint, definition)], workers, partial(progress, "reading"), add)
     return Signature(total.digest(), total.rows)

@@ -7,8 +7,6 @@ are: what was written between two looks is no difference.
 
 from __future__ import annotations
 
-import itertools
-import random
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +18,7 @@ from gateway.model.rows import Row
 from transfer.comparing.attributes import RowComparison
 from transfer.comparing.canonical import Terms, digest
 from transfer.comparing.definitions import table_differences
-from transfer.comparing.passes import Progress, batches, looked_up, read_both
+from transfer.comparing.lookups import batch_rows, batches, looked_up
 from transfer.comparing.reports import Difference, Report
 from transfer.comparing.sides import CompareOptions, Pair, SeenRow, Side
 from transfer.comparing.sums import Sums
@@ -29,6 +27,7 @@ from transfer.endpoints.endpoint import Endpoint
 from transfer.mapping import rules
 from transfer.mapping.expiry import Expiry
 from transfer.mapping.identities import Identity, identity_bytes
+from transfer.mapping.reading import Progress, read_all, sampled
 from transfer.mapping.rules import Fidelity
 
 _KEPT_IMPOSSIBLE = 10_000
@@ -59,7 +58,7 @@ def verify(
     first: Endpoint,
     second: Endpoint,
     level: str = "checksum",
-    options: CompareOptions = CompareOptions(),  # noqa: B008
+    options: CompareOptions = CompareOptions(),
     limit: int = 1000,
     workers: int = 4,
     progress: Progress = lambda phase, rows: None,
@@ -156,7 +155,7 @@ class Verification:
                 totals[at].merge(own)
                 rows[at] += number
 
-        read_both(self._pair.sides, self._workers, partial(self._progress, "reading"), add)
+        read_all(self._pair.sides, self._workers, partial(self._progress, "reading"), add)
         self.report.rows = (rows[0], rows[1])
         return totals
 
@@ -172,21 +171,21 @@ class Verification:
 
         def add(side: Side, at: int, pages: Iterator[list[Row]]) -> None:
             for page in pages:
-                seen_rows = [side.seen(row) for row in page]
-                suspects.add(
-                    at == 0,
-                    [
-                        (identity_bytes(seen.identity), seen.key.position, digest(side.row_bytes(seen)))
-                        for seen in seen_rows
-                        if seen.row is not None and (buckets is None or side.bucket(seen) in buckets)
-                    ],
-                )
+                number, noted, impossible = len(page), [], []
+                while page:  # which is emptied, so that decoded rows do not pile up
+                    seen = side.seen(page.pop())
+                    if seen.row is None:
+                        impossible.append(seen)
+                    elif buckets is None or side.bucket(seen) in buckets:
+                        row_hash = digest(side.row_bytes(seen))
+                        noted.append((identity_bytes(seen.identity), seen.key.position, row_hash))
+                suspects.add(at == 0, noted)
                 with lock:
-                    rows[at] += len(page)
+                    rows[at] += number
                     if buckets is None:
-                        self._keep([seen for seen in seen_rows if seen.row is None])
+                        self._keep(impossible)
 
-        read_both(self._pair.sides, self._workers, partial(self._progress, "comparing"), add)
+        read_all(self._pair.sides, self._workers, partial(self._progress, "comparing"), add)
         if buckets is None:
             self.report.rows = (rows[0], rows[1])
 
@@ -195,7 +194,7 @@ class Verification:
     def _confirmed(self, suspects: Iterable[Suspect]) -> Iterator[Difference]:
         """Of keys that differed when they were read those that still do."""
         ends = self._pair.sides
-        size = max(1, min(side.endpoint.write_rows for side in ends))
+        size = batch_rows(*(side.endpoint for side in ends))
         for batch in batches(suspects, size):
             keys = [self._keys_of(suspect) for suspect in batch]
             rows = [looked_up(side.endpoint, [pair[at] for pair in keys]) for at, side in enumerate(ends)]
@@ -273,7 +272,7 @@ class Verification:
         for at, side in enumerate(self._pair.sides):
             number = 0
             other = self._pair.sides[1 - at].endpoint
-            for rows in batches(self._sample(side), max(1, other.write_rows)):
+            for rows in batches(sampled(side, self._level.rows), batch_rows(other)):
                 schema = side.definition.key_schema
                 keys = [self._pair.other_key(schema.decode(row.position), is_first=at == 0) for row in rows]
                 for row, counterpart in zip(rows, looked_up(other, keys), strict=True):
@@ -288,25 +287,6 @@ class Verification:
                         yield found
                 self._progress("reading", len(rows))
             self.report.rows = (number, 0) if at == 0 else (self.report.rows[0], number)
-
-    def _sample(self, side: Side) -> Iterator[Row]:
-        """So many rows: by turns from each of many segments, whose order is random."""
-        parts = side.segments(max(64, self._workers))
-        random.shuffle(parts)
-        scans = [itertools.chain.from_iterable(side.pages(part)) for part in parts]
-        taken = 0
-        while scans and taken < self._level.rows:
-            left = []
-            for scan in scans:
-                row = next(scan, None)
-                if row is None:
-                    continue
-                left.append(scan)
-                yield row
-                taken += 1
-                if taken == self._level.rows:
-                    return
-            scans = left
 
 
 def rejected(seen: SeenRow) -> Difference:

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gateway.model.keys import Key
-from gateway.model.rows import Row
 from gateway.store.catalog import key_schema_document, key_schema_of
 from transfer.copying.following import Follower
 from transfer.copying.job import COPIED, COPYING, FINISHED, NEW, Counts, Job, TableState
@@ -25,7 +23,7 @@ from transfer.copying.scanning import TableScan
 from transfer.copying.writing import Pace, Stop, Stopped, TableWriter
 from transfer.endpoints.endpoint import Definition, Endpoint
 from transfer.errors import SchemaChanged, TableAbsent, TransferError
-from transfer.mapping.mapping import Mapped, Mapping, MappingOptions
+from transfer.mapping.mapping import Mapping, MappingOptions
 
 _LOOK_PERIOD_S = 1.0
 _CHECK_PERIOD_S = 30.0
@@ -64,6 +62,10 @@ class TableCopy:
         self.source, self.target = ends
         self._options = options
         self._pace = pace
+        if options.follow and not self.target.takes_changes:
+            raise TransferError(
+                f"{self.target.shown}: a copy that is written once cannot follow: leave --follow out"
+            )
         definition = self.source.describe()
         if state.key_schema is not None:
             _require_key(self.source, definition, key_schema_of(state.key_schema))
@@ -136,7 +138,6 @@ def run(job: Job, opens: tuple[Opener, Opener], options: CopyOptions, progress: 
             _Following(job, copies, stop, options, progress).run()
             for copy in copies:
                 copy.finish()
-    progress.close()
     return job.counts()
 
 
@@ -264,22 +265,7 @@ def mapping_of(definition: Definition, target: Endpoint, options: MappingOptions
         existing: Definition | None = target.describe()
     except TableAbsent:
         existing = None
-    try:
-        return Mapping(definition, target.service, existing, options)
-    except NotImplementedError:
-        return _Identity(definition)
-
-
-class _Identity(Mapping):
-    def __init__(self, definition: Definition) -> None:
-        self.definition = definition
-        self.notes = ()
-
-    def map(self, row: Row) -> Mapped:
-        return Mapped(row, ())
-
-    def key(self, key: Key) -> Key | None:
-        return key
+    return Mapping(definition, target.service, existing, options)
 
 
 def notes_of(mapping: Mapping) -> list[str]:

@@ -21,6 +21,8 @@ from transfer.copying.writing import Pace, TableWriter
 from transfer.endpoints.endpoint import JSON, Endpoint
 from transfer.errors import TransferError
 
+THREADS = "copy"
+"""How the names of threads begin that may wait for a service when everything else has ended."""
 # So many looks follow each other before what they found is applied.
 _LOOKS = 50
 
@@ -77,7 +79,7 @@ class Follower:
 
     def apply(self) -> None:
         """Bring the target to where the source is, for all rows that have changed. Raises Stopped, TransferError."""
-        with ThreadPoolExecutor(self._parallel) as pool:
+        with ThreadPoolExecutor(self._parallel, THREADS) as pool:
             while changed := self._job.changes(self._table_id, self._parallel * self._batch):
                 parts = [changed[at : at + self._batch] for at in range(0, len(changed), self._batch)]
                 applied = list(pool.map(self._apply, parts))
@@ -120,7 +122,7 @@ class Follower:
         """Look which of the copied rows are still there; the others, and those that were never copied, are changes, to be
         applied. How many are gone."""
         number = self._job.begin_sweep(self._table_id)
-        with ThreadPoolExecutor(self._parallel) as pool:
+        with ThreadPoolExecutor(self._parallel, THREADS) as pool:
             list(
                 pool.map(lambda segment: self._sweep(number, segment), self._source.segments(self._parallel))
             )

@@ -274,14 +274,19 @@ class Job:
         return int(number)
 
     def seen(self, table_id: int, sweep: int, positions: Sequence[Position]) -> None:
-        """A sweep has found these rows at the source. Those that were never copied are changes."""
+        """A sweep has found these rows at the source. Those that were neither copied nor rejected are changes."""
         keys = [packed(position) for position in positions]
         with self._transaction() as connection:
             for key in keys:
                 found = connection.execute(
                     "UPDATE copied SET sweep = ? WHERE table_id = ? AND key = ?", (sweep, table_id, key)
                 )
-                if not found.rowcount:
+                if (
+                    not found.rowcount
+                    and not connection.execute(
+                        "SELECT 1 FROM rejects WHERE table_id = ? AND key = ?", (table_id, key)
+                    ).fetchone()
+                ):
                     self._change(connection, table_id, [key])
 
     def end_sweep(self, table_id: int, sweep: int) -> int:

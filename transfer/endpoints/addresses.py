@@ -6,22 +6,23 @@
     tablegate:DATABASE-URL#[NAMESPACE/]TABLE
     file:PATH[?OPTION=VALUE...]        -  (standard input or output)
 
-TABLE may be a pattern of `*` and `?`; `*` stands for all tables. Credentials are never part of an address: each service's own
-environment variables and files are asked (see `client.py` of each), and an address that seems to have some is refused without
-being repeated, because addresses are shown, kept in job files and read by others. Only the endpoint's own libraries are imported.
+TABLE may be a pattern of `*` and `?`, PATH one of `*`; `*` stands for all tables. Credentials are never part of an address: each
+service's own environment variables and files are asked (see `client.py` of each), and an address that seems to have some is
+refused without being repeated, because addresses are shown, kept in job files and read by others. Only the endpoint's own
+libraries are imported.
 """
 
 from __future__ import annotations
 
-import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from types import ModuleType
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from transfer.endpoints.endpoint import Endpoint
+from transfer.endpoints.retrying import PATIENCE_S
 from transfer.errors import BadAddress, MissingSoftware, TransferError
 
 FORMS = {
@@ -71,22 +72,24 @@ class CloudAddress:
         return f"{self.scheme}://{place}{quote(self.table, safe='*.-_')}" + (f"?{query}" if query else "")
 
 
-def open_endpoint(address: str) -> Endpoint:
-    """The end of a transfer that an address names. Nothing is asked of a service yet.
+def open_endpoint(address: str, patience_s: float = PATIENCE_S) -> Endpoint:
+    """The end of a transfer that an address names. Nothing is asked of a service yet. `patience_s`: how long a service that
+    is busy or cannot be reached is tried without any progress.
 
     Raises BadAddress, MissingSoftware, AccessRefused (there are no credentials).
     """
     scheme, rest = _scheme_of(address)
+    if is_pattern(address):
+        raise BadAddress(f"the address names several tables, and this needs one: {FORMS[scheme]}")
     if scheme == "file":
         path, options = _path_and_options(rest)
-        endpoint: Endpoint = _module("files.opening", "parquet").open_file(path, options)
-        return endpoint
+        from transfer.endpoints.files.opening import open_file
+
+        return open_file(path, options)
     if scheme == "tablegate":
         return open_listing(address)
     parsed = parse_cloud_address(address)
-    if parsed.is_pattern:
-        raise BadAddress(f"{parsed} names several tables; this needs one: {FORMS[scheme]}")
-    return _open(parsed, parsed.table)
+    return _open(parsed, parsed.table, patience_s)
 
 
 def tables_of(address: str) -> list[str]:
@@ -96,7 +99,7 @@ def tables_of(address: str) -> list[str]:
     """
     scheme, rest = _scheme_of(address)
     if scheme == "file":
-        return [address]
+        return _files_of(address)
     if scheme == "tablegate":
         url, _, place = rest.rpartition("#")
         namespace, slash, pattern = place.rpartition("/")
@@ -116,8 +119,9 @@ def open_listing(address: str) -> Endpoint:
     """An endpoint of which only `list_tables` is asked."""
     scheme, rest = _scheme_of(address)
     if scheme == "tablegate":
-        endpoint: Endpoint = _module("database", "").DatabaseEndpoint(rest)
-        return endpoint
+        from transfer.endpoints.database import DatabaseEndpoint
+
+        return DatabaseEndpoint(rest)
     return _open(parse_cloud_address(address), "")
 
 
@@ -129,7 +133,12 @@ def with_table(address: str, table: str) -> str:
         namespace, slash, _ = place.rpartition("/")
         return f"tablegate:{url}#{namespace}{slash}{table}"
     if scheme == "file":
-        raise BadAddress("a file cannot take several tables: name a folder for each")
+        path, options = _path_and_options(rest)
+        if "*" not in path:
+            raise BadAddress(
+                "a file takes one table: write `*` where the tables' names are to stand: file:FOLDER/*.jsonl"
+            )
+        return _file_address(path.replace("*", quote(table, safe=" ")), options)
     return str(replace(parse_cloud_address(address), table=table))
 
 
@@ -137,7 +146,7 @@ def is_pattern(address: str) -> bool:
     """Whether an address stands for any number of tables."""
     scheme, rest = _scheme_of(address)
     if scheme == "file":
-        return False
+        return "*" in _path_and_options(rest)[0]
     if scheme == "tablegate":
         return _is_pattern(rest.rpartition("#")[2].rpartition("/")[2])
     return parse_cloud_address(address).is_pattern
@@ -233,6 +242,23 @@ def _path_and_options(rest: str) -> tuple[str, dict[str, str]]:
     return path, dict(parse_qsl(query, keep_blank_values=True))
 
 
+def _file_address(path: str, options: Mapping[str, str]) -> str:
+    return f"file:{path}" + (f"?{urlencode(options)}" if options else "")
+
+
+def _files_of(address: str) -> list[str]:
+    """The addresses of all files that one with `*` names; of one without, itself."""
+    path, options = _path_and_options(_scheme_of(address)[1])
+    if "*" not in path:
+        return [address]
+    from transfer.endpoints.files.opening import list_files
+
+    names = list_files(path)
+    if not names:
+        raise TransferError(f"file:{path}: no file is called so")
+    return [_file_address(name, options) for name in names]
+
+
 def _is_pattern(name: str) -> bool:
     return "*" in name or "?" in name
 
@@ -249,33 +275,35 @@ def _matching(endpoint: Endpoint, pattern: str) -> list[str]:
     return names
 
 
-def _open(address: CloudAddress, table: str) -> Endpoint:
+def _open(address: CloudAddress, table: str, patience_s: float = PATIENCE_S) -> Endpoint:
     shown = str(address)
-    endpoint: Endpoint
-    if address.scheme == "dynamodb":
-        client = _module("dynamodb.client", "clouds")
-        account = client.Account(
-            address.option("region"), address.option("endpoint"), address.option("profile")
-        )
-        endpoint = _module("dynamodb.endpoint", "clouds").DynamoDBEndpoint(table, account, shown)
-    elif address.scheme == "azure-table":
-        account = _module("azure_table.client", "clouds").Account(address.account, address.option("endpoint"))
-        endpoint = _module("azure_table.endpoint", "clouds").AzureTableEndpoint(table, account, shown)
-    else:
-        account = _module("table_store.client", "clouds").Account(
-            address.account, address.option("endpoint"), address.option("region")
-        )
-        endpoint = _module("table_store.endpoint", "clouds").TableStoreEndpoint(table, account, shown)
-    return endpoint
+    with _needing("clouds"):
+        if address.scheme == "dynamodb":
+            from transfer.endpoints.dynamodb.client import Account as AWSAccount
+            from transfer.endpoints.dynamodb.endpoint import DynamoDBEndpoint
+
+            region, endpoint, profile = map(address.option, ("region", "endpoint", "profile"))
+            return DynamoDBEndpoint(table, AWSAccount(region, endpoint, profile), shown, patience_s)
+        if address.scheme == "azure-table":
+            from transfer.endpoints.azure_table.client import Account as AzureAccount
+            from transfer.endpoints.azure_table.endpoint import AzureTableEndpoint
+
+            account = AzureAccount(address.account, address.option("endpoint"))
+            return AzureTableEndpoint(table, account, shown, patience_s)
+        from transfer.endpoints.table_store.client import Account as TableStoreAccount
+        from transfer.endpoints.table_store.endpoint import TableStoreEndpoint
+
+        instance = TableStoreAccount(address.account, address.option("endpoint"), address.option("region"))
+        return TableStoreEndpoint(table, instance, shown, patience_s)
 
 
-def _module(name: str, extra: str) -> ModuleType:
-    """A module beside this one. Raises MissingSoftware if a library that it needs is not installed."""
+@contextmanager
+def _needing(extra: str) -> Iterator[None]:
+    """What is imported here may not be installed, and comes with an extra of the wheel. Raises MissingSoftware."""
     try:
-        return importlib.import_module(f"transfer.endpoints.{name}")
+        yield
     except ModuleNotFoundError as error:
-        if not extra or error.name is None or error.name.partition(".")[0] == "transfer":
+        name = (error.name or "").partition(".")[0]
+        if name in ("", "adapters", "gateway", "transfer"):
             raise
-        raise MissingSoftware(
-            f"{error.name.partition('.')[0]} is not installed: pip install 'tablegate[{extra}]'"
-        ) from None
+        raise MissingSoftware(f"{name} is not installed: pip install 'tablegate[{extra}]'") from None

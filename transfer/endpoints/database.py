@@ -22,7 +22,6 @@ from adapters.dynamodb.values.keys import index_view as dynamodb_view
 from adapters.tablestore import DIALECT as TABLE_STORE
 from adapters.tablestore.tables.options import Options, was_made_here
 from adapters.tablestore.values.values import index_view as tablestore_view
-from gateway.app import Opened, connect, open_store
 from gateway.database_urls import BadDatabaseURL, normalise, without_password
 from gateway.engine.engine import Engine, run_with_retries
 from gateway.model.changes import Latest, Oldest
@@ -68,7 +67,8 @@ from gateway.settings import BadSetting, Settings, load
 from gateway.store.catalog import stream_rule
 from gateway.store.databases import Unusable
 from gateway.store.migrating import NewerDatabase, migrate
-from gateway.store.opening import prepare_file
+from gateway.store.opening import open_database, prepare_file
+from gateway.store.store import Store
 from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
 from transfer.errors import (
     AccessRefused,
@@ -112,14 +112,14 @@ class _InUse:
                     "copy through it: dynamodb://TABLE?endpoint=http://HOST:PORT"
                 ) from None
         try:
-            self.opened = _opened(settings, shown)
+            self.engine = _opened(settings, shown)
         except BaseException:
             self._release()
             raise
 
     def close(self) -> None:
         """Give the database back."""
-        self.opened.close()
+        self.engine.close()
         self._release()
 
     def _release(self) -> None:
@@ -127,9 +127,12 @@ class _InUse:
             self._lock.release()
 
 
-def _opened(settings: Settings, shown: str) -> Opened:
+def _opened(settings: Settings, shown: str) -> Engine:
     try:
-        database = connect(settings)
+        # As gateway/app.py opens it; that module would load a web framework.
+        database = open_database(
+            settings.database, settings.synchronous, pooled=not settings.prepared_statements
+        )
         migrate(database)
     except NewerDatabase as newer:
         raise TransferError(
@@ -139,10 +142,10 @@ def _opened(settings: Settings, shown: str) -> Opened:
         raise TransferError(f"{shown}: {error}") from None
     except Exception as error:
         raise _unreachable(shown, error) from None
-    opened = open_store(settings, database)
-    opened.engine.register_view(DYNAMODB, dynamodb_view)
-    opened.engine.register_view(TABLE_STORE, tablestore_view)
-    return opened
+    engine = Engine(Store(database))
+    engine.register_view(DYNAMODB, dynamodb_view)
+    engine.register_view(TABLE_STORE, tablestore_view)
+    return engine
 
 
 def _unreachable(shown: str, error: Exception) -> TransferError:
@@ -205,6 +208,7 @@ class DatabaseEndpoint(Endpoint):
             rules,
             {name: kept for name, kept in table.properties.items() if name != _PENDING},
             *self._count,
+            is_stored=True,
         )
 
     def create(self, definition: Definition) -> list[str]:
@@ -373,7 +377,7 @@ class DatabaseEndpoint(Endpoint):
                     _in_use[self._url] = _InUse(self._settings, self.shown)
                 self._opened = _in_use[self._url]
                 self._opened.users += 1
-            return self._opened.opened.engine
+            return self._opened.engine
 
     def _find(self, anew: bool = False) -> Table:
         """The table. Raises TableAbsent; SchemaChanged if it is another one than it was."""

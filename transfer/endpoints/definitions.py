@@ -22,6 +22,7 @@ def document_of(definition: Definition) -> dict[str, Any]:
         "properties": definition.properties,
         "rows": definition.rows,
         "size_bytes": definition.size_bytes,
+        "is_stored": definition.is_stored,
     }
 
 
@@ -48,6 +49,7 @@ def definition_of(document: dict[str, Any]) -> Definition:
         properties=document["properties"],
         rows=document["rows"],
         size_bytes=document["size_bytes"],
+        is_stored=document.get("is_stored", False),
     )
 
 

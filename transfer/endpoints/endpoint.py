@@ -99,6 +99,10 @@ class Endpoint(ABC):
     """Whether `capture` and `changes` see every change."""
     unseen_changes: ClassVar[str] = ""
     """What `changes` cannot see, in a sentence; empty where `follows`."""
+    takes_changes: ClassVar[bool] = True
+    """Whether `write` replaces rows and `delete` deletes them, so that a copy can follow its source. A file is written once."""
+    looks_up: ClassVar[bool] = True
+    """Whether `get` finds rows by their keys; otherwise the table can only be read as a whole."""
     write_rows: ClassVar[int] = 100
     """How many rows at most one call of `write`, `get` or `delete` is good for."""
 

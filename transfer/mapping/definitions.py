@@ -35,10 +35,12 @@ def defined_in(
     if made_name != source.name and name is None:
         notes.append(Finding(rules.TABLE_RENAMED, source.name))
     _note_keys(source, key_schema, notes)
+    own = source.key_schema
     renamed = {
         mine.name: other
-        for mine, other in zip(source.key_schema.columns, key_schema.columns, strict=False)
-        if len(source.key_schema.columns) == len(key_schema.columns)
+        for columns, others in ((own.partition, key_schema.partition), (own.sort, key_schema.sort))
+        if len(columns) == len(others)
+        for mine, other in zip(columns, others, strict=True)
     }
     definition = Definition(
         made_name,

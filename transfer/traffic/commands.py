@@ -20,6 +20,9 @@ _FORMAT = click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 _HOST = click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+_ALLOWED = click.option(
+    "--allowed-host", "allowed", multiple=True, help="A name under which clients reach this, as for serve."
+)
 _PORT = click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -34,6 +37,7 @@ _COULD_NOT_TELL = 2
 @click.option("--upstream", required=True, help="URL of the service: http://HOST:PORT.")
 @_HOST
 @_PORT
+@_ALLOWED
 @click.option("--to", "path", type=_FILE, required=True, help="The trace, a new file: trace.jsonl.zst.")
 @click.option(
     "--bodies/--no-bodies", default=True, help="Whether bodies are written down; without, no replay."
@@ -41,17 +45,21 @@ _COULD_NOT_TELL = 2
 @click.option(
     "--credentials", type=_FILE, help=f"Sign DynamoDB's requests anew for the service. {_CREDENTIALS}"
 )
-def record(upstream: str, host: str, port: int, path: Path, bodies: bool, credentials: Path | None) -> None:
+def record(
+    upstream: str, host: str, port: int, allowed: tuple[str, ...], path: Path, bodies: bool, credentials: Path | None
+) -> None:  # fmt: skip
     """Write down the requests to a service, and its answers, while passing them on."""
     with _said_clearly():
-        from transfer.traffic.proxies import until_told
+        from transfer.traffic.proxies import Listen, until_told
         from transfer.traffic.recording import record as run
         from transfer.traffic.services import Address
         from transfer.traffic.signing import credentials_of
 
         address = Address(upstream, "--upstream")
         keys = None if credentials is None else credentials_of(credentials)
-        asyncio.run(run(address, (host, port), path, bodies, keys, _tell, click.echo, until_told))
+        asyncio.run(
+            run(address, Listen(host, port, allowed), path, bodies, keys, _tell, click.echo, until_told)
+        )
 
 
 @click.command()
@@ -92,6 +100,7 @@ def _share(context: click.Context, parameter: click.Parameter, text: str) -> flo
 @click.option("--secondary", required=True, help="URL of the service that is compared with it.")
 @_HOST
 @_PORT
+@_ALLOWED
 @click.option(
     "--metrics-port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port of /metrics."
 )
@@ -103,15 +112,15 @@ def _share(context: click.Context, parameter: click.Parameter, text: str) -> flo
 @_LIMIT
 @click.pass_context
 def shadow(
-    context: click.Context, primary: str, secondary: str, host: str, port: int, metrics_port: int, compare: float,
-    writes: str, credentials: Path | None, primary_credentials: Path | None, form: str, limit: int,
+    context: click.Context, primary: str, secondary: str, host: str, port: int, allowed: tuple[str, ...], metrics_port: int,
+    compare: float, writes: str, credentials: Path | None, primary_credentials: Path | None, form: str, limit: int,
 ) -> None:  # fmt: skip
     """Answer from a primary service, ask a secondary the same besides, and report where it diverges.
 
     Exit codes: 0 equal, 1 diverged, 2 could not tell.
     """
     with _said_clearly(_COULD_NOT_TELL):
-        from transfer.traffic.proxies import until_told
+        from transfer.traffic.proxies import Listen, until_told
         from transfer.traffic.services import Address
         from transfer.traffic.shadowing import Sampling
         from transfer.traffic.shadowing import shadow as run
@@ -128,7 +137,7 @@ def shadow(
 
         report = asyncio.run(
             run(
-                *addresses, (host, port), metrics_port, Sampling(compare, writes == "both"),
+                *addresses, Listen(host, port, allowed), metrics_port, Sampling(compare, writes == "both"),
                 (given, credentials_of(credentials)), _tell, announce, until_told,
             )
         )  # fmt: skip

@@ -36,8 +36,8 @@ class Forwarder:
     def forwarded(self, request: Request) -> Request:
         """The request as it is sent to the service."""
         dialect = dialect_of(request)
-        if dialect == DYNAMODB and signed_how(request) == KEY:
-            if self._signer is None:
+        if dialect in (DYNAMODB, NONE):
+            if self._signer is None or signed_how(request) != KEY:
                 return request
             return self._signer.signed(dialect, request, region_of(request))
         headers = (

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from aiohttp import web
 
 from gateway.http import Headers, Reply, Request
-from gateway.settings import SETTINGS
+from gateway.security.browsers import Browsers
+from gateway.settings import SETTINGS, load
 from transfer.errors import TransferError
 from transfer.traffic.services import HOP_BY_HOP
 
@@ -33,6 +35,16 @@ Refuse = Callable[[Request, int, str], Reply]
 """Words a refusal with a status."""
 
 
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where a proxy listens, and under which names besides those that no stranger can give to this machine: the service behind
+    it sees another Host, and cannot keep out pages whose own name was made to point here (security/browsers.py)."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    allowed_hosts: tuple[str, ...] = ()
+
+
 class CannotListen(TransferError):
     """The port cannot be had."""
 
@@ -40,21 +52,30 @@ class CannotListen(TransferError):
 class Proxy:
     """Listens while it is entered."""
 
-    def __init__(self, handle: Handle, refuse: Refuse) -> None:
+    def __init__(self, handle: Handle, refuse: Refuse, listen: Listen) -> None:
+        settings = load({"host": listen.host, "allowed_host": listen.allowed_hosts or None}, {})
+        self._listen = listen
+        self._browsers = Browsers(settings, is_open=True)
         self._handle = handle
         self._refuse = refuse
         self._held_bytes = 0
         self._connections: WeakKeyDictionary[object, int] = WeakKeyDictionary()
         self._next_connection = 0
         application = web.Application(
-            handler_args={"max_line_size": _LINE_MAX_BYTES, "max_field_size": _HEADER_MAX_BYTES}
+            handler_args={
+                "max_line_size": _LINE_MAX_BYTES,
+                "max_field_size": _HEADER_MAX_BYTES,
+                # A body goes on as it came: its signature covers the bytes of its coding.
+                "auto_decompress": False,
+            }
         )
         application.router.add_route("*", "/{path:.*}", self._answer)
         application.on_response_prepare.append(_leave_headers_alone)
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=_STOP_SECONDS)
 
-    async def listen(self, host: str, port: int) -> str:
+    async def listen(self) -> str:
         """Begin, and say where: the URL. Raises CannotListen."""
+        host, port = self._listen.host, self._listen.port
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port)
         try:
@@ -75,6 +96,10 @@ class Proxy:
             (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in incoming.raw_headers
         )
         request = Request(incoming.method, incoming.raw_path, headers, b"", incoming.remote or "")
+        host = request.header("host")
+        if host and not self._browsers.takes_host(host):
+            text = f"The host {host[:256]} is not allowed here (--allowed-host)."
+            return _response(request, self._refuse(request, 403, text))
         held = 0
         try:
             body = bytearray()

@@ -13,11 +13,11 @@ from transfer.errors import TransferError
 from transfer.traffic.dialects.detecting import refusal
 from transfer.traffic.dialects.dialect import plain
 from transfer.traffic.forwarding import REFUSED, Forwarder, described, is_refused_signature
-from transfer.traffic.proxies import Proxy
+from transfer.traffic.proxies import Listen, Proxy
 from transfer.traffic.redaction import answer_without_secrets, secrets_of, without_secrets
 from transfer.traffic.services import Address, NoAnswer, Service
 from transfer.traffic.signing import Key, Signer
-from transfer.traffic.traces import TraceWriter
+from transfer.traffic.traces import Recorded, TraceWriter
 
 _FLUSH_SECONDS = 0.5
 _UPSTREAM_SECONDS = 120.0
@@ -38,13 +38,13 @@ class Recorder:
         self._has_warned = False
         self.count = 0
         self.broken = ""
+        self.lost = 0
 
     async def handle(self, request: Request, connection: int) -> Reply:
         """The service's answer; 502 in the dialect's words, if there is none."""
         number, self._next_number = self._next_number, self._next_number + 1
         about = described(number, connection, time.time(), request)
         sent = self._forwarder.forwarded(request)
-        secrets = [*secrets_of(request), *(secrets_of(sent) if sent is not request else ())]
         self._write(lambda: self._trace.request(about, without_secrets(sent)))
         try:
             reply = await self._service.send(sent)
@@ -52,13 +52,16 @@ class Recorder:
             text = str(error)
             self._write(lambda: self._trace.failure(number, text))
             return refusal(request, 502, text)
-        kept = answer_without_secrets(plain(reply), secrets)
-        self._write(lambda: self._trace.answer(number, kept))
+        self._write(lambda: self._write_answer(about, request, sent, reply))
+        return reply
+
+    def _write_answer(self, about: Recorded, request: Request, sent: Request, reply: Reply) -> None:
+        secrets = [*secrets_of(request), *(secrets_of(sent) if sent is not request else ())]
+        self._trace.answer(about.number, answer_without_secrets(plain(reply), secrets))
         self.count += 1
         if not self._has_warned and is_refused_signature(about, sent, reply):
             self._has_warned = True
             self._say(REFUSED)
-        return reply
 
     async def flush_for_ever(self) -> None:
         """End a frame now and then, so that little is lost with the process."""
@@ -71,6 +74,7 @@ class Recorder:
         self._write(self._trace.close)
 
     def _write(self, what: Callable[[], None]) -> None:
+        """Nothing that goes wrong here is the client's concern."""
         if self.broken:
             return
         try:
@@ -80,10 +84,13 @@ class Recorder:
             self._say(
                 f"the trace ends here: {self.broken}. Requests are still passed on, and no longer written down"
             )
+        except Exception as error:  # a defect
+            self.lost += 1
+            self._say(f"an event is not in the trace: {error!r}")
 
 
 async def record(
-    upstream: Address, listen: tuple[str, int], path: Path, with_bodies: bool,
+    upstream: Address, listen: Listen, path: Path, with_bodies: bool,
     keys: dict[str, Key] | None, say: Say, announce: Say, until: Callable[[], Awaitable[None]],
 ) -> None:  # fmt: skip
     """Serve until told to stop. Raises TransferError for what cannot begin, and at the end for a trace that is not whole."""
@@ -96,10 +103,10 @@ async def record(
     service = Service(upstream, _UPSTREAM_SECONDS)
     signer = None if keys is None else Signer(keys, upstream.host)
     recorder = Recorder(service, Forwarder(upstream, signer), trace, say)
-    proxy = Proxy(recorder.handle, refusal)
+    proxy = Proxy(recorder.handle, refusal, listen)
     flushing = asyncio.create_task(recorder.flush_for_ever())
     try:
-        announce(await proxy.listen(*listen))
+        announce(await proxy.listen())
         await until()
     finally:
         flushing.cancel()
@@ -110,4 +117,6 @@ async def record(
         recorder.close()
     if recorder.broken:
         raise TransferError(f"{path} does not hold everything: {recorder.broken}")
+    if recorder.lost:
+        raise TransferError(f"{path} does not hold everything: {recorder.lost} events are missing")
     say(f"{recorder.count} exchanges in {path}")

@@ -21,6 +21,7 @@ from transfer.traffic.signing import UNSIGNED, Key, Signer
 from transfer.traffic.traces import AnswerEvent, BadTrace, Recorded, RequestEvent, TraceReader
 
 _LIVE_SECONDS = 120.0
+_PATIENCE_SECONDS = 20.0
 _FAILURES_MAX = 10
 _CUT = "The trace ends in the middle of a frame: what came after was not read."
 
@@ -52,7 +53,9 @@ async def replay(path: Path, against: Address, keys: dict[str, Key], speed: floa
         raise BadTrace(f"{path} was recorded without bodies, and cannot be sent again")
     service = Service(against, _LIVE_SECONDS)
     try:
-        session = Session(service, Signer(keys, against.host), (reader.began, survey.ended))
+        session = Session(
+            service, Signer(keys, against.host), (reader.began, survey.ended), _PATIENCE_SECONDS
+        )
         await _Replay(session, survey, speed).run(reader)
     finally:
         await service.close()

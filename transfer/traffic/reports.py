@@ -31,6 +31,7 @@ class Skipped(Enum):
     REFUSED_BEFORE = ("the recorded service refused the signature", True)
     NOT_SAMPLED = ("not in the sample", True)
     NO_LIVE_ANSWER = ("the other service gave no answer", False)
+    NOT_READY = ("the other service was not ready in time", False)
     REFUSED_NOW = ("the other service refuses the signature", False)
     UNKNOWN_TOKEN = ("a token of which the other service's is not known", False)
     DROPPED = ("dropped, because the other service was too slow", False)
@@ -76,6 +77,7 @@ class Report:
     rules: Counter[tuple[str, str]] = field(default_factory=Counter)
     found: list[Found] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    repeated: int = 0
 
     def add(
         self, number: int, operation: tuple[str, str], divergences: Iterable[Divergence], is_raced: bool
@@ -122,6 +124,7 @@ class Report:
                 {"rule": name, "dialect": dialect, "used": count, "reason": _REASONS[dialect, name]}
                 for (dialect, name), count in sorted(self.rules.items())
             ],
+            "repeated": self.repeated,
             "notes": self.notes,
         }
         return orjson.dumps(tree, option=orjson.OPT_INDENT_2).decode()
@@ -134,6 +137,8 @@ class Report:
         yield f"{self.equal.total() + self.diverged.total()} exchanges compared, {self.diverged.total()} diverged"
         for why, count in self.skipped.items():
             yield f"{count} not compared: {why.text}"
+        if self.repeated:
+            yield f"{self.repeated} times a request was sent again, because the other service was not ready for it"
         for dialect, name in self._operations():
             equal, diverged = self.equal[dialect, name], self.diverged[dialect, name]
             yield f"  {dialect:<10} {name:<28} {equal:>8} equal {diverged:>6} diverged"

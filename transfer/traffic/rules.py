@@ -18,7 +18,8 @@ from functools import lru_cache
 class Treatment(Enum):
     """What a rule does with its places."""
 
-    IGNORED = "not compared"
+    IGNORED = "not compared, but for whether it is there"
+    PASSING = "not compared"
     MAPPED = "the live one stands for the recorded one, also in later requests"
     TIME = "equal if both are times of their own run"
     UNORDERED = "compared without order"
@@ -153,6 +154,15 @@ RULES: tuple[Rule, ...] = (
         ("**/TableSizeBytes", "**/ItemCount", "**/IndexSizeBytes", "**/BackupSizeBytes", "body/ItemCollectionMetrics"),
         "Sizes and counts of tables are estimates that are hours old.",
     ),
+    Rule(
+        "under-way", DYNAMODB, Treatment.PASSING,
+        ("**/TableStatus", "**/IndexStatus", "**/Backfilling", "**/WarmThroughput/Status"),
+        "How long making a table or an index takes is the service's own; where clients had waited, replay waits.",
+    ),
+    Rule(
+        "service-address", DYNAMODB, _I, ("DescribeEndpoints:body/Endpoints/[]/Address",),
+        "The service's own address.",
+    ),
     Rule("consumed-capacity", DYNAMODB, _I, ("body/ConsumedCapacity",), "What an operation costs is the service's own."),
     Rule(
         "error-text", DYNAMODB, Treatment.TEXT, ("body/message", "body/Message", "body/CancellationReasons/[]/Message"),
@@ -210,6 +220,10 @@ RULES: tuple[Rule, ...] = (
         ("transaction_id",),
     ),
     Rule("page-token", TABLE_STORE, _M, ("**/next_token",), "A token inside of a row is opaque.", ("token",)),
+    Rule(
+        "under-way", TABLE_STORE, Treatment.PASSING, ("**/table_status", "**/index_sync_phase"),
+        "How long making a table or an index takes is the service's own; where clients had waited, replay waits.",
+    ),
     Rule("table-id", TABLE_STORE, _I, ("**/table_id",), "The id of a table is made up."),
     Rule(
         "creation-times", TABLE_STORE, _I,

@@ -37,11 +37,11 @@ class Address:
     """Where a service is. Raises BadAddress for what is no http URL of a host alone."""
 
     def __init__(self, url: str, what: str) -> None:
-        parts = urlsplit(url)
         try:
+            parts = urlsplit(url)
             port = parts.port
         except ValueError:
-            port = 0
+            parts, port = urlsplit(""), 0
         if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
             raise BadAddress(f"{what}: not a URL of a service, as http://HOST:PORT is")
         if parts.username or parts.password:

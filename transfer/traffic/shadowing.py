@@ -20,7 +20,7 @@ from gateway.http import Reply, Request
 from transfer.traffic.dialects.detecting import DIALECTS, NONE, refusal
 from transfer.traffic.dialects.dialect import plain
 from transfer.traffic.forwarding import REFUSED, Forwarder, described, is_refused_signature
-from transfer.traffic.proxies import Proxy
+from transfer.traffic.proxies import Listen, Proxy
 from transfer.traffic.reports import Figures, Report, Skipped
 from transfer.traffic.services import Address, NoAnswer, Service
 from transfer.traffic.sessions import Session
@@ -31,6 +31,7 @@ QUEUE_MAX = 1_000
 QUEUE_MAX_BYTES = 64 << 20
 _PRIMARY_SECONDS = 120.0
 _SECONDARY_SECONDS = 10.0
+_PATIENCE_SECONDS = 2.0
 _DRAIN_SECONDS = 5.0
 _DROPPED_WRITES = (
     "{} writes were dropped: what they wrote is not in the secondary, and later reads may diverge for it."
@@ -106,7 +107,11 @@ class Shadow:
         finally:
             self._writes_in_flight -= is_write
         is_raced = raced_before or self._writes_begun > begun
-        self._offer(_Exchange(about, sent, reply, is_write, is_raced))
+        try:
+            self._offer(_Exchange(about, sent, reply, is_write, is_raced))
+        except Exception as error:  # a defect in what comes after is no matter of the client's
+            self.report.skip(Skipped.DROPPED)
+            self._say(f"exchange {number} was not offered to the secondary: {error!r}")
         return reply
 
     def _offer(self, exchange: _Exchange) -> None:
@@ -177,7 +182,7 @@ class Shadow:
 
 
 async def shadow(
-    primary: Address, secondary: Address, listen: tuple[str, int], metrics_port: int, sampling: Sampling,
+    primary: Address, secondary: Address, listen: Listen, metrics_port: int, sampling: Sampling,
     keys: tuple[dict[str, Key] | None, dict[str, Key]], say: Say, announce: Callable[[str, str], object],
     until: Callable[[], Awaitable[None]],
 ) -> Report:  # fmt: skip
@@ -185,14 +190,14 @@ async def shadow(
     services = (Service(primary, _PRIMARY_SECONDS), Service(secondary, _SECONDARY_SECONDS))
     signer = None if keys[0] is None else Signer(keys[0], primary.host)
     began = time.time()
-    session = Session(services[1], Signer(keys[1], secondary.host), (began, float("inf")))
+    session = Session(services[1], Signer(keys[1], secondary.host), (began, float("inf")), _PATIENCE_SECONDS)
     running = Shadow(services[0], Forwarder(primary, signer), session, sampling, say)
-    proxy = Proxy(running.handle, refusal)
-    figures = _FiguresPage(running.report)
+    proxy = Proxy(running.handle, refusal, listen)
+    figures = _FiguresPage(running.report, metrics_port)
     working = asyncio.create_task(running.work())
     try:
-        url = await proxy.listen(*listen)
-        announce(url, await figures.listen(metrics_port))
+        url = await proxy.listen()
+        announce(url, await figures.listen())
         await until()
         await proxy.close()
         await running.drain()
@@ -210,13 +215,13 @@ async def shadow(
 class _FiguresPage:
     """/metrics, on this machine alone."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, port: int) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(Figures(report))
-        self._proxy = Proxy(self._page, refusal)
+        self._proxy = Proxy(self._page, refusal, Listen(port=port))
 
-    async def listen(self, port: int) -> str:
-        return await self._proxy.listen("127.0.0.1", port)
+    async def listen(self) -> str:
+        return await self._proxy.listen()
 
     async def close(self) -> None:
         await self._proxy.close()

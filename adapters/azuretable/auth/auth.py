@@ -1,6 +1,6 @@
 """Who is asking: Shared Key, Shared Key Lite, shared access signatures and bearer tokens.
 
-Pure: given the request, the account's keys and the time, it says what the caller may do or why it is refused. Signatures
+Given the request, the account's keys and the time, it says what the caller may do or why it is refused. Signatures
 cover the path as it was sent. Source: "Authorize with Shared Key" (Table service); docs/protocols/azure-table.md section 3.
 """
 
@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import NamedTuple
 
 from adapters.azuretable.auth import bearer, shared_access
 from adapters.azuretable.auth.bearer import Issuer
 from adapters.azuretable.auth.shared_access import Grant, Signer
 from adapters.azuretable.wire import addresses, limits
 from adapters.azuretable.wire.errors import ServiceError
+from gateway.dialect import Gateway
 from gateway.http import Request
 
 _SHARED_KEY = re.compile(r"(SharedKey|SharedKeyLite) ([^:]+):([A-Za-z0-9+/=]+)")
@@ -33,18 +33,11 @@ class Account:
     namespace: str
 
 
-class Times(NamedTuple):
-    """Seconds since 1970: `table`, by the clock that tables and grants live by; `real`, by that of callers, who sign with it."""
-
-    table: float
-    real: float
-
-
 def verify(
-    request: Request, options: Mapping[str, str], account: Account, issuer: Issuer | None, now: Times
+    request: Request, options: Mapping[str, str], account: Account, issuer: Issuer | None, gateway: Gateway
 ) -> Grant:
-    """What the caller of a request may do. `options`: the decoded query; `issuer`: whose bearer tokens count. Raises
-    ServiceError: 401 or 403 with the code of what is wrong.
+    """What the caller of a request may do. `options`: the decoded query; `issuer`: whose bearer tokens count; `gateway`: for
+    the time. Raises ServiceError: 401 or 403 with the code of what is wrong.
 
     A grant whose `access` has a `policy_id` still needs that policy (`SharedAccess.under`).
     """
@@ -52,14 +45,16 @@ def verify(
     if authorization:
         scheme = authorization.partition(" ")[0]
         if scheme.lower() == "bearer":
-            return _by_token(request, authorization[7:].strip(), account, issuer, now.real)
-        _check_shared_key(request, options, authorization, account, now.real)
+            return _by_token(
+                request, authorization[7:].strip(), account, issuer, gateway.real_now_ms() / 1000
+            )
+        _check_shared_key(request, options, authorization, account, gateway.real_now_ms() / 1000)
         grant = _FULL
     elif "sig" in options:
         signer = Signer(account.name, account.keys)
         access = shared_access.read(options, signer, request.client, request.secure)
         if access.policy_id is None:
-            access.check_times(now.table)
+            access.check_times(gateway.now_ms() / 1000)
         grant = Grant(access)
     else:
         raise bearer.refusal(issuer, "NoAuthenticationInformation")

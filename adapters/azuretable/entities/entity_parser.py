@@ -56,7 +56,9 @@ def _refuse_constant(name: str) -> Any:
 
 
 def parse_object(body: bytes) -> list[tuple[str, Any]]:
-    """The members of a JSON object, in order, repeats kept. Raises ServiceError InvalidInput for anything else."""
+    """The members of a JSON object, in order, repeats kept. Raises ServiceError InvalidInput for anything else, and unread for
+    what is made of lists and objects."""
+    _refuse_many_containers(body)
     try:
         text = body.decode("utf-8-sig")
         document = _decoder.decode(text)
@@ -76,18 +78,21 @@ def _plain(document: Any) -> Any:
 def document_of(body: bytes) -> dict[str, Any]:
     """The members of a JSON object, of a repeated one the last, by a fast reader, to which whole numbers that fit no 64 bits
     are floats. Raises ServiceError InvalidInput for anything else, and unread for what is made of lists and objects."""
-    body = body.removeprefix(b"\xef\xbb\xbf")
-    if _containers(body) > limits.JSON_CONTAINERS_MAX and (
-        _containers(_TEXT.sub(b"", _without_escapes(body))) > limits.JSON_CONTAINERS_MAX
-    ):
-        raise ServiceError("InvalidInput")
+    _refuse_many_containers(body)
     try:
-        found = orjson.loads(body)
+        found = orjson.loads(body.removeprefix(b"\xef\xbb\xbf"))
     except orjson.JSONDecodeError:
         raise ServiceError("InvalidInput") from None
     if type(found) is not dict:
         raise ServiceError("InvalidInput")
     return found
+
+
+def _refuse_many_containers(body: bytes) -> None:
+    if _containers(body) > limits.JSON_CONTAINERS_MAX and (
+        _containers(_TEXT.sub(b"", _without_escapes(body))) > limits.JSON_CONTAINERS_MAX
+    ):
+        raise ServiceError("InvalidInput")
 
 
 _TEXT = re.compile(rb'"[^"]*"')

@@ -40,7 +40,7 @@ def transactional_read_units(size_bytes: int) -> float:
 
 def write_units(old_bytes: int | None, new_bytes: int | None) -> float:
     """The units of one write, by the larger of the item before and after; None: there is no item."""
-    return float(_blocks(max(old_bytes or 0, new_bytes or 0)))
+    return float(max(1, -(-max(old_bytes or 0, new_bytes or 0) // WRITE_UNIT_BYTES)))
 
 
 def index_write_units(index: Index, old: Row | None, new: Row | None) -> float | None:

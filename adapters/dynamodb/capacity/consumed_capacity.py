@@ -25,7 +25,7 @@ Blocks = dict[str, Any]
 
 def meter(table: str, index: str, kind: str, units: float) -> None:
     """Count units in `tablegate_consumed_capacity_total`."""
-    consumed(DIALECT, table, index, kind, units)
+    consumed((DIALECT, table, index, kind, units))
 
 
 def mode_of(call: Call) -> str:
@@ -41,25 +41,27 @@ def _is_untold(call: Call) -> bool:
 
 def item_read(call: Call, row: Row | None) -> Blocks:
     """The blocks of GetItem: empty, or with ConsumedCapacity."""
-    if _is_untold(call):
+    given = call.input
+    if "ReturnConsumedCapacity" not in given:
         size_bytes = 0 if row is None else row.size_bytes
-        meter(
-            call.input["TableName"],
-            "",
-            READ,
-            capacity.read_units(size_bytes, bool(call.input.get("ConsistentRead"))),
-        )
+        units = capacity.read_units(size_bytes, bool(given.get("ConsistentRead")))
+        consumed((DIALECT, given["TableName"], "", READ, units))
         return {}
-    charge = Charge(call.input["TableName"], READ)
-    charge.add_item(row, bool(call.input.get("ConsistentRead")))
+    charge = Charge(given["TableName"], READ)
+    charge.add_item(row, bool(given.get("ConsistentRead")))
     charge.tell(meter)
     return _one(charge, mode_of(call))
 
 
 def page_read(call: Call, read: Read, page: Page) -> Blocks:
     """The blocks of Query and Scan."""
-    charge = Charge(call.input["TableName"], READ)
-    consistent = bool(call.input.get("ConsistentRead"))
+    given = call.input
+    consistent = bool(given.get("ConsistentRead"))
+    if read.index is None and "ReturnConsumedCapacity" not in given:
+        units = capacity.read_units(page.scanned_bytes, consistent)
+        consumed((DIALECT, given["TableName"], "", READ, units))
+        return {}
+    charge = Charge(given["TableName"], READ)
     charge.add_page(page, read.index, consistent)
     if read.whole_rows:
         for row in page.rows:
@@ -70,10 +72,12 @@ def page_read(call: Call, read: Read, page: Page) -> Blocks:
 
 def item_write(call: Call, write: Write, outcome: Outcome) -> Blocks:
     """The blocks of PutItem, UpdateItem and DeleteItem."""
+    old, new = outcome
     if _is_untold(call) and not write.table.indexes:
-        old_bytes = None if outcome.old is None else outcome.old.size_bytes
-        new_bytes = None if outcome.new is None else outcome.new.size_bytes
-        meter(call.input["TableName"], "", WRITE, capacity.write_units(old_bytes, new_bytes))
+        old_bytes = None if old is None else old.contents.size_bytes
+        new_bytes = None if new is None else new.contents.size_bytes
+        units = capacity.write_units(old_bytes, new_bytes)
+        consumed((DIALECT, call.input["TableName"], "", WRITE, units))
         return {}
     charge = Charge(call.input["TableName"], WRITE)
     charge.add_write(write.table, outcome)

@@ -31,7 +31,7 @@ _GZIP_WINDOW = 31  # zlib: the widest window, with gzip's head and checksum
 _ZSTD_WINDOW_BYTES = 1 << 27
 _LEVEL = {Compression.GZIP: 6, Compression.ZSTD: 3}
 # So little is given to a decompressor at a time, since it may become a thousand (zlib) or 32,000 (Zstandard) times as much.
-_STEP_BYTES = {Compression.GZIP: 16_384, Compression.ZSTD: 1_024}
+_STEP_BYTES = {Compression.GZIP: 4_096, Compression.ZSTD: 256}
 
 
 def compression_of(head: bytes) -> Compression:

@@ -9,7 +9,7 @@ they make of one key schema.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, NoReturn
 
 from adapters.dynamodb.expressions.conditions import ConditionReader
@@ -90,11 +90,11 @@ def key_range(
     """The range of keys that pass the tests. Raises ServiceError if the schema, of a table or `index`, does not take them."""
     if len(tests) > max(PAIR, len(schema.columns)):
         raise validation(text_of("key-too-many", style, count=len(tests), most=len(schema.columns)))
+    by_name = {test.name: test for test in tests}
     if len(schema.partition) > 1 or len(schema.sort) > 1:
         _check_parts(tests, schema, look, index)
     else:
-        _check_pair(tests, schema, look, index)
-    by_name = {test.name: test for test in tests}
+        _check_pair(by_name, schema, look, index)
     equal: list[Value] = []
     for column in schema.columns:
         test = by_name.get(column.name)
@@ -131,9 +131,10 @@ def _bounds(comparison: Comparison, value: Value) -> ColumnBounds:
     return bounds
 
 
-def _check_pair(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnCheck | None, index: str) -> None:
+def _check_pair(
+    tests: Mapping[str, KeyTest], schema: KeySchema, look: ColumnCheck | None, index: str
+) -> None:
     """A key of one HASH and at most one RANGE attribute."""
-    by_name = {test.name: test for test in tests}
     if len(tests) > PAIR:
         raise validation(text_of("key-count"))
     for column in schema.columns:
@@ -142,7 +143,7 @@ def _check_pair(tests: tuple[KeyTest, ...], schema: KeySchema, look: ColumnCheck
             look(column, is_hash)
         if not schema.sort and len(tests) > 1:
             raise validation(text_of("key-unsupported"))
-        test = by_name.get(column.name)
+        test = tests.get(column.name)
         if test is None:
             if is_hash or len(tests) > 1:
                 raise validation(text_of("key-missed", name=column.name))

@@ -61,6 +61,8 @@ _READ_CLAUSES = _PLACEHOLDERS | {
     "QueryFilter",
     "ScanFilter",
 }
+# Of these, what decides which items are shown, and what of them.
+_SHOWING = _READ_CLAUSES - _PLACEHOLDERS - {"KeyConditionExpression", "KeyConditions"}
 _WRITE_CLAUSES = _PLACEHOLDERS | {
     "AttributeUpdates",
     "ConditionExpression",
@@ -91,8 +93,10 @@ class ReadClauses:
         self._style = placeholders.wording.style
         text = given.get("KeyConditionExpression")
         key_tree = None if text is None else parse_key_condition(text, placeholders)
-        self._filter, self._filter_name = self._filtered(given, placeholders)
-        self.projection = _projection(given, placeholders)
+        self._filter, self._filter_name, self.projection = ALWAYS, "", None
+        if not _SHOWING.isdisjoint(given):
+            self._filter, self._filter_name = self._filtered(given, placeholders)
+            self.projection = _projection(given, placeholders)
         placeholders.check_all_used()
         most = _MOST_KEY_PARTS if "IndexName" in given else 2
         if key_tree is not None:
@@ -148,7 +152,9 @@ class ReadClauses:
 
     def filter(self, table: Table, key_names: tuple[str, ...] = ()) -> Predicate:
         """The filter. Raises ServiceError if it reads one of these key attributes, which that of a Query must not."""
-        if self._filter is not ALWAYS and key_names:
+        if self._filter is ALWAYS:
+            return ALWAYS
+        if key_names:
             refuse_filter_on_keys(paths_of(self._filter), key_names, self._filter_name)
         return _bound(table, self._filter)
 
@@ -210,8 +216,9 @@ class WriteClauses:
 
     def condition(self, table: Table) -> Predicate:
         """The condition of the write. Raises ServiceError if it leads into a key attribute of this table."""
-        if self._condition is not ALWAYS:
-            _refuse_paths_into_keys(paths_of(self._condition), table)
+        if self._condition is ALWAYS:
+            return ALWAYS
+        _refuse_paths_into_keys(paths_of(self._condition), table)
         return _bound(table, self._condition)
 
     def actions(self, table: Table) -> tuple[Action, ...]:

@@ -16,27 +16,26 @@ from adapters.dynamodb.operations.start_keys import StartKey
 from adapters.dynamodb.values.composites import shown_key, shown_schema
 from adapters.dynamodb.values.values import render_values, view
 from adapters.dynamodb.wire import limits, messages
-from adapters.dynamodb.wire.calls import Answer, Call, find_table
+from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from adapters.dynamodb.wire.errors import index_filling, validation
-from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Read
+from gateway.model.commands import Read
 from gateway.model.errors import IndexMissing
-from gateway.model.pages import Concatenation, PageLimits, Segment
+from gateway.model.pages import Concatenation, Page, PageLimits, Segment
 from gateway.model.predicates import ALWAYS, And, Predicate
 from gateway.model.ranges import EVERYTHING
 from gateway.model.rows import Row
 from gateway.model.tables import Index, Projection, State, Table
 
+_COMMAS = Concatenation(",")
 
-def query(call: Call) -> Exchange[Answer]:
-    """Query: a page of the items of one partition, of a table or an index, in the order of the sort key; LastEvaluatedKey if
-    a limit ended it. Raises ServiceError, TableMissing, IndexMissing, BadKey."""
-    clauses = ReadClauses(call, call.input)
-    table = yield from find_table(call, call.input["TableName"])
-    index = _index(call, table)
+
+def _query(call: Call, clauses: ReadClauses, table: Table) -> Read:
+    """Query: items of one partition, in the order of the sort key."""
+    given = call.input
+    index = _index(call, table) if "IndexName" in given else None
     schema = shown_schema(table.key_schema) if index is None else index.key_schema
-    reverse = not call.input.get("ScanIndexForward", True)
-    start = _start_key(call, table, index)
+    reverse = not given.get("ScanIndexForward", True)
+    start = _start_key(call, table, index) if "ExclusiveStartKey" in given else None
     if start is not None:
         start.check_count(is_query=True)
     look = None if start is None else start.check_column
@@ -46,15 +45,18 @@ def query(call: Call) -> Exchange[Answer]:
         bounds, judged = clauses.composite_range(table.key_schema)
     if start is not None:
         bounds = start.rest_of_query(bounds, clauses.tests_sort_key(schema), reverse)
-    clauses.check_projection(table)
+    if clauses.projection is not None:
+        clauses.check_projection(table)
     predicate = clauses.filter(table, schema.names)
     if index is not None:
         clauses.check_filtered_by(table, index)
     if judged is not ALWAYS:
         predicate = And((judged, predicate))
-    _check_select(call, index)
-    clauses.check_filter(table)
-    read = Read(
+    if index is not None:
+        _check_select(call, index)
+    if predicate is not ALWAYS:
+        clauses.check_filter(table)
+    return Read(
         table,
         bounds,
         _limits(call),
@@ -62,19 +64,15 @@ def query(call: Call) -> Exchange[Answer]:
         reverse=reverse,
         filter=predicate,
         view=view,
-        whole_rows=_wants_whole_rows(call, table, index, clauses),
-        concatenation=Concatenation(",")
-        if schema is table.key_schema and clauses.projection is None and call.input.get("Select") != "COUNT"
+        whole_rows=index is not None and _wants_whole_rows(call, table, index, clauses),
+        concatenation=_COMMAS
+        if schema is table.key_schema and clauses.projection is None and given.get("Select") != "COUNT"
         else None,
     )
-    return (yield from _page(call, read, clauses))
 
 
-def scan(call: Call) -> Exchange[Answer]:
-    """Scan: a page of all items of a table or an index, or of one segment, in a stable order; LastEvaluatedKey if a limit
-    ended it. Raises ServiceError, TableMissing, IndexMissing, BadKey."""
-    clauses = ReadClauses(call, call.input)
-    table = yield from find_table(call, call.input["TableName"])
+def _scan(call: Call, clauses: ReadClauses, table: Table) -> Read:
+    """Scan: every item, or those of one segment, in a stable order."""
     index = _index(call, table)
     start = _start_key(call, table, index)
     if start is not None:
@@ -90,7 +88,7 @@ def scan(call: Call) -> Exchange[Answer]:
             start.check_segment(segment)
     clauses.check_projection(table)
     clauses.check_filter(table)
-    read = Read(
+    return Read(
         table,
         EVERYTHING if after is None else EVERYTHING.after(after),
         _limits(call),
@@ -101,7 +99,6 @@ def scan(call: Call) -> Exchange[Answer]:
         after=after,
         whole_rows=_wants_whole_rows(call, table, index, clauses),
     )
-    return (yield from _page(call, read, clauses))
 
 
 def _index(call: Call, table: Table) -> Index | None:
@@ -158,9 +155,8 @@ def _limits(call: Call) -> PageLimits:
     return PageLimits(scanned=call.input.get("Limit"), filled_bytes=limits.PAGE_BYTES)
 
 
-def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange[Answer]:
-    page = yield from one(read)
-    count = len(page.rows) + sum(concatenated.number for concatenated in page.concatenated)
+def _page(call: Call, clauses: ReadClauses, read: Read, page: Page) -> Answer:
+    count = len(page.rows) + sum([concatenated.number for concatenated in page.concatenated])
     counts = {"Count": count, "ScannedCount": page.scanned}
     rest: dict[str, Any] = {}
     if page.last is not None and not _is_alone(call, read):
@@ -169,7 +165,7 @@ def _page(call: Call, read: Read, clauses: ReadClauses) -> Exchange[Answer]:
     if call.input.get("Select") == "COUNT":
         return counts | rest
     # Spliced, because the encoder would copy the items as often as its buffer grows.
-    items = clauses.cut_all(read.table, page.rows)
+    items = clauses.cut_all(read.table, page.rows) if page.rows else b"[]"
     if page.concatenated:
         bodies = b",".join([concatenated.bodies for concatenated in page.concatenated])
         items = b"[" + bodies + (b"," + items[1:] if page.rows else b"]")
@@ -189,3 +185,7 @@ def last_key(table: Table, index: Index | None, row: Row) -> dict[str, Any]:
     if index is not None:
         found = {**row.contents.some(index.key_schema.names), **found}
     return render_values(found)
+
+
+QUERY = OneCommand(ReadClauses, _query, _page)
+SCAN = OneCommand(ReadClauses, _scan, _page)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 from adapters.dynamodb.validation import full_validator
@@ -29,7 +30,10 @@ from adapters.dynamodb.validation.schema_types import (
     Text,
 )
 from adapters.dynamodb.values import scalars, values
+from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError
+
+_TEXTS_KEPT = 1024
 
 Check = Callable[[Any], bool]
 """Whether data has no fault. On other data it is false or raises anything."""
@@ -46,6 +50,8 @@ class Checker:
     fast_check: Check
     rule: Rule | None
     contexts: tuple[RuleContext, RuleContext]
+    unruled: frozenset[str] = frozenset()
+    """Members of which the rule has nothing to say as long as they are good and no others are there."""
 
     def __call__(self, body: Any) -> dict[str, Any]:
         """The cleaned input: see operation_schemas.check. Raises ServiceError."""
@@ -56,7 +62,7 @@ class Checker:
         except (ServiceError, TypeError, AttributeError, ValueError):
             good = False  # the full validator finds out what is wrong, and in which order to say it
         data = body if good else full_validator.clean(self.contexts[False], self.request, body)
-        if self.rule is not None:
+        if self.rule is not None and not (good and self.unruled and data.keys() <= self.unruled):
             self.rule(data, self.contexts[good])
         return data
 
@@ -98,8 +104,9 @@ def _check_text(shape: Text) -> Check:
     if shape.pattern:
         matches = re.compile(shape.accepts or shape.pattern).fullmatch
         instead = re.compile(shape.instead or "(?!)").fullmatch
-        return lambda data: (
-            (matches(data) is not None and low <= len(data) <= high) or instead(data) is not None
+        # Names of tables and indexes, mostly: few, and looked at once.
+        return lru_cache(maxsize=_TEXTS_KEPT, typed=True)(
+            lambda data: (matches(data) is not None and low <= len(data) <= high) or instead(data) is not None
         )
     if shape.minimum is None and shape.maximum is None:
         return lambda data: type(data) is str
@@ -114,7 +121,8 @@ def _check_sequence(shape: Sequence) -> Check:
 
 def _check_mapping(shape: Mapping) -> Check:
     if shape == ITEM:
-        return lambda data: type(data) is dict and values.measure_members(data) >= 0
+        # No more than a closure's work; what is no dictionary has no items, and raises.
+        return partial(values.measure_named, level=0, most=limits.PLACEHOLDER_VALUES_BYTES)  # type: ignore[return-value]
     low, high = _bounds(shape.minimum, shape.maximum)
     member = fast_check(shape.of)
     keys = None if shape.keys is None else _check_text(shape.keys)

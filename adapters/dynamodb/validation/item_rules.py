@@ -28,15 +28,42 @@ from adapters.dynamodb.wire.wording import NUMBERS_AND_DUPLICATES, Wording
 Input = dict[str, Any]
 
 
+_PLAIN = frozenset({"TableName", "Key", "ReturnConsumedCapacity"})
+_PLACEHOLDERS = frozenset({"ExpressionAttributeNames", "ExpressionAttributeValues"})
+_PLAIN_PUT = frozenset({"TableName", "Item", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"})
+_PLAIN_UPDATE = _PLAIN | {"ConditionExpression", "ReturnValues", "UpdateExpression"} | _PLACEHOLDERS
+_PLAIN_QUERY = _PLACEHOLDERS | {
+    "TableName",
+    "IndexName",
+    "ConsistentRead",
+    "Limit",
+    "ReturnConsumedCapacity",
+    "ScanIndexForward",
+    "FilterExpression",
+    "KeyConditionExpression",
+    "ProjectionExpression",
+}
+UNRULED: dict[str, frozenset[str]] = {
+    "GetItem": _PLAIN | {"ConsistentRead"},
+    "DeleteItem": _PLAIN | {"ReturnItemCollectionMetrics", "ReturnValuesOnConditionCheckFailure"},
+}
+"""Operation -> members that its rule does not look at where the fast validator has found them good."""
+
+
 # Writes of one item
 
 
 def put_item(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for a PutItem whose members or values break a rule that needs no table."""
+    if context.good and data.keys() <= _PLAIN_PUT:
+        if values.is_too_large(data["Item"].size_bytes):
+            raise context.refused("item-size")
+        return
     check_parameters(data, context, ("ConditionExpression",), ("Expected", "ConditionalOperator"))
     if not context.good:
         checked_values(context, lambda: _parsed_item(data))
-    _plain_return_values(data, context)
+    if "ReturnValues" in data:
+        _plain_return_values(data, context)
     if values.is_too_large(data["Item"].size_bytes):
         raise context.refused("item-size")
     _finish_conditional(data, context)
@@ -59,6 +86,9 @@ def delete_item(data: Input, context: RuleContext) -> None:
 
 def update_item(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for an UpdateItem whose members or values break a rule that needs no table."""
+    if context.good and "UpdateExpression" in data and data.keys() <= _PLAIN_UPDATE:
+        check_placeholders(data, context)  # nothing else can be wrong with these members
+        return
     check_parameters(
         data,
         context,
@@ -115,6 +145,9 @@ def get_item(data: Input, context: RuleContext) -> None:
 
 def query(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for a Query whose members or values break a rule that needs no table."""
+    if context.good and "KeyConditionExpression" in data and data.keys() <= _PLAIN_QUERY:
+        check_placeholders(data, context)  # nothing else can be wrong with these members
+        return
     legacy: tuple[str, ...] = ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions")
     if "KeyConditions" in data and "KeyConditionExpression" not in data:
         legacy = legacy[:3]  # KeyConditions go with the other expressions

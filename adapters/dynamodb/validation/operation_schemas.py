@@ -34,7 +34,7 @@ def check(operation: str, body: Any, style: str) -> dict[str, Any]:
     Raises ServiceError: SerializationException for JSON types, then ValidationException for member constraints and for
     what needs no table, in the order of the style. `operation` must be one of OPERATIONS.
     """
-    return _checker(operation, style)(body)
+    return checker(operation, style)(body)
 
 
 def shorten(operation: str, body: Any, style: str) -> None:
@@ -44,11 +44,13 @@ def shorten(operation: str, body: Any, style: str) -> None:
 
 
 @cache
-def _checker(operation: str, style: str) -> Checker:
+def checker(operation: str, style: str) -> Checker:
+    """What `check` calls: the checks of one operation, ready to be called with a body and the style."""
     request = _requests(style)[operation]
     contexts = RuleContext(operation, style, good=False), RuleContext(operation, style, good=True)
     fast = fast_paths.choose(fast_check(_strict(request)), leave_to_full_validator)
-    return Checker(request, fast, _RULES.get(operation), contexts)
+    unruled = item_rules.UNRULED.get(operation, frozenset())
+    return Checker(request, fast, _RULES.get(operation), contexts, unruled)
 
 
 def _strict(request: Request) -> Structure:

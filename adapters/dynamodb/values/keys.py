@@ -66,7 +66,8 @@ def item_key(table: Table, item: Mapping[str, Any]) -> Key:
     schema = table.key_schema
     plain = _text_key(schema, item) if schema.is_text_pair else None
     if plain is not None:
-        _check_item_index_keys(table, item)
+        if table.indexes:
+            _check_item_index_keys(table, item)
         return plain
     composite = composite_name(schema)
     item = with_columns(schema, item)
@@ -96,10 +97,11 @@ def fast_text_key(schema: KeySchema, wire: Mapping[str, Any]) -> Key | None:
     values = []
     limit = limits.PARTITION_KEY_BYTES
     for name in schema.names:
-        data = wire[name].get("S") if name in wire else None
-        if data is None or not 0 < len(data) <= limit or not data.isascii():
+        member = wire.get(name)
+        data = None if member is None else member.get("S")
+        if not data or len(data) > limit or not data.isascii():
             return None
-        values.append(_new(Value, (Kind.TEXT, data)))
+        values.append(_new(Value, (_TEXT, data)))
         limit = limits.SORT_KEY_BYTES
     return _new(Key, (tuple(values), schema.position(values)))
 
@@ -109,6 +111,7 @@ def _look_at_each_value(schema: KeySchema, wire: Mapping[str, Any]) -> Key | Non
 
 
 _text_key = fast_paths.choose(fast_text_key, _look_at_each_value)
+_TEXT = Kind.TEXT  # looked up once: an attribute of an enumeration takes ten times as long as a name
 _new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 
 

@@ -55,7 +55,10 @@ def item_of(wire: Mapping[str, Any]) -> Item:
     """
     if type(wire) is Item:
         return wire
-    size = _measure_members(wire, limits.MEASURED_BYTES)
+    try:
+        size = measure_named(wire, 0)
+    except ValueRefused as refusal:
+        raise _told_first(wire, refusal) from None
     item = Item(wire)
     item.size_bytes = size
     item.contents = Contents(orjson.dumps(wire), None, size)
@@ -80,21 +83,20 @@ def value_of(wire: Any) -> Value:
 def measure_members(wire: Mapping[str, Any]) -> int:
     """Check named attribute values (an item, a key), put them into canonical form in place, and return their billed bytes.
     Raises as `item_of` does."""
-    return _measure_members(wire, limits.PLACEHOLDER_VALUES_BYTES)
-
-
-def _measure_members(wire: Mapping[str, Any], most: int) -> int:
-    """The billed bytes of named attribute values, checked, in canonical form. Raises TooLarge beyond `most`."""
     try:
-        return _measure_named(wire, 0, most)
+        return measure_named(wire, 0, limits.PLACEHOLDER_VALUES_BYTES)
     except ValueRefused as refusal:
-        # The service looks at all names of the item first, then how deep it is, and only then at names inside (paritysuite
-        # deepRequests.test.ts, ten regions, 2026-10-09).
-        if refusal.rule == "nesting" and "" in wire:
-            raise ValueRefused("empty-name") from None
-        if refusal.rule == "empty-name" and "" not in wire and _is_too_deep(wire):
-            raise ValueRefused("nesting") from None
-        raise
+        raise _told_first(wire, refusal) from None
+
+
+def _told_first(wire: Mapping[str, Any], refusal: ValueRefused) -> ValueRefused:
+    """What is said of an item that has been refused: the service looks at all of its names first, then how deep it is, and only
+    then at names inside (paritysuite deepRequests.test.ts, ten regions, 2026-10-09)."""
+    if refusal.rule == "nesting" and "" in wire:
+        return ValueRefused("empty-name")
+    if refusal.rule == "empty-name" and "" not in wire and _is_too_deep(wire):
+        return ValueRefused("nesting")
+    return refusal
 
 
 def _is_too_deep(wire: Mapping[str, Any]) -> bool:
@@ -117,11 +119,14 @@ def _is_too_deep(wire: Mapping[str, Any]) -> bool:
     return level > limits.NESTING_LEVELS
 
 
-def _measure_named(wire: Mapping[str, Any], level: int, most: int = limits.MEASURED_BYTES) -> int:
+def measure_named(wire: Mapping[str, Any], level: int, most: int = limits.MEASURED_BYTES) -> int:
+    """The billed bytes of named attribute values that stand `level` documents deep, checked, in canonical form. Raises
+    TooLarge beyond `most`, and for what is bad anything: which fault is told first, `measure_members` and `item_of` know."""
     size = 0
-    if len(wire) > most:
+    members = wire.items()  # of what is no dictionary there are none, however long it is
+    if len(members) > most:
         raise TooLarge  # each member but one has a name
-    for name, member in wire.items():
+    for name, member in members:
         size += _name_bytes[name]
         try:
             (tag,) = member
@@ -260,7 +265,7 @@ def _measure_map(data: Any, member: dict[str, Any], level: int) -> int:
     if not data:
         return 3
     _check_level(level + 1)
-    return 3 + len(data) + _measure_named(data, level + 1)
+    return 3 + len(data) + measure_named(data, level + 1)
 
 
 def _check_level(level: int) -> None:

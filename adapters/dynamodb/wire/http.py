@@ -17,6 +17,7 @@ JSON_1_0 = "application/x-amz-json-1.0"
 JSON = "application/json"
 UNKNOWN_OPERATION = b"<UnknownOperationException/>\n"
 
+_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 _GZIP_WINDOW, _ZLIB_WINDOW = 31, 15
 _COMPRESSION_LEVEL = 4
 _WINDOWS = {"gzip": _GZIP_WINDOW, "deflate": _ZLIB_WINDOW}
@@ -78,8 +79,12 @@ def _inflated(data: bytes, window: int, members: int) -> bytes:
 
 def content_type(request: Request) -> str:
     """The media type of the body, without parameters."""
-    found = request.header("content-type")
-    return found if found == JSON_1_0 else found.partition(";")[0].strip()
+    return _media_type(request.header_map.get("content-type", ""))
+
+
+@lru_cache(maxsize=64)
+def _media_type(found: str) -> str:
+    return found.partition(";")[0].strip()
 
 
 # Replies
@@ -91,22 +96,23 @@ def reply(request: Request, status: int, body: bytes, media_type: str | None = N
     `media_type` None: that of the request. The checksum covers the bytes that are sent: Java SDKs check those.
     """
     headers = [("x-amzn-RequestId", request.id)]
+    known = request.header_map
     if media_type is None:
-        media_type = JSON_1_0 if content_type(request) == JSON_1_0 else JSON
+        media_type = JSON_1_0 if _media_type(known.get("content-type", "")) == JSON_1_0 else JSON
     if media_type:
         headers.append(("Content-Type", media_type))
     if len(body) >= limits.COMPRESSED_RESPONSE_FROM_BYTES:
         # Of a repeated Accept-Encoding the service reads the first only (rule 7), though RFC 9110 makes it one list.
-        coding = accepted_coding(request.header("accept-encoding"))
+        coding = accepted_coding(known.get("accept-encoding", ""))
         if coding:
             deflater = zlib.compressobj(_COMPRESSION_LEVEL, zlib.DEFLATED, _WINDOWS[coding])
             body = deflater.compress(body) + deflater.flush()
             headers.append(("Content-Encoding", coding))
     headers.append(("x-amz-crc32", str(zlib.crc32(body))))
-    if request.header("origin"):
+    if known.get("origin"):
         headers.append(("Access-Control-Allow-Origin", "*"))
         headers.append(("Access-Control-Expose-Headers", _EXPOSED))
-    return Reply(status, headers, body)
+    return _new(Reply, (status, headers, body))
 
 
 # What a page may read of the reply; the service names these (test/alternator/test_cors.py asks for the header only).
@@ -153,7 +159,7 @@ def plain_answer(request: Request) -> Reply | None:
     if len(request.body) > limits.REQUEST_BYTES:
         return too_large(request)
     if request.method == "POST":
-        if request.body and content_type(request) not in (JSON_1_0, JSON):
+        if request.body and _media_type(request.header_map.get("content-type", "")) not in (JSON_1_0, JSON):
             return not_found(request)
         return None
     if request.method == "OPTIONS" and request.header("origin"):

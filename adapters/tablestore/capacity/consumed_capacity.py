@@ -36,6 +36,6 @@ def count_failed_write(write: Write, reason: object) -> None:
 def _count(table: str, index: str, units: messages.ConsumedCapacity) -> None:
     unit = units.capacity_unit
     if unit.read:
-        consumed(DIALECT, table, index, "read", unit.read)
+        consumed((DIALECT, table, index, "read", unit.read))
     if unit.write:
-        consumed(DIALECT, table, index, "write", unit.write)
+        consumed((DIALECT, table, index, "write", unit.write))

@@ -46,8 +46,8 @@ class SQLiteStatements(Statements):
     def ask_rows(self, session: Session, keys: Sequence[Key]) -> Callable[[], list[tuple[int, Row]]]:
         found = [
             (at, columns)
-            for at, key in enumerate(keys)
-            for columns in session.query(rows.GET, key)
+            for at, of_key in enumerate(session.query_each(rows.GET, keys))
+            for columns in of_key
             if columns[ROW_WIDTH - 1] is not None
         ]
         return lambda: found

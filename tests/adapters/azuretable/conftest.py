@@ -28,6 +28,7 @@ def service(clock: Clock, sqlite_template: Path, tmp_path: Path) -> Iterator[Ser
     shutil.copy(sqlite_template, path)
     engine = Engine(Store(open_database(f"sqlite:///{path}", "normal")), now=clock)
     settings = Settings()
-    gateway = Gateway(engine, Credentials(settings, [OTHER]), settings, lambda: clock.ns // 1_000_000)
+    now_ms = lambda: clock.ns // 1_000_000  # noqa: E731
+    gateway = Gateway(engine, Credentials(settings, [OTHER]), settings, now_ms, now_ms)
     yield Service(gateway, clock)
     engine.close()

@@ -114,7 +114,10 @@ def problems(service: Service, requests: Iterable[Wasteful], names: set[str] | N
 @pytest.mark.parametrize(
     ("requests", "names"),
     [
-        pytest.param(wasteful_requests.entities(BODY_BYTES), ENTITIES, id="entities"),
+        # The general reader makes a pair of each member, and takes longer than a refusal may.
+        pytest.param(
+            wasteful_requests.entities(BODY_BYTES), ENTITIES, id="entities", marks=pytest.mark.fast_paths
+        ),
         pytest.param(wasteful_requests.batches(BODY_BYTES), BATCHES, id="batches"),
         pytest.param(wasteful_requests.documents(DOCUMENT_BYTES), DOCUMENTS, id="documents"),
         pytest.param(wasteful_requests.heads(HEAD_BYTES), HEADS, id="heads"),

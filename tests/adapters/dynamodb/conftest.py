@@ -143,7 +143,7 @@ def serving(settings: Settings, clock: Clock, *stored: Credential) -> Iterator[S
     migrate(database)
     options = EngineOptions(control_plane_delay_ms=round(settings.control_plane_delay * 1000))
     engine = Engine(Store(database), options, lambda: clock.ms * 1_000_000)
-    gateway = Gateway(engine, Credentials(settings, stored), settings, clock)
+    gateway = Gateway(engine, Credentials(settings, stored), settings, clock, clock)
     if ENTRY == "wsgi":
         app = plain_app(gateway, create)
         [dialect] = mounted(app).dialects

@@ -158,7 +158,7 @@ def test_copied_bodies_are_what_their_values_are_rendered_as(rows: list[Row]) ->
 
 def _checked(check: Callable[[Any], bool], operation: str, style: str, body: Any) -> Any:
     """What becomes of a request where this is the fast check: the input with the contents of its items, or the refusal."""
-    checker = operation_schemas._checker(operation, style)
+    checker = operation_schemas.checker(operation, style)
     try:
         found = replace(checker, fast_check=check)(copy.deepcopy(body))
     except ServiceError as error:

@@ -240,5 +240,5 @@ def opened(clock: Clock) -> Iterator[Service]:
     migrate(database)
     engine = Engine(Store(database), EngineOptions(), lambda: clock.ms * 1_000_000)
     engine.register_view("tablestore", index_view)
-    yield Service(Gateway(engine, Credentials(settings), settings, clock), clock)
+    yield Service(Gateway(engine, Credentials(settings), settings, clock, clock), clock)
     engine.close()

@@ -23,6 +23,7 @@ from tests.support.live_dynamodb import REGION, Live, refused
 from tests.support.live_tablestore import LiveTableStore
 from tests.support.running import ENTRIES, Running
 
+
 def codes(live: Live, requests_sent: int, **key: Any) -> list[str]:
     """What so many reads are answered: "" or the code of an error."""
     answers = []

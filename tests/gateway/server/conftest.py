@@ -194,7 +194,7 @@ def toy(engine: FakeEngine) -> Iterator[ToyServer]:
 
     def begin(lane: str = "inline", **settings: Any) -> Running:
         made = load({"memory": True, "port": 0, **settings}, {})
-        gateway = Gateway(engine, Credentials(made), made, lambda: 0)  # type: ignore[arg-type]
+        gateway = Gateway(engine, Credentials(made), made, lambda: 0, lambda: 0)  # type: ignore[arg-type]
         running.append(start_app(mount(Mounted(gateway, (Toy(gateway),))), lane))
         return running[-1]
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import orjson
 import pytest
 
-from gateway.http import Reply, Request
 from gateway.server import connection as connections
+from gateway.server.pending_request import PendingRequest
 from gateway.server.server import Server
 from tests.gateway.server.conftest import FakeEngine, Wire
 from tests.support.running import Running
@@ -368,11 +368,11 @@ def test_an_idle_connection_on_which_a_request_arrives_is_not_closed(
     # goes on, its timers come before what has arrived.
     entered, leave, handle = threading.Event(), threading.Event(), Server.handle
 
-    def hold(self: Server, request: Request, answer: Callable[[Reply], None]) -> None:
-        if request.body == b"hold":
+    def hold(self: Server, pending: PendingRequest) -> None:
+        if pending.body == b"hold":
             entered.set()
             leave.wait(10)
-        handle(self, request, answer)
+        handle(self, pending)
 
     monkeypatch.setattr(Server, "handle", hold)
     monkeypatch.setattr("gateway.server.server._SWEEP_S", 0.1)

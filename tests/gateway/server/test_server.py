@@ -112,14 +112,16 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict]:
     return [{"message": record.message, **getattr(record, "facts", {})} for record in caplog.records]
 
 
+@pytest.mark.parametrize("path", ["/raise-later", "/flask/raise"])
 def test_a_failure_is_one_line_with_the_id_of_the_request(
-    toy, wire, caplog: pytest.LogCaptureFixture
+    toy, wire, caplog: pytest.LogCaptureFixture, path: str
 ) -> None:
+    """Whether the server's tick meets it or Flask."""
     server = toy()
-    wire(server).post("/raise-later").reply()
+    wire(server).post(path).reply()
     server.stop()
     [line] = lines(caplog)
-    assert (line["message"], line["path"]) == ("a request failed", "/raise-later")
+    assert (line["message"], line["path"]) == ("a request failed", path)
     assert len(line["request_id"]) == 52
 
 

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
 from tests.gateway.server.conftest import FakeEngine, Wire
 from tests.support.running import Running
 
+# A request that Flask handles is in no tick.
+pytestmark = pytest.mark.fast_paths
 LANES = ["inline", "thread", "split"]
 
 
 @pytest.fixture(params=LANES)
 def lane(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for something, at most ten seconds."""
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
 def test_requests_that_come_while_the_database_works_go_together(toy, wire, engine: FakeEngine) -> None:
@@ -117,8 +128,7 @@ def test_pages_that_come_later_do_not_wait_for_long_ones(toy, wire, lane: str, e
     server = toy(lane)
     engine.slices, engine.slice_seconds = 50, 0.01
     long = wire(server).post("/page", b"long")
-    while not engine.read:
-        time.sleep(0.001)
+    until(lambda: engine.read)
     engine.slices = 2
     assert wire(server).post("/page", b"short").reply()[2] == b"short"
     assert (b"long", 49) not in engine.read
@@ -131,8 +141,7 @@ def test_so_many_snapshots_and_no_more_are_open_for_pages(toy, wire, engine: Fak
     connections = []
     for number in range(4):
         connections.append(wire(server).post("/page", b"%d" % number))
-        while len(engine.lists) <= number:
-            time.sleep(0.001)
+        until(lambda number=number: len(engine.lists) > number)
     for number in range(4, 8):
         connections.append(wire(server).post("/page", b"%d" % number))
         assert wire(server).post("/at-once").reply()[0] == 200
@@ -210,7 +219,7 @@ def test_what_is_contended_waits_aside_and_is_run_again_alone(
 def test_what_stays_contended_ends_in_busy(
     toy, wire, lane: str, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.server.tick.LOCK_RETRY_S", 0.1)
+    monkeypatch.setattr("gateway.server.pending_request.LOCK_RETRY_S", 0.1)
     engine.contended = 1000
     server = toy(lane)
     assert wire(server).post("/say", b"contended").reply()[::2] == (503, b"toy: busy")

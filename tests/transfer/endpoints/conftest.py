@@ -84,6 +84,13 @@ OPENERS = {
 _SERVICES = {"azure": Service.AZURE_TABLE, "azurite": Service.AZURE_TABLE, "tablestore": Service.TABLE_STORE}
 
 
+@pytest.fixture(scope="session")
+def dynamodb_local(tmp_path_factory: pytest.TempPathFactory, environment: None) -> Iterator[str]:
+    """The URL of one DynamoDB Local for all tests."""
+    with foreign_server("dynamodb-local", tmp_path_factory.mktemp("dynamodb-local")) as url:
+        yield url
+
+
 @pytest.fixture(scope="session", params=[*OURS, *FOREIGN])
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """Each place in turn."""
@@ -107,6 +114,8 @@ def _place(
     service = _SERVICES.get(name, Service.DYNAMODB)
     if name in OURS:
         url = request.getfixturevalue("ours").url
+    elif name == "dynamodb-local":
+        url = request.getfixturevalue("dynamodb_local")
     elif name == "moto":
         request.getfixturevalue("environment")
         stack.enter_context(moto.mock_aws())

@@ -10,7 +10,7 @@ import itertools
 import math
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from gateway.model.keys import Key, KeyColumn, KeySchema
@@ -31,6 +31,15 @@ class Place:
     open_table: Callable[[str, float], Endpoint]
     lacks: frozenset[str] = frozenset()
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
+    _kept: Endpoint | None = None
+
+    def kept_table(self, definition: Definition) -> Endpoint:
+        """One table for all examples of a property."""
+        if self._kept is None:
+            name = f"kept{self.name.replace('-', '')}"
+            self._kept = self.open_table(name, 20)
+            self._kept.create(replace(definition, name=name))
+        return self._kept
 
     def new_table(self, schema: KeySchema | None = None, rules: Rules | None = None) -> Endpoint:
         """An endpoint of a table that has just been made."""

@@ -126,8 +126,9 @@ def test_patterns_are_the_tables_that_are_there(ours: Running) -> None:
     ]
     with pytest.raises(TransferError, match="no table is called so"):
         tables_of(f"dynamodb://nothing-*{end}")
-    with pytest.raises(BadAddress, match="several tables"):
-        open_endpoint(f"dynamodb://pattern-*{end}")
+    for several in (f"dynamodb://pattern-*{end}", "tablegate:sqlite:///x.db#*"):
+        with pytest.raises(BadAddress, match="several tables"):
+            open_endpoint(several)
 
 
 def test_a_table_takes_the_place_of_a_pattern() -> None:

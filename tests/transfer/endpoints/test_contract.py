@@ -6,12 +6,20 @@ Values are compared by kind and by what they are, -0.0 and NaN included.
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from gateway.model.rows import Cell
+from adapters.azuretable.values.keys import check_new_key
+from adapters.azuretable.wire.errors import ServiceError
+from gateway.model.rows import Cell, Row
 from gateway.model.tables import ExpiryRule, Rules
 from gateway.model.values import text
+from tests.support.running import Running
+from tests.transfer.endpoints.conftest import open_dynamodb, open_table_store
+from tests.transfer.endpoints.faulty_proxy import Answer, Asked, faulty_proxy
 from tests.transfer.endpoints.places import (
     KEYS,
     SCALARS,
@@ -26,6 +34,7 @@ from tests.transfer.endpoints.places import (
     same,
     versioned_row,
 )
+from tests.transfer.support import tables
 from transfer.endpoints.endpoint import Definition, Service
 from transfer.errors import TableAbsent
 
@@ -86,6 +95,24 @@ def test_pages_and_segments_have_every_row_once_and_go_on_after_each_page(place:
                 other = place.open_table(endpoint.describe().name, 20)  # as another process has it
                 assert [row.position for later in other.scan(segment, resume) for row in later.rows] == rest
                 other.close()
+
+
+def test_a_server_that_does_not_divide_scans_is_read_once(ours: Running) -> None:
+    """DynamoDB Local ignores Segment and TotalSegments ("DynamoDB local usage notes", developer guide)."""
+
+    def script(asked: Asked) -> Answer:
+        request = json.loads(asked.body)
+        request.pop("Segment", None)
+        request.pop("TotalSegments", None)
+        return asked.forward(json.dumps(request).encode())
+
+    place = Place("undivided", Service.DYNAMODB, partial(open_dynamodb, ours.url))
+    rows = numbered_rows(Service.DYNAMODB, 50)
+    place.new_table().write(rows)
+    with faulty_proxy(ours.url, script) as url:
+        endpoint = open_dynamodb(url, "undivided0")
+        assert endpoint.segments(4) == [{"segment": 0, "of": 1}]
+        assert len(read_all(endpoint, 4)) == len(rows)
 
 
 def test_rows_replace_and_the_last_of_a_key_stays(place: Place) -> None:
@@ -157,10 +184,9 @@ def test_an_empty_table_has_one_empty_page_at_least(place: Place) -> None:
     assert endpoint.write([]) == [] and endpoint.get([]) == []
 
 
-def test_versions_and_times_of_cells(our_place: Place) -> None:
-    if our_place.service is not Service.TABLE_STORE:
-        pytest.skip("only Table Store has them")
-    endpoint = our_place.new_table(rules=Rules(max_versions=3, stamped=True))
+def test_versions_and_times_of_cells_in_table_store(ours: Running) -> None:
+    place = Place("versions", Service.TABLE_STORE, partial(open_table_store, ours.url))
+    endpoint = place.new_table(rules=Rules(max_versions=3, stamped=True))
     schema = SCHEMAS[Service.TABLE_STORE]
     cells = {
         "several": (Cell(int64(3), 1_700_000_000_002), Cell(text("2"), 1_700_000_000_001), Cell(int64(1), 1)),
@@ -185,3 +211,34 @@ def test_a_definition_without_a_counterpart_is_said(our_place: Place) -> None:
     notes = endpoint.create(Definition(name, our_place.service, SCHEMAS[our_place.service], rules=other))
     expected = {Service.DYNAMODB: 2, Service.AZURE_TABLE: 2, Service.TABLE_STORE: 1}
     assert len(notes) == expected[our_place.service]
+
+
+@given(data=st.data())
+@settings(suppress_health_check=list(HealthCheck), max_examples=settings.default.max_examples // 4)
+def test_any_rows_come_back_as_they_were(our_place: Place, data: st.DataObject) -> None:
+    rules = Rules(max_versions=3, stamped=True) if our_place.service is Service.TABLE_STORE else Rules()
+    definition = Definition("any", our_place.service, SCHEMAS[our_place.service], rules=rules)
+    drawn = data.draw(st.lists(tables.rows(definition), max_size=6, unique_by=lambda row: row.position))
+    rows = [row for row in drawn if is_legal(definition, row)]
+    endpoint = our_place.kept_table(definition)
+    assert endpoint.write(rows) == []
+    found = {row.position: row for row in read_all(endpoint)}
+    assert {at: same(row) for at, row in found.items()} == {row.position: same(row) for row in rows}
+    if rules.stamped:
+        names = definition.key_schema.names
+        for row in rows:
+            cells = {name: repr(versions) for name, versions in row.cells.items() if name not in names}
+            got = found[row.position].cells
+            assert {name: repr(got[name]) for name in got if name not in names} == cells
+    endpoint.delete([key_of(row, definition.key_schema) for row in rows])
+
+
+def is_legal(definition: Definition, row: Row) -> bool:
+    """Whether a service's own clients may write a row with these names and keys."""
+    names = definition.key_schema.names
+    if definition.service is Service.AZURE_TABLE:
+        try:
+            check_new_key(*(row.latest[name].data for name in names))
+        except ServiceError:
+            return False
+    return all(tables.is_name_in(definition, name) for name in row.latest if name not in names)

@@ -43,7 +43,7 @@ def drained(
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         endpoint = open_again()
-        for _ in range(5):
+        for _ in range(20):
             was_over = until()
             looked = endpoint.changes(json.loads(json.dumps(position)))
             position = looked.position
@@ -106,6 +106,29 @@ def test_every_write_after_the_capture_is_told_over_splits_and_merges(
         assert part <= seen
     # Nothing new: nothing is told, by the same position.
     assert endpoint.changes(position).keys == []
+
+
+def test_dynamodb_local_is_followed_while_it_is_written(dynamodb_local: str) -> None:
+    endpoint = open_dynamodb(dynamodb_local, "followlocal")
+    endpoint.create(Definition("followlocal", Service.DYNAMODB, SCHEMAS[Service.DYNAMODB]))
+    early = numbered_rows(Service.DYNAMODB, 30, first=1_000_000)
+    endpoint.write(early)
+    position = endpoint.capture()
+    parts = [numbered_rows(Service.DYNAMODB, 100, first=number * 1000) for number in range(3)]
+    writers = [
+        threading.Thread(target=open_dynamodb(dynamodb_local, "followlocal").write, args=(part,))
+        for part in parts
+    ]
+    for writer in writers:
+        writer.start()
+    seen: set[Position] = set()
+    open_again = partial(open_dynamodb, dynamodb_local, "followlocal")
+    position = drained(open_again, position, seen, lambda: not any(writer.is_alive() for writer in writers))
+    assert seen == {row.position for part in parts for row in part}  # what was there before is no change
+    open_again().delete([key_of(early[0], SCHEMAS[Service.DYNAMODB])])
+    seen.clear()
+    drained(open_again, position, seen, lambda: True)
+    assert seen == {early[0].position}
 
 
 def test_a_stream_that_is_there_is_used_and_one_that_is_not_is_switched_on(

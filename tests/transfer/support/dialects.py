@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -211,9 +212,12 @@ def opened() -> Iterator[Dialects]:
     migrate(database)
     azure_clock = azure.Clock()
     engine = Engine(Store(database), EngineOptions(), azure_clock)
-    gateway = Gateway(engine, Credentials(settings, []), settings, lambda: azure_clock.ns // 1_000_000)
+    azure_now_ms = lambda: azure_clock.ns // 1_000_000  # noqa: E731
+    gateway = Gateway(engine, Credentials(settings, []), settings, azure_now_ms, azure_now_ms)
     serving = dynamodb.serving(settings, dynamodb.Clock())
     with tablestore.opened(tablestore.Clock()) as table_store:
+        unlimited = replace(table_store.gateway.settings, tablestore_tables=0)
+        table_store.gateway = replace(table_store.gateway, settings=unlimited)
         yield Dialects(next(serving), azure.Service(gateway, azure_clock), table_store)
     serving.close()
     engine.close()

@@ -1,4 +1,4 @@
-"""Rows of every kind of value for property-based tests, and what two rows must share to be the same."""
+"""Rows of every kind of value for property-based tests."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from decimal import Decimal
 from typing import Any
 
 import hypothesis
-import orjson
 from hypothesis import strategies as st
 
-from gateway.model.commands import NewIndex
-from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.keys import KeySchema
 from gateway.model.rows import Cell, Contents, Row
-from gateway.model.tables import ExpiryRule, Projection, Rules, StreamRule
 from gateway.model.values import FALSE, NULL, TRUE, Kind, Value, decimal_fits
-from transfer.endpoints.endpoint import Definition, Endpoint, Service
+from tests.transfer.support.small_table import PAIR
 
 FEW_EXAMPLES = hypothesis.settings(max_examples=max(20, hypothesis.settings.default.max_examples // 10))
 """For properties whose examples are whole files. Each kind of value is tried more often by properties of single rows."""
@@ -61,37 +58,10 @@ AZURE_VALUES = (
 )
 ALL_VALUES = DYNAMODB_VALUES | AZURE_VALUES | TICKS.map(lambda data: Value(Kind.DATETIME, data))
 
-PAIR = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.DECIMAL),))
-FOUR = KeySchema(
-    (KeyColumn("c1", Kind.TEXT),),
-    (
-        KeyColumn("c2", Kind.INT64, auto_increment=True),
-        KeyColumn("c3", Kind.BYTES),
-        KeyColumn("c4", Kind.TEXT),
-    ),
-)
 _KEY_VALUES = {
     Kind.TEXT: TEXTS.filter(bool), Kind.DECIMAL: NUMBERS, Kind.BYTES: BINARIES.filter(bool),
     Kind.INT64: st.integers(-(2**63), 2**63 - 1),
 }  # fmt: skip
-
-DEFINITION = Definition(
-    name="Music.table-1",
-    service=Service.DYNAMODB,
-    key_schema=PAIR,
-    indexes=(
-        NewIndex("by_n", KeySchema((KeyColumn("n", Kind.DECIMAL),)), Projection.INCLUDE, ("a", "b"), properties={"x": 1}),
-        NewIndex("local", KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("l", Kind.BYTES),)), Projection.ALL, local=True),
-    ),
-    rules=Rules(
-        expiry=ExpiryRule(attribute="ttl"),
-        stream=StreamRule("2026", True, "NEW_IMAGE", 86_400_000, 17, {"p": [1]}, 3, ((0, 0), (1, 128))),
-        max_versions=3,
-        stamped=True,
-    ),
-    properties={"dynamodb": {"mode": "on-demand"}},
-    rows=12,
-)  # fmt: skip
 
 
 @st.composite
@@ -129,40 +99,3 @@ def rows(
 def table_of(schema: KeySchema = PAIR, size: int = 5, **kinds: Any) -> st.SearchStrategy[list[Row]]:
     """Rows of different keys."""
     return st.lists(rows(schema, **kinds), max_size=size, unique_by=lambda row: row.position)
-
-
-def simple_row(number: int, extra: str = "") -> Row:
-    """A small row of PAIR."""
-    values = {
-        "pk": Value(Kind.TEXT, f"p{number % 7}"),
-        "sk": Value(Kind.DECIMAL, Decimal(number)),
-        "text": Value(Kind.TEXT, f"row {number}{extra}"),
-    }
-    return Row(PAIR.key(values).position, Contents.of_values(values), number)
-
-
-def exactly(row: Row) -> tuple[Any, ...]:
-    """All there is of a row. Attributes have no order."""
-    kinds = None if row.kinds is None else orjson.loads(row.kinds)
-    return row.position, orjson.loads(row.body), kinds, row.modified_at, row.expires_at_ms, row.size_bytes
-
-
-def of_values(row: Row) -> tuple[Any, ...]:
-    """Key and latest values."""
-    return exactly(row)[:2]
-
-
-def scanned(endpoint: Endpoint, wanted: int = 3) -> list[Row]:
-    """All rows of an end of a transfer."""
-    return [
-        row for segment in endpoint.segments(wanted) for page in endpoint.scan(segment) for row in page.rows
-    ]
-
-
-def written(endpoint: Endpoint, definition: Definition, *batches: list[Row]) -> None:
-    """Make a whole file of batches of rows."""
-    endpoint.create(definition)
-    for batch in batches:
-        assert endpoint.write(batch) == []
-    endpoint.finish()
-    endpoint.close()

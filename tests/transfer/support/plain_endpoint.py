@@ -24,7 +24,6 @@ class PlainEndpoint(Endpoint):
         self.shown = f"memory:{definition.name}"
         self.page_rows = page_rows
         self.changing: Callable[[], None] = lambda: None
-        self.can_get = True
         self.looked_up = 0
 
     def describe(self) -> Definition:
@@ -44,8 +43,7 @@ class PlainEndpoint(Endpoint):
             yield ScanPage(mine[at:after], after if after < len(mine) else None)
 
     def get(self, keys: Sequence[Key]) -> list[Row | None]:
-        if not self.can_get:
-            raise NotImplementedError
+        assert self.looks_up
         self.changing()
         self.looked_up += len(keys)
         rows = {row.position: row for row in self.rows}
@@ -65,3 +63,9 @@ class PlainEndpoint(Endpoint):
 
     def close(self) -> None:
         pass
+
+
+class WholeEndpoint(PlainEndpoint):
+    """One that can only be read as a whole, as a file."""
+
+    looks_up = False

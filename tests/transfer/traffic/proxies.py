@@ -12,7 +12,7 @@ from typing import Any
 
 from gateway.http import Reply, Request
 from transfer.traffic.forwarding import Forwarder
-from transfer.traffic.proxies import Proxy
+from transfer.traffic.proxies import Listen, Proxy
 from transfer.traffic.recording import record
 from transfer.traffic.replaying import replay
 from transfer.traffic.reports import Report
@@ -20,7 +20,7 @@ from transfer.traffic.services import Address, Service
 from transfer.traffic.shadowing import Sampling, shadow
 from transfer.traffic.signing import Key, credentials_of
 
-LISTEN = ("127.0.0.1", 0)
+LISTEN = Listen()
 DEV = credentials_of(None, {})
 
 
@@ -121,8 +121,8 @@ def faulty(upstream: str, change: Change) -> Iterator[Run]:
             sent = forwarder.forwarded(request)
             return change(sent, await service.send(sent))
 
-        proxy = Proxy(handle, lambda request, status, text: Reply(status, [], text.encode()))
-        announce(await proxy.listen(*LISTEN))
+        proxy = Proxy(handle, lambda request, status, text: Reply(status, [], text.encode()), LISTEN)
+        announce(await proxy.listen())
         try:
             await until()
         finally:

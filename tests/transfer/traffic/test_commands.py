@@ -53,6 +53,7 @@ def trace(tmp_path: Path, sqlite_server: Running) -> Path:
         ("127.0.0.1:8000", "not a URL of a service"),
         ("ftp://127.0.0.1", "not a URL of a service"),
         ("http://", "not a URL of a service"),
+        ("http://[::1", "not a URL of a service"),
         ("http://127.0.0.1:99999", "not a URL of a service"),
         ("http://somebody:secret@127.0.0.1", "credentials do not belong into a URL"),
         ("http://127.0.0.1:8000/devstoreaccount1", "has no path"),
@@ -246,6 +247,32 @@ def test_a_request_that_is_not_http_is_refused(tmp_path: Path, sqlite_server: Ru
         assert asyncio.run(ask(run.url)) == b"HTTP/1.0 400"
         table = Across(run.url).dynamodb.client.list_tables()
     assert table["TableNames"] == []
+
+
+@pytest.mark.parametrize(
+    "target", [b"/\xff\xfe", b"/acc/T(PartitionKey='%FF',RowKey='", b"/%", b"http://h/x?sig=%ZZ"]
+)
+def test_any_path_gets_an_answer(tmp_path: Path, sqlite_server: Running, target: bytes) -> None:
+    async def ask(url: str) -> bytes:
+        host, port = url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\nx-ms-version: 2019-02-02\r\n\r\n")
+        line = await reader.readline()
+        writer.close()
+        return line
+
+    with recorder(sqlite_server.url, tmp_path / "trace") as run:
+        assert int(asyncio.run(ask(run.url)).split(b" ")[1]) in (400, 401, 403, 404, 502)
+    assert not list(run.said[:-1]), run.said
+
+
+def test_a_page_whose_name_points_here_is_kept_out(tmp_path: Path, sqlite_server: Running) -> None:
+    """The service cannot tell: it sees its own Host."""
+    with recorder(sqlite_server.url, tmp_path / "trace") as run:
+        headers = {"Host": "evil.example", "x-ms-version": "2019-02-02"}
+        reply = requests.get(f"{run.url}/devstoreaccount1/Tables", headers=headers, timeout=10)
+    assert reply.status_code == 403
+    assert "--allowed-host" in reply.text
 
 
 def test_a_body_that_is_too_long_is_refused_in_the_dialects_words(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -24,7 +25,7 @@ from gateway.http import Reply, Request
 from tests.support.across import Across
 from tests.support.raw_client import SIGNED_IN_FORM
 from tests.support.running import ROOT, Running, free_port
-from tests.transfer.traffic.proxies import faulty, recorder
+from tests.transfer.traffic.proxies import faulty, recorder, replayed
 from tests.transfer.traffic.strict import Owner, strict_server
 from transfer.errors import TransferError
 from transfer.traffic import redaction
@@ -96,6 +97,24 @@ def test_no_secret_is_in_a_trace_and_signatures_stay_right(tmp_path: Path, sqlit
     statuses = [event.reply.status for event in events if isinstance(event, AnswerEvent) and event.reply]
     assert sum(status >= 400 for status in statuses) == 1
     assert len(run.said) == 2 and "refuses a signature" in run.said[0]
+
+
+def test_a_compressed_request_goes_on_as_it_came(tmp_path: Path, sqlite_server: Running) -> None:
+    """DynamoDB takes gzip, and signatures cover the compressed bytes."""
+    path, seen = tmp_path / "trace.jsonl.zst", []
+    body = gzip.compress(json.dumps({"TableName": "absent", "Key": {"pk": {"S": "a"}}}).encode())
+    headers = {**SIGNED_IN_FORM, "X-Amz-Target": "DynamoDB_20120810.GetItem", "Content-Encoding": "gzip"}
+
+    def spy(request: Request, reply: Reply) -> Reply:
+        seen.append(request.body)
+        return reply
+
+    with faulty(sqlite_server.url, spy) as spied, recorder(spied.url, path) as run:
+        reply = requests.post(run.url, body, headers=headers, timeout=10)
+    assert reply.json()["__type"].endswith("#ResourceNotFoundException")
+    assert seen == [body]
+    report = replayed(path, sqlite_server.url)
+    assert report.exit_status == 0, report.as_text(10)
 
 
 def test_aws_requests_are_signed_anew_where_credentials_are_given(

@@ -253,3 +253,21 @@ def test_a_scan_may_come_in_any_order_but_not_with_other_items(trace: Path, post
         report = replayed(trace, service.url)
     assert report.exit_status == 0, told(report)
     assert report.rules["dynamodb", "scan-order"]
+
+
+def test_a_service_that_is_not_ready_is_asked_again(trace: Path, postgres_server: Running) -> None:
+    """What the recorded service had made ready by then, the live one may still be making."""
+    code = b'{"__type": "com.amazon.coral.availability#ThrottlingException", "message": "later"}'
+    refused_first: set[bytes] = set()
+
+    def change(request: Request, reply: Reply) -> Reply:
+        is_read = request.header("x-amz-target").endswith(".GetItem")
+        if not is_read or request.body in refused_first:
+            return reply
+        refused_first.add(request.body)
+        return Reply(400, reply.headers, code)
+
+    with faulty(postgres_server.url, change) as service:
+        report = replayed(trace, service.url)
+    assert report.exit_status == 0, told(report)
+    assert report.repeated == len(refused_first) > 0

@@ -168,6 +168,28 @@ def test_a_request_gets_the_live_services_tokens() -> None:
     assert dynamodb.with_live_tokens(item, tokens, is_done=True) is item
 
 
+def test_tokens_deep_in_a_request_are_found_and_attributes_of_their_names_are_not() -> None:
+    dynamodb, tokens = DynamoDB(), Tokens()
+    tokens.learn("shard-id", "", "shard-recorded", "shard-live")
+    headers = (("x-amz-target", "DynamoDBStreams_20120810.DescribeStream"),)
+    request = Request("POST", "/", headers, b'{"ShardFilter": {"ShardId": "shard-recorded"}}')
+    assert b'"shard-live"' in dynamodb.with_live_tokens(request, tokens, is_done=True).body
+    item = b'{"Item": {"ShardId": {"S": "shard-recorded"}, "m": {"M": {"ShardId": {"S": "shard-recorded"}}}}}'
+    request = Request("POST", "/", (("x-amz-target", "DynamoDB_20120810.PutItem"),), item)
+    assert dynamodb.with_live_tokens(request, tokens, is_done=True) is request
+
+
+def test_documents_that_are_too_deep_are_compared_as_bytes() -> None:
+    session = Session(None, None, SPANS[0], 0.0)  # type: ignore[arg-type]
+    deep = b'{"Item":{"a":' + b'{"L":[' * 400 + b"%d" + b"]}" * 400 + b"}}"
+    about = Recorded(1, 1, 0.0, DYNAMODB, "GetItem")
+    request = Request("POST", "/", (("x-amz-target", "DynamoDB_20120810.GetItem"),), b"{}")
+    for number, live in ((1, 1), (2, 3)):
+        replies = [Reply(200, [], deep % value) for value in (number, live)]
+        session.compare(about, request, replies[0], Sent(request, replies[1]), is_raced=False)
+    assert (session.report.equal.total(), session.report.diverged.total()) == (1, 1)
+
+
 def test_etags_in_a_batch_are_those_of_their_entities() -> None:
     azure, tokens = AzureTable(), Tokens()
     for key in ("1", "2"):
@@ -238,7 +260,7 @@ def test_pages_of_scans_may_end_elsewhere() -> None:
     """All items must be the same in the end, whatever the pages were."""
 
     def run(recorded: list[list[int]], live: list[list[int]]) -> Report:
-        session = Session(None, None, SPANS[0])  # type: ignore[arg-type]
+        session = Session(None, None, SPANS[0], 0.0)  # type: ignore[arg-type]
         starts: list[Any] = [None, None]
         for number in range(max(len(recorded), len(live))):
             replies = []

@@ -68,6 +68,18 @@ def test_two_services_that_are_written_alike_answer_alike(
     assert not report.skipped
 
 
+def test_a_sample_of_the_reads_makes_no_divergence(sqlite_server: Running, postgres_server: Running) -> None:
+    """Tokens that came in answers that were not sampled have no counterpart: their requests are left out."""
+    with shadowing(sqlite_server.url, postgres_server.url, share=0.4) as run:
+        across = Across(run.url)
+        for part in (what_all_three_promise, streams_and_scans, etags, tablestore_streams):
+            part(across)
+    report = report_of(run)
+    assert not report.found, report.as_text(100)
+    assert report.equal.total() > 50
+    assert set(report.skipped) == {Skipped.NOT_SAMPLED, Skipped.UNKNOWN_TOKEN}
+
+
 def things(across: Across) -> Any:
     table = across.dynamodb.create("pk:S")
     for number in range(3):

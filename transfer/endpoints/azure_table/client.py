@@ -99,7 +99,7 @@ class Client:
     def once(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
         """The answer to one request. Raises Transient too."""
         sent = {
-            "Accept": "application/json;odata=fullmetadata",
+            "Accept": "application/json;odata=minimalmetadata",
             "DataServiceVersion": "3.0",
             "MaxDataServiceVersion": "3.0;NetFx",
             "x-ms-version": "2019-02-02",

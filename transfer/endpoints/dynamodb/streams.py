@@ -1,7 +1,7 @@
 """DynamoDB Streams as keys that changed: shards, parents before children, from a position that outlives the process.
 
-A position is `{"stream": ARN, "since_ms": ..., "looked_ms": ..., "shards": {id: {"after": sequence number or null,
-"ended_ms": when its end was seen, or null}}}`: the shards that are read now, each from behind its last record (null: from its oldest). A shard that has ended
+A position is `{"stream": ARN, "since_ms": ..., "looked_ms": ..., "shards": {id: {"after": ..., "ended_ms": ...}}}`: the shards
+that are read now, each from behind the record whose sequence number is `after` (null: from its oldest). A shard that has ended
 makes place for its children. Iterators are kept in memory only: they live fifteen minutes.
 
 Following does not begin at LATEST, because nothing says which writes an iterator that was asked for just now leaves out. The

@@ -19,17 +19,21 @@ from typing import BinaryIO
 from adapters.dynamodb.export_files import manifests
 from adapters.dynamodb.export_files.compression import Unreadable
 from adapters.dynamodb.export_files.lines import line_of, read_change, read_item
-from gateway.model.errors import BadKey
-from gateway.model.keys import LOWEST, Key, KeySchema, Position
+from gateway.model.keys import LOWEST, KeySchema, Position
 from gateway.model.rows import Contents, Row
 from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
 from transfer.endpoints.files.export_folder import ExportFolder
 from transfer.endpoints.files.exported_changes import ExportedChanges
-from transfer.endpoints.files.file_endpoint import FileEndpoint, paged, replace_folder, written_anew
+from transfer.endpoints.files.file_endpoint import (
+    FINISHING,
+    FileEndpoint,
+    paged,
+    replace_folder,
+    written_anew,
+)
 from transfer.endpoints.files.keys_option import keys_missing, keys_of
-from transfer.endpoints.files.row_lines import key_trouble
+from transfer.endpoints.files.row_lines import position_of_members
 from transfer.endpoints.files.staging import Staging, sync_folder
-from transfer.endpoints.files.table_description import description_of
 from transfer.errors import BadAddress, BadFile
 
 _OUTPUT_FORMATS = {"json": "DYNAMODB_JSON", "ion": "ION"}
@@ -105,11 +109,9 @@ class DynamoDBExport(FileEndpoint):
                 if at > first or count > skipped:
                     try:
                         item = read_item(line, form)
-                        position = schema.key(item.contents.latest).position
+                        position = position_of_members(item, schema)
                     except Unreadable as error:
                         raise lines.bad(error) from None
-                    except BadKey as error:
-                        raise lines.bad(key_trouble(error)) from None
                     if changes is None or not changes.decides(position):
                         yield Row(position, item.contents, 0), [at, count]
 
@@ -141,17 +143,17 @@ class DynamoDBExport(FileEndpoint):
             until, before = window.end, window
         return windows
 
-    def _changes_of(self, window: ExportFolder, schema: KeySchema) -> Iterator[tuple[Key, Contents | None]]:
+    def _changes_of(
+        self, window: ExportFolder, schema: KeySchema
+    ) -> Iterator[tuple[Position, Contents | None]]:
         for file in window.files:
             for lines, line, form in window.lines(file.key, self._checks_md5):
                 try:
                     change = read_change(line, form)
-                    key = schema.key(change.keys.contents.latest)
+                    position = position_of_members(change.keys, schema)
                 except Unreadable as error:
                     raise lines.bad(error) from None
-                except BadKey as error:
-                    raise lines.bad(key_trouble(error)) from None
-                yield key, None if change.new is None else change.new.contents
+                yield position, None if change.new is None else change.new.contents
 
     def close(self) -> None:
         with self._looking:
@@ -191,6 +193,8 @@ class _Writing:
 
     def write(self, rows: Iterator[Row]) -> None:
         """All of it, durably."""
+        from transfer.endpoints.files.table_description import description_of  # a large import
+
         (self._root / self._folder / "data").mkdir(parents=True)
         self._put(self._folder + manifests.STARTED, b"")
         row = next(rows, None)
@@ -229,7 +233,7 @@ class _Writing:
             started_at_ms=self._started_at_ms,
             ended_at_ms=time.time_ns() // 1_000_000,
             exported_at_ms=self._started_at_ms,
-            bucket=self._root.name.removesuffix(".finishing"),
+            bucket=self._root.name.removesuffix(FINISHING),
             prefix="",
             output_format=self._format,
             items=self._items,

@@ -5,18 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from adapters.dynamodb.export_files.compression import Compression, Unreadable, compressed
 from adapters.dynamodb.export_files.lines import Form, form_of, line_of, read_item
 from adapters.dynamodb.values.values import Item
-from gateway.model.errors import BadKey
 from gateway.model.keys import KeySchema
 from gateway.model.rows import Row
 from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
 from transfer.endpoints.files.file_endpoint import FileEndpoint, Lines, paged, written_anew
 from transfer.endpoints.files.keys_option import keys_missing, keys_of
-from transfer.endpoints.files.row_lines import key_trouble
+from transfer.endpoints.files.row_lines import position_of_members
 from transfer.endpoints.files.scan_output import begins_document, items_of
 from transfer.endpoints.files.staging import Staging
 
@@ -81,7 +79,7 @@ def _rows(lines: Lines, schema: KeySchema, skipped: int) -> Iterator[tuple[Row, 
     found = items_of(first, lines) if begins_document(first) else _items(first, lines, skipped)
     for count, item in enumerate(found, 1):
         if count > skipped and item is not None:
-            yield row_of(item, schema, lines), count
+            yield _row(item, schema, lines), count
 
 
 def _items(first: bytes, lines: Lines, skipped: int) -> Iterator[Item | None]:
@@ -100,10 +98,9 @@ def _items(first: bytes, lines: Lines, skipped: int) -> Iterator[Item | None]:
         line = next(lines, None)
 
 
-def row_of(item: Item, schema: KeySchema, lines: Any) -> Row:
-    """An item as a row. When it was written is not known. `lines`: says where an item without its key stands."""
+def _row(item: Item, schema: KeySchema, lines: Lines) -> Row:
+    """An item as a row. When it was written is not known."""
     try:
-        key = schema.key(item.contents.latest)
-    except BadKey as error:
-        raise lines.bad(key_trouble(error)) from None
-    return Row(key.position, item.contents, 0)
+        return Row(position_of_members(item, schema), item.contents, 0)
+    except Unreadable as error:
+        raise lines.bad(error) from None

@@ -16,9 +16,9 @@ from adapters.dynamodb.export_files.lines import Form, form_of
 from gateway.model.commands import NewIndex
 from gateway.model.keys import KeySchema
 from transfer.endpoints.files.file_endpoint import Lines
-from transfer.endpoints.files.table_description import NAMES, read_description
 from transfer.errors import BadFile, TableAbsent
 
+_DESCRIPTIONS = ("table.json", "schema.json")  # ours, and dynamodump's
 _FOLDERS_ABOVE = 8  # a prefix may have several parts
 
 
@@ -57,8 +57,11 @@ class ExportFolder:
     def description(self) -> tuple[KeySchema, tuple[NewIndex, ...]] | None:
         """(key, indexes), if what DescribeTable told lies beside the export, or beside its folders."""
         for folder in self._folders():
-            for name in NAMES:
+            for name in _DESCRIPTIONS:
                 if (folder / name).is_file():
+                    # The control plane of DynamoDB, which reads it, is the largest part of the adapter.
+                    from transfer.endpoints.files.table_description import read_description
+
                     return read_description(folder / name)
             if (folder / manifests.FOLDER).is_dir():  # the bucket's root, or the prefix
                 break

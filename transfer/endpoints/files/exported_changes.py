@@ -12,7 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
 
-from gateway.model.keys import Key, Position
+from gateway.model.keys import Position
 from gateway.model.rows import Contents, Row
 
 _SCHEMA = "CREATE TABLE changes (partition BLOB, sort BLOB, body BLOB, size INTEGER, PRIMARY KEY (partition, sort)) WITHOUT ROWID"
@@ -28,16 +28,16 @@ class ExportedChanges:
         self._database.execute("PRAGMA journal_mode = OFF")
         self._database.execute(_SCHEMA)
 
-    def apply(self, changes: Iterable[tuple[Key, Contents | None]]) -> None:
+    def apply(self, changes: Iterable[tuple[Position, Contents | None]]) -> None:
         """The next window: what became of each key; None: its item was deleted."""
         with self._lock, self._database:
             self._database.executemany(
                 "INSERT OR REPLACE INTO changes VALUES (?, ?, ?, ?)",
                 (
-                    (*key.position, None, 0)
+                    (*position, None, 0)
                     if contents is None
-                    else (*key.position, contents.body, contents.size_bytes)
-                    for key, contents in changes
+                    else (*position, contents.body, contents.size_bytes)
+                    for position, contents in changes
                 ),
             )
 

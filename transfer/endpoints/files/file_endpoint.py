@@ -7,7 +7,6 @@ be gone on with after a kill, and knows all rows before it writes the first: whi
 
 from __future__ import annotations
 
-import glob
 import os
 import shutil
 import threading
@@ -35,9 +34,12 @@ from transfer.endpoints.endpoint import (
     Service,
 )
 from transfer.endpoints.files.staging import Staging, partial_path, sync_folder
-from transfer.errors import AccessRefused, BadFile, SchemaChanged, TableAbsent, TransferError
+from transfer.errors import AccessRefused, BadAddress, BadFile, SchemaChanged, TableAbsent, TransferError
 
 PAGE_ROWS = 500
+FINISHING = ".finishing"
+UNFINISHED = (FINISHING, ".partial", ".partial.blocks")
+"""How names end of what is not whole."""
 PAGE_BYTES = 1 << 20
 LINE_BYTES = 64 << 20
 """No row of any service comes near to it; a longer line is no line of these formats."""
@@ -47,8 +49,10 @@ class FileEndpoint(Endpoint):
     """A file, or a folder that is one table."""
 
     service = Service.TABLEGATE
+    looks_up = False
     follows: ClassVar[bool] = False
     unseen_changes: ClassVar[str] = "a file tells of no changes"
+    takes_changes: ClassVar[bool] = False
     write_rows: ClassVar[int] = 1000
 
     def __init__(self, path: Path) -> None:
@@ -78,22 +82,27 @@ class FileEndpoint(Endpoint):
             raise TableAbsent(f"{self.path} is not whole: a copy to it was begun and not finished")
         raise TableAbsent(f"{self.path} is not there")
 
-    def list_tables(self) -> list[str]:
-        return sorted(found for found in glob.glob(str(self.path)) if not found.endswith(".partial"))
-
     # Writing
 
     def create(self, definition: Definition) -> list[str]:
         if self.path.exists():
-            if self.describe().key_schema != definition.key_schema:
-                raise SchemaChanged(
-                    f"{self.path} is there already, with another key: remove it, or name another file"
-                )
+            self._keep(definition)
             return []
         with self._opening, self.plainly():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._staging = Staging(self.path, self.staged_as, definition)
         return []
+
+    def _keep(self, definition: Definition) -> None:
+        """Leave a file that is there as it is. Raises TransferError if it is no file of such a table."""
+        try:
+            known = self.describe()
+        except BadAddress:  # the format does not tell the key
+            raise TransferError(f"{self.path} is there already: remove it, or name another file") from None
+        if known.key_schema != definition.key_schema:
+            raise SchemaChanged(
+                f"{self.path} is there already, with another key: remove it, or name another file"
+            )
 
     def reopen(self) -> None:
         with self._opening:
@@ -125,7 +134,7 @@ class FileEndpoint(Endpoint):
                 self.find()
                 return
             with self.plainly():
-                whole = self.render(staging, self.path.with_name(self.path.name + ".finishing"))
+                whole = self.render(staging, self.path.with_name(self.path.name + FINISHING))
                 os.replace(whole, self.path)
                 sync_folder(self.path.parent)
                 staging.discard()
@@ -172,7 +181,7 @@ class _Plainly:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         match error:
             case FileNotFoundError():
                 raise TableAbsent(f"{error.filename or self._path} is not there") from None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from transfer.endpoints.endpoint import Endpoint
-from transfer.endpoints.files.file_endpoint import Lines
+from transfer.endpoints.files.file_endpoint import UNFINISHED, Lines
 from transfer.endpoints.files.json_lines import JsonLines, PipedLines
 from transfer.endpoints.files.row_lines import HEADER_START
 from transfer.errors import BadAddress
@@ -86,6 +87,12 @@ def format_of(path: str, options: Mapping[str, str]) -> str:
     raise BadAddress(
         f"file:{path}: the name does not say which format the file has. Add ?format=: {_listed()}"
     )
+
+
+def list_files(pattern: str) -> list[str]:
+    """The files (or folders) that a pattern names, in order, without those that are not whole."""
+    literal = pattern.replace("[", "[[]").replace("?", "[?]")  # only `*` is one
+    return sorted(found for found in glob.glob(literal) if not found.endswith(UNFINISHED))
 
 
 def _is_foreign(path: Path) -> bool:

@@ -12,7 +12,6 @@ import orjson
 from adapters.dynamodb.export_files.compression import Unreadable
 from adapters.dynamodb.values.values import as_kind, view
 from gateway.model import bodies
-from gateway.model.errors import BadKey
 from gateway.model.keys import KeySchema
 from gateway.model.rows import Contents, Row
 from gateway.model.values import Kind, Value
@@ -20,7 +19,7 @@ from transfer.endpoints.definitions import definition_of, document_of
 from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
 from transfer.endpoints.files.file_endpoint import FileEndpoint, paged, written_anew
 from transfer.endpoints.files.keys_option import keys_missing, keys_of
-from transfer.endpoints.files.row_lines import key_trouble, row_of_values
+from transfer.endpoints.files.row_lines import position_of, row_of_values
 from transfer.endpoints.files.staging import Staging
 from transfer.errors import BadFile, MissingSoftware
 
@@ -36,8 +35,8 @@ _METADATA = b"tablegate"
 _FORMAT = "parquet"
 _VERSION = 1
 _GROUP_ROWS = 20_000
-_GROUP_BYTES = 16 << 20
-_GROUP_CELLS = 2_000_000
+_GROUP_BYTES = 8 << 20
+_GROUP_CELLS = 1_000_000
 _BATCH_ROWS = 500
 
 
@@ -68,7 +67,8 @@ class ParquetFile(FileEndpoint):
                     raise keys_missing(self.shown)
                 else:
                     name = self.path.name.partition(".")[0]
-                    self._known = Definition(name, Service.TABLEGATE, self._schema, rows=rows), None
+                    definition = Definition(name, Service.TABLEGATE, self._schema, rows=rows, is_stored=True)
+                    self._known = definition, None
             return self._known
 
     def _own(self, header: Any) -> tuple[Definition, list[columns.Column]]:
@@ -152,42 +152,65 @@ class ParquetFile(FileEndpoint):
             written_anew(target) as file,
             pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
         ):
-            for rows in _groups(staging.read(), len(schema)):
-                writer.write_table(_table(rows, known, schema))
+            for group in _groups(staging.read(), known, schema):
+                writer.write_table(group)
         return target
 
 
-def _groups(rows: Iterable[Row], width: int) -> Iterator[list[Row]]:
-    """Rows that become a row group each, so that neither their bytes nor their empty cells are too many."""
-    most = max(1, min(_GROUP_ROWS, _GROUP_CELLS // width))
-    group: list[Row] = []
-    size = 0
+def _groups(rows: Iterable[Row], known: list[columns.Column], schema: Any) -> Iterator[Any]:
+    """Tables that become a row group each, so that neither their bytes nor their empty cells are too many."""
+    most = max(1, min(_GROUP_ROWS, _GROUP_CELLS // len(schema)))
+    group = _Group(known, schema)
     for row in rows:
-        group.append(row)
-        size += row.size_bytes
-        if len(group) >= most or size >= _GROUP_BYTES:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
+        group.add(row)
+        if group.rows >= most or group.size_bytes >= _GROUP_BYTES:
+            yield group.table()
+            group = _Group(known, schema)
+    if group.rows:
+        yield group.table()
 
 
-def _table(rows: list[Row], known: list[columns.Column], schema: Any) -> Any:
-    cells: dict[str, list[Any]] = {name: [None] * len(rows) for name in schema.names}
-    column_names = {(column.attribute, column.kind): column.name for column in known}
-    for at, row in enumerate(rows):
+class _Group:
+    """The cells of some rows, column by column."""
+
+    def __init__(self, known: list[columns.Column], schema: Any) -> None:
+        self._schema = schema
+        self._names = {(column.attribute, column.kind): column.name for column in known}
+        self._cells: dict[str, list[Any]] = {name: [] for name in schema.names}
+        self.rows = 0
+        self.size_bytes = 0
+
+    def add(self, row: Row) -> None:
+        """A row's cells."""
         others = {}
         for name, value in row.latest.items():
-            column = column_names.get((name, value.kind))
+            column = self._names.get((name, value.kind))
             if column is None:
                 others[name] = value
             else:
-                cells[column][at] = columns.cell_of(value)
-        cells[columns.MODIFIED_AT][at] = row.modified_at
-        cells[columns.EXPIRES_AT][at] = row.expires_at_ms
-        cells[columns.KINDS][at] = None if row.kinds is None else row.kinds.decode()
-        cells[columns.OTHERS][at] = bodies.encode(others).decode() if others else None
-    return pa.table([pa.array(cells[field.name], field.type) for field in schema], schema=schema)
+                self._put(column, columns.cell_of(value))
+        self._put(columns.MODIFIED_AT, row.modified_at)
+        if row.expires_at_ms is not None:
+            self._put(columns.EXPIRES_AT, row.expires_at_ms)
+        if row.kinds is not None:
+            self._put(columns.KINDS, row.kinds.decode())
+        if others:
+            self._put(columns.OTHERS, bodies.encode(others).decode())
+        self.rows += 1
+        self.size_bytes += row.size_bytes
+
+    def _put(self, column: str, cell: Any) -> None:
+        cells = self._cells[column]
+        cells += [None] * (self.rows - len(cells))
+        cells.append(cell)
+
+    def table(self) -> Any:
+        """All of it."""
+        arrays = []
+        for field in self._schema:
+            cells = self._cells[field.name]
+            arrays.append(pa.array(cells + [None] * (self.rows - len(cells)), field.type))
+        return pa.table(arrays, schema=self._schema)
 
 
 def _own_rows(batch: Any, schema: KeySchema, known: list[columns.Column]) -> Iterator[Row]:
@@ -222,11 +245,8 @@ def _foreign_rows(batch: Any, schema: KeySchema) -> Iterator[Row]:
         for column in schema.columns:
             if column.name in found:
                 found[column.name] = _as_key(found[column.name], column.kind)
-        try:
-            position = schema.key(found).position
-        except BadKey as error:
-            raise Unreadable(key_trouble(error)) from None
-        yield Row(position, Contents.of_values(found), 0)
+        contents = Contents.of_values(found)
+        yield Row(position_of(found, schema), contents, 0)
 
 
 def _as_key(value: Value, kind: Kind) -> Value:

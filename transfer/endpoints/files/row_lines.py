@@ -11,14 +11,17 @@ end's line. Knows nothing of files.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from adapters.dynamodb.export_files.compression import Unreadable
+from adapters.dynamodb.values.values import item_of
+from adapters.dynamodb.wire.errors import ServiceError
 from gateway.model import bodies
 from gateway.model.errors import BadKey
-from gateway.model.keys import KeySchema
+from gateway.model.keys import KeySchema, Position
 from gateway.model.rows import Contents, Row
 from gateway.model.values import Kind, Value, decimal_fits, size_bytes
 from transfer.endpoints.definitions import definition_of, document_of
@@ -75,12 +78,41 @@ def row_line(row: Row) -> bytes:
 def read_row(line: bytes, schema: KeySchema) -> Row:
     """The row of a line. Raises Unreadable."""
     record = _object(line)
+    members, kinds = record.get("row"), record.get("kinds")
+    modified_at, expires_at_ms = record.get("modified_at"), record.get("expires_at_ms")
+    if kinds is None and isinstance(members, dict):
+        try:
+            item = item_of(members)  # what DynamoDB takes needs no other look
+        except ServiceError:
+            members = _object(line)["row"]
+        else:
+            return Row(position_of_members(item, schema), item.contents, *_times(modified_at, expires_at_ms))
     try:
-        values = bodies.untagged_all(record["row"])
-        modified_at = record["modified_at"]
+        values = bodies.untagged_all(members)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise Unreadable(f"no row: {type(error).__name__}: {error}") from None
-    return row_of_values(values, record.get("kinds"), modified_at, record.get("expires_at_ms"), schema)
+    return row_of_values(values, kinds, modified_at, expires_at_ms, schema)
+
+
+def position_of_members(members: Mapping[str, Any], schema: KeySchema) -> Position:
+    """Where a row stands whose values are tagged still, and of which only the key is needed. Raises Unreadable."""
+    return position_of(
+        {name: bodies.untagged(members[name]) for name in schema.names if name in members}, schema
+    )
+
+
+def position_of(values: Mapping[str, Value], schema: KeySchema) -> Position:
+    """Where a row of these values stands. Raises Unreadable."""
+    try:
+        return schema.key(values).position
+    except BadKey as error:
+        column = error.facts["column"]
+        if error.rule == "missing":
+            raise Unreadable(f"the key column {column.name!r} is missing") from None
+        actual = error.facts["actual"].kind.value
+        raise Unreadable(
+            f"the key column {column.name!r} is of kind {actual}, not {column.kind.value}"
+        ) from None
 
 
 def row_of_values(
@@ -90,15 +122,16 @@ def row_of_values(
     try:
         for value in values.values():
             check(value)
-        key = schema.key(values)
-        if type(modified_at) is not int or type(expires_at_ms) not in (int, type(None)):
-            raise TypeError("times are integers")
         contents = _contents(kinds, values, schema)
-    except BadKey as error:
-        raise Unreadable(key_trouble(error)) from None
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise Unreadable(f"no row: {type(error).__name__}: {error}") from None
-    return Row(key.position, contents, modified_at, expires_at_ms)
+    return Row(position_of(values, schema), contents, *_times(modified_at, expires_at_ms))
+
+
+def _times(modified_at: Any, expires_at_ms: Any) -> tuple[int, int | None]:
+    if type(modified_at) is not int or type(expires_at_ms) not in (int, type(None)):
+        raise Unreadable("no row: its times are no integers")
+    return modified_at, expires_at_ms
 
 
 def _contents(kinds: Any, values: dict[str, Value], schema: KeySchema) -> Contents:
@@ -116,14 +149,6 @@ def _contents(kinds: Any, values: dict[str, Value], schema: KeySchema) -> Conten
             if type(stamp_ms) is not int:
                 raise TypeError("stamps are integers")
     return Contents(None, orjson.dumps(kinds), size, values)
-
-
-def key_trouble(error: BadKey) -> str:
-    """What is wrong with the key of a row."""
-    column = error.facts["column"]
-    if error.rule == "missing":
-        return f"the key column {column.name!r} is missing"
-    return f"the key column {column.name!r} is of kind {error.facts['actual'].kind.value}, not {column.kind.value}"
 
 
 _TYPES = {

@@ -17,9 +17,6 @@ from gateway.model.keys import KeyColumn, KeySchema
 from transfer.endpoints.endpoint import Definition
 from transfer.errors import BadFile
 
-NAMES = ("table.json", "schema.json")
-"""Ours, and dynamodump's."""
-
 _LETTERS = {kind: letter for letter, kind in KINDS.items()}
 _PROJECTION_TYPES = {projection: name for name, projection in PROJECTIONS.items()}
 

@@ -3,7 +3,7 @@
 An absent property has an empty value and an empty type; an empty text has an empty value and the type String. Types are written
 bare (`Int32`), as the tool does today, and read with or without `Edm.`, in any case. A value without a type is refused unless
 the address says what to take it for: `?types=first-row` (the last type that its column had: version 1.40.0 wrote types in the
-first row only), or `?types=text`. Names that Azure cannot have are spelled as the adapter spells them.
+first row only), or `?types=text`. Names of properties are Azure's, as they stand in the rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adapters.azuretable.values.keys import OWN_SCHEMA, own_key, texts_of
-from adapters.azuretable.values.names import spelled, unspelled
+from adapters.azuretable.values.names import SYSTEM_NAMES
 from adapters.azuretable.values.values import (
     SPELLINGS,
     UNIX_EPOCH_TICKS,
@@ -127,7 +127,10 @@ class TypedCsv(FileEndpoint):
         names: dict[str, None] = {}
         key_names = staging.definition.key_schema.names
         for row in staging.read():
-            names.update(dict.fromkeys(name for name, _ in _cells(row, key_names)))
+            for name, _ in _cells(row, key_names):
+                if name in SYSTEM_NAMES or name.endswith(_TYPE):
+                    raise TransferError(f"{self.shown}: no property can be called {name!r} in a typed CSV")
+                names[name] = None
             if len(names) > MOST_COLUMNS:
                 raise TransferError(
                     f"{self.shown}: the rows have more than {MOST_COLUMNS} different properties, each of which would be a"
@@ -142,7 +145,7 @@ def _cells(row: Row, key_names: tuple[str, ...]) -> Iterator[tuple[str, tuple[st
         if name not in key_names:
             kind, data = view(value)
             if kind is not Kind.NULL:
-                yield spelled(name), (_cell(kind, data), _TYPES[kind])
+                yield name, (_cell(kind, data), _TYPES[kind])
 
 
 def _cell(kind: Kind, data: object) -> str:
@@ -190,7 +193,7 @@ class _Columns:
         for name, at, type_at in self.properties:
             value = self._value(name, cells[at], "" if type_at is None else cells[type_at])
             if value is not None:
-                values[unspelled(name)] = value
+                values[name] = value
         return Row(key.position, Contents.of_values(values), self._modified_at(cells))
 
     def _value(self, name: str, cell: str, type_name: str) -> Value | None:

@@ -59,7 +59,7 @@ _TRANSIENT = frozenset(
     }
 )
 _TOO_FREQUENT = "Too frequent table operations."
-_ACCESS = frozenset({"OTSAuthFailed", "OTSNoPermissionAccess", "OTSCrossRegionRequest"})
+_ACCESS = frozenset({"OTSAuthFailed", "OTSNoPermissionAccess"})
 _OPERATIONS = (
     "ComputeSplitPointsBySize",
     "DescribeStream",
@@ -67,6 +67,9 @@ _OPERATIONS = (
     "GetStreamRecord",
     "ListStream",
 )
+# The SDK logs every refusal as an error. What one means is said here, and told once.
+_SDK_LOGGER = "transfer.table_store_sdk"
+logging.getLogger(_SDK_LOGGER).setLevel(logging.CRITICAL)
 _CONNECTIONS = 64
 _TIMEOUT_S = 60
 
@@ -97,6 +100,7 @@ class Client:
                 socket_timeout=_TIMEOUT_S,
                 max_connection=_CONNECTIONS,
                 enable_native=False,
+                logger_name=_SDK_LOGGER,
             )
         except tablestore.OTSClientError as error:
             raise BadAddress(f"{patience.shown}: {error}") from None

@@ -47,6 +47,7 @@ def definition_of(name: str, answer: messages.DescribeTableResponse) -> Definiti
     }
     metas = answer.index_metas or meta.index_meta
     options = Options(
+        table_id=meta.table_id,
         deviation_s=asked.deviation_cell_version_in_sec or limits.DEVIATION_DEFAULT_S,
         allow_update=not asked.HasField("allow_update") or asked.allow_update,
         defined=tuple(defined.items()),
@@ -154,7 +155,10 @@ def _add_indexes(request: messages.CreateTableRequest, definition: Definition, n
     keys = {column.name: column.kind for column in definition.key_schema.columns}
     defined: dict[str, int] = {}
     for index in definition.indexes:
-        columns = index.key_schema.columns
+        columns = list(index.key_schema.columns)
+        # The service completes an index's key with that of the table, and describes it so.
+        while len(columns) > limits.KEY_COLUMNS_MAX and columns[-1].name in keys:
+            columns.pop()
         unfit = [
             column.name
             for column in columns

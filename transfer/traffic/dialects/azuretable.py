@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, unquote
 
+import orjson
+
 from adapters.azuretable.entities import entity_renderer
 from adapters.azuretable.entities.entity_renderer import Level
 from adapters.azuretable.wire import addresses, multipart
@@ -43,6 +45,7 @@ class AzureTable(SpokenDialect):
     """Answers name the service's address, and in path style the account."""
 
     name = AZURE_TABLE
+    passing_codes = frozenset(("ServerBusy", "TableBeingDeleted"))
 
     def operation(self, request: Request) -> str:
         resource = _resource_of(request)
@@ -237,8 +240,8 @@ def _scope(resource: Resource | None, body: bytes) -> str:
 
 def _json(body: bytes) -> Any:
     try:
-        return json.loads(body) if body else None
-    except ValueError:
+        return orjson.loads(body) if body else None
+    except orjson.JSONDecodeError:
         return None
 
 

@@ -23,6 +23,8 @@ class SpokenDialect(ABC):
     """One dialect as it is spoken between a client and a service that are others'."""
 
     name: ClassVar[str]
+    passing_codes: ClassVar[frozenset[str]]
+    """Codes of errors after which SDKs send a request again, because nothing was done and it will do later."""
 
     @abstractmethod
     def operation(self, request: Request) -> str:
@@ -50,8 +52,12 @@ class SpokenDialect(ABC):
         """The answer to a request, as a tree. `reply` is plain."""
 
     def succeeded(self, reply: Reply) -> bool:
-        """Whether a plain answer says that what was asked was done, all of it."""
-        return reply.status < 400
+        """Whether a plain answer says that what was asked was done, all of it, and that nothing is still under way."""
+        return reply.status < 400 and not self.is_under_way(reply)
+
+    def is_under_way(self, reply: Reply) -> bool:
+        """Whether an answer describes what is still being made or changed."""
+        return False
 
     @abstractmethod
     def refusal(self, request: Request, status: int, text: str) -> Reply:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+
+import orjson
 
 from adapters.dynamodb.wire import http
 from adapters.dynamodb.wire.errors import full_type
 from gateway.http import Reply, Request
 from transfer.traffic.comparing import Answer, token_text
 from transfer.traffic.dialects.dialect import SpokenDialect, UnknownToken, headers_of
-from transfer.traffic.rules import DYNAMODB, tokens_sent
+from transfer.traffic.rules import DYNAMODB, Rule, tokens_sent
 from transfer.traffic.tokens import Tokens
 
+_START_KEY = "ExclusiveStartKey"
 _HEADERS = frozenset({"content-type"})
+_UNDER_WAY = re.compile(
+    rb'"(?:TableStatus|IndexStatus)": ?"(?:CREATING|UPDATING|DELETING)"|"Backfilling": ?true'
+)
 _READS = ("Get", "BatchGet", "Query", "Scan", "Describe", "List", "TransactGet")
 _STATEMENTS = frozenset({"ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction"})
 
@@ -23,6 +31,10 @@ class DynamoDB(SpokenDialect):
     """Answers name no address; ARNs are tokens."""
 
     name = DYNAMODB
+    passing_codes = frozenset(
+        ("ProvisionedThroughputExceededException", "RequestLimitExceeded", "ServiceUnavailableException",
+         "ThrottlingException")
+    )  # fmt: skip
 
     def operation(self, request: Request) -> str:
         return request.header("x-amz-target").partition(".")[2] or f"{request.method} {request.path}"
@@ -44,21 +56,8 @@ class DynamoDB(SpokenDialect):
         if not any(f'"{member}"'.encode() in request.body for member in known):
             return request
         document = _tree(request.body)
-        if not isinstance(document, dict):
-            return request
-        changed = False
-        for member, value in document.items():
-            rule = known.get(member)
-            if rule is None or not isinstance(value, str | dict):
-                continue
-            text = token_text(value)
-            live = tokens.live(rule.name, "", text)
-            if live is None and rule.is_needed and is_done:
-                raise UnknownToken(f"{rule.name} in {member}")
-            if live is not None and live != text:
-                document[member] = live if isinstance(value, str) else json.loads(live)
-                changed = True
-        return replace(request, body=json.dumps(document).encode()) if changed else request
+        live = _with_live_tokens(document, known, tokens, is_done)
+        return request if live == document else replace(request, body=json.dumps(live).encode())
 
     def answer(self, request: Request, reply: Reply) -> Answer:
         body = _tree(reply.body)
@@ -67,16 +66,43 @@ class DynamoDB(SpokenDialect):
             code = str(body.pop("__type", "")).rpartition("#")[2]
         return Answer(reply.status, code, headers_of(reply, _HEADERS), body)
 
+    def is_under_way(self, reply: Reply) -> bool:
+        return _UNDER_WAY.search(reply.body) is not None
+
     def refusal(self, request: Request, status: int, text: str) -> Reply:
         code = "RequestEntityTooLarge" if status == 413 else "ServiceUnavailableException"
         body = json.dumps({"__type": full_type(code), "message": text}).encode()
         return http.reply(request, status, body)
 
 
+def _with_live_tokens(tree: Any, known: Mapping[str, Rule], tokens: Tokens, is_done: bool) -> Any:
+    """A request's document with live tokens. Attributes of items may have the names of such members, but their values are
+    documents; of members only a Scan's start key is one."""
+    if isinstance(tree, list):
+        return [_with_live_tokens(each, known, tokens, is_done) for each in tree]
+    if not isinstance(tree, dict):
+        return tree
+    made = {}
+    for member, value in tree.items():
+        rule = known.get(member)
+        if rule is not None and (
+            isinstance(value, str) or (isinstance(value, dict) and member == _START_KEY)
+        ):
+            live = tokens.live(rule.name, "", token_text(value))
+            if live is None and rule.is_needed and is_done:
+                raise UnknownToken(f"{rule.name} in {member}")
+            if live is not None:
+                value = live if isinstance(value, str) else json.loads(live)
+            made[member] = value
+        else:
+            made[member] = _with_live_tokens(value, known, tokens, is_done)
+    return made
+
+
 def _tree(body: bytes) -> Any:
     try:
-        return json.loads(body) if body else None
-    except ValueError:
+        return orjson.loads(body) if body else None
+    except orjson.JSONDecodeError:
         return body.decode("utf-8", "replace")
 
 

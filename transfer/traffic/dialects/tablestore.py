@@ -12,7 +12,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, EncodeError, Message
 
 from adapters.tablestore.wire import replies
-from adapters.tablestore.wire.errors import ServiceError
+from adapters.tablestore.wire.errors import RETRIED, ServiceError
 from adapters.tablestore.wire.plainbuffer import PlainBufferError, WireCell, WireRow, decode_rows
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.http import Reply, Request
@@ -31,6 +31,7 @@ class TableStore(SpokenDialect):
     """Answers name no address."""
 
     name = TABLE_STORE
+    passing_codes = RETRIED
 
     def operation(self, request: Request) -> str:
         return request.path.strip("/").rpartition("/")[2]

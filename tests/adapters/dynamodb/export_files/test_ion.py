@@ -17,7 +17,8 @@ from adapters.dynamodb.export_files.ion import parse, text_of
 from adapters.dynamodb.export_files.lines import Form, form_of, line_of, read_item
 from gateway.model import bodies
 from gateway.model.values import Value
-from tests.transfer.support.generated_rows import DYNAMODB_VALUES, of_values, rows
+from tests.transfer.support.generated_rows import DYNAMODB_VALUES, rows
+from tests.transfer.support.small_table import of_values
 
 # "Data formats" in the developer guide: an item of the ProductCatalog in Ion, and what it is in DynamoDB JSON.
 DOCUMENTED = (

@@ -18,16 +18,8 @@ from hypothesis import strategies as st
 
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.values import Kind
-from tests.transfer.support.generated_rows import (
-    DEFINITION,
-    DYNAMODB_VALUES,
-    FEW_EXAMPLES,
-    of_values,
-    scanned,
-    simple_row,
-    table_of,
-    written,
-)
+from tests.transfer.support.generated_rows import DYNAMODB_VALUES, FEW_EXAMPLES, table_of
+from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
 from transfer.endpoints.endpoint import Service
 from transfer.endpoints.files import dynamodb_export
 from transfer.endpoints.files.opening import open_file

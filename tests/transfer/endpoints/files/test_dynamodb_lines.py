@@ -18,16 +18,8 @@ from hypothesis import strategies as st
 from gateway.model import bodies
 from gateway.model.rows import Row
 from gateway.model.values import Kind, Value
-from tests.transfer.support.generated_rows import (
-    DEFINITION,
-    DYNAMODB_VALUES,
-    FEW_EXAMPLES,
-    of_values,
-    scanned,
-    simple_row,
-    table_of,
-    written,
-)
+from tests.transfer.support.generated_rows import DYNAMODB_VALUES, FEW_EXAMPLES, table_of
+from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
 from transfer.endpoints.endpoint import Service
 from transfer.endpoints.files import scan_output
 from transfer.endpoints.files.opening import FORMATS, format_of, open_file
@@ -265,3 +257,10 @@ def test_no_format_has_a_name_before_it_is_finished(tmp_path, name):
     assert (
         len(scanned(open_file(str(path), {**options, **({} if name in ("t.jsonl", "t.csv") else KEYS)}))) == 3
     )
+
+
+def test_a_file_whose_key_nobody_knows_is_not_written_over(tmp_path):
+    path = put(tmp_path, '{"pk":{"S":"a"},"sk":{"N":"1"}}\n')
+    with pytest.raises(TransferError, match="is there already"):
+        open_file(str(path), {}).create(DEFINITION)
+    assert open_file(str(path), KEYS).create(DEFINITION) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import gzip
 import io
 import os
@@ -16,18 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.dynamodb.export_files.compression import Compression
-from tests.transfer.support.generated_rows import (
-    DEFINITION,
-    FEW_EXAMPLES,
-    FOUR,
-    PAIR,
-    exactly,
-    rows,
-    scanned,
-    simple_row,
-    table_of,
-    written,
-)
+from tests.transfer.support.generated_rows import FEW_EXAMPLES, rows, table_of
+from tests.transfer.support.small_table import DEFINITION, FOUR, PAIR, exactly, scanned, simple_row, written
 from transfer.endpoints.files import staging
 from transfer.endpoints.files.json_lines import JsonLines, PipedLines
 from transfer.endpoints.files.opening import open_file
@@ -225,7 +216,7 @@ def test_a_compressed_file_that_was_cut_off_is_no_whole_one(tmp_path, ending):
         (b'{"row":{"pk":{"S":"a"},"sk":{"N":"1"},"i":{"I32":"2147483648"}},"modified_at":0}\n', "no INT32"),
         (b'{"row":{"pk":{"S":"a"},"sk":{"N":"1"},"i":{"X":"1"}},"modified_at":0}\n', "line 2: no row"),
         (b'{"row":{"pk":{"S":"a"},"sk":{"N":"1"}}}\n', "line 2: no row"),
-        (b'{"row":{"pk":{"S":"a"},"sk":{"N":"1"}},"modified_at":"x"}\n', "times are integers"),
+        (b'{"row":{"pk":{"S":"a"},"sk":{"N":"1"}},"modified_at":"x"}\n', "its times are no integers"),
         (b'{"row":{"pk":{"S":"a"},"sk":{"N":"1"}},"modified_at":0,"kinds":{"cells":{"z":[1]}}}\n', "line 2: no row"),
     ],
 )  # fmt: skip
@@ -330,16 +321,6 @@ def test_a_full_disk_is_a_clear_message(tmp_path):
         target.create(DEFINITION)
 
 
-def test_tables_of_a_pattern(tmp_path):
-    for name in ("b", "a"):
-        written(JsonLines(tmp_path / f"{name}.jsonl"), DEFINITION, [])
-    (tmp_path / "c.jsonl.partial").touch()
-    assert open_file(f"{tmp_path}/*.jsonl", {}).list_tables() == [
-        f"{tmp_path}/a.jsonl",
-        f"{tmp_path}/b.jsonl",
-    ]
-
-
 def test_the_window_of_replayed_rows_is_bounded(tmp_path, monkeypatch):
     """Rows before the window are no longer known, those in it are left out."""
     monkeypatch.setattr(staging, "REPLAYED_ROWS", 2)
@@ -353,3 +334,24 @@ def test_the_window_of_replayed_rows_is_bounded(tmp_path, monkeypatch):
     assert again.rows == 5
     again.append([simple_row(5)])
     assert [row.modified_at for row in again.read()] == [0, 1, 2, 3, 4, 5]
+
+
+def test_after_a_full_disk_nothing_is_lost_or_doubled(tmp_path, monkeypatch):
+    """The block that did not fit is written over by the next attempt."""
+    path = tmp_path / "t.jsonl"
+    target = JsonLines(path)
+    target.create(DEFINITION)
+    target.write([simple_row(1)])
+    for failing in ("fdatasync", "fsync"):
+
+        def full(_descriptor: int) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(os, failing, full)
+        with pytest.raises(TransferError, match="No space left on device"):
+            target.write([simple_row(2)]) if failing == "fdatasync" else target.finish()
+        monkeypatch.undo()
+        assert not path.exists()
+    target.write([simple_row(3)])
+    target.finish()
+    assert [row.modified_at for row in scanned(JsonLines(path))] == [1, 3]

@@ -19,16 +19,8 @@ from hypothesis import strategies as st
 
 from gateway.model.rows import Contents, Row
 from gateway.model.values import NULL, TRUE, Kind, Value
-from tests.transfer.support.generated_rows import (
-    DEFINITION,
-    FEW_EXAMPLES,
-    PAIR,
-    exactly,
-    scanned,
-    simple_row,
-    table_of,
-    written,
-)
+from tests.transfer.support.generated_rows import FEW_EXAMPLES, table_of
+from tests.transfer.support.small_table import DEFINITION, PAIR, exactly, scanned, simple_row, written
 from transfer.endpoints.files import parquet, parquet_columns
 from transfer.endpoints.files.opening import open_file
 from transfer.errors import BadAddress, BadFile, MissingSoftware
@@ -106,13 +98,22 @@ def test_row_groups_are_segments_and_reading_goes_on_in_them(tmp_path, monkeypat
     assert sorted(row.modified_at for row in scanned(source, 9)) == list(range(3000))
 
 
-def test_groups_are_bounded_in_bytes_and_empty_cells(monkeypatch):
+def test_groups_are_bounded_in_bytes_and_empty_cells(tmp_path, monkeypatch):
     rows = [simple_row(number, "x" * 1000) for number in range(100)]
+
+    def sizes() -> list[int]:
+        path = tmp_path / "t.parquet"
+        path.unlink(missing_ok=True)
+        written(open_file(str(path), {}), DEFINITION, rows)
+        file = pq.ParquetFile(path)
+        return [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)]
+
+    assert sizes() == [100]
     monkeypatch.setattr(parquet, "_GROUP_BYTES", 10_000)
-    assert max(map(len, parquet._groups(rows, 4))) <= 10
+    assert max(sizes()) <= 10
     monkeypatch.undo()
-    monkeypatch.setattr(parquet, "_GROUP_CELLS", 1000)
-    assert [len(group) for group in parquet._groups(rows, 50)] == [20] * 5
+    monkeypatch.setattr(parquet, "_GROUP_CELLS", 7 * 20)  # three attributes, and what each row has
+    assert sizes() == [20] * 5
 
 
 def test_a_damaged_file_is_refused(tmp_path):

@@ -14,15 +14,8 @@ from hypothesis import given
 from adapters.azuretable.values.keys import OWN_SCHEMA
 from gateway.model.rows import Contents, Row
 from gateway.model.values import FALSE, TRUE, Kind, Value
-from tests.transfer.support.generated_rows import (
-    AZURE_VALUES,
-    DEFINITION,
-    FEW_EXAMPLES,
-    of_values,
-    scanned,
-    table_of,
-    written,
-)
+from tests.transfer.support.generated_rows import AZURE_VALUES, FEW_EXAMPLES, TEXTS, table_of
+from tests.transfer.support.small_table import DEFINITION, of_values, scanned, written
 from transfer.endpoints.endpoint import Service
 from transfer.endpoints.files import typed_csv
 from transfer.endpoints.files.opening import open_file
@@ -33,8 +26,11 @@ AZURE = dataclasses.replace(
 )
 
 
+NAMES = TEXTS.filter(lambda name: name != "Timestamp" and not name.endswith("@type"))
+
+
 @FEW_EXAMPLES
-@given(table=table_of(OWN_SCHEMA, values=AZURE_VALUES, stamped=False))
+@given(table=table_of(OWN_SCHEMA, values=AZURE_VALUES, names=NAMES, stamped=False))
 def test_entities_come_back_exactly(tmp_path_factory, table):
     with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as folder:
         path = f"{folder}/t.typed.csv"
@@ -175,6 +171,16 @@ def test_an_empty_table_is_a_header(tmp_path):
     written(open_file(str(tmp_path / "t.csv"), {}), AZURE, [])
     assert (tmp_path / "t.csv").read_bytes() == b"PartitionKey,RowKey,Timestamp\r\n"
     assert scanned(open_file(str(tmp_path / "t.csv"), {})) == []
+
+
+@pytest.mark.parametrize("name", ["Timestamp", "a@type"])
+def test_names_that_would_be_taken_for_others_are_refused(tmp_path, name):
+    target = open_file(str(tmp_path / "t.csv"), {})
+    target.create(AZURE)
+    target.write([entity("p", "r", **{name: TRUE})])
+    with pytest.raises(TransferError, match=f"no property can be called '{name}'"):
+        target.finish()
+    target.close()
 
 
 def test_columns_are_bounded(tmp_path, monkeypatch):

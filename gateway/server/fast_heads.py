@@ -1,0 +1,104 @@
+"""The fast path of the parser: a request that came whole and alone, and is written as nearly all clients write nearly all of
+theirs. Anything else is the parser's (httptools), which comes to the same for what is taken here (connection.py).
+
+Most of what a client sends is equal, byte for byte, from request to request: lines that are no secrets are looked at once and
+then known by their bytes. What is taken is a narrow part of the grammar (RFC 9112): a plain target, one blank after each colon,
+values of visible ASCII, every name once, a body of a given length or none, nothing about the connection but that it is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from gateway.http import Headers
+
+_START = re.compile(rb"(DELETE|GET|MERGE|PATCH|POST|PUT) (/[A-Za-z0-9$%&'()*+,./:;=@_~!?-]*) HTTP/1\.1")
+_NAME = re.compile(rb"[A-Za-z0-9-]{1,64}")
+_MOST_LENGTH_DIGITS = 9
+# Names that say something of the message or the connection, beyond how long a body is and that the connection is kept.
+_ELSEWHERE = frozenset(
+    ("expect", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade")
+)
+# Lines of these names are remembered, if they are short; of no other, since some are secrets and some are new each time.
+_REMEMBERED = frozenset(
+    (
+        "accept", "accept-charset", "accept-encoding", "amz-sdk-request", "connection", "content-length", "content-type",
+        "dataserviceversion", "date", "host", "if-match", "maxdataserviceversion", "prefer", "user-agent", "x-amz-date",
+        "x-amz-target", "x-ms-date", "x-ms-version", "x-ots-apiversion", "x-ots-date", "x-ots-instancename",
+    )
+)  # fmt: skip
+_REMEMBERED_BYTES, _KEPT = 256, 4096
+
+Whole = tuple[str, str, Headers, dict[str, str], bytes]
+"""A request as its bytes say: method, target, headers with names in lower case, the same by name, body."""
+
+# By their bytes: first lines, and header lines; and names of headers.
+_starts: dict[bytes, tuple[str, str]] = {}
+_lines: dict[bytes, tuple[str, str]] = {}
+_names: dict[bytes, str] = {}
+
+
+def whole_request(data: bytes, most_head_bytes: int, most_target_bytes: int) -> Whole | None:
+    """The one request that these bytes are from the first to the last; None: it takes the parser to say."""
+    end = data.find(b"\r\n\r\n")
+    if not 0 < end <= most_head_bytes:
+        return None
+    lines = data[:end].split(b"\r\n")
+    start = _starts.get(lines[0]) or _start_of(lines[0])
+    if start is None or len(start[1]) > most_target_bytes:
+        return None
+    del lines[0]
+    headers: list[tuple[str, str]] = []
+    for line in lines:
+        field = _lines.get(line)
+        if field is None:
+            name, _, value = line.partition(b": ")
+            text = value.decode("latin-1")
+            if not (text and text.isascii() and text.isprintable()) or text[0] == " " or text[-1] == " ":
+                return None
+            known_name = _names.get(name) or _name_of(name)
+            if known_name is None:
+                return None
+            field = known_name, text
+            if known_name in _REMEMBERED and len(line) <= _REMEMBERED_BYTES:
+                _remember(_lines, line, field)
+        headers.append(field)
+    known = dict(headers)
+    if len(known) < len(headers) or "host" not in known or not _ELSEWHERE.isdisjoint(known):
+        return None
+    if "connection" in known and known["connection"] != "keep-alive":
+        return None
+    length = known.get("content-length", "0")
+    if not length.isdecimal() or len(length) > _MOST_LENGTH_DIGITS or (length[0] == "0" and length != "0"):
+        return None
+    if len(data) != end + 4 + int(length):
+        return None
+    return start[0], start[1], tuple(headers), known, data[end + 4 :]
+
+
+def _start_of(line: bytes) -> tuple[str, str] | None:
+    """Method and target of a first line, if it is written plainly."""
+    found = _START.fullmatch(line)
+    if found is None:
+        return None
+    start = found[1].decode(), found[2].decode()
+    if start[1][1:].isalnum() or start[1] == "/":  # an operation, and not the key of a row
+        _remember(_starts, line, start)
+    return start
+
+
+def _name_of(name: bytes) -> str | None:
+    """The name of a header in lower case, if it is written plainly."""
+    if _NAME.fullmatch(name) is None:
+        return None
+    lowered = name.decode().lower()
+    _remember(_names, name, lowered)
+    return lowered
+
+
+def _remember(known: dict[bytes, Any], data: bytes, meaning: Any) -> None:
+    """Know these bytes from now on. Bounded: what is known is forgotten when it is too much."""
+    if len(known) >= _KEPT:
+        known.clear()
+    known[data] = meaning

@@ -1,0 +1,69 @@
+"""A request in hand, from its last byte to its reply: one object for the connection that read it, the server, and the tick.
+
+Holds what each of the three must know of a request, and does nothing with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Any, Protocol
+
+from gateway.control.watching import Met
+from gateway.dialect import Dialect, Handler
+from gateway.engine.engine import LOCK_RETRY_S, contended, pauses_between_attempts
+from gateway.http import Reply, Request
+from gateway.model.commands import AnyCommand, Exchange
+
+
+class Answering(Protocol):
+    """What a request came on: a connection."""
+
+    def answer(self, reply: Reply) -> None:
+        """Send the reply to the request in hand."""
+
+
+class PendingRequest(Request):
+    """A request on its way. What most requests do not need has its default in the class."""
+
+    # Of the connection: how the reply is framed; what the server itself refuses the request with.
+    connection: Answering
+    keep_alive = True
+    http_10 = False
+    refusal: Reply | None = None
+
+    # Of the server: since when it is in hand (monotonic seconds), whose request it is, and what is planted in it.
+    began = 0.0
+    dialect: Dialect | None = None
+    met: Met | None = None
+
+    # Of the tick: the handler; what the engine is asked for; who is told the outcomes, an exchange or a function.
+    handler: Handler
+    commands: list[AnyCommand]
+    exchange: Exchange[Reply] | None = None
+    finish: Callable[[list[Any] | Exception], Reply] | None = None
+    restarts = 0
+    lock_retry: LockRetry | None = None
+
+
+class LockRetry:
+    """What a pending request has of its outcomes while some are Contended: `waiting` says which."""
+
+    __slots__ = ("outcomes", "pauses", "until", "waiting")
+
+    def __init__(self, outcomes: list[Any], waiting: list[int]) -> None:
+        self.outcomes = outcomes
+        self.waiting = waiting
+        self.until = monotonic() + LOCK_RETRY_S
+        self.pauses = pauses_between_attempts()
+
+    def merge(self, again: list[Any]) -> None:
+        """Take the outcomes of another attempt at what waits."""
+        for at, outcome in zip(self.waiting, again, strict=True):
+            self.outcomes[at] = outcome
+        self.waiting = contended(self.outcomes)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no command waits for a lock any more, or its time is up."""
+        return not self.waiting or monotonic() >= self.until

@@ -1,0 +1,193 @@
+"""`tablegate copy`, `verify`, `diff`, `signature` as their users meet them: what is printed, and with which status they end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gateway.model.rows import Row
+from gateway.model.values import Kind, Value, text
+from tests.command_line.test_commands import tablegate
+from tests.support.databases import PostgresServer
+from tests.support.running import ROOT
+from tests.transfer.support.memory_endpoint import PAIR, row_of, rows_of
+from transfer.endpoints.database import DatabaseEndpoint
+from transfer.endpoints.endpoint import Definition, Service
+
+A, B = "tablegate:a.sqlite#things", "tablegate:b.sqlite#things"
+Fill = Callable[..., None]
+
+
+@pytest.fixture
+def fill(tmp_path: Path) -> Fill:
+    """Write rows to a table of a database in the test's folder, which is made if it is missing."""
+
+    def write(rows: list[Row], name: str = "things", file: str = "a.sqlite") -> None:
+        endpoint = DatabaseEndpoint(f"sqlite:///{tmp_path}/{file}#{name}")
+        with contextlib.closing(endpoint):
+            endpoint.create(Definition(name, Service.TABLEGATE, PAIR))
+            assert endpoint.write(rows) == []
+
+    return write
+
+
+def test_a_table_is_copied_and_verified(fill: Fill, tmp_path: Path) -> None:
+    fill(rows_of(1_000))
+    assert "copied 1,000 rows, 50.0 kB\n" in re.sub(
+        r"\d+\.\d kB", "50.0 kB", tablegate(tmp_path, "copy", A, B)
+    )
+    assert not list(tmp_path.glob("*.job*"))
+    assert tablegate(tmp_path, "verify", A, B).endswith("equal\n\n")
+    assert tablegate(tmp_path, "diff", A, B) == ""
+    signed = tablegate(tmp_path, "signature", A)
+    assert re.fullmatch(r"[0-9a-f]{64}  1000 rows\n", signed)
+    assert tablegate(tmp_path, "signature", B) == signed
+
+
+def test_what_differs_is_told(fill: Fill, tmp_path: Path) -> None:
+    fill(rows_of(100))
+    fill([*rows_of(50), *rows_of(50, size=11, start=50)], file="b.sqlite")
+    told = json.loads(tablegate(tmp_path, "verify", A, B, "--format", "json", "--limit", "3", code=1))
+    assert told["counts"]["changed"] == 50
+    assert len(told["differences"]) == 3
+    assert (
+        len(tablegate(tmp_path, "diff", A, B, "--format", "jsonl", "--limit", "7", code=1).splitlines()) == 7
+    )
+    assert tablegate(tmp_path, "verify", A, B, "--ignore", "text").endswith("equal\n\n")
+    assert tablegate(tmp_path, "signature", A) != tablegate(tmp_path, "signature", B)
+    assert tablegate(tmp_path, "signature", A, "--ignore", "text") == tablegate(
+        tmp_path, "signature", B, "--ignore", "text"
+    )
+
+
+def test_all_tables_of_a_database(fill: Fill, tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        fill(rows_of(len(name)), name)
+    ends = "tablegate:a.sqlite#t*", "tablegate:b.sqlite#*"
+    assert "copied 8 rows" in tablegate(tmp_path, "copy", *ends)
+    assert tablegate(tmp_path, "verify", *ends).count("equal\n") == 2
+    assert "no such table" in tablegate(
+        tmp_path, "verify", "tablegate:a.sqlite#*", "tablegate:b.sqlite#*", code=2
+    )
+    assert "no table is called so" in tablegate(tmp_path, "copy", "tablegate:a.sqlite#x*", ends[1], code=2)
+    assert "write *" in tablegate(tmp_path, "copy", ends[0], B, code=2)
+
+
+def test_through_a_file_and_back(fill: Fill, tmp_path: Path) -> None:
+    fill(
+        [
+            *rows_of(500),
+            row_of(PAIR, pk=text("p"), sk=text("s"), f=Value(Kind.DOUBLE, 0.1), b=Value(Kind.BYTES, b"\x00")),
+        ]
+    )
+    tablegate(tmp_path, "copy", A, "file:things.jsonl.gz")
+    tablegate(tmp_path, "copy", "file:things.jsonl.gz", B)
+    assert tablegate(tmp_path, "verify", A, B, "--strict").endswith("equal\n\n")
+
+
+def test_a_plan_writes_nothing(fill: Fill, tmp_path: Path) -> None:
+    fill(rows_of(10))
+    before = sorted(tmp_path.iterdir())
+    told = tablegate(tmp_path, "copy", A, B, "--dry-run", "--follow")
+    assert "about 10 rows" in told
+    assert "is made, key pk, sk" in told
+    assert "changes are captured" in told
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_rejects_are_status_1(fill: Fill, tmp_path: Path) -> None:
+    """Azure Table takes no key with a slash ("Understanding the Table service data model")."""
+    good, bad = [row_of(PAIR, pk=text(pk), sk=text("s")) for pk in ("good", "b/ad")]
+    fill([good, bad])
+    azure = DatabaseEndpoint(f"sqlite:///{tmp_path}/b.sqlite#things")
+    with contextlib.closing(azure):
+        azure.create(Definition("things", Service.TABLEGATE, PAIR))
+    told = tablegate(tmp_path, "copy", A, "file:things.typed.csv", "--job", "copy.job", code=1)
+    assert "copied 1 rows" in told
+    assert "1 rejected, see copy.job.rejects.jsonl" in told
+    [line] = (tmp_path / "copy.job.rejects.jsonl").read_text().splitlines()
+    assert json.loads(line)["key"] == {"pk": {"S": "b/ad"}, "sk": {"S": "s"}}
+
+
+def test_a_job_is_resumed_by_its_file_alone(fill: Fill, tmp_path: Path) -> None:
+    fill(rows_of(10))
+    tablegate(tmp_path, "copy", A, B, "--job", "copy.job", "--rate", "1000", "--follow", "--until-lag", "2s")
+    fill(rows_of(10, start=5))
+    told = tablegate(tmp_path, "copy", "--job", "copy.job", "--resume")
+    assert "10 changes applied" in told
+    assert tablegate(tmp_path, "verify", A, B).endswith("equal\n\n")
+    other = "tablegate:c.sqlite#things"
+    assert "of another target" in tablegate(
+        tmp_path, "copy", A, other, "--job", "copy.job", "--resume", code=2
+    )
+    assert "--escape-keys, which cannot change" in tablegate(
+        tmp_path, "copy", "--job", "copy.job", "--resume", "--escape-keys", code=2
+    )
+    assert "is there already" in tablegate(tmp_path, "copy", A, B, "--job", "copy.job", code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("copy", A), "say SOURCE and TARGET"),
+        (("copy", "--resume"), "--resume needs --job"),
+        (("copy", A, B, "--until-lag", "soon"), "write 500ms, 2s, 10m or 1h"),
+        (("copy", A, B, "--until-lag", "2s"), "--until-lag ends --follow"),
+        (("copy", A, B, "--rate", "fast"), "--rate fast"),
+        (("copy", A, B), "there is no such database"),
+        (("copy", "--job", "no.job", "--resume"), "there is no job file no.job"),
+        (("copy", "nothing", B), "no address"),
+        (("copy", "nosql://x", B), "no kind of address"),
+        (("copy", "dynamodb://t?region=x&secret=hidden", B), "holds no credentials"),
+        (("verify", A, B, "--level", "some"), "is none of count, checksum"),
+        (("diff", A), "Missing argument"),
+        (("signature", A), "there is no such database"),
+    ],
+)
+def test_bad_input_is_status_2(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    told = tablegate(tmp_path, *arguments, code=2)
+    assert words in told
+    assert "hidden" not in told
+    assert "Traceback" not in told
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_password_is_kept(fill: Fill, postgres: PostgresServer, tmp_path: Path) -> None:
+    fill(rows_of(10))
+    with postgres.new_database() as url:
+        target = f"tablegate:{url.replace('://postgres:', '://postgres:hidden').replace('://postgres@', '://postgres:hidden@')}#things"
+        assert "hidden" in target
+        told = tablegate(tmp_path, "copy", A, target, "--job", "copy.job", "--follow", "--until-lag", "2s")
+        assert "hidden" not in told
+        assert b"hidden" not in b"".join(path.read_bytes() for path in tmp_path.glob("copy.job*"))
+        told = tablegate(tmp_path, "copy", "--job", "copy.job", "--resume", code=2)
+        assert "a job file holds no password: give SOURCE and TARGET again" in told
+        tablegate(tmp_path, "copy", A, target, "--job", "copy.job", "--resume")
+
+
+def test_help_loads_nothing_of_it() -> None:
+    code = (
+        "import sys, gateway.__main__;"
+        "print([name for name in sys.modules if name.startswith(('transfer.', 'adapters', 'sqlalchemy', 'rich'))])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
+    )  # fmt: skip
+    assert set(re.findall(r"'([\w.]+)'", done.stdout)) <= {
+        "transfer.commands", "transfer.comparison_commands", "transfer.errors", "transfer.flags", "transfer.traffic", "transfer.traffic.commands",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["copy", "verify", "diff", "signature"])
+def test_help_teaches(tmp_path: Path, command: str) -> None:
+    told = tablegate(tmp_path, command, "--help")
+    assert "Exit status: 0:" in told
+    assert "dynamodb://TABLE?region=REGION" in told

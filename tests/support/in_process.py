@@ -1,0 +1,245 @@
+"""A server in this process without sockets: what goes in and comes out are the bytes of requests and replies.
+
+Connections are real ones, with a transport that only keeps what was sent; so what is counted or timed is the way of a
+request through our own code, from its first byte to the last of its reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
+from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from benchmarks import signing
+from gateway.app import connect, create_app, open_store
+from gateway.model.values import TRUE, Kind, Value
+from gateway.server.connection import Connection
+from gateway.server.server import Server, run_in_loop
+from gateway.settings import load
+from gateway.store.migrating import migrate
+
+ROOT = Path(__file__).parents[2]
+OURS = (f"{ROOT}/gateway/", f"{ROOT}/adapters/")
+CONNECTIONS = 16
+_PORT = 8000
+
+
+class Transport(asyncio.Transport):
+    """Keeps what was sent last, and how much was sent."""
+
+    def __init__(self, owner: Connection) -> None:
+        super().__init__()
+        self.owner = owner
+        self.replies = 0
+        self.last = b""
+
+    def write(self, data: Any) -> None:
+        self.replies += 1
+        self.last = data
+
+    def writelines(self, parts: Any) -> None:
+        self.write(b"".join(parts))
+
+    def is_closing(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        asyncio.get_running_loop().call_soon(self.owner.connection_lost, None)
+
+
+class InProcess:
+    """A server on a database in memory, and so many connections to it."""
+
+    def __init__(self, connections: int = CONNECTIONS) -> None:
+        settings = load({"memory": True}, {})
+        database = connect(settings)
+        migrate(database)
+        self.opened = open_store(settings, database)
+        self.server = Server(create_app(settings, self.opened), "inline")
+        self.clients: list[tuple[Connection, Transport]] = []
+        for _ in range(connections):
+            made = Connection(self.server)
+            transport = Transport(made)
+            made.connection_made(transport)
+            self.clients.append((made, transport))
+
+    async def send(self, requests: list[bytes]) -> None:
+        """Send requests, one on each connection at a time, and wait for the replies, which are good ones."""
+        for start in range(0, len(requests), len(self.clients)):
+            together = requests[start : start + len(self.clients)]
+            expected = []
+            for (made, transport), request in zip(self.clients, together, strict=False):
+                expected.append((transport, transport.replies + 1))
+                made.data_received(request)
+            while any(transport.replies < number for transport, number in expected):
+                await asyncio.sleep(0)
+            for transport, _ in expected:
+                assert transport.last.startswith(b"HTTP/1.1 2"), transport.last[:500]
+
+    async def stop(self) -> None:
+        await self.server.stop()
+        self.opened.close()
+
+
+def in_process(work: Callable[[InProcess], Coroutine[None, None, Any]]) -> Any:
+    """What `work` gives, in a loop of its own."""
+    found: list[Any] = []
+
+    async def main() -> bool:
+        running = InProcess()
+        for _, requests in PREPARED:
+            for request in requests:
+                await running.send([request])
+        found.append(await work(running))
+        await running.stop()
+        return True
+
+    run_in_loop(main())
+    return found[0]
+
+
+class Calls:
+    """Counts calls of our own Python while it is entered: functions, properties, comprehensions, and each time that a generator
+    goes on. `names`: how often each was called."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, int] = {}
+
+    def __enter__(self) -> Calls:
+        sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _note(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            code = frame.f_code
+            if code.co_filename.startswith(OURS):
+                name = f"{code.co_filename.removeprefix(f'{ROOT}/')}:{code.co_qualname}"
+                self.names[name] = self.names.get(name, 0) + 1
+
+
+# Requests
+
+
+def _dynamodb(operation: str, **members: Any) -> bytes:
+    return signing.dynamodb(_PORT, operation, json.dumps(members).encode())
+
+
+def _azure(method: str, path: str, body: Any = None) -> bytes:
+    return signing.azure(_PORT, method, path, b"" if body is None else json.dumps(body).encode())
+
+
+def _tablestore(operation: str, message: Any) -> bytes:
+    return signing.tablestore(_PORT, operation, message.SerializeToString())
+
+
+_LONG, _OTHER = "x" * 80, "y" * 80
+_ITEM = {f"v{number}": {"S": _LONG} for number in range(9)}
+_IGNORE = messages.Condition(row_existence=messages.IGNORE)
+
+
+def _item_key(number: int) -> dict[str, Any]:
+    return {"pk": {"S": f"p{number % 4}"}, "sk": {"S": f"{number // 4:04}"}}
+
+
+def _entity(number: int) -> dict[str, Any]:
+    return {"PartitionKey": "p", "RowKey": f"{number:04}", "Name": _LONG, "Visits": number, "Active": True}
+
+
+def _entity_path(number: int) -> str:
+    return f"/people(PartitionKey='p',RowKey='{number:04}')"
+
+
+def _row_key(number: int) -> tuple[WireCell, WireCell]:
+    return WireCell("pk", Value(Kind.TEXT, "p")), WireCell("sk", Value(Kind.INT64, number))
+
+
+def _row(number: int, *cells: WireCell) -> bytes:
+    return encode_row(WireRow(_row_key(number), cells))
+
+
+def _created() -> list[bytes]:
+    attributes = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")]
+    schema = [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]
+    columns = [
+        messages.PrimaryKeySchema(name="pk", type=messages.STRING),
+        messages.PrimaryKeySchema(name="sk", type=messages.INTEGER),
+    ]
+    rows = messages.CreateTableRequest(
+        table_meta=messages.TableMeta(table_name="rows", primary_key=columns),
+        reserved_throughput=messages.ReservedThroughput(capacity_unit=messages.CapacityUnit(read=0, write=0)),
+        table_options=messages.TableOptions(time_to_live=-1, max_versions=1),
+    )
+    return [
+        _dynamodb("CreateTable", TableName="items", BillingMode="PAY_PER_REQUEST", KeySchema=schema,
+                  AttributeDefinitions=attributes),
+        _azure("POST", "/Tables", {"TableName": "people"}),
+        _tablestore("CreateTable", rows),
+    ]  # fmt: skip
+
+
+ROWS = 200  # 50 in each partition of items
+_NUMBERS = range(ROWS)
+_UPDATED = {"UpdateExpression": "SET v1 = :v", "ExpressionAttributeValues": {":v": {"S": _OTHER}}}
+_COMPARED = {"ConditionExpression": "v2 = :v", "ExpressionAttributeValues": {":v": {"S": _LONG}}}
+_CELLS = (
+    WireCell("name", Value(Kind.TEXT, _LONG)),
+    WireCell("visits", Value(Kind.INT64, 7)),
+    WireCell("active", TRUE),
+)
+
+
+def _queried(number: int) -> dict[str, Any]:
+    values = {":p": {"S": f"p{number % 4}"}}
+    return {"KeyConditionExpression": "pk = :p", "ExpressionAttributeValues": values}
+
+
+_PUTS = [_dynamodb("PutItem", TableName="items", Item={**_item_key(n), **_ITEM}) for n in _NUMBERS]
+_UPSERTS = [_azure("PUT", _entity_path(n), _entity(n)) for n in _NUMBERS]
+_ROW_PUTS = [
+    _tablestore("PutRow", messages.PutRowRequest(table_name="rows", row=_row(n, *_CELLS), condition=_IGNORE))
+    for n in _NUMBERS
+]
+PREPARED = [("tables", _created()), ("items", _PUTS), ("entities", _UPSERTS), ("rows", _ROW_PUTS)]
+"""What is sent first, in this order."""
+
+REQUESTS: dict[str, list[bytes]] = {
+    "DynamoDB GetItem": [_dynamodb("GetItem", TableName="items", Key=_item_key(n)) for n in _NUMBERS],
+    "DynamoDB PutItem": _PUTS,
+    "DynamoDB PutItem on a condition": [
+        _dynamodb("PutItem", TableName="items", Item={**_item_key(n), **_ITEM}, **_COMPARED) for n in _NUMBERS
+    ],
+    "DynamoDB UpdateItem": [
+        _dynamodb("UpdateItem", TableName="items", Key=_item_key(n), **_UPDATED) for n in _NUMBERS
+    ],
+    "DynamoDB DeleteItem": [
+        _dynamodb("DeleteItem", TableName="items", Key={"pk": {"S": "none"}, "sk": {"S": str(n)}})
+        for n in _NUMBERS
+    ],
+    "DynamoDB Query of 50": [_dynamodb("Query", TableName="items", **_queried(n)) for n in _NUMBERS],
+    "Azure get": [_azure("GET", _entity_path(n)) for n in _NUMBERS],
+    "Azure insert": [
+        _azure("POST", "/people", {**_entity(n), "PartitionKey": "inserted"}) for n in _NUMBERS
+    ],
+    "Azure insert or replace": _UPSERTS,
+    "Azure insert or merge": [_azure("PATCH", _entity_path(n), {"Name": _OTHER}) for n in _NUMBERS],
+    "Table Store GetRow": [
+        _tablestore("GetRow", messages.GetRowRequest(table_name="rows", primary_key=_row(n), max_versions=1))
+        for n in _NUMBERS
+    ],
+    "Table Store PutRow": _ROW_PUTS,
+    "Table Store UpdateRow": [
+        _tablestore("UpdateRow", messages.UpdateRowRequest(
+            table_name="rows", row_change=_row(n, WireCell("name", Value(Kind.TEXT, _OTHER))), condition=_IGNORE))
+        for n in _NUMBERS
+    ],
+}  # fmt: skip
+"""Requests of each hot operation, all of different rows; those who put leave what was there."""

@@ -1,0 +1,96 @@
+"""Files as both ends of real copies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.model.rows import Contents, Row
+from gateway.model.values import Kind, Value
+from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
+from transfer.copying.copying import CopyOptions, run
+from transfer.copying.job import Counts, Job
+from transfer.copying.progress import Silent
+from transfer.endpoints.addresses import is_pattern, open_endpoint, tables_of, with_table
+from transfer.errors import BadAddress, TransferError
+
+KEYS = "?keys=pk:S,sk:N"
+
+
+def copy(tmp_path: Path, source: str, target: str, **options: bool) -> Counts:
+    job = Job.create(tmp_path / f"{len(list(tmp_path.iterdir()))}.job", source, target, {})
+    job.add_table(source, target)
+    try:
+        return run(job, (open_endpoint, open_endpoint), CopyOptions(**options), Silent())  # type: ignore[arg-type]
+    finally:
+        job.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["t.jsonl.zst", "t.json.gz", "t.ion", "t.parquet", "export?format=dynamodb-export"]
+)
+def test_a_table_goes_from_file_to_file_and_back(tmp_path, name):
+    rows = [simple_row(number) for number in range(1200)]
+    written(open_endpoint(f"file:{tmp_path}/source.jsonl"), DEFINITION, rows)
+    there = f"file:{tmp_path}/{name}"
+    assert copy(tmp_path, f"file:{tmp_path}/source.jsonl", there).rows == 1200
+    keys = KEYS if name in ("t.json.gz", "t.ion") else ""
+    assert copy(tmp_path, there + keys, f"file:{tmp_path}/back.jsonl").rows == 1200
+    back = scanned(open_endpoint(f"file:{tmp_path}/back.jsonl"))
+    assert sorted(map(of_values, back)) == sorted(map(of_values, rows))
+
+
+def test_a_table_of_dynamodb_becomes_typed_csv(tmp_path):
+    written(open_endpoint(f"file:{tmp_path}/source.jsonl"), DEFINITION, [simple_row(7)])
+    copy(tmp_path, f"file:{tmp_path}/source.jsonl", f"file:{tmp_path}/t.typed.csv")
+    [row] = scanned(open_endpoint(f"file:{tmp_path}/t.typed.csv"))
+    assert {name: value.data for name, value in row.latest.items()} == {
+        "PartitionKey": "p0", "RowKey": "7", "text": "row 7"
+    }  # fmt: skip
+    assert row.latest["RowKey"].kind is Kind.TEXT
+
+
+def test_names_that_azure_cannot_have_are_spelled_once(tmp_path):
+    values = {**simple_row(7).latest, "my-attr": Value(Kind.TEXT, "x")}
+    row = Row(simple_row(7).position, Contents.of_values(values), 7)
+    written(open_endpoint(f"file:{tmp_path}/source.jsonl"), DEFINITION, [row])
+    copy(tmp_path, f"file:{tmp_path}/source.jsonl", f"file:{tmp_path}/t.csv")
+    assert b"my_x002D_attr," in (tmp_path / "t.csv").read_bytes()
+    copy(tmp_path, f"file:{tmp_path}/t.csv", f"file:{tmp_path}/back.jsonl")
+    [back] = scanned(open_endpoint(f"file:{tmp_path}/back.jsonl"))
+    assert back.latest["my-attr"] == Value(Kind.TEXT, "x")
+
+
+def test_a_copy_to_a_file_cannot_follow(tmp_path):
+    written(open_endpoint(f"file:{tmp_path}/source.jsonl"), DEFINITION, [simple_row(7)])
+    with pytest.raises(TransferError, match=r"t\.jsonl: a copy that is written once cannot follow"):
+        copy(tmp_path, f"file:{tmp_path}/source.jsonl", f"file:{tmp_path}/t.jsonl", follow=True)
+    assert not list(tmp_path.glob("t.jsonl*"))
+
+
+def test_a_file_that_is_there_is_not_written_over_by_a_copy(tmp_path):
+    written(open_endpoint(f"file:{tmp_path}/source.jsonl"), DEFINITION, [simple_row(7)])
+    written(open_endpoint(f"file:{tmp_path}/t.jsonl"), DEFINITION, [simple_row(8)])
+    with pytest.raises(TransferError, match="is there already"):
+        copy(tmp_path, f"file:{tmp_path}/source.jsonl", f"file:{tmp_path}/t.jsonl")
+    assert [row.modified_at for row in scanned(open_endpoint(f"file:{tmp_path}/t.jsonl"))] == [8]
+
+
+def test_a_pattern_stands_for_the_files_of_a_folder(tmp_path):
+    for name in ("b.jsonl", "a.jsonl", "c.jsonl.partial", "d.csv"):
+        (tmp_path / name).touch()
+    pattern = f"file:{tmp_path}/*.jsonl"
+    assert is_pattern(pattern) and not is_pattern(f"file:{tmp_path}/a.jsonl")
+    assert tables_of(pattern) == [f"file:{tmp_path}/a.jsonl", f"file:{tmp_path}/b.jsonl"]
+    assert tables_of(f"file:{tmp_path}/*.jsonl?format=jsonl")[0] == f"file:{tmp_path}/a.jsonl?format=jsonl"
+    assert tables_of(f"file:{tmp_path}/a.jsonl") == [f"file:{tmp_path}/a.jsonl"]
+    with pytest.raises(TransferError, match="no file is called so"):
+        tables_of(f"file:{tmp_path}/*.parquet")
+
+
+def test_tables_of_a_pattern_become_files_of_their_names():
+    assert with_table("file:dump/*.jsonl.zst", "Music.1") == "file:dump/Music.1.jsonl.zst"
+    assert with_table("file:*.json?keys=a:S", "a/../b") == "file:a%2F..%2Fb.json?keys=a%3AS"
+    with pytest.raises(BadAddress, match=r"file:FOLDER/\*\.jsonl"):
+        with_table("file:dump.jsonl", "Music")

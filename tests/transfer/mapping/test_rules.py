@@ -1,0 +1,39 @@
+"""The list of rules, and its table."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+from tests.support.running import ROOT
+from transfer.mapping import rules
+from transfer.mapping.rules import RULES, Fidelity
+
+
+def test_rules_have_names_of_their_own_and_say_what_they_mean() -> None:
+    assert len({rule.name for rule in RULES}) == len(RULES) == len(rules.BY_NAME)
+    for rule in RULES:
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.name)
+        assert rule.meaning.endswith((".", ")")), rule
+        assert vars(rules)[rule.name.upper().replace("-", "_")] is rule
+
+
+def test_fidelities_are_in_order() -> None:
+    assert [each.severity for each in Fidelity] == [0, 1, 2, 3]
+    assert [each.value for each in Fidelity] == ["lossless", "rendered", "lossy", "impossible"]
+
+
+def test_the_table() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-m", "transfer.mapping.rules"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    lines = printed.splitlines()
+    assert lines[:2] == ["| rule | class | meaning |", "|---|---|---|"]
+    assert len(lines) == 2 + len(RULES)
+    for line, rule in zip(lines[2:], RULES, strict=True):
+        assert line.startswith(f"| `{rule.name}` | {rule.fidelity.value} | ")
+        assert len(re.findall(r"(?<!\\)\|", line)) == 4
+    document = ROOT / "docs/migrating.md"
+    if document.is_file():
+        assert printed in document.read_text()

@@ -1,0 +1,97 @@
+"""A whole table read, or rows from all over it: segments in parallel, for lint and for comparisons."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import TypeVar
+
+from gateway.model.rows import Row
+from transfer.endpoints.endpoint import JSON, Definition, Endpoint
+
+Progress = Callable[[str, int], None]
+"""Told which pass is under way ("reading", "comparing") and how many more rows of it are done. From any thread."""
+
+_SEGMENTS_PER_WORKER = 4
+_SAMPLED_SEGMENTS = 64
+_LOOK_SECONDS = 0.5
+
+
+class End:
+    """A table that is read."""
+
+    def __init__(self, endpoint: Endpoint, definition: Definition) -> None:
+        self.endpoint = endpoint
+        self.definition = definition
+
+    def segments(self, wanted: int) -> list[JSON]:
+        """The parts of the table."""
+        return self.endpoint.segments(wanted)
+
+    def pages(self, segment: JSON) -> Iterator[list[Row]]:
+        """The rows of a part."""
+        for page in self.endpoint.scan(segment):
+            yield page.rows
+
+
+AnyEnd = TypeVar("AnyEnd", bound=End)
+
+
+def read_all(
+    ends: Sequence[AnyEnd],
+    workers: int,
+    progress: Callable[[int], None],
+    work: Callable[[AnyEnd, int, Iterator[list[Row]]], None],
+) -> None:
+    """Do `work` with the pages of each segment of all tables, so many segments of each at once; the number says which table they
+    are of. The first error ends it."""
+    wanted = workers * _SEGMENTS_PER_WORKER
+    lists = [[(end, at, part) for part in end.segments(wanted)] for at, end in enumerate(ends)]
+    tasks = [task for each in itertools.zip_longest(*lists) for task in each if task is not None]
+    is_over = False
+
+    def pages(end: AnyEnd, part: JSON) -> Iterator[list[Row]]:
+        for rows in end.pages(part):
+            if is_over:
+                return
+            number = len(rows)
+            yield rows
+            progress(number)
+
+    def run(end: AnyEnd, at: int, part: JSON) -> None:
+        if not is_over:
+            work(end, at, pages(end, part))
+
+    with ThreadPoolExecutor(len(ends) * workers, "reading") as pool:
+        futures = {pool.submit(run, *task) for task in tasks}
+        try:
+            while futures:
+                # With a time-out, so that Ctrl-C is heard.
+                done, futures = wait(futures, _LOOK_SECONDS, FIRST_EXCEPTION)
+                for future in done:
+                    future.result()
+        finally:
+            is_over = True
+            for future in futures:
+                future.cancel()
+
+
+def sampled(end: End, number: int) -> Iterator[Row]:
+    """So many rows of a table, or all if it has fewer: by turns from each of many segments, in a random order."""
+    parts = end.segments(_SAMPLED_SEGMENTS)
+    random.shuffle(parts)
+    scans = [itertools.chain.from_iterable(end.pages(part)) for part in parts]
+    while scans:
+        left = []
+        for scan in scans:
+            row = next(scan, None)
+            if row is None:
+                continue
+            left.append(scan)
+            yield row
+            number -= 1
+            if not number:
+                return
+        scans = left
