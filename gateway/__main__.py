@@ -12,7 +12,7 @@ import click
 from gateway import __version__
 from gateway.command_line.credentials import credentials
 from gateway.command_line.maintenance import migrate, sweep
-from gateway.command_line.serving import healthcheck, serve
+from gateway.command_line.serving import healthcheck, serve, wait
 from gateway.command_line.streams import streams
 from gateway.command_line.tables import tables
 from transfer.commands import COMMANDS as TRANSFER_COMMANDS
@@ -21,6 +21,7 @@ from transfer.traffic.commands import COMMANDS as TRAFFIC_COMMANDS
 COMMANDS: tuple[click.Command, ...] = (
     serve,
     healthcheck,
+    wait,
     migrate,
     sweep,
     tables,

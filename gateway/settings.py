@@ -185,6 +185,9 @@ class Settings:
     body_seconds: float = setting(60.0, "Time for the body of a request to arrive.")
     idle_seconds: float = setting(120.0, "Time after which an idle connection is closed.")
     write_seconds: float = setting(60.0, "Time for a client to take its reply.")
+    stop_with_stdin: bool = setting(
+        False, "Stop when standard input ends, as it does with the program that has started this one."
+    )
     stop_seconds: float = setting(8.0, "Time for requests in hand when the server is told to stop.")
 
     # What is written down

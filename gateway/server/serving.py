@@ -12,6 +12,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -40,6 +41,8 @@ def serve(settings: Settings) -> None:
     logs.configure(settings.log_level)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read again
     _check_exposure(settings)
+    if settings.stop_with_stdin:
+        threading.Thread(target=_stop_with_stdin, name="standard input", daemon=True).start()
     _allow_descriptors(settings.max_connections)
     with _sole_owner(settings):
         tls = _certificate(settings)
@@ -102,6 +105,14 @@ def _work(
         os._exit(1)
     background.stop()
     opened.close()
+
+
+def _stop_with_stdin() -> None:
+    """Tell this process to stop when nobody has the other end of its standard input any more, killed or not."""
+    with contextlib.suppress(OSError):
+        while os.read(sys.stdin.fileno(), 4096):
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _tell(settings: Settings, dialects: Mounted, urls: list[str], figures: socket.socket | None) -> None:
