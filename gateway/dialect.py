@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 import flask
 
@@ -61,6 +61,19 @@ class Summary:
     caller: str = ""
     tables: Sequence[str] = ()
     keys: Sequence[tuple[str, Mapping[str, Any]]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """Files with which tables begin: name, with folders -> what opens it. `place`: whose tables they become, (account, region);
+    None: those of whoever names neither."""
+
+    files: Mapping[str, Callable[[], BinaryIO]]
+    place: tuple[str, str] | None = None
+
+
+class BadSeed(ValueError):
+    """A seed that cannot be planted. The text names the file; what was read before it is planted."""
 
 
 THROTTLING, INTERNAL, CONFLICT, LIMIT = "throttling", "internal", "conflict", "limit"
@@ -121,6 +134,10 @@ class Dialect(ABC):
         """What a request asks for. Asked only while requests are recorded or faults are planted. What it raises counts as a
         request of which nothing but its operation is known."""
         return Summary(self.operation(request))
+
+    def plant(self, seed: Seed) -> dict[str, int]:
+        """Make tables and rows of those files of a seed that are this dialect's; table -> how many rows. Raises BadSeed."""
+        return {}
 
     def fault(self, request: Request, name: str) -> Reply:
         """An error reply that was planted; `name` is one of `faults` that is the dialect's own."""

@@ -77,6 +77,9 @@ class Settings:
         everywhere=True,
     )
     memory: bool = setting(False, "Keep everything in memory; nothing is left at the end.")
+    seed: Path | None = setting(
+        None, "Folder of tables and items to make at the start (docs/testing.md); tables that are there stay."
+    )
     synchronous: str = setting(
         "full",
         "SQLite: full survives a power cut, normal only a crash of the process.",

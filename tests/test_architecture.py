@@ -21,7 +21,7 @@ GROUPS = {
     ),
     "adapters.dynamodb": (
         "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "partiql",
-        "operation_table", "summaries", "blueprint",
+        "operation_table", "summaries", "seed_definitions", "seeds", "blueprint",
     ),
     "adapters.azuretable": (
         "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",

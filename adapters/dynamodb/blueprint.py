@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import DIALECT, summaries
+from adapters.dynamodb import DIALECT, seeds, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
 from adapters.dynamodb.operation_table import OPERATIONS, Operation
 from adapters.dynamodb.tables.descriptions import shown_table_keys
@@ -24,7 +24,7 @@ from adapters.dynamodb.values import keys
 from adapters.dynamodb.wire import auth, http, limits, planted_errors
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
-from gateway.dialect import Dialect, Gateway, Handler, Round, Summary
+from gateway.dialect import Dialect, Gateway, Handler, Round, Seed, Summary
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
@@ -102,6 +102,10 @@ class DynamoDB(Dialect):
     def summary(self, request: Request) -> Summary:
         """What a request asks for, in short (Dialect.summary)."""
         return summaries.summary(request, self.operation(request), self.gateway)
+
+    def plant(self, seed: Seed) -> dict[str, int]:
+        """Make the tables and items of a seed (Dialect.plant)."""
+        return seeds.plant(self.gateway, seed)
 
     def fault(self, request: Request, name: str) -> Reply:
         """An error reply that was planted (Dialect.fault)."""

@@ -13,7 +13,7 @@ import flask
 import orjson
 
 from gateway.clock import BadTime, Clock
-from gateway.control import access, clocks, resets, snapshots
+from gateway.control import access, clocks, resets, seeds, snapshots
 from gateway.control.answers import BadRequest, Refused
 from gateway.control.watching import Watch
 from gateway.dialect import Gateway
@@ -42,6 +42,7 @@ def create(gateway: Gateway, clock: Clock, watch: Watch) -> flask.Blueprint:
         ("POST", "/snapshots/<name>/load", lambda given, name: snapshots.load(engine, name)),
         ("POST", "/snapshots/<name>/fork", lambda given, name: snapshots.fork(engine, name, given)),
         ("DELETE", "/snapshots/<name>", lambda given, name: snapshots.remove(engine, name)),
+        ("POST", "/seed", lambda given: seeds.from_request(watch.dialects, given)),
         ("GET", "/faults", lambda given: watch.faults.listed()),
         ("POST", "/faults", watch.faults.add),
         ("DELETE", "/faults", lambda given: watch.faults.clear()),

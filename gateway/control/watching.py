@@ -23,6 +23,7 @@ class Watch:
     """The faults and the record of a server process. `now_ns`: the tables' clock."""
 
     def __init__(self, dialects: Sequence[Dialect], now_ns: Callable[[], int], most_recorded: int) -> None:
+        self.dialects = dialects
         self.faults = Faults(dialects)
         self.requests = RequestLog(most_recorded)
         self.now_ns = now_ns

@@ -23,6 +23,7 @@ from gateway import __version__, logs
 from gateway.app import OWN_PATHS, Mounted, Opened, connect, create_app, metrics_app, mounted, open_store
 from gateway.background import BackgroundWork
 from gateway.database_urls import without_password
+from gateway.dialect import BadSeed
 from gateway.server import certificates, server, workers
 from gateway.server.file_lock import FileLock
 from gateway.settings import Settings
@@ -51,6 +52,8 @@ def serve(settings: Settings) -> None:
         opened = open_store(settings, database)
         if settings.credentials_file is not None:
             opened.credential_store.add_first(settings.credentials_file)
+        if settings.seed is not None:
+            _plant(settings, opened)
         sockets = [_bind(settings.host, port) for port in _ports(settings)]
         figures = _metrics_socket(settings)
         # The first line, for whoever asked for a free port.
@@ -105,6 +108,17 @@ def _work(
         os._exit(1)
     background.stop()
     opened.close()
+
+
+def _plant(settings: Settings, opened: Opened) -> None:
+    """Make the tables with which the server begins. Raises Refused."""
+    from gateway.control import seeds
+
+    assert settings.seed is not None
+    try:
+        seeds.from_folder(mounted(create_app(settings, opened)).dialects, settings.seed)
+    except BadSeed as error:
+        raise Refused(f"seed: {error}") from None
 
 
 def _stop_with_stdin() -> None:
