@@ -31,9 +31,12 @@ class BadSetting(ValueError):
     """A setting that is unknown, of the wrong form, or at odds with another one. The text names it."""
 
 
-def setting(default: Any, meaning: str, choices: tuple[str, ...] = (), everywhere: bool = False) -> Any:
-    """A field of Settings. `serve` has a flag for each; `everywhere`: all other commands have it too."""
-    metadata = {"meaning": meaning, "choices": choices, "everywhere": everywhere}
+def setting(
+    default: Any, meaning: str, choices: tuple[str, ...] = (), everywhere: bool = False, flag: str = ""
+) -> Any:
+    """A field of Settings. `serve` has a flag for each, of its name or of another one; `everywhere`: all other commands have it
+    too."""
+    metadata = {"meaning": meaning, "choices": choices, "everywhere": everywhere, "flag": flag}
     return dataclasses.field(default=default, metadata=metadata, repr=default != "")
 
 
@@ -77,6 +80,9 @@ class Settings:
         everywhere=True,
     )
     memory: bool = setting(False, "Keep everything in memory; nothing is left at the end.")
+    start_from: Path | None = setting(
+        None, "Snapshot file with which an empty database begins, as the control API exports it.", flag="from"
+    )
     seed: Path | None = setting(
         None, "Folder of tables and items to make at the start (docs/testing.md); tables that are there stay."
     )

@@ -15,7 +15,7 @@ import io
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import orjson
 
@@ -152,7 +152,7 @@ class _Planting:
         opened = self._seed.files.get(str(path))
         if opened is None:
             raise Unreadable(f"{path} is missing")
-        stream = io.BufferedReader(opened())  # type: ignore[arg-type]  # a stream of bytes
+        stream = io.BufferedReader(cast(io.RawIOBase, opened()))
         return reading(stream, compression_of(stream.peek(4)[:4]))
 
 

@@ -42,6 +42,8 @@ def create(gateway: Gateway, clock: Clock, watch: Watch) -> flask.Blueprint:
         ("POST", "/snapshots/<name>/load", lambda given, name: snapshots.load(engine, name)),
         ("POST", "/snapshots/<name>/fork", lambda given, name: snapshots.fork(engine, name, given)),
         ("DELETE", "/snapshots/<name>", lambda given, name: snapshots.remove(engine, name)),
+        ("GET", "/snapshots/<name>/file", lambda given, name: snapshots.export(engine, name)),
+        ("PUT", "/snapshots/<name>/file", lambda given, name: snapshots.put(engine, given, name)),
         ("POST", "/seed", lambda given: seeds.from_request(watch.dialects, given)),
         ("GET", "/faults", lambda given: watch.faults.listed()),
         ("POST", "/faults", watch.faults.add),
@@ -66,18 +68,19 @@ def _add(
     blueprint: flask.Blueprint, gateway: Gateway, method: str, path: str, operation: Callable[..., Any]
 ) -> None:
     def answer(**names: str) -> flask.Response:
-        return flask_response(_answer(gateway, operation, names))
+        return flask_response(_answer(gateway, operation, names, is_file=path.endswith("/file")))
 
     blueprint.add_url_rule(
         path, f"{method} {path}", answer, methods=[method], provide_automatic_options=False
     )
 
 
-def _answer(gateway: Gateway, operation: Callable[..., Any], names: dict[str, str]) -> Reply:
+def _answer(gateway: Gateway, operation: Callable[..., Any], names: dict[str, str], is_file: bool) -> Reply:
     request = current_request()
     try:
         access.check(request, gateway.settings)
-        return _json(200, operation(_document(request.body), **names))
+        answer = operation(request.body if is_file else _document(request.body), **names)
+        return answer if isinstance(answer, Reply) else _json(200, answer)
     except NotAllowed as error:
         return _json(403, {"error": "NotAllowed", "message": error.facts.get("text", "")})
     except (BadRequest, BadTime) as error:

@@ -21,10 +21,10 @@ def from_folder(dialects: Sequence[Dialect], folder: Path) -> dict[str, int]:
     """Plant all files of a folder and of those in it; table -> how many rows. Raises BadSeed."""
     if not folder.is_dir():
         raise BadSeed(f"{folder} is no folder")
-    files: dict[str, Callable[[], BinaryIO]] = {}
+    files: dict[str, Callable[[], Any]] = {}
     for path in folder.rglob("*"):
         if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
-            files[path.relative_to(folder).as_posix()] = partial(path.open, "rb")
+            files[path.relative_to(folder).as_posix()] = partial(io.FileIO, path)
     return _planted(dialects, Seed(files))
 
 

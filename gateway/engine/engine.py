@@ -31,6 +31,7 @@ from gateway.model.commands import (
     Command,
     CommitTransaction,
     CopyTables,
+    DescribeTables,
     Exchange,
     FindPosition,
     FindStream,
@@ -46,6 +47,8 @@ from gateway.model.commands import (
     ReadChanges,
     ResetTables,
     Reshard,
+    RestoreRows,
+    RestoreTable,
     Stage,
     WriteGroup,
 )
@@ -267,6 +270,14 @@ class Engine:
             return self._with_retries(lambda: duplicating.reset(self._store, self._definer, command, now_ms))
         if isinstance(command, ListNamespaces):
             return self._with_retries(lambda: duplicating.namespaces(self._store, command.prefix))
+        if isinstance(command, DescribeTables):
+            return self._with_retries(lambda: duplicating.described(self._store, command.namespace))
+        if isinstance(command, RestoreTable):
+            return self._with_retries(
+                lambda: duplicating.restore_table(self._store, self._definer, command, now_ms)
+            )
+        if isinstance(command, RestoreRows):
+            return self._with_retries(lambda: duplicating.restore_rows(self._store, command))
         if isinstance(command, CopyTables):
             return self._with_retries(lambda: duplicating.copy(self._store, self._definer, command, now_ms))
         return self._with_retries(lambda: self._definer.run(command, now_ms))

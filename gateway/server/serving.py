@@ -24,6 +24,7 @@ from gateway.app import OWN_PATHS, Mounted, Opened, connect, create_app, metrics
 from gateway.background import BackgroundWork
 from gateway.database_urls import without_password
 from gateway.dialect import BadSeed
+from gateway.model.errors import GatewayError
 from gateway.server import certificates, server, workers
 from gateway.server.file_lock import FileLock
 from gateway.settings import Settings
@@ -52,7 +53,7 @@ def serve(settings: Settings) -> None:
         opened = open_store(settings, database)
         if settings.credentials_file is not None:
             opened.credential_store.add_first(settings.credentials_file)
-        if settings.seed is not None:
+        if settings.seed is not None or settings.start_from is not None:
             _plant(settings, opened)
         sockets = [_bind(settings.host, port) for port in _ports(settings)]
         figures = _metrics_socket(settings)
@@ -112,11 +113,17 @@ def _work(
 
 def _plant(settings: Settings, opened: Opened) -> None:
     """Make the tables with which the server begins. Raises Refused."""
-    from gateway.control import seeds
+    from gateway.control import answers, seeds, snapshots
 
-    assert settings.seed is not None
+    dialects = mounted(create_app(settings, opened)).dialects
     try:
-        seeds.from_folder(mounted(create_app(settings, opened)).dialects, settings.seed)
+        if settings.start_from is not None:
+            snapshots.start_from(opened.engine, settings.start_from)
+    except (answers.BadRequest, answers.Refused, GatewayError, OSError) as error:
+        raise Refused(f"from {settings.start_from}: {error}") from None
+    try:
+        if settings.seed is not None:
+            seeds.from_folder(dialects, settings.seed)
     except BadSeed as error:
         raise Refused(f"seed: {error}") from None
 
