@@ -7,6 +7,7 @@ Each operation is one function of a module beside this one. What is wrong with a
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import flask
@@ -24,6 +25,7 @@ from gateway.server.flask_bridge import current_request, flask_response
 PREFIX = "/_tablegate/"
 """What all paths of the control API begin with. No dialect has such a path."""
 
+_HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))
 _OF_ONE_PROCESS = ("/clock", "/faults", "/requests")
 Operation = Callable[[dict[str, Any]], Any]
 
@@ -45,6 +47,7 @@ def create(gateway: Gateway, clock: Clock, watch: Watch) -> flask.Blueprint:
         ("GET", "/snapshots/<name>/file", lambda given, name: snapshots.export(engine, name)),
         ("PUT", "/snapshots/<name>/file", lambda given, name: snapshots.put(engine, given, name)),
         ("POST", "/seed", lambda given: seeds.from_request(watch.dialects, given)),
+        ("GET", "/openapi.json", lambda given: _document_of_this()),
         ("GET", "/faults", lambda given: watch.faults.listed()),
         ("POST", "/faults", watch.faults.add),
         ("DELETE", "/faults", lambda given: watch.faults.clear()),
@@ -60,6 +63,11 @@ def create(gateway: Gateway, clock: Clock, watch: Watch) -> flask.Blueprint:
     return made
 
 
+def _document_of_this() -> Reply:
+    """The OpenAPI document of these routes."""
+    return Reply(200, _HEADERS, Path(__file__).with_name("openapi.json").read_bytes())
+
+
 def _refused_to_workers(given: dict[str, Any], **names: str) -> Any:
     raise Refused(409, "the clock, faults and requests are those of one process: not with --workers")
 
@@ -71,7 +79,7 @@ def _add(
         return flask_response(_answer(gateway, operation, names, is_file=path.endswith("/file")))
 
     blueprint.add_url_rule(
-        path, f"{method} {path}", answer, methods=[method], provide_automatic_options=False
+        path, f"{method} {path}".replace(".", "-"), answer, methods=[method], provide_automatic_options=False
     )
 
 
@@ -104,5 +112,4 @@ def _document(body: bytes) -> dict[str, Any]:
 
 
 def _json(status: int, document: Any) -> Reply:
-    headers = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))
-    return Reply(status, headers, orjson.dumps(document) + b"\n")
+    return Reply(status, _HEADERS, orjson.dumps(document) + b"\n")
