@@ -95,9 +95,9 @@ def _write_rows(engine: Engine, table: Table, path: Path) -> tuple[int, str]:
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Whoever has written a file, and when, is nobody else's business."""
-    member.uid = member.gid = member.mtime = 0
-    member.uname = member.gname = ""
-    return member
+    made = tarfile.TarInfo(member.name)
+    made.size = member.size
+    return made
 
 
 def read(engine: Engine, file: BinaryIO, name: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ def block(section: str, language: str) -> str:
 
 
 @pytest.fixture
-def on_path(tmp_path: Path) -> Iterator[dict[str, str]]:
+def on_path(tmp_path: Path) -> dict[str, str]:
     """An environment in which `tablegate` is a command, and nothing is set that would lead to another server."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -44,7 +43,7 @@ def on_path(tmp_path: Path) -> Iterator[dict[str, str]]:
         for name, value in os.environ.items()
         if not name.startswith(("AWS_", "TABLEGATE_", "PYTEST_"))
     }
-    yield {**kept, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(Path(__file__).parents[2])}
+    return {**kept, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
 def run(*command: str, cwd: Path, env: dict[str, str]) -> str:
@@ -116,10 +115,8 @@ def test_github_actions(tmp_path: Path, on_path: dict[str, str]) -> None:
     assert len(lines) == 2
     port = str(free_port())
     script = "\n".join(lines).replace("8000", port)
-    assert (
-        run("sh", "-e", "-c", f"{script}\nkill $!", cwd=tmp_path, env=on_path).rstrip().endswith("ready")
-        or True
-    )
+    said = run("sh", "-e", "-c", f"{script}\nkill $!", cwd=tmp_path, env=on_path)
+    assert re.search(r"^ready$", said, re.MULTILINE), said
 
 
 @pytest.mark.parametrize(
