@@ -109,10 +109,11 @@ class Fault:
 
 
 class Faults:
-    """All faults of a server process. Safe to use from several threads."""
+    """All faults of a server process. Safe to use from several threads. `changed` is called when some have come or gone."""
 
-    def __init__(self, dialects: Sequence[Dialect]) -> None:
+    def __init__(self, dialects: Sequence[Dialect], changed: Callable[[], None]) -> None:
         self._dialects = dialects
+        self._changed = changed
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._faults: tuple[Fault, ...] = ()
@@ -150,6 +151,7 @@ class Faults:
                 raise Refused(409, f"there are {_MOST_FAULTS} faults already")
             fault = Fault(next(self._numbers), members)
             self._faults = (*self._faults, fault)
+        self._changed()
         return fault.described()
 
     def clear(self) -> dict[str, Any]:
@@ -157,6 +159,7 @@ class Faults:
         with self._lock:
             gone, self._faults = self._faults, ()
             self._numbers = itertools.count(1)
+        self._changed()
         return {"faults": len(gone)}
 
     def remove(self, fault_id: str) -> dict[str, Any]:
@@ -166,6 +169,7 @@ class Faults:
             if not found:
                 raise Refused(404, f"there is no fault {fault_id[:64]}")
             self._faults = tuple(fault for fault in self._faults if fault.id != fault_id)
+        self._changed()
         return found[0].described()
 
 

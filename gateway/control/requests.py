@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -21,9 +22,11 @@ USUAL = 1000
 
 
 class RequestLog:
-    """A ring of the last requests, bounded in number and bytes. Safe to use from several threads."""
+    """A ring of the last requests, bounded in number and bytes. Safe to use from several threads. `changed` is called when it
+    begins or ends."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, changed: Callable[[], None]) -> None:
+        self._changed = changed
         self._lock = threading.Lock()
         self._most = most
         self._lines: deque[bytes] = deque()
@@ -83,6 +86,7 @@ class RequestLog:
             self._most = most
             while len(self._lines) > most:
                 self._bytes -= len(self._lines.popleft())
+        self._changed()
         return {"most": most}
 
     def clear(self) -> dict[str, Any]:

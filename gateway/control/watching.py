@@ -24,14 +24,15 @@ class Watch:
 
     def __init__(self, dialects: Sequence[Dialect], now_ns: Callable[[], int], most_recorded: int) -> None:
         self.dialects = dialects
-        self.faults = Faults(dialects)
-        self.requests = RequestLog(most_recorded)
+        self.faults = Faults(dialects, self._look)
+        self.requests = RequestLog(most_recorded, self._look)
         self.now_ns = now_ns
+        self.is_on = False
+        """Whether requests are to be met. Asked for each of them, so it is known beforehand."""
+        self._look()
 
-    @property
-    def is_on(self) -> bool:
-        """Whether requests are to be met."""
-        return self.faults.are_planted or self.requests.is_on
+    def _look(self) -> None:
+        self.is_on = self.faults.are_planted or self.requests.is_on
 
     def meet(self, request: Request, dialect: Dialect) -> Met:
         """A request before it is handled, with what is to happen to it."""

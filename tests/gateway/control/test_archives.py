@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 import requests
+from click.testing import CliRunner
 
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.__main__ import main
 from tablegate.testing import Server, ServerFailed
 from tests.conftest import KINDS, Serve
 from tests.support.control import Control, make
@@ -99,6 +101,9 @@ def test_it_loads_on_the_other_database_and_is_equal(
     Control(other.url)("POST", "/snapshots/first/load")
     Control(one.url)("POST", "/snapshots/first/load")
     assert state(one.url) == state(other.url)
+    for name in ("people", "things", "rows"):
+        verified = CliRunner().invoke(main, ["verify", *(f"tablegate:{url}#{name}" for url in urls)])
+        assert verified.exit_code == 0, verified.output
     # What is written afterwards is indexed, and another export says the same.
     again = requests.get(other.url + URL, timeout=30).content
     assert rows_of(again) == rows_of(exported)
