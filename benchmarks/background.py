@@ -23,7 +23,6 @@ from benchmarks import dynamodb
 from benchmarks.contestants import Postgres, Workspace, start_ours
 from benchmarks.signing import HOST, Client
 from benchmarks.signing import dynamodb as sign
-from gateway.app import connect, open_store
 from gateway.model.commands import WriteGroup
 from gateway.model.keys import Key
 from gateway.model.rows import Contents
@@ -31,6 +30,7 @@ from gateway.model.tables import Table
 from gateway.model.values import Kind, Value
 from gateway.model.writes import Replace, Write
 from gateway.settings import load
+from gateway.wiring import connect, open_store
 
 PURGED_ROWS, INDEXED_ROWS = 1_000_000, 500_000
 _QUIET_S, _MOST_S = 5.0, 300.0

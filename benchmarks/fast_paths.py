@@ -30,7 +30,7 @@ from adapters.tablestore.wire.calls import Target
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
 from benchmarks import machine, signing
 from benchmarks.contestants import Postgres, Workspace
-from gateway.app import connect, create_app, mounted, open_store
+from gateway.app import create_app, mounted
 from gateway.dialect import Round
 from gateway.engine import blind_writes, loading, page_builder, reading
 from gateway.engine.engine import Engine
@@ -53,6 +53,7 @@ from gateway.settings import load
 from gateway.store.migrating import migrate
 from gateway.store.opening import open_database
 from gateway.store.store import Store
+from gateway.wiring import connect, open_store
 from transfer.comparing.sides import CompareOptions, Pair
 from transfer.comparing.sums import Sums
 from transfer.endpoints.database import DatabaseEndpoint

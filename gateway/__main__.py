@@ -1,38 +1,81 @@
 """The command line: one group, and every command that is in it. What commands do is in `gateway/command_line/`.
 
-A package that has commands of its own adds them to COMMANDS: nothing else under `gateway` imports it.
+A package that has commands of its own adds them to `others`: nothing else under `gateway` imports it.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from pathlib import PurePath
 
 import click
 
 from gateway import __version__
-from gateway.command_line.credentials import credentials
-from gateway.command_line.maintenance import migrate, sweep
-from gateway.command_line.serving import healthcheck, serve, wait
-from gateway.command_line.streams import streams
-from gateway.command_line.tables import tables
-from transfer.commands import COMMANDS as TRANSFER_COMMANDS
-from transfer.traffic.commands import COMMANDS as TRAFFIC_COMMANDS
+from gateway.command_line.serving import healthcheck, serve
 
-COMMANDS: tuple[click.Command, ...] = (
-    serve,
-    healthcheck,
-    wait,
-    migrate,
-    sweep,
-    tables,
-    streams,
-    credentials,
-    *TRANSFER_COMMANDS,
-    *TRAFFIC_COMMANDS,
+_DROP_INS = frozenset({"dynamodb-local", "azurite", "azurite-table"})
+# What Java's virtual machine reads, in front of the archive's name: the image of DynamoDB Local starts with these.
+_JAVA_WORDS = ("-jar", "-D", "-X", "-javaagent:")
+
+
+def words_of(program: str, words: Sequence[str]) -> list[str]:
+    """The words of a command line that may be another program's, which its name or its first word says: then with the command
+    that stands for it. So the image takes the place of that program's by its name alone."""
+    name = PurePath(program).name
+    if name in ("azurite", "azurite-table"):
+        return [name, *words]
+    if name == "java" or words[:1] == ["java"] or (words and words[0].startswith(_JAVA_WORDS)):
+        return ["dynamodb-local", *words]
+    return [*words]
+
+
+def drop_ins() -> tuple[click.Command, ...]:
+    """The command lines of other programs."""
+    from gateway.command_line.azurite import azurite, azurite_table
+    from gateway.command_line.dynamodb_local import dynamodb_local
+
+    return dynamodb_local, azurite, azurite_table
+
+
+def others() -> tuple[click.Command, ...]:
+    """The commands that are loaded only when one of them, or the list of all, is asked for: a server starts without them."""
+    from gateway.command_line.credentials import credentials
+    from gateway.command_line.maintenance import migrate, sweep
+    from gateway.command_line.streams import streams
+    from gateway.command_line.tables import tables
+    from transfer.commands import COMMANDS as TRANSFER_COMMANDS
+    from transfer.traffic.commands import COMMANDS as TRAFFIC_COMMANDS
+
+    return migrate, sweep, tables, streams, credentials, *TRANSFER_COMMANDS, *TRAFFIC_COMMANDS
+
+
+class _Commands(click.Group):
+    """The group. Click asks it for a command by its name, or for all names."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, for help."""
+        self._load()
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command; None if there is none of that name."""
+        found = super().get_command(ctx, cmd_name)
+        if found is None and cmd_name in _DROP_INS:
+            return next(command for command in drop_ins() if command.name == cmd_name)
+        if found is None:
+            self._load()
+            found = super().get_command(ctx, cmd_name)
+        return found
+
+    def _load(self) -> None:
+        for command in (*drop_ins(), *others()):
+            self.add_command(command)
+
+
+@click.group(
+    cls=_Commands, context_settings={"max_content_width": 110, "help_option_names": ["-h", "--help"]}
 )
-
-
-@click.group(context_settings={"max_content_width": 110, "help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def main() -> None:
     """One server that speaks the DynamoDB, Azure Table and Table Store APIs over SQLite or PostgreSQL.
@@ -41,9 +84,9 @@ def main() -> None:
     """
 
 
-for command in COMMANDS:
+for command in (serve, healthcheck):
     main.add_command(command)
 
 
 if __name__ == "__main__":
-    sys.exit(main(prog_name="tablegate"))
+    sys.exit(main(words_of("tablegate", sys.argv[1:]), prog_name="tablegate"))

@@ -1,173 +1,50 @@
-"""The wiring: settings -> store, engine, credentials -> dialects -> one WSGI application.
+"""The WSGI application: every dialect as a Flask application of its blueprint, and the gateway's own paths.
 
-Shows how everything is put together and does nothing else. Each dialect is a Flask application of its blueprint; one in
-front of them answers the gateway's own paths and asks the dialects, in the order of the settings, whose a request is.
-(Routes alone could not tell: `POST /PutRow` is a Table Store operation, or, in Azure's host style, an entity for a table.)
+One in front of them answers the own paths and asks the dialects, in the order of the settings, whose a request is. (Routes
+alone could not tell: `POST /PutRow` is a Table Store operation, or, in Azure's host style, an entity for a table.) Our own
+server loads this module when the first request comes that needs it.
 """
 
 from __future__ import annotations
 
 import hmac
-import importlib
-import secrets
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any
 
 import flask
 
 from gateway import handling, logs, metrics
 from gateway.clock import Clock
-from gateway.control.blueprint import PREFIX
 from gateway.control.blueprint import create as create_control
 from gateway.control.watching import Met, Watch
 from gateway.dialect import Dialect, Gateway
-from gateway.engine.engine import Engine, EngineOptions
-from gateway.http import CUT, Reply, Request
-from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
-from gateway.model.tables import Table
+from gateway.http import CUT, WSGI_REQUEST, Reply
+from gateway.model.errors import LimitExceeded, NotAllowed, OutOfSpace
 from gateway.security.browsers import Browsers
-from gateway.security.credential_store import CredentialStore
-from gateway.security.credentials import Credentials
-from gateway.security.secret_cipher import find_key
-from gateway.server.flask_bridge import WSGI_REQUEST, current_request, flask_response, request_of
-from gateway.settings import BadSetting, Settings
-from gateway.store.databases import Database
-from gateway.store.opening import open_database
-from gateway.store.store import Store
+from gateway.server.flask_bridge import current_request, flask_response, request_of
+from gateway.settings import Settings
+from gateway.wiring import Mounted, Opened, connect, open_store, plain_refusal, text_reply, wire
 
 _IS_CUT = "tablegate.cut"
-OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A database that is open: its store, its engine and its credentials."""
-
-    store: Store
-    engine: Engine
-    credential_store: CredentialStore
-    clock: Clock
-
-    def close(self) -> None:
-        """Give back connections."""
-        self.engine.close()
-
-
-@dataclass(frozen=True, slots=True)
-class Mounted:
-    """The dialects of an application, in the order in which they are asked."""
-
-    gateway: Gateway
-    dialects: tuple[Dialect, ...]
-    now_ns: Callable[[], int] = time.time_ns
-    """The tables' clock."""
-    watch: Watch = field(init=False)
-    _browsers: Browsers = field(init=False)
-
-    def __post_init__(self) -> None:
-        hosts = [dialect.service_hosts for dialect in self.dialects]
-        settings = self.gateway.settings
-        object.__setattr__(self, "_browsers", Browsers(settings, settings.auth == "dev", hosts))
-        object.__setattr__(self, "watch", Watch(self.dialects, self.now_ns, settings.recorded_requests))
-
-    def dialect_of(self, request: Request) -> Dialect | None:
-        """The dialect that a request speaks; None: it is for the gateway itself, or for nobody."""
-        if request.path.startswith(PREFIX) or (
-            request.method in ("GET", "HEAD") and request.path in OWN_PATHS
-        ):
-            return None
-        for dialect in self.dialects:
-            if dialect.claims(request):
-                return dialect
-        return None
-
-    def turn_away(self, request: Request) -> Reply | None:
-        """The refusal of a request that a foreign page may have sent, which that page cannot read; None: it may go on. Both
-        entries ask this before anything else."""
-        known = request.header_map
-        host, origin = known.get("host", ""), known.get("origin", "")
-        if self._browsers.lets_in(host, origin, known.get("sec-fetch-site", "")):
-            return None
-        try:
-            self._browsers.check(request)
-        except NotAllowed as error:
-            status, headers, body = self.refuse(request, error)
-            return Reply(
-                status,
-                [header for header in headers if not header[0].lower().startswith("access-control-")],
-                body,
-            )
-        return None
-
-    def refuse(self, request: Request, error: Exception) -> Reply:
-        """The reply to a request that the gateway itself refuses, in the words of its dialect if it has one."""
-        try:
-            dialect = self.dialect_of(request)
-            reply = dialect.refuse(request, error) if dialect is not None else None
-        except Exception as second:
-            logs.error("a dialect could not word a refusal", second, request_id=request.id)
-            reply = None
-        return reply or _plain_refusal(error)
-
-    def refuse_and_log(self, request: Request, error: Exception) -> Reply:
-        """The refusal of a request whose handling raised, and a line for what should not have happened."""
-        reply = self.refuse(request, error)
-        if reply.status >= 500:
-            logs.error(
-                "a request failed", None if isinstance(error, Busy) else error, reason=repr(error),
-                request_id=request.id, method=request.method, path=request.path,
-            )  # fmt: skip
-        return reply
-
-
-def connect(settings: Settings) -> Database:
-    """Open the database that the settings name. Nothing is read from it yet."""
-    url = settings.database
-    if settings.memory:
-        # SQLite's memdb shares one database in memory between the connections of this process that know its name.
-        url = f"sqlite:///file:/tablegate-{secrets.token_hex(16)}?vfs=memdb&uri=true"
-    return open_database(url, settings.synchronous, pooled=not settings.prepared_statements)
-
-
-def open_store(settings: Settings, database: Database) -> Opened:
-    """The store and the engine on a database that has been migrated."""
-    store = Store(database)
-    options = EngineOptions(
-        control_plane_delay_ms=round(settings.control_plane_delay * 1000),
-        sweep_period_s=settings.sweep_period,
-        stream_shards=settings.stream_shards,
-        stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),
-    )
-    clock = Clock()
-    engine = Engine(store, options, clock.now_ns)
-    return Opened(store, engine, CredentialStore(store, lambda: find_key(settings)), clock)
 
 
 def create_app(settings: Settings, opened: Opened | None = None) -> flask.Flask:
     """The gateway as an ordinary WSGI application, on a database that has been migrated."""
     opened = opened or open_store(settings, connect(settings))
-    credentials = Credentials(settings, opened.credential_store.load())
-    gateway = Gateway(
-        opened.engine,
-        credentials,
-        settings,
-        opened.clock.now_ms,
-        real_now_ms=lambda: time.time_ns() // 1_000_000,
-    )
-    dialects = Mounted(
-        gateway, tuple(_dialect(name, gateway) for name in settings.dialects), opened.clock.now_ns
-    )
+    return application(wire(settings, opened), opened.clock)
+
+
+def application(dialects: Mounted, clock: Clock) -> flask.Flask:
+    """Dialects as one WSGI application, with the control API. `clock`: the one that their tables live by."""
     app = mount(dialects)
-    if settings.control:
-        app.register_blueprint(create_control(gateway, opened.clock, dialects.watch))
+    if dialects.gateway.settings.control:
+        app.register_blueprint(create_control(dialects.gateway, clock, dialects.watch))
     return app
 
 
 def mounted(app: flask.Flask) -> Mounted:
-    """What create_app mounted."""
+    """The dialects of an application."""
     found: Mounted = app.extensions["tablegate"]
     return found
 
@@ -179,34 +56,6 @@ def mount(dialects: Mounted) -> flask.Flask:
     _add_own_paths(app, dialects.gateway)
     app.wsgi_app = _Dispatch(app.wsgi_app, dialects)  # type: ignore[method-assign]
     return app
-
-
-def _adapter(name: str) -> ModuleType:
-    """The blueprint of an adapter, by the name that the settings give. Raises BadSetting.
-
-    This is the one place where a module is found by its name: a dialect is a folder of adapters/ with a blueprint.py that
-    has `create(gateway)` and `listed(table)` (dialect.py); nothing under gateway/ knows more of it.
-    """
-    try:
-        return importlib.import_module(f"adapters.{name}.blueprint")
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"adapters.{name}.blueprint".startswith(error.name):
-            raise
-        raise BadSetting(f"dialects: there is no adapter {name}") from None
-
-
-def _dialect(name: str, gateway: Gateway) -> Dialect:
-    dialect: Dialect = _adapter(name).create(gateway)
-    return dialect
-
-
-Listing = Callable[[Table], tuple[str, str, str]]
-"""How a dialect calls a table: its name, its key, its address (`listed` in adapters/*/blueprint.py)."""
-
-
-def listings(settings: Settings) -> dict[str, Listing]:
-    """Dialect -> how it calls tables."""
-    return {name: _adapter(name).listed for name in sorted(settings.dialects)}
 
 
 class _Dispatch:
@@ -296,25 +145,27 @@ def _add_own_paths(app: flask.Flask, gateway: Gateway) -> None:
 
     @app.get("/healthz")
     def healthz() -> flask.Response:
-        return flask_response(_text(200, "ok"))
+        return flask_response(text_reply(200, "ok"))
 
     @app.get("/readyz")
     def readyz() -> flask.Response:
         try:
             gateway.engine.ping()
         except OutOfSpace as error:
-            return flask_response(_text(503, f"writes are refused: {error}"))
+            return flask_response(text_reply(503, f"writes are refused: {error}"))
         except Exception as error:
             logs.error("not ready", None, reason=repr(error))
-            return flask_response(_text(503, "the database does not answer"))
-        return flask_response(_text(200, "ready"))
+            return flask_response(text_reply(503, "the database does not answer"))
+        return flask_response(text_reply(200, "ready"))
 
     if gateway.settings.metrics_port is None:
         _add_metrics(app, gateway, is_public=gateway.settings.auth == "strict")
 
     @app.errorhandler(404)
     def missing(error: Exception) -> flask.Response:
-        return flask_response(_text(404, "there is nothing here"))
+        if gateway.settings.emulator_health and flask.request.path == "/":
+            return flask_response(Reply(400, (), b""))
+        return flask_response(text_reply(404, "there is nothing here"))
 
 
 def metrics_app(gateway: Gateway) -> flask.Flask:
@@ -328,7 +179,7 @@ def metrics_app(gateway: Gateway) -> flask.Flask:
         try:
             browsers.check(current_request())
         except NotAllowed as error:
-            return flask_response(_plain_refusal(error))
+            return flask_response(plain_refusal(error))
         return None
 
     return app
@@ -343,12 +194,12 @@ def _add_metrics(app: flask.Flask, gateway: Gateway, is_public: bool) -> None:
         if token:
             given = current_request().header("authorization").encode("latin-1")
             if not hmac.compare_digest(given, f"Bearer {token}".encode()):
-                refusal = _text(401, "the metrics token is wanted: Authorization: Bearer ...")
+                refusal = text_reply(401, "the metrics token is wanted: Authorization: Bearer ...")
                 return flask_response(
                     refusal._replace(headers=(*refusal.headers, ("WWW-Authenticate", "Bearer")))
                 )
         elif is_public:
-            return flask_response(_text(403, "with auth strict: --metrics-token, or --metrics-port"))
+            return flask_response(text_reply(403, "with auth strict: --metrics-token, or --metrics-port"))
         body, content_type = metrics.exposition(_table_names(gateway))
         return flask_response(Reply(200, (("Content-Type", content_type),), body))
 
@@ -359,19 +210,3 @@ def _table_names(gateway: Gateway) -> frozenset[str] | None:
     except Exception as error:
         logs.error("figures of dropped tables are kept", None, reason=repr(error))
         return None
-
-
-def _text(status: int, text: str) -> Reply:
-    return Reply(status, (("Content-Type", "text/plain; charset=utf-8"),), f"{text}\n".encode())
-
-
-def _plain_refusal(error: Exception) -> Reply:
-    match error:
-        case LimitExceeded():
-            return _text(413, f"the {error.what} is longer than {error.limit} bytes")
-        case Busy():
-            return _text(503, "try again")
-        case NotAllowed():
-            return _text(403, error.facts.get("text", "this is not allowed"))
-        case GatewayError() | _:
-            return _text(500, "internal error")

@@ -1,7 +1,8 @@
 """What an adapter gives the application, a Dialect, and what it is given: a Gateway.
 
 All adapters are built alike: `adapters/NAME/blueprint.py` has a class that derives from Dialect, `create(gateway)`, which
-makes one, and `listed(table)`, by which `tablegate tables` shows a table as the dialect's clients address it.
+makes one, and `listed(table)`, by which `tablegate tables` shows a table as the dialect's clients address it. One that also has a
+`claims.py` with CLAIMS is loaded when its first request comes (late_dialect.py).
 
 Knows how Flask comes to a dialect. Knows no dialect itself.
 """
@@ -14,17 +15,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, BinaryIO, ClassVar, NamedTuple
-
-import flask
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 
 from gateway import metrics
 from gateway.engine.engine import Engine, drive
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
+from gateway.model.tables import IndexView
 from gateway.security.credentials import Credentials
-from gateway.server.flask_bridge import current_request, flask_response
 from gateway.settings import Settings
+
+if TYPE_CHECKING:
+    import flask
 
 
 class Round(NamedTuple):
@@ -78,6 +80,18 @@ class BadSeed(ValueError):
 
 THROTTLING, INTERNAL, CONFLICT, LIMIT = "throttling", "internal", "conflict", "limit"
 """Errors that every dialect has under some name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What is known of a dialect before its first request, when its other modules may be loaded: what Dialect's members of
+    these names are, and how it reads the keys of its indexes (`Engine.register_view`)."""
+
+    name: str
+    hint: str
+    service_hosts: re.Pattern[str]
+    claims: Callable[[Request], bool]
+    index_view: IndexView | None = None
 
 
 class Dialect(ABC):
@@ -150,14 +164,8 @@ class Dialect(ABC):
         return reply
 
     def blueprint(self) -> flask.Blueprint:
-        """The routes of this dialect: one rule for all paths, since what is meant is read from the raw target."""
-        made = flask.Blueprint(self.name, __name__)
+        """The routes of this dialect under Flask."""
+        # Loaded here: a server that is asked through its tick alone needs no Flask (docs/architecture.md, "A quick start").
+        from gateway.server.flask_bridge import routes
 
-        def reply(**_: str) -> flask.Response:
-            return flask_response(self.serve(current_request()))
-
-        for route in ("/", "/<path:path>"):
-            made.add_url_rule(
-                route, "reply", reply, methods=sorted(self.methods), provide_automatic_options=False
-            )
-        return made
+        return routes(self.name, self.methods, self.serve)

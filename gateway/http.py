@@ -14,6 +14,9 @@ from typing import NamedTuple
 
 Headers = tuple[tuple[str, str], ...]
 
+WSGI_REQUEST = "tablegate.request"
+"""The key under which our own server hands a Request through a WSGI environment."""
+
 
 def new_request_id() -> str:
     """52 characters of A-Z and 0-9, as the AWS services give; unique enough to find a line in a log."""

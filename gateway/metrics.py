@@ -1,7 +1,7 @@
 """What is counted, for Prometheus: requests, ticks, consumed capacity.
 
-What every request has to say is noted in a queue, and counted for many requests at once: after each tick, each request that
-went through Flask, and before anybody is shown the figures.
+What every request and tick has to say is noted in a queue, and counted for many of them at once: when there are enough, every
+second, after each request that went through Flask, and before anybody is shown the figures.
 
 Everything has a bounded set of labels: dialects, their own operation names, tables. With several workers each counts in a
 file of PROMETHEUS_MULTIPROC_DIR (workers.py sets it), and any of them gives the sums.
@@ -32,7 +32,7 @@ from prometheus_client.registry import Collector
 from gateway import handling
 
 
-class _Durations(Histogram):
+class _ManyAtOnce(Histogram):
     """A histogram that many observations are made of at once."""
 
     def observe_all(self, amounts: Sequence[float]) -> None:
@@ -45,18 +45,18 @@ class _Durations(Histogram):
 _REQUESTS = Counter(
     "tablegate_requests_total", "Requests answered.", ["dialect", "operation", "status"]
 )  # fmt: skip
-_REQUEST_SECONDS = _Durations(
+_REQUEST_SECONDS = _ManyAtOnce(
     "tablegate_request_seconds",
     "From the last byte of a request to its reply.",
     ["dialect", "operation"],
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
-_TICK_REQUESTS = Histogram(
+_TICK_REQUESTS = _ManyAtOnce(
     "tablegate_tick_requests",
     "Requests that went to the database together.",
     buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
 )
-_TICK_SECONDS = Histogram(
+_TICK_SECONDS = _ManyAtOnce(
     "tablegate_tick_seconds",
     "What one call of the database took.",
     buckets=(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5),
@@ -93,15 +93,28 @@ def _capacity(dialect: str, table: str, index: str, kind: str) -> Counter:
 
 
 @lru_cache(maxsize=1024)
-def _answers(dialect: str, operation: str, status: int) -> tuple[Counter, _Durations]:
+def _answers(dialect: str, operation: str, status: int) -> tuple[Counter, _ManyAtOnce]:
     return _REQUESTS.labels(dialect, operation, status), _REQUEST_SECONDS.labels(dialect, operation)
 
 
 _consumptions: deque[tuple[str, str, str, str, float]] = deque()
 _answered: deque[tuple[str, str, int, float]] = deque()
+_ticked: deque[tuple[int, float]] = deque()
+# With so many noted it is time to count.
+_ENOUGH = 512
 
 answered: Callable[[tuple[str, str, int, float]], None] = _answered.append
 """Note that a request was answered: (dialect, operation, status, seconds)."""
+
+
+ticked: Callable[[tuple[int, float]], None] = _ticked.append
+"""Note that a tick's commands were run: (requests, seconds)."""
+
+
+def count_if_enough() -> None:
+    """Count what was noted, if it is much. Whoever notes calls this from time to time."""
+    if len(_answered) >= _ENOUGH or len(_consumptions) >= _ENOUGH or len(_ticked) >= _ENOUGH:
+        count_noted()
 
 
 def consumed(noted: tuple[str, str, str, str, float]) -> None:
@@ -114,9 +127,10 @@ def consumed(noted: tuple[str, str, str, str, float]) -> None:
 
 
 def count_noted() -> None:
-    """Count what `consumed` and `answered` have noted."""
+    """Count what `consumed`, `answered` and `ticked` have noted."""
     units: dict[tuple[str, str, str, str], float] = {}
     seconds: dict[tuple[str, str, int], list[float]] = {}
+    ticks: list[tuple[int, float]] = []
     try:  # another thread may take what is left in the meantime
         while _consumptions:
             dialect, table, index, kind, more = _consumptions.popleft()
@@ -124,6 +138,8 @@ def count_noted() -> None:
         while _answered:
             name, operation, status, took = _answered.popleft()
             seconds.setdefault((name, operation, status), []).append(took)
+        while _ticked:
+            ticks.append(_ticked.popleft())
     except IndexError:
         pass
     for labels, number in units.items():
@@ -132,12 +148,9 @@ def count_noted() -> None:
         requests, durations = _answers(*told)
         requests.inc(len(amounts))
         durations.observe_all(amounts)
-
-
-def ticked(requests: int, seconds: float) -> None:
-    """Count a tick whose commands were run."""
-    _TICK_REQUESTS.observe(requests)
-    _TICK_SECONDS.observe(seconds)
+    if ticks:
+        _TICK_REQUESTS.observe_all([number for number, _ in ticks])
+        _TICK_SECONDS.observe_all([took for _, took in ticks])
 
 
 def worked(work: str, rows: int, seconds: float) -> None:

@@ -136,9 +136,14 @@ class Settings:
         ("dynamodb", "tablestore", "azuretable"), "Adapters to mount, by folder name, separated by commas."
     )
     namespaces: str = setting(
-        "shared", "shared: one set of tables for all; separate: by account and region, or instance.",
-        ("shared", "separate"),
+        "shared",
+        "shared: one set of tables for all; separate: by account and region, or instance; keys: AWS keys by themselves.",
+        ("shared", "separate", "keys"),
     )  # fmt: skip
+    emulator_health: bool = setting(
+        False,
+        "Answer GET and HEAD of / with 400, as DynamoDB Local and Azurite do and health checks of these expect.",
+    )
     message_style: str = setting(
         "2026",
         "DynamoDB: error texts of today, or those that older suites compare with.",

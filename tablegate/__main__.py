@@ -12,8 +12,9 @@ def main() -> None:
     # Installed, the packages lie in here; in a checkout they lie beside.
     sys.path.insert(0, str(here if (here / "gateway").is_dir() else here.parent))
     from gateway.__main__ import main as run
+    from gateway.__main__ import words_of
 
-    run(prog_name="tablegate")
+    run(words_of(sys.argv[0], sys.argv[1:]), prog_name="tablegate")
 
 
 if __name__ == "__main__":

@@ -17,18 +17,20 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 GROUPS = {
     "gateway": (
         "database_urls", "settings", "logs", "handling", "metrics", "model", "http", "store", "security", "engine",
-        "clock", "server.flask_bridge", "dialect", "control", "app", "background", "server", "command_line", "__main__",
+        "clock", "server.flask_bridge", "dialect", "late_dialect", "control", "wiring", "app",
+        "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
         "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "partiql",
         "operation_table", "summaries", "seed_definitions", "seeds", "blueprint",
     ),
     "adapters.azuretable": (
-        "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
+        "claims", "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
         "operation_table", "summaries", "blueprint",
     ),
     "adapters.tablestore": (
-        "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "summaries", "blueprint",
+        "values.views", "claims", "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "summaries",
+        "blueprint",
     ),
     "transfer": (
         "errors", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",
@@ -196,8 +198,8 @@ def test_nobody_asks_which_database_it_is() -> None:
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_only_the_settings_name_a_module(module: str) -> None:
-    """app.py finds an adapter by the name that the settings give; everything else is imported."""
-    if module != "gateway.app":
+    """wiring.py finds an adapter by the name that the settings give; everything else is imported."""
+    if module != "gateway.wiring":
         assert not [name for name in IMPORTS[module] if name == "importlib"]
         assert "__import__" not in FILES[module].read_text()
 
@@ -220,9 +222,15 @@ def test_there_are_no_circles() -> None:
 # What differs between databases
 
 # Addresses are read with psycopg's own parser; a transfer's job is a file of SQLite, and so is what may not fit into memory: rows
-# that a comparison suspects, changes of an export.
+# that a comparison suspects, changes of an export. DynamoDB Local's flag to optimise its file is SQLite's VACUUM.
 DRIVERS = {
-    "sqlite3": {"gateway.store.sqlite", "transfer.copying", "transfer.comparing", "transfer.endpoints.files"},
+    "sqlite3": {
+        "gateway.store.sqlite",
+        "gateway.command_line.dynamodb_local",
+        "transfer.copying",
+        "transfer.comparing",
+        "transfer.endpoints.files",
+    },
     "psycopg": {"gateway.store.postgresql", "gateway.database_urls"},
 }
 

@@ -23,7 +23,7 @@ import pytest
 from adapters.dynamodb import operation_table
 from adapters.tablestore.operation_table import OPERATIONS
 from gateway import http as gateway_http
-from gateway.app import connect, mounted
+from gateway.app import mounted
 from gateway.dialect import Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
@@ -32,6 +32,7 @@ from gateway.security.credentials import Credentials
 from gateway.settings import load
 from gateway.store.migrating import migrate
 from gateway.store.store import Store
+from gateway.wiring import connect
 from tests.entry_requests import NOW_MS, Case, azure, dynamodb, tablestore
 from tests.support.running import EVERY_DIALECT, Running, plain_app, start_app, start_plain
 

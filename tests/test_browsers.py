@@ -16,7 +16,6 @@ import pytest
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import AccountSasPermissions, ResourceTypes, generate_account_sas
 
-from gateway.app import connect
 from gateway.dialect import Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
@@ -24,6 +23,7 @@ from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Crede
 from gateway.settings import BadSetting, load
 from gateway.store.migrating import migrate
 from gateway.store.store import Store
+from gateway.wiring import connect
 from tests.entry_requests import NOW_MS, azure, dynamodb, tablestore
 from tests.support.running import EVERY_DIALECT, Running, call_plainly, plain_app, start_app
 

@@ -21,13 +21,14 @@ from sqlalchemy import make_url
 
 from gateway import background
 from gateway.__main__ import main
-from gateway.app import connect, mounted, open_store
+from gateway.app import mounted
 from gateway.model.errors import Busy, OutOfSpace
 from gateway.security.credentials import Credentials
 from gateway.settings import load
 from gateway.store.migrating import migrate
 from gateway.store.postgresql.database import _postgresql_error
 from gateway.store.sqlite.database import SQLite
+from gateway.wiring import connect, open_store
 from tests.support.databases import PostgresServer
 from tests.support.raw_client import RawClient, Refused
 from tests.support.running import Process, start

@@ -17,12 +17,13 @@ from azure.data.tables import TableServiceClient
 
 from adapters.azuretable import blueprint as azuretable
 from docs.examples import key_value_dialect as key_value
-from gateway.app import Mounted, connect, mount, open_store
+from gateway.app import mount
 from gateway.dialect import Gateway
 from gateway.model.commands import FindTable
 from gateway.model.errors import Busy, DatabaseFailed, PartitionLocked, TableBusy
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credentials
 from gateway.settings import load
+from gateway.wiring import Mounted, connect, open_store
 from tests.support.running import ENTRIES, ROOT, Running, start_app, start_plain
 
 BODY_MAX_BYTES = 1 << 20

@@ -117,7 +117,7 @@ from adapters.dynamodb.validation import fast_validator, operation_schemas
 from adapters.dynamodb.values import keys, values
 from adapters.tablestore.rows import rows, selections
 from unittest.mock import MagicMock
-from gateway.app import _dialect
+from gateway.wiring import _dialect
 from gateway.engine import blind_writes, page_builder, reading
 from gateway.model import fast_paths, updates
 from transfer.comparing import sides

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from transfer.comparison_commands import diff, signature, verify
+from transfer.comparison_commands import diff, lint, signature, verify
 from transfer.errors import TransferError
 from transfer.flags import ESCAPE_KEYS, PARALLEL, Seconds, explained, told_clearly
 
@@ -146,4 +146,4 @@ def _plan(source: str, target: str, chosen: Any) -> None:
                 end.close()
 
 
-COMMANDS: tuple[click.Command, ...] = (copy, verify, diff, signature)
+COMMANDS: tuple[click.Command, ...] = (lint, copy, verify, diff, signature)

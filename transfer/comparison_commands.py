@@ -1,4 +1,4 @@
-"""The commands that compare tables and write none: verify, diff, signature.
+"""The commands that read tables and write none: lint, verify, diff, signature.
 
 Declares arguments and what is told; what commands do is imported when they are called.
 """
@@ -6,6 +6,7 @@ Declares arguments and what is told; what commands do is imported when they are 
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -48,6 +49,70 @@ def _ends(*addresses_of: str) -> Iterator[list[Any]]:
             ends.append(addresses.open_endpoint(address))
             closing.callback(ends[-1].close)
         yield ends
+
+
+@click.command()
+@click.argument("source")
+@click.argument("kind", type=click.Choice(KINDS), metavar="TARGET-KIND")
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    help="Look at so many rows from all over the table.  [default: all]",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "html"]), default="text", show_default=True
+)
+@click.option(
+    "--fail-on", type=click.Choice(["rendered", "lossy", "impossible"]),
+    help="End with status 1 if a rule of this class, or of a worse one, would apply.",
+)  # fmt: skip
+@click.option(
+    "--accept",
+    "accepted",
+    multiple=True,
+    metavar="RULE",
+    help="A rule that --fail-on does not count (repeatable).",
+)
+@PARALLEL
+@ESCAPE_KEYS
+@explained("""
+    Say beforehand what a copy of SOURCE into another kind of service would change, lose or reject. Nothing is written.
+
+    TARGET-KIND is dynamodb, azure-table, tablestore or tablegate. Each rule of the mapping that applies is told with its class,
+    how many rows, which attributes, and the keys of some rows:
+
+    \b
+      lossless     another spelling of a value that compares equal to it
+      rendered     another kind, from which the value can be had back exactly
+      lossy        something is lost that cannot be had back
+      impossible   the target cannot hold the row: copy rejects it
+
+    Exit status: 0: looked at, and nothing that --fail-on names. 1: something that --fail-on names. 2: it could not be told.
+""")
+def lint(
+    source: str, kind: str, sample: int | None, form: str, fail_on: str | None, accepted: tuple[str, ...],
+    parallel: int | None, escape_keys: bool | None,
+) -> None:  # fmt: skip
+    """See `explained`."""
+    status = 0
+    with told_clearly():
+        from transfer.endpoints.addresses import tables_of
+        from transfer.endpoints.endpoint import Service
+        from transfer.mapping.linting import lint as look
+        from transfer.mapping.mapping import MappingOptions
+        from transfer.mapping.rules import Fidelity
+
+        worst = None if fail_on is None else Fidelity(fail_on)
+        options = MappingOptions(escape_keys=bool(escape_keys))
+        for address in tables_of(source):
+            with _ends(address) as [end]:
+                report = look(end, Service(kind), sample, options, workers=parallel or 4)
+            if form == "text":
+                report.print(sys.stdout)
+            else:
+                click.echo(report.json() if form == "json" else report.html(), nl=False)
+            status = max(status, report.status(worst, accepted))
+    raise SystemExit(status)
 
 
 @click.command()

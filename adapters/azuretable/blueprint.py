@@ -20,6 +20,7 @@ from adapters.azuretable.auth.auth import Account
 from adapters.azuretable.auth.bearer import Issuer
 from adapters.azuretable.auth.shared_access import Grant
 from adapters.azuretable.calls import Answer, Call, find_table, options_of, service_id
+from adapters.azuretable.claims import CLAIMS
 from adapters.azuretable.entities import entity_renderer
 from adapters.azuretable.entities.entity_renderer import Level
 from adapters.azuretable.operation_table import OPERATIONS, PLAIN, refuse_nested
@@ -39,12 +40,8 @@ from gateway.model.commands import Exchange
 from gateway.model.composites import name_of
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
 from gateway.model.tables import Table
-from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY, Credential, Scheme
+from gateway.security.credentials import Credential, Scheme
 
-_HINT = (
-    f'TableServiceClient.from_connection_string("AccountName={DEV_AZURE_ACCOUNT};AccountKey={DEV_AZURE_KEY};'
-    f'TableEndpoint={{url}}/{DEV_AZURE_ACCOUNT}")'
-)
 _XML_COMPONENTS = frozenset({"acl", "properties", "stats"})
 _READING = frozenset({"GET", "HEAD"})
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -72,8 +69,8 @@ class AzureTable(Dialect):
     """The dialect on a gateway, with what it reads once from the settings."""
 
     name = DIALECT
-    hint = _HINT
-    service_hosts = addresses.SERVICE_HOSTS
+    hint = CLAIMS.hint
+    service_hosts = CLAIMS.service_hosts
     methods = Dialect.methods | {"MERGE"}
     faults = PLANTED
 
@@ -92,12 +89,12 @@ class AzureTable(Dialect):
 
     def claims(self, request: Request) -> bool:
         """Whether a request is Azure's: by the account in its host name or its path."""
-        return addresses.is_ours(request.path, request.header("host"))
+        return CLAIMS.claims(request)
 
     def operation(self, request: Request) -> str:
         """The method and the kind of resource, or "unknown" for an address that means nothing."""
         try:
-            resource = addresses.parse(request.path, request.header("host")).resource
+            resource = addresses.parse(request.path, request.header_map.get("host", "")).resource
         except ServiceError:
             return "unknown"
         verb = request.method if request.method in self.methods else "OTHER"
@@ -123,7 +120,7 @@ class AzureTable(Dialect):
         except GatewayError as error:
             answer = self._refusal(request, service_error_of(error))
         headers = self._headers(request, answer)
-        if request.header("origin") and request.method != "OPTIONS":
+        if request.header_map.get("origin", "") and request.method != "OPTIONS":
             headers += yield from self._cors_headers(request)
         body = b"" if request.method == "HEAD" else answer.body
         return Reply(answer.status, headers, body)
@@ -144,7 +141,7 @@ class AzureTable(Dialect):
         return Reply(answer.status, self._headers(request, answer), answer.body)
 
     def _answer(self, request: Request) -> Exchange[Answer]:
-        host = request.header("host")
+        host = request.header_map.get("host", "")
         if request.method == "OPTIONS":
             account = self._account(addresses.account_of(request.path, host))
             return (yield from service.preflight(request, account.namespace, account.name))
@@ -152,7 +149,7 @@ class AzureTable(Dialect):
         segment_limit = self.gateway.settings.url_segment_limit
         if segment_limit and addresses.longest_segment(request.path) > segment_limit:
             raise ServiceError("InvalidUri", "The request URL is invalid.")
-        _check_version(request.header("x-ms-version"))
+        _check_version(request.header_map.get("x-ms-version", ""))
         if len(request.body) > limits.BODY_MAX_BYTES:
             raise ServiceError("RequestBodyTooLarge")
         call = yield from self._authenticated(request, address)
@@ -202,7 +199,7 @@ class AzureTable(Dialect):
     # Replies
 
     def _headers(self, request: Request, answer: Answer) -> list[tuple[str, str]]:
-        version = request.header("x-ms-version")
+        version = request.header_map.get("x-ms-version", "")
         headers = [
             *answer.headers,
             ("x-ms-request-id", service_id(request.id)),
@@ -210,7 +207,7 @@ class AzureTable(Dialect):
             ("Server", "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"),
             ("Date", _http_date(self.gateway.real_now_ms() // 1000)),
         ]
-        client_id = request.header("x-ms-client-request-id")
+        client_id = request.header_map.get("x-ms-client-request-id", "")
         if _is_echoed(client_id):
             headers.append(("x-ms-client-request-id", client_id))
         if not _speaks_xml(request):
@@ -227,7 +224,7 @@ class AzureTable(Dialect):
     def _refusal(self, request: Request, error: ServiceError) -> Answer:
         time = timestamp_text(self.gateway.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
         headers = [*error.headers, ("x-ms-error-code", error.code)]
-        if _speaks_xml(request) or "xml" in request.header("accept").lower():
+        if _speaks_xml(request) or "xml" in request.header_map.get("accept", "").lower():
             headers.append(("Content-Type", "application/xml"))
             return Answer(error.status, headers, as_xml(error, service_id(request.id), time))
         headers.append(("Content-Type", entity_renderer.content_type(Level.MINIMAL)))
@@ -235,11 +232,11 @@ class AzureTable(Dialect):
 
     def _cors_headers(self, request: Request) -> Exchange[list[tuple[str, str]]]:
         try:
-            account = self._account(addresses.account_of(request.path, request.header("host")))
+            account = self._account(addresses.account_of(request.path, request.header_map.get("host", "")))
             properties = yield from service.load(account.namespace, account.name)
         except (ServiceError, GatewayError):
             return []
-        return cors.actual(properties["Cors"], request.header("origin"), request.method)
+        return cors.actual(properties["Cors"], request.header_map.get("origin", ""), request.method)
 
 
 def _is_echoed(client_id: str) -> bool:

@@ -6,13 +6,14 @@ A request is Table Store's if it has an x-ots- header; its operation is the path
 from __future__ import annotations
 
 import logging
-import re
 
 from google.protobuf.message import Message
 
 from adapters.tablestore import DIALECT, summaries
+from adapters.tablestore.claims import CLAIMS
 from adapters.tablestore.operation_table import OPERATIONS
-from adapters.tablestore.values.values import index_view, key_type
+from adapters.tablestore.values.values import key_type
+from adapters.tablestore.values.views import index_view
 from adapters.tablestore.wire import auth, replies
 from adapters.tablestore.wire.auth import Caller
 from adapters.tablestore.wire.calls import Call, check_names
@@ -34,13 +35,6 @@ from gateway.model.tables import Table
 
 log = logging.getLogger(__name__)
 
-_HEADER = "x-ots-"
-_HINT = 'OTSClient("{url}", "tablegate", "tablegate", "instance")'
-# "Endpoints" (Tablestore developer guide).
-_SERVICE_HOSTS = re.compile(
-    r"[a-z0-9-]+\.[a-z0-9-]+\.(?:ots|ots-internal|vpc\.tablestore|tablestore)\.aliyuncs\.com"
-)
-
 
 def create(gateway: Gateway) -> Dialect:
     """Make the dialect on a gateway."""
@@ -58,8 +52,8 @@ class TableStore(Dialect):
     """The dialect on a gateway, with what it reads once from the settings."""
 
     name = DIALECT
-    hint = _HINT
-    service_hosts = _SERVICE_HOSTS
+    hint = CLAIMS.hint
+    service_hosts = CLAIMS.service_hosts
     faults = PLANTED
     batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
 
@@ -73,7 +67,7 @@ class TableStore(Dialect):
 
     def claims(self, request: Request) -> bool:
         """Whether a request is Table Store's: no other has such headers."""
-        return any(name.startswith(_HEADER) for name, _ in request.headers)
+        return CLAIMS.claims(request)
 
     def operation(self, request: Request) -> str:
         """The operation's name, or "unknown" where there is none."""

@@ -15,8 +15,8 @@ from gateway.settings import Settings
 @with_settings(every=False)
 def migrate(settings: Settings) -> None:
     """Bring the database to this release's schema."""
-    from gateway.app import connect
     from gateway.store.migrating import migrate as run
+    from gateway.wiring import connect
 
     with told_in_one_line():
         database = connect(settings)

@@ -15,8 +15,8 @@ from gateway.settings import Settings
 @contextlib.contextmanager
 def opened_database(settings: Settings) -> Iterator[Any]:
     """Within it the database of these settings is open (app.Opened) and of this release's schema. Raises ClickException."""
-    from gateway.app import connect, open_store
     from gateway.store.migrating import migrate as run
+    from gateway.wiring import connect, open_store
 
     if settings.memory:
         raise click.ClickException("a database in memory is its server's alone; name one with --database")

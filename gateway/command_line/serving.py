@@ -7,7 +7,6 @@ import ipaddress
 import os
 import tempfile
 import time
-import urllib.request
 
 import click
 
@@ -74,6 +73,7 @@ def _readiness(settings: Settings, url: str | None) -> str:
 def _asked(address: str) -> str:
     """What a server says of itself. Raises OSError if it is not ready."""
     import ssl
+    import urllib.request
 
     # Whether the server is there is asked, not who it is: its certificate may be for another name.
     context = ssl._create_unverified_context()

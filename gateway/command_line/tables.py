@@ -15,8 +15,8 @@ from gateway.settings import Settings
 @with_settings(every=False)
 def tables(settings: Settings) -> None:
     """List each table: its name, and in each dialect its name, key and address ("*": any account or instance)."""
-    from gateway.app import listings
     from gateway.store import progress
+    from gateway.wiring import listings
 
     with opened_database(settings) as opened:
         with opened.store.read() as session:

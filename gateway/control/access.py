@@ -15,6 +15,9 @@ from gateway.http import Request
 from gateway.model.errors import NotAllowed
 from gateway.settings import ANY, Settings
 
+PREFIX = "/_tablegate/"
+"""What all paths of the control API begin with. No dialect has such a path."""
+
 
 def check(request: Request, settings: Settings) -> None:
     """Raises NotAllowed, rule `origin` or `administrator`, with a text that says what to do."""

@@ -15,15 +15,13 @@ import orjson
 
 from gateway.clock import BadTime, Clock
 from gateway.control import access, clocks, resets, seeds, snapshots
+from gateway.control.access import PREFIX
 from gateway.control.answers import BadRequest, Refused
 from gateway.control.watching import Watch
 from gateway.dialect import Gateway
 from gateway.http import Reply
 from gateway.model.errors import GatewayError, NotAllowed
 from gateway.server.flask_bridge import current_request, flask_response
-
-PREFIX = "/_tablegate/"
-"""What all paths of the control API begin with. No dialect has such a path."""
 
 _HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))
 _OF_ONE_PROCESS = ("/clock", "/faults", "/requests")

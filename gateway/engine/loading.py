@@ -7,6 +7,8 @@ to be written as any others.
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from gateway.engine import blind_writes, indexing
 from gateway.model import fast_paths
 from gateway.model.commands import Load, WriteGroup
@@ -31,7 +33,7 @@ def fast_load(store: Store, command: Load, now: int) -> bool:
     if table.rules.expiry is not None:
         for row in made:
             row.expires_at_ms = table.expires_at_ms(row)
-    made.sort(key=lambda row: row.position)
+    made.sort(key=attrgetter("position"))
     _, added = indexing.differences(table, ((None, row) for row in made)) if table.indexes else ([], [])
     try:
         with store.write() as session:

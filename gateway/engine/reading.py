@@ -70,7 +70,9 @@ def read_in_slices(
     gets = _gets_of(
         [command for command in commands if type(command) is not ReadAll or not _is_byte_limited(command)]
     )
-    with store.read(reader) as session:
+    # Who asks alone for one row needs no transaction: one statement is a snapshot.
+    is_alone = len(commands) == len(gets) == 1 and not store.shared and not gets[0].transaction
+    with store.look() if is_alone else store.read(reader) as session:
         stale: set[int] = set()
         if store.shared:
             tables = [table for command in commands for table in _tables_of(command)]

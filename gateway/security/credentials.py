@@ -66,12 +66,13 @@ CALLERS_KEPT = 1024
 class Credentials:
     """The credentials in force. Look-ups are from memory; `replace` swaps all of them at once, from any thread."""
 
-    __slots__ = ("_known", "_shared", "callers", "is_dev", "keeps_apart")
+    __slots__ = ("_by_key", "_known", "_shared", "callers", "is_dev", "keeps_apart")
 
     def __init__(self, settings: Settings, stored: Iterable[Credential] = ()) -> None:
         self.is_dev = settings.auth == "dev"
         """Whether keys that are not stored are taken too: AWS any at all, unverified; the others the well-known ones."""
         self._shared = settings.namespaces == "shared"
+        self._by_key = settings.namespaces == "keys"
         self.keeps_apart = not self.is_dev and not self._shared
         """Whether tenants must not reach each other: what is not said to be for all is then for one."""
         self._known: dict[tuple[Scheme, str], Credential] = {}
@@ -111,6 +112,10 @@ class Credentials:
         """Where the tables of a caller live: one namespace for all, or one for each place - an AWS account and region, an
         Azure account, a Table Store instance. Places of two schemes are never one, whatever they are called."""
         return SHARED_NAMESPACE if self._shared else _namespace_name((scheme.value, *place))
+
+    def aws_namespace(self, access_id: str, account: str, region: str) -> str:
+        """That of an AWS caller: by account and region, or, as DynamoDB Local has it, by key and region."""
+        return self.namespace(Scheme.AWS, access_id if self._by_key else account, region)
 
 
 @lru_cache(maxsize=1024)

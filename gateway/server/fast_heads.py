@@ -2,8 +2,9 @@
 theirs. Anything else is the parser's (httptools), which comes to the same for what is taken here (connection.py).
 
 Most of what a client sends is equal, byte for byte, from request to request: lines that are no secrets are looked at once and
-then known by their bytes. What is taken is a narrow part of the grammar (RFC 9112): a plain target, one blank after each colon,
-values of visible ASCII, every name once, a body of a given length or none, nothing about the connection but that it is kept.
+then known by their bytes, and so is a whole head of such lines but for its Authorization. What is taken is a narrow part of
+the grammar (RFC 9112): a plain target, one blank after each colon, values of visible ASCII, every name once, a body of a
+given length or none, nothing about the connection but that it is kept.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ _REMEMBERED = frozenset(
     )
 )  # fmt: skip
 _REMEMBERED_BYTES, _KEPT = 256, 4096
+_REMEMBERED_HEAD_BYTES, _HEADS_KEPT = 1024, 1024
+# Of the only line that is new in each request of most clients, without its first letter, which may be of either case.
+_PROOF = b"uthorization: "
+_AUTHORIZATION = "authorization"
+_PROOF_NAMES = {_AUTHORIZATION}
 
 Whole = tuple[str, str, Headers, dict[str, str], bytes]
 """A request as its bytes say: method, target, headers with names in lower case, the same by name, body."""
@@ -37,6 +43,9 @@ Whole = tuple[str, str, Headers, dict[str, str], bytes]
 _starts: dict[bytes, tuple[str, str]] = {}
 _lines: dict[bytes, tuple[str, str]] = {}
 _names: dict[bytes, str] = {}
+# Heads by their bytes, two line breaks in the place of the Authorization: first line, headers before and after it, those by name,
+# length of the body.
+_heads: dict[bytes, tuple[tuple[str, str], Headers, Headers, dict[str, str], int]] = {}
 
 
 def whole_request(data: bytes, most_head_bytes: int, most_target_bytes: int) -> Whole | None:
@@ -44,9 +53,17 @@ def whole_request(data: bytes, most_head_bytes: int, most_target_bytes: int) -> 
     end = data.find(b"\r\n\r\n")
     if not 0 < end <= most_head_bytes:
         return None
+    rest, proof = _without_proof(data, end)
+    head = _heads.get(rest)
+    if head is not None and _is_plain(proof) and len(data) == end + 4 + head[4]:
+        start, before, after, known, _ = head
+        if len(start[1]) > most_target_bytes:
+            return None
+        headers_of_head = (*before, (_AUTHORIZATION, proof), *after)
+        return start[0], start[1], headers_of_head, {**known, _AUTHORIZATION: proof}, data[end + 4 :]
     lines = data[:end].split(b"\r\n")
-    start = _starts.get(lines[0]) or _start_of(lines[0])
-    if start is None or len(start[1]) > most_target_bytes:
+    first = _starts.get(lines[0]) or _start_of(lines[0])
+    if first is None or len(first[1]) > most_target_bytes:
         return None
     del lines[0]
     headers: list[tuple[str, str]] = []
@@ -54,14 +71,10 @@ def whole_request(data: bytes, most_head_bytes: int, most_target_bytes: int) -> 
         field = _lines.get(line)
         if field is None:
             name, _, value = line.partition(b": ")
-            text = value.decode("latin-1")
-            if not (text and text.isascii() and text.isprintable()) or text[0] == " " or text[-1] == " ":
+            field = _names.get(name) or _name_of(name), value.decode("latin-1")
+            if not field[0] or not _is_plain(field[1]):
                 return None
-            known_name = _names.get(name) or _name_of(name)
-            if known_name is None:
-                return None
-            field = known_name, text
-            if known_name in _REMEMBERED and len(line) <= _REMEMBERED_BYTES:
+            if field[0] in _REMEMBERED and len(line) <= _REMEMBERED_BYTES:
                 _remember(_lines, line, field)
         headers.append(field)
     known = dict(headers)
@@ -74,7 +87,35 @@ def whole_request(data: bytes, most_head_bytes: int, most_target_bytes: int) -> 
         return None
     if len(data) != end + 4 + int(length):
         return None
-    return start[0], start[1], tuple(headers), known, data[end + 4 :]
+    if proof and len(rest) <= _REMEMBERED_HEAD_BYTES and known.keys() - _REMEMBERED == _PROOF_NAMES:
+        _remember_head(rest, first, headers, known, int(length))
+    return first[0], first[1], tuple(headers), known, data[end + 4 :]
+
+
+def _without_proof(data: bytes, end: int) -> tuple[bytes, str]:
+    """A head with two line breaks in the place of its Authorization, and that; two that are empty where there is none."""
+    at = data.find(_PROOF, 0, end)
+    if at < 3 or data[at - 3 : at - 1] != b"\r\n":
+        return b"", ""
+    value = at + len(_PROOF)
+    behind = data.find(b"\r\n", value, end + 2)
+    return data[:at] + b"\r\n\r\n" + data[behind:end], data[value:behind].decode("latin-1")
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a header's value is written plainly."""
+    return text.isascii() and text.isprintable() and text != "" and text[0] != " " != text[-1]
+
+
+def _remember_head(
+    rest: bytes, start: tuple[str, str], headers: list[tuple[str, str]], known: dict[str, str], length: int
+) -> None:
+    """Know a head from now on, whatever its Authorization."""
+    if len(_heads) >= _HEADS_KEPT:
+        _heads.clear()
+    at = headers.index((_AUTHORIZATION, known[_AUTHORIZATION]))
+    others = {name: value for name, value in known.items() if name != _AUTHORIZATION}
+    _heads[rest] = start, tuple(headers[:at]), tuple(headers[at + 1 :]), others, length
 
 
 def _start_of(line: bytes) -> tuple[str, str] | None:
@@ -88,10 +129,10 @@ def _start_of(line: bytes) -> tuple[str, str] | None:
     return start
 
 
-def _name_of(name: bytes) -> str | None:
-    """The name of a header in lower case, if it is written plainly."""
+def _name_of(name: bytes) -> str:
+    """The name of a header in lower case, if it is written plainly; else ""."""
     if _NAME.fullmatch(name) is None:
-        return None
+        return ""
     lowered = name.decode().lower()
     _remember(_names, name, lowered)
     return lowered

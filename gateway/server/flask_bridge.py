@@ -5,16 +5,14 @@ Knows nothing of dialects, and adds nothing to what they answer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
 import flask
 from werkzeug.datastructures import Headers as FlaskHeaders
 
-from gateway.http import Reply, Request
-
-WSGI_REQUEST = "tablegate.request"
-"""The key under which our own server hands the Request through a WSGI environment."""
+from gateway.http import WSGI_REQUEST, Reply, Request
 
 
 def request_of(environ: dict[str, Any], body: bytes) -> Request:
@@ -54,3 +52,15 @@ def flask_response(reply: Reply) -> flask.Response:
     response = flask.Response(reply.body, reply.status)
     response.headers = FlaskHeaders(list(reply.headers))
     return response
+
+
+def routes(name: str, methods: frozenset[str], serve: Callable[[Request], Reply]) -> flask.Blueprint:
+    """The routes of a dialect: one rule for all paths, since what is meant is read from the raw target."""
+    made = flask.Blueprint(name, __name__)
+
+    def reply(**_: str) -> flask.Response:
+        return flask_response(serve(current_request()))
+
+    for route in ("/", "/<path:path>"):
+        made.add_url_rule(route, "reply", reply, methods=sorted(methods), provide_automatic_options=False)
+    return made

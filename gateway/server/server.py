@@ -1,7 +1,7 @@
 """The server process: sockets, the event loop, and the way of a request through it.
 
-A request that its dialect `enter`s goes into the tick (tick.py); any other goes to the WSGI application on a small pool of
-threads. Everything that touches connections happens in the event loop's thread.
+A request that its dialect `enter`s goes into the tick (tick.py); any other is served by its dialect on a small pool of threads,
+or, if no dialect claims it, by the WSGI application. Everything that touches connections happens in the event loop's thread.
 
 Knows no HTTP grammar (connection.py), no dialect and no SQL.
 """
@@ -20,17 +20,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import monotonic
 
-import flask
-
 from gateway import handling, logs, metrics
-from gateway.app import Mounted, mounted
 from gateway.http import Reply, Request
 from gateway.model import fast_paths
-from gateway.server import allocator, wsgi
+from gateway.server import allocator
 from gateway.server.connection import NEVER, Connection
 from gateway.server.pending_request import PendingRequest
 from gateway.server.tick import Ticker, TickLimits
 from gateway.settings import Settings
+from gateway.wiring import Mounted
 
 _WSGI_THREADS = 8
 _SWEEP_S = 1.0
@@ -40,15 +38,23 @@ _BACKLOG = 1024
 _CANDIDATES = 16
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a server serves: dialects, and the WSGI application (wsgi.py) that answers what none of them claims."""
+
+    dialects: Mounted
+    call_application: Callable[[Request], Reply]
+
+
 class Server:
     """One event loop's share of the gateway. Made and used in the loop's thread."""
 
-    def __init__(self, app: flask.Flask, lane: str) -> None:
-        self._mounted: Mounted = mounted(app)
+    def __init__(self, served: Served, lane: str) -> None:
+        self._mounted = served.dialects
         self.settings: Settings = self._mounted.gateway.settings
         self.is_stopping = False
         self.buffered_bytes = 0
-        self._app = app
+        self._call_application = served.call_application
         self._loop = asyncio.get_running_loop()
         self._connections: set[Connection] = set()
         self._heads: dict[str, dict[Connection, None]] = {}  # by client address, oldest first
@@ -160,7 +166,7 @@ class Server:
         if handler is not None:
             self._ticker.submit(pending, handler if met is None else met.watched(handler))
         else:
-            self._threads.submit(self._call_app, pending)
+            self._threads.submit(self._serve, pending)
 
     def answer(self, pending: PendingRequest, reply: Reply) -> None:
         """Send the reply to a request in hand, then note it for the figures and write down what is worth a line."""
@@ -184,21 +190,23 @@ class Server:
         """What the server itself has to say to a request. A line for what should not have happened."""
         return self._mounted.refuse_and_log(request, error)
 
-    def _call_app(self, pending: PendingRequest) -> None:
+    def _serve(self, pending: PendingRequest) -> None:
+        dialect = pending.dialect
+        is_dialects = dialect is not None and fast_paths.ARE_ON and pending.method in dialect.methods
         met = pending.met
         try:
             with handling.current(met.handling) if met is not None else contextlib.nullcontext():
-                reply = wsgi.call(self._app, pending)
+                if dialect is not None and is_dialects:
+                    reply = dialect.serve(pending)
+                else:
+                    reply = self._call_application(pending)
         except Exception as error:
             reply = self.refuse(pending, error)
-        self._loop.call_soon_threadsafe(self._answer_and_count, pending, reply)
-
-    def _answer_and_count(self, pending: PendingRequest, reply: Reply) -> None:
-        self.answer(pending, reply)
-        metrics.count_noted()
+        self._loop.call_soon_threadsafe(self.answer, pending, reply)
 
     def _sweep(self) -> None:
-        """Look for connections whose time is over."""
+        """Look for connections whose time is over, and count what was noted."""
+        metrics.count_noted()
         now = monotonic()
         for connection in [known for known in self._connections if known.deadline < now]:
             connection.overdue()
@@ -230,11 +238,11 @@ class ListenAddress:
 
 
 async def serve(
-    app: flask.Flask, listen_address: ListenAddress, ready: Callable[[], None], told: asyncio.Event
+    served: Served, listen_address: ListenAddress, ready: Callable[[], None], told: asyncio.Event
 ) -> bool:
     """Serve until told to stop. `ready` is called when requests are being answered. False: requests were left
     unanswered, and threads may still be at them."""
-    server = Server(app, listen_address.lane)
+    server = Server(served, listen_address.lane)
     await server.listen(listen_address.sockets, listen_address.tls)
     ready()
     await told.wait()
@@ -242,7 +250,7 @@ async def serve(
 
 
 def run(
-    app: flask.Flask, listen_address: ListenAddress, ready: Callable[[], None], reload: Callable[[], None]
+    served: Served, listen_address: ListenAddress, ready: Callable[[], None], reload: Callable[[], None]
 ) -> bool:
     """Serve until SIGTERM or SIGINT; what `serve` says. At SIGHUP `reload` is called, from just before `ready` on."""
 
@@ -262,7 +270,7 @@ def run(
             loop.add_signal_handler(signal.SIGHUP, reload)
             ready()
 
-        return await serve(app, listen_address, begin, told)
+        return await serve(served, listen_address, begin, told)
 
     return run_in_loop(main())
 

@@ -15,21 +15,23 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gateway import __version__, logs
-from gateway.app import OWN_PATHS, Mounted, Opened, connect, create_app, metrics_app, mounted, open_store
 from gateway.background import BackgroundWork
 from gateway.database_urls import without_password
 from gateway.dialect import BadSeed
+from gateway.http import Reply, Request
 from gateway.model.errors import GatewayError
-from gateway.server import certificates, server, workers
+from gateway.server import certificates, server, workers, wsgi
 from gateway.server.file_lock import FileLock
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
 from gateway.store.opening import prepare_file
+from gateway.wiring import OWN_PATHS, Mounted, Opened, connect, open_store, wire
 
 _OWN_DESCRIPTORS = 512
 
@@ -38,7 +40,40 @@ class Refused(Exception):
     """The gateway will not start like this. The text says what to do."""
 
 
-def serve(settings: Settings) -> None:
+class PortTaken(Refused):
+    """A port that somebody else has."""
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        super().__init__(f"cannot listen on {host} port {port}: {reason}")
+        self.host, self.port = host, port
+
+
+class Announcement:
+    """What a server prints of itself on standard output. Command lines of other programs have words of their own."""
+
+    def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:
+        """The database is ready and the sockets are bound: clients may connect. The first line is the URL, for whoever asked
+        for a free port."""
+        print(_url(settings, sockets[0]), flush=True)
+
+    def ready(
+        self,
+        settings: Settings,
+        dialects: Mounted,
+        sockets: list[socket.socket],
+        figures: socket.socket | None,
+    ) -> None:
+        """Requests are being answered."""
+        _tell(settings, dialects, [_url(settings, each) for each in sockets], figures)
+
+    def closed(self) -> None:
+        """All that was accepted is answered, and nobody listens any more."""
+
+
+_ANNOUNCEMENT = Announcement()
+
+
+def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> None:
     """Serve until SIGTERM or SIGINT. Raises Refused, AlreadyHeld, NewerDatabase, BadSetting, BadCredential."""
     logs.configure(settings.log_level)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read again
@@ -57,15 +92,17 @@ def serve(settings: Settings) -> None:
             _plant(settings, opened)
         sockets = [_bind(settings.host, port) for port in _ports(settings)]
         figures = _metrics_socket(settings)
-        # The first line, for whoever asked for a free port.
-        print(_url(settings, sockets[0]), flush=True)
+        announcement.bound(settings, sockets)
         if settings.workers > 1:
             opened.close()
             workers.supervise(
-                settings.workers, lambda: _work(settings, sockets, figures, tls, None), settings.stop_seconds
+                settings.workers,
+                lambda: _work(settings, sockets, figures, tls, None, announcement),
+                settings.stop_seconds,
             )
         else:
-            _work(settings, sockets, figures, tls, opened)
+            _work(settings, sockets, figures, tls, opened, announcement)
+            announcement.closed()
 
 
 def _work(
@@ -74,11 +111,12 @@ def _work(
     figures: socket.socket | None,
     tls: certificates.Certificate | None,
     opened: Opened | None,
+    announcement: Announcement,
 ) -> None:
     """What one server process does; a worker opens the database for itself."""
     opened = opened or open_store(settings, connect(settings))
-    app = create_app(settings, opened)
-    dialects = mounted(app)
+    dialects = wire(settings, opened)
+    served = server.Served(dialects, _application(dialects, opened))
     share = (
         settings.background_share if workers.is_first() else 0.0
     )  # of the server, not of each of its processes
@@ -92,7 +130,7 @@ def _work(
         if workers.is_first():
             if figures is not None:
                 _serve_metrics(dialects, figures)
-            _tell(settings, dialects, [_url(settings, each) for each in sockets], figures)
+            announcement.ready(settings, dialects, sockets, figures)
 
     def reload() -> None:
         background.look_at_credentials_now()
@@ -102,7 +140,7 @@ def _work(
     listen_address = server.ListenAddress(
         sockets, lane_of(settings), tls.context if tls is not None else None
     )
-    is_clean = server.run(app, listen_address, ready, reload)
+    is_clean = server.run(served, listen_address, ready, reload)
     if not is_clean:
         # A thread is stuck in the database, and would be waited for at the end of the interpreter.
         logging.shutdown()
@@ -115,7 +153,7 @@ def _plant(settings: Settings, opened: Opened) -> None:
     """Make the tables with which the server begins. Raises Refused."""
     from gateway.control import answers, seeds, snapshots
 
-    dialects = mounted(create_app(settings, opened)).dialects
+    dialects = wire(settings, opened).dialects
     try:
         if settings.start_from is not None:
             snapshots.start_from(opened.engine, settings.start_from)
@@ -134,6 +172,25 @@ def _stop_with_stdin() -> None:
         while os.read(sys.stdin.fileno(), 4096):
             pass
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _application(dialects: Mounted, opened: Opened) -> Callable[[Request], Reply]:
+    """The WSGI application, called with a request. Flask is loaded and the application made when the first comes, since many
+    servers of tests never need it."""
+    lock = threading.Lock()
+
+    @cache
+    def made() -> wsgi.Application:
+        from gateway.app import application
+
+        return application(dialects, opened.clock)
+
+    def call(request: Request) -> Reply:
+        with lock:
+            application = made()
+        return wsgi.call(application, request)
+
+    return call
 
 
 def _tell(settings: Settings, dialects: Mounted, urls: list[str], figures: socket.socket | None) -> None:
@@ -217,7 +274,7 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         return server.bind(host, port)
     except OSError as error:
-        raise Refused(f"cannot listen on {host} port {port}: {error.strerror or error}") from None
+        raise PortTaken(host, port, error.strerror or str(error)) from None
 
 
 def _metrics_socket(settings: Settings) -> socket.socket | None:
@@ -231,6 +288,8 @@ def _metrics_socket(settings: Settings) -> socket.socket | None:
 def _serve_metrics(dialects: Mounted, figures: socket.socket) -> None:
     """Serve /metrics on its own port, from a thread that ends with the process."""
     from werkzeug.serving import WSGIRequestHandler, make_server
+
+    from gateway.app import metrics_app
 
     class Quiet(WSGIRequestHandler):
         def log(self, *_: Any) -> None:

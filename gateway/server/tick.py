@@ -117,7 +117,7 @@ class Ticker:
             self._begin(pending)
         for lane in self._lanes:
             lane.flush()
-        metrics.count_noted()
+        metrics.count_if_enough()
 
     def _begin(self, pending: PendingRequest) -> None:
         try:
@@ -334,7 +334,7 @@ class _Lane:
         self._is_running = False
         self.flush()  # the database first: it works while replies are made
         self._ticker.deliver(answers)
-        metrics.count_noted()
+        metrics.count_if_enough()
 
     def _run_pages(self) -> list[Answered]:
         answers: list[Answered] = []
@@ -346,7 +346,7 @@ class _Lane:
                 self._slots.append(pages.reader)
             else:
                 self._begun.append(pages)
-        metrics.ticked(len(answers), perf_counter() - began)
+        metrics.ticked((len(answers), perf_counter() - began))
         return answers
 
     def _run(self, lists: list[list[PendingRequest]]) -> list[Answered]:
@@ -374,7 +374,7 @@ class _Lane:
             if len(pending_requests) == 1:
                 return [(pending_requests[0], error)]
             return [answered for pending in pending_requests for answered in self._run_list([pending])]
-        metrics.ticked(len(pending_requests), perf_counter() - began)
+        metrics.ticked((len(pending_requests), perf_counter() - began))
         answers: list[Answered] = []
         start = 0
         for pending in pending_requests:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from gateway.http import Reply, Request
-from gateway.server.flask_bridge import WSGI_REQUEST
+from gateway.http import WSGI_REQUEST, Reply, Request
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from gateway.model.keys import HIGHEST, LOWEST, Position, partition_hash
@@ -80,6 +81,7 @@ class Source:
         return position_of(columns[self.partition], columns[self.sort], columns[self.full_key])
 
 
+@lru_cache(maxsize=1024)
 def rows_source(table_id: int) -> Source:
     """The rows of a table."""
     return Source("rows r WHERE r.table_id = ?", "r", (table_id,), ", r.slot", 0, 1, 2, 8, _SIZE)

@@ -21,9 +21,9 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.__main__ import main
-from gateway.app import connect, open_store
 from gateway.server.certificates import make_self_signed
 from gateway.settings import load
+from gateway.wiring import connect, open_store
 from tests.support.raw_client import RawClient
 from tests.support.running import ROOT, Process, free_port
 
@@ -294,7 +294,11 @@ def test_several_workers_share_a_port_and_are_replaced(tmp_path: Path, postgres)
     )
     server.wait_until_ready()
     assert {get(f"{server.url}/readyz") for _ in range(10)} == {"ready\n"}
-    assert 'status="200"} 10.0' in get(f"{server.url}/metrics")
+    # Each process adds its figures to the common ones every second.
+    until = time.monotonic() + 20
+    while 'status="200"} 10.0' not in get(f"{server.url}/metrics"):
+        assert time.monotonic() < until, get(f"{server.url}/metrics")
+        time.sleep(0.1)
     before = server.workers()
     assert len(before) == 2
     for pid in before:

@@ -8,13 +8,13 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from gateway.__main__ import main
-from gateway.app import connect, open_store
 from gateway.model.commands import AlterTable, CreateTable, FindStream, ListShards
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.tables import Rules, StreamRule
 from gateway.model.values import Kind
 from gateway.settings import load
 from gateway.store.migrating import migrate
+from gateway.wiring import connect, open_store
 
 
 def tablegate(folder: Path, *arguments: str, code: int = 0) -> str:

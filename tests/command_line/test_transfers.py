@@ -1,4 +1,4 @@
-"""`tablegate copy`, `verify`, `diff`, `signature` as their users meet them: what is printed, and with which status they end."""
+"""`tablegate lint`, `copy`, `verify`, `diff`, `signature` as users meet them: what is told, and the status."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,22 @@ def test_rejects_are_status_1(fill: Fill, tmp_path: Path) -> None:
     assert json.loads(line)["key"] == {"pk": {"S": "b/ad"}, "sk": {"S": "s"}}
 
 
+def test_lint_tells_beforehand(fill: Fill, tmp_path: Path) -> None:
+    """A 38-digit number is a text in Azure Table, a key with a slash is refused there (see test_rejects_are_status_1)."""
+    number = Value(Kind.DECIMAL, Decimal("1" * 38))
+    fill([row_of(PAIR, pk=text("good"), sk=text("s"), n=number), row_of(PAIR, pk=text("b/ad"), sk=text("s"))])
+    told = json.loads(tablegate(tmp_path, "lint", A, "azure-table", "--format", "json"))
+    assert (told["rows"], told["rejected"]) == (2, 1)
+    assert {each["class"] for each in told["rules"]} >= {"impossible", "rendered"}
+    impossible = [each["rule"] for each in told["rules"] if each["class"] == "impossible"]
+    assert "b/ad" in tablegate(tmp_path, "lint", A, "azure-table", "--fail-on", "impossible", code=1)
+    accepted = [word for rule in impossible for word in ("--accept", rule)]
+    tablegate(tmp_path, "lint", A, "azure-table", "--fail-on", "impossible", *accepted)
+    tablegate(tmp_path, "lint", A, "tablegate", "--fail-on", "rendered")
+    assert tablegate(tmp_path, "lint", A, "azure-table", "--format", "html").startswith("<!doctype html>")
+    assert "no such database" in tablegate(tmp_path, "lint", B, "azure-table", code=2)
+
+
 def test_a_job_is_resumed_by_its_file_alone(fill: Fill, tmp_path: Path) -> None:
     fill(rows_of(10))
     tablegate(tmp_path, "copy", A, B, "--job", "copy.job", "--rate", "1000", "--follow", "--until-lag", "2s")
@@ -182,11 +199,12 @@ def test_help_loads_nothing_of_it() -> None:
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
     )  # fmt: skip
     assert set(re.findall(r"'([\w.]+)'", done.stdout)) <= {
-        "transfer.commands", "transfer.comparison_commands", "transfer.errors", "transfer.flags", "transfer.traffic", "transfer.traffic.commands",
+        "transfer.commands", "transfer.comparison_commands", "transfer.errors", "transfer.flags",
+        "transfer.traffic", "transfer.traffic.commands",
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("command", ["copy", "verify", "diff", "signature"])
+@pytest.mark.parametrize("command", ["lint", "copy", "verify", "diff", "signature"])
 def test_help_teaches(tmp_path: Path, command: str) -> None:
     told = tablegate(tmp_path, command, "--help")
     assert "Exit status: 0:" in told

@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +29,16 @@ from werkzeug.test import run_wsgi_app
 from adapters.azuretable import blueprint as azuretable
 from adapters.dynamodb import blueprint as dynamodb
 from adapters.tablestore import blueprint as tablestore
-from gateway.app import Mounted, connect, create_app, mount, mounted, open_store
+from gateway.app import create_app, mount, mounted
 from gateway.background import BackgroundWork
 from gateway.dialect import Dialect, Gateway
 from gateway.http import Reply, Request
-from gateway.server import server
+from gateway.server import server, wsgi
 from gateway.server.flask_bridge import WSGI_REQUEST
 from gateway.server.serving import lane_of
 from gateway.server.wsgi import environ_of
 from gateway.settings import Settings, load
+from gateway.wiring import Mounted, connect, open_store
 
 ROOT = Path(__file__).parents[2]
 EVERY_DIALECT = (dynamodb.create, tablestore.create, azuretable.create)  # Azure takes what nobody else claims
@@ -97,7 +99,12 @@ def start_app(app: flask.Flask, lane: str = "inline", finish: Any = lambda: None
 
     async def main() -> bool:
         state["told"], state["loop"] = asyncio.Event(), asyncio.get_running_loop()
-        return await server.serve(app, server.ListenAddress([listening], lane), ready.set, state["told"])
+        return await server.serve(
+            server.Served(mounted(app), partial(wsgi.call, app)),
+            server.ListenAddress([listening], lane),
+            ready.set,
+            state["told"],
+        )
 
     def work() -> None:
         try:

@@ -15,7 +15,7 @@ import xxhash
 
 from adapters.azuretable.values.values import view as azure_view
 from adapters.dynamodb.values.values import view as dynamodb_view
-from adapters.tablestore.values.values import view as tablestore_view
+from adapters.tablestore.values.views import view as tablestore_view
 from gateway.model.keys import KeySchema
 from gateway.model.rows import Row
 from gateway.model.values import NUMBERS, SETS, Kind, Value, decimal_text

@@ -21,7 +21,7 @@ from adapters.dynamodb.tables.properties import TableProperties
 from adapters.dynamodb.values.keys import index_view as dynamodb_view
 from adapters.tablestore import DIALECT as TABLE_STORE
 from adapters.tablestore.tables.options import Options, was_made_here
-from adapters.tablestore.values.values import index_view as tablestore_view
+from adapters.tablestore.values.views import index_view as tablestore_view
 from gateway.database_urls import BadDatabaseURL, normalise, without_password
 from gateway.engine.engine import Engine, run_with_retries
 from gateway.model.changes import Latest, Oldest
@@ -80,7 +80,7 @@ from transfer.errors import (
     TransferError,
 )
 
-_PAGE = PageLimits(scanned=2_000, filled_bytes=2 << 20)
+_PAGE = PageLimits(scanned=1_000, filled_bytes=1 << 20)
 _MOST_SEGMENTS = 256  # a segment finer than a slot is read with its neighbours (gateway/store/scans.py)
 # Fewer rows than these are sooner put than loaded.
 _FEW_ROWS = 20
@@ -289,7 +289,7 @@ class DatabaseEndpoint(Endpoint):
     def write(self, rows: Sequence[Row]) -> list[Reject]:
         if len(rows) >= _FEW_ROWS:
             [refusal] = self._on_table(
-                lambda table: [Load(table, [(row.position, _kept(table, row)) for row in rows])],
+                lambda table: [_load(table, rows)],
                 refusals=True,
             )
             if not isinstance(refusal, GatewayError):
@@ -481,14 +481,24 @@ def _with_stream(table: Table) -> AlterTable:
     return AlterTable(_DIALECTS[service_of(table)], table, rules, instant=True)
 
 
+def _keeps_times(table: Table) -> bool:
+    """Whether ages or versions count in a table: then a value that was stored without a time of its own keeps that of its row."""
+    rules = table.rules
+    return rules.stamped or (rules.expiry is not None and rules.expiry.age_ms is not None)
+
+
 def _kept(table: Table, row: Row) -> Contents:
-    """A row's contents for a table. Where ages or versions count, a value that was stored without a time of its own keeps that of
-    its row."""
-    contents, rules = row.contents, table.rules
-    counts = rules.stamped or (rules.expiry is not None and rules.expiry.age_ms is not None)
-    if not counts or not row.modified_at or contents.kinds not in (None, FOREIGN_KINDS):
+    """A row's contents for a table."""
+    contents = row.contents
+    if not row.modified_at or contents.kinds not in (None, FOREIGN_KINDS) or not _keeps_times(table):
         return contents
     return Contents.of_cells(table.key_values(row.latest), table.cells_of(row))
+
+
+def _load(table: Table, rows: Sequence[Row]) -> Load:
+    if _keeps_times(table):
+        return Load(table, [(row.position, _kept(table, row)) for row in rows])
+    return Load(table, [(row.position, row.contents) for row in rows])
 
 
 def _put(table: Table, row: Row) -> WriteGroup:

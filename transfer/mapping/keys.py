@@ -45,6 +45,7 @@ class Keys:
             _Role(source.partition, target.partition, reads, writes),
             _Role(source.sort, target.sort, reads, writes),
         )
+        self._origins = _origins(source.partition, target.partition) + _origins(source.sort, target.sort)
         self._is_identity = [column.kind for column in source.columns] == [
             column.kind for column in target.columns
         ] and len(source.partition) == len(target.partition)
@@ -72,9 +73,16 @@ class Keys:
         for at, (column, value) in enumerate(zip(self.target.columns, values, strict=True)):
             broken = self._check(column, at < partition, value)
             if broken is not None:
-                found.append(Finding(broken, column.name))
+                found.append(Finding(broken, self._origins[at]))
                 passed = False
         return passed
+
+
+def _origins(source: tuple[KeyColumn, ...], target: tuple[KeyColumn, ...]) -> list[str]:
+    """Of each column of a role in the target, the source's column that it is made of; its own name where there is none."""
+    return [
+        source[min(at, len(source) - 1)].name if source else column.name for at, column in enumerate(target)
+    ]
 
 
 class _Role:

@@ -49,6 +49,11 @@ class RuleReport:
         """The attributes to be told."""
         return [name for name, _ in self.attributes.most_common(ATTRIBUTES)] or self.definition[:ATTRIBUTES]
 
+    @property
+    def counted(self) -> str:
+        """To how many rows it applied, in words."""
+        return "the table" if not self.rows and self.definition else f"{self.rows:,} rows"
+
 
 @dataclass
 class LintReport:
@@ -114,11 +119,11 @@ class LintReport:
     def html(self) -> str:
         """A page of its own, without scripts. Everything that comes from the table is escaped."""
         rows = "".join(
-            "<tr class='{}'><td>{}</td><td>{}</td><td>{:,}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n".format(
+            "<tr class='{}'><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n".format(
                 each.rule.fidelity.value,
                 html.escape(each.rule.name),
                 each.rule.fidelity.value,
-                each.rows,
+                each.counted,
                 html.escape(", ".join(map(_shown, each.named))),
                 "<br>".join(html.escape(_key_text(identity)) for identity in each.examples),
                 html.escape(each.rule.meaning),
@@ -131,7 +136,7 @@ class LintReport:
         """Plain lines, where there is no terminal."""
         lines = [self._title, self._summary]
         for each in self.rules:
-            lines.append(f"{each.rule.fidelity.value:10} {each.rule.name:24} {each.rows:>12,} rows")
+            lines.append(f"{each.rule.fidelity.value:10} {each.rule.name:24} {each.counted:>12}")
             if each.named:
                 lines.append(f"    {', '.join(map(_shown, each.named))}")
             lines += [f"    e.g. {_key_text(identity)}" for identity in each.examples]
@@ -150,14 +155,14 @@ class LintReport:
         table = Table(
             title=Text(self._title), caption=Text(self._summary), width=shutil.get_terminal_size().columns
         )
-        for heading in ("rule", "class", "rows", "attributes", "example keys"):
-            table.add_column(heading, justify="right" if heading == "rows" else "left", overflow="fold")
+        for heading in ("rule", "class", "applies to", "attributes", "example keys"):
+            table.add_column(heading, justify="right" if heading == "applies to" else "left", overflow="fold")
         for each in self.rules:
             colour = _COLOURS[each.rule.fidelity]
             table.add_row(
                 Text(each.rule.name),
                 Text(each.rule.fidelity.value, style=colour),
-                f"{each.rows:,}",
+                each.counted,
                 Text(", ".join(map(_shown, each.named))),
                 Text("\n".join(map(_key_text, each.examples))),
             )
@@ -188,7 +193,7 @@ body {{ font: 14px/1.4 system-ui, sans-serif; margin: 2em }} table {{ border-col
 td, th {{ border: 1px solid #ccc; padding: 4px 8px; text-align: left; vertical-align: top }}
 .impossible td:nth-child(2) {{ background: #fbb }} .lossy td:nth-child(2) {{ background: #fe9 }}
 </style></head><body><h1>{title}</h1><p>{summary}</p>
-<table><tr><th>rule</th><th>class</th><th>rows</th><th>attributes</th><th>example keys</th><th>meaning</th></tr>
+<table><tr><th>rule</th><th>class</th><th>applies to</th><th>attributes</th><th>example keys</th><th>meaning</th></tr>
 {rows}</table></body></html>
 """
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from adapters.tablestore.capacity.capacity import request_size
-from adapters.tablestore.values.values import key_kind_shown, view
+from adapters.tablestore.values.values import key_kind_shown
+from adapters.tablestore.values.views import view
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.names import is_column_name, is_name
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow

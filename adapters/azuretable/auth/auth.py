@@ -41,7 +41,7 @@ def verify(
 
     A grant whose `access` has a `policy_id` still needs that policy (`SharedAccess.under`).
     """
-    authorization = request.header("authorization")
+    authorization = request.header_map.get("authorization", "")
     if authorization:
         scheme = authorization.partition(" ")[0]
         if scheme.lower() == "bearer":
@@ -64,7 +64,7 @@ def verify(
 def _by_token(request: Request, token: str, account: Account, issuer: Issuer | None, now: float) -> Grant:
     if not request.secure:
         raise ServiceError("AuthenticationFailed", "Authentication scheme Bearer is not supported over HTTP.")
-    if request.header("x-ms-version") < bearer.FIRST_VERSION:
+    if request.header_map.get("x-ms-version", "") < bearer.FIRST_VERSION:
         raise ServiceError(
             "AuthenticationFailed", "Authentication scheme Bearer is not supported in this version."
         )
@@ -73,7 +73,7 @@ def _by_token(request: Request, token: str, account: Account, issuer: Issuer | N
             raise bearer.refusal(None)
         issuer.check(token, now, account.name)
     except ServiceError:
-        if request.header("x-ms-version") < bearer.FIRST_VERSION_WITH_CHALLENGE:
+        if request.header_map.get("x-ms-version", "") < bearer.FIRST_VERSION_WITH_CHALLENGE:
             raise ServiceError("AuthenticationFailed") from None
         raise
     return _FULL
@@ -83,7 +83,7 @@ def _check_shared_key(
     request: Request, options: Mapping[str, str], authorization: str, account: Account, now: float
 ) -> None:
     found = _SHARED_KEY.fullmatch(authorization)
-    date = request.header("x-ms-date") or request.header("date")
+    date = request.header_map.get("x-ms-date", "") or request.header_map.get("date", "")
     if found is None or found.group(2) != account.name:
         raise ServiceError("AuthenticationFailed")
     sent_at = _seconds_of(date)
@@ -102,7 +102,7 @@ def string_to_sign(request: Request, options: Mapping[str, str], account: str, l
         resource += f"?comp={options['comp']}"
     if lite:
         return f"{date}\n{resource}"
-    content_md5, content_type = request.header("content-md5"), request.header("content-type")
+    content_md5, content_type = request.header("content-md5"), request.header_map.get("content-type", "")
     return f"{request.method}\n{content_md5}\n{content_type}\n{date}\n{resource}"
 
 

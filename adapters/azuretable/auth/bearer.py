@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import jwt
-
 from adapters.azuretable.wire.errors import ServiceError
+
+if TYPE_CHECKING:
+    import jwt
 
 FIRST_VERSION = "2017-11-09"  # "Versioning for Azure Storage": requests with an OAuth 2.0 token
 FIRST_VERSION_WITH_CHALLENGE = "2019-12-12"  # "Authorize with Microsoft Entra ID", Bearer challenge
@@ -37,6 +38,9 @@ class Issuer:
     @classmethod
     def of_jwks(cls, document: dict[str, Any], name: str | None, audience: str) -> Issuer:
         """An issuer by its JWKS document. Raises jwt.PyJWTError if it holds no usable key."""
+        # Loaded here, with the cryptography behind it: few servers take tokens (docs/architecture.md, "A quick start").
+        import jwt
+
         key_set = jwt.PyJWKSet.from_dict(document)
         return cls({key.key_id: key for key in key_set.keys}, name, audience)
 
@@ -47,6 +51,8 @@ class Issuer:
 
     def check(self, token: str, now: float, account: str) -> None:
         """Raises ServiceError InvalidAuthenticationInfo unless the token is good for an account at `now` (seconds since 1970)."""
+        import jwt
+
         try:
             audience = self.audience.replace("{account}", account).rstrip("/")
             key_id = jwt.get_unverified_header(token).get("kid")

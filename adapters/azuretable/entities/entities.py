@@ -88,7 +88,7 @@ def get(call: Call, resource: Entity) -> Exchange[Answer]:
 
 def format_reader(call: Call) -> Callable[[Table], EntityFormat]:
     """How the caller wants entities shown: reads $format, Accept and $select at once, and wants the table later."""
-    level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
+    level = entity_renderer.level_of(call.options.get("$format") or call.request.header_map.get("accept", ""))
     names = [name for part in call.options.get("$select", "").split(",") if (name := part.strip())]
     if not names or "*" in names:
         return lambda table: EntityFormat(table, call.origin, call.address.account, level)
@@ -102,7 +102,7 @@ def action_of(call: Call, resource: EntitySet | Entity) -> Action:
         return Action.INSERT
     if call.method == "DELETE":
         return Action.DELETE
-    return Action.UPDATE if call.request.header("if-match") else Action.UPSERT
+    return Action.UPDATE if call.request.header_map.get("if-match", "") else Action.UPSERT
 
 
 def writer(call: Call, resource: EntitySet | Entity, table: Table) -> Callable[[bytes], Prepared]:
@@ -114,10 +114,10 @@ def writer(call: Call, resource: EntitySet | Entity, table: Table) -> Callable[[
 
 
 def _prepare_update(call: Call, resource: Entity, table: Table, body: bytes) -> Prepared:
-    if call.request.header("if-none-match"):
+    if call.request.header_map.get("if-none-match", ""):
         raise ServiceError("InvalidInput")
     call_keys = (resource.partition_key, resource.row_key)
-    if_match = call.request.header("if-match")
+    if_match = call.request.header_map.get("if-match", "")
     key_names = table.key_schema.names
     if call.method == "DELETE":
         if not if_match:
@@ -150,7 +150,9 @@ class _Inserter:
     """Reads inserts of one table that have the same headers."""
 
     def __init__(self, call: Call, table: Table) -> None:
-        level = entity_renderer.level_of(call.options.get("$format") or call.request.header("accept"))
+        level = entity_renderer.level_of(
+            call.options.get("$format") or call.request.header_map.get("accept", "")
+        )
         self._grant = call.grant
         self._table = table
         self._schema = table.key_schema
@@ -253,5 +255,5 @@ def _answer_update(outcome: Outcome) -> Answer:
 
 def preference_of(call: Call) -> str | None:
     """return-content or return-no-content if the Prefer header says so."""
-    prefer = call.request.header("prefer").strip().lower()
+    prefer = call.request.header_map.get("prefer", "").strip().lower()
     return prefer if prefer in ("return-content", "return-no-content") else None

@@ -1,25 +1,15 @@
-"""$filter: the OData expression -> the common predicate tree.
+"""$filter: the OData expression -> the common predicate tree, bound to a table.
 
-    or < and < not < comparison (eq ne gt ge lt le); operands are properties and literals on either side
-
-Comparisons are typed: numbers compare with numbers, every other type with itself; a missing property matches nothing, `ne`
-included. There is no arithmetic and there are no functions. Parsing leaves names as the client wrote them; binding to a
-table's key schema puts key columns and attributes in their place. Hostile input is bounded by limits.py.
+Parsing (filter_grammar.py) leaves names as the client wrote them; binding to a table's key schema puts key columns and
+attributes in their place. Hostile input is bounded by limits.py.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import cache, lru_cache
-from typing import Any, NamedTuple
-from uuid import UUID
-
-from lark import Lark, Token, Transformer, UnexpectedInput, v_args
-from lark.exceptions import VisitError
+from functools import lru_cache
 
 from adapters.azuretable.values import keys, names
-from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, parse_datetime
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.errors import ServiceError
 from gateway.model.keys import KeySchema
@@ -39,129 +29,11 @@ from gateway.model.predicates import (
     Predicate,
 )
 from gateway.model.rows import Row
-from gateway.model.values import FALSE, NUMBERS, TRUE, Kind, Value
+from gateway.model.values import Kind, Value
 
-_GRAMMAR = r"""
-start: expression
-?expression: conjunction
-    | expression _OR conjunction   -> either
-?conjunction: negation
-    | conjunction _AND negation    -> both
-?negation: comparison
-    | _NOT negation                -> negated
-?comparison: operand
-    | operand OPERATOR operand     -> compared
-?operand: "(" expression ")"       -> grouped
-    | NAME "(" [arguments] ")"     -> function
-    | NAME                         -> name
-    | TEXT                         -> text
-    | TYPED                        -> typed
-    | NUMBER                       -> number
-arguments: expression ("," expression)*
-
-_OR.3: /or(?![\w@.])/
-_AND.3: /and(?![\w@.])/
-_NOT.3: /not(?![\w@.])/
-OPERATOR.3: /(eq|ne|gt|ge|lt|le)(?![\w@.])/
-TYPED.4: /[A-Za-z]+'[^']*'/
-TEXT: /'(?:[^']|'')*'/
-NUMBER.2: /[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?[LlDdFfMm]?(?![\w.])|-INF(?!\w)/
-NAME: /[^\W\d]\w*/
-%ignore /[ \t\r\n]+/
-"""
-
-_COMPARISONS = {
-    "eq": Comparison.EQ,
-    "ne": Comparison.NE,
-    "gt": Comparison.GT,
-    "ge": Comparison.GE,
-    "lt": Comparison.LT,
-    "le": Comparison.LE,
-}
-_MIRRORED = {
-    Comparison.EQ: Comparison.EQ,
-    Comparison.NE: Comparison.NE,
-    Comparison.GT: Comparison.LT,
-    Comparison.GE: Comparison.LE,
-    Comparison.LT: Comparison.GT,
-    Comparison.LE: Comparison.GE,
-}
-_NEVER = Not(ALWAYS)
 _KEY_COMPARISON = re.compile(r"(PartitionKey|RowKey) (eq|gt|ge|lt|le) '((?:[^']|'')*)'")
 _KEYS_ONLY = re.compile(rf"{_KEY_COMPARISON.pattern}(?: and {_KEY_COMPARISON.pattern})*")
-_HEXADECIMAL = re.compile(r"(?:[0-9A-Fa-f]{2})*")
-_INT32 = range(-(2**31), 2**31)
-_INT64 = range(-(2**63), 2**63)
-
-
-def _timestamp(row: Row) -> Value:
-    return Value(Kind.DATETIME, row.modified_at + UNIX_EPOCH_TICKS)
-
-
-TIMESTAMP = Computed(_timestamp)
-
-
-class _Node(NamedTuple):
-    """A parsed piece: a predicate, or an operand (Literal, Attribute, Computed), and how deep its tree is."""
-
-    tree: Any
-    depth: int = 1
-
-
-@v_args(inline=True)
-class _Builder(Transformer[Token, Any]):
-    """Builds the predicate while lark parses, so no tree of tokens is ever walked recursively."""
-
-    def start(self, node: _Node) -> Predicate:
-        return _predicate(node)
-
-    def either(self, left: _Node, right: _Node) -> _Node:
-        return _in_one_chain(Or, left, right)
-
-    def both(self, left: _Node, right: _Node) -> _Node:
-        return _in_one_chain(And, left, right)
-
-    def negated(self, node: _Node) -> _Node:
-        return _Node(Not(_predicate(node)), _deeper(node))
-
-    def grouped(self, node: _Node) -> _Node:
-        return node
-
-    def compared(self, left: _Node, operator: Token, right: _Node) -> _Node:
-        return _Node(_comparison(left, _COMPARISONS[operator], right), _deeper(left, right))
-
-    def function(self, name: Token, arguments: Any) -> _Node:
-        raise ServiceError("NotImplemented")
-
-    def arguments(self, *nodes: _Node) -> None:
-        return None
-
-    def name(self, name: Token) -> _Node:
-        return _Node(_named(str(name)))
-
-    def text(self, token: Token) -> _Node:
-        return _Node(Literal(Value(Kind.TEXT, token[1:-1].replace("''", "'"))))
-
-    def typed(self, token: Token) -> _Node:
-        prefix, _, rest = token.partition("'")
-        reader = _TYPED.get(prefix.lower())
-        value = reader(rest[:-1]) if reader is not None else None
-        if value is None:
-            raise ServiceError("InvalidInput")
-        return _Node(Literal(value))
-
-    def number(self, token: Token) -> _Node:
-        return _Node(Literal(_number(str(token))))
-
-
-_WORD = re.compile(r"\w+|\S")
 _WORDS = re.compile(r"(?:'[^']*')+|\w+|[^\s\w]")
-
-
-@cache
-def _parser() -> Lark:
-    """The parser, made when the first filter comes that needs it, since making it takes long."""
-    return Lark(_GRAMMAR, parser="lalr", lexer="contextual", transformer=_Builder())
 
 
 @lru_cache(maxsize=1024)
@@ -173,15 +45,12 @@ def read(text: str, schema: KeySchema) -> Predicate:
         raise ServiceError("InvalidInput", "The filter is too long.")
     if len(text) > limits.FILTER_MAX_WORDS and len(_WORDS.findall(text)) > limits.FILTER_MAX_WORDS:
         raise ServiceError("InvalidInput", "The filter has too many operators.")
-    try:
-        known = _key_comparisons(text)
-        tree: Any = _parser().parse(text) if known is None else known
-    except VisitError as error:
-        if isinstance(error.orig_exc, ServiceError):
-            raise error.orig_exc from None
-        raise
-    except UnexpectedInput as error:
-        raise ServiceError("InvalidInput", _syntax_text(text, error)) from None
+    tree = _key_comparisons(text)
+    if tree is None:
+        # The parser is loaded when the first filter comes that needs it (docs/architecture.md, "A quick start").
+        from adapters.azuretable.queries import filter_grammar
+
+        tree = filter_grammar.parse(text)
     return _bound(tree, {"PartitionKey": key_operand(schema, 0), "RowKey": key_operand(schema, 1)})
 
 
@@ -194,143 +63,13 @@ def _key_comparisons(text: str) -> Predicate | None:
         return None
     parts = [
         Compare(
-            Attribute((name,)), _COMPARISONS[operator], Literal(Value(Kind.TEXT, literal.replace("''", "'")))
+            Attribute((name,)),
+            Comparison[operator.upper()],
+            Literal(Value(Kind.TEXT, literal.replace("''", "'"))),
         )
         for name, operator, literal in _KEY_COMPARISON.findall(text)
     ]
     return parts[0] if len(parts) == 1 else And(tuple(parts))
-
-
-def _syntax_text(text: str, error: UnexpectedInput) -> str:
-    """The service's words. Its position is where its lexer stands: behind the word that it did not expect."""
-    start = getattr(error, "pos_in_stream", None)
-    word = None if start is None else _WORD.match(text, start)
-    position = len(text) if word is None else word.end()
-    return f"Syntax error at position {position} in '{text[: limits.ECHO_MAX_CHARACTERS]}'."
-
-
-def _deeper(*nodes: _Node) -> int:
-    depth = 1 + max(node.depth for node in nodes)
-    if depth > limits.FILTER_MAX_DEPTH:
-        raise ServiceError("InvalidInput", "The filter is nested too deeply.")
-    return depth
-
-
-def _in_one_chain(kind: type[And] | type[Or], left: _Node, right: _Node) -> _Node:
-    """Both sides as one node: a chain of And, or of Or, is flat, so that its length is no depth."""
-    first, second = _predicate(left), _predicate(right)
-    parts = first.parts if isinstance(first, kind) else (first,)
-    depth = left.depth if isinstance(first, kind) else left.depth + 1
-    more = second.parts if isinstance(second, kind) else (second,)
-    node = _Node(kind(parts + more), max(depth, right.depth + 1))
-    if node.depth > limits.FILTER_MAX_DEPTH:
-        raise ServiceError("InvalidInput", "The filter is nested too deeply.")
-    return node
-
-
-def _predicate(node: _Node) -> Predicate:
-    """A piece as a condition: a bare boolean property or literal is one, any other operand is not."""
-    tree = node.tree
-    if isinstance(tree, Literal):
-        if tree.value.kind is not Kind.BOOL:
-            raise ServiceError("InvalidInput")
-        return ALWAYS if tree.value.data else _NEVER
-    if isinstance(tree, Attribute | Computed):
-        return Compare(tree, Comparison.EQ, Literal(TRUE))
-    return tree
-
-
-def _comparison(left: _Node, comparison: Comparison, right: _Node) -> Predicate:
-    mine, other = left.tree, right.tree
-    if isinstance(mine, Literal) and not isinstance(other, Literal):
-        mine, comparison, other = other, _MIRRORED[comparison], mine
-    if not isinstance(mine, Literal | Attribute | Computed):
-        return _condition_comparison(mine, comparison, other)
-    if not isinstance(other, Literal | Attribute | Computed):
-        return _condition_comparison(other, _MIRRORED[comparison], mine)
-    plain = Compare(mine, comparison, other)
-    if comparison is not Comparison.NE:
-        return plain
-    if isinstance(other, Literal):
-        # The common NE is true of a missing value and of another type; OData's is not.
-        kinds = NUMBERS if other.value.kind in NUMBERS else frozenset({other.value.kind})
-        return And((HasKind(mine, kinds), plain))
-    return And((*_presence(mine), *_presence(other), plain))
-
-
-def _presence(operand: Operand) -> tuple[Predicate, ...]:
-    return (Exists(operand.path),) if isinstance(operand, Attribute) else ()
-
-
-def _condition_comparison(condition: Predicate, comparison: Comparison, other: Any) -> Predicate:
-    """(a and b) eq true, as LINQ providers write it."""
-    if not isinstance(other, Literal) or other.value.kind is not Kind.BOOL:
-        raise ServiceError("InvalidInput")
-    if comparison not in (Comparison.EQ, Comparison.NE):
-        raise ServiceError("InvalidInput")
-    return condition if other.value.data is (comparison is Comparison.EQ) else Not(condition)
-
-
-# Literals
-
-_DOUBLES = {"NaN": Value(Kind.DOUBLE, float("nan")), "INF": Value(Kind.DOUBLE, float("inf"))}
-"""Doubles that are words, spelled just so. Any other spelling is the name of a property, `Infinity` too.
-
-Source: OData/odata.net, ExpressionLexerUtils.IsInfinityOrNaNDouble, which compares ordinally.
-"""
-
-_TRUTHS = {"true": TRUE, "false": FALSE}
-"""In any case, as Azurite's lexer takes them."""
-
-
-def _named(name: str) -> Operand:
-    word = _DOUBLES.get(name) or _TRUTHS.get(name.lower())
-    if word is not None:
-        return Literal(word)
-    if name == "Timestamp":
-        return TIMESTAMP
-    return Attribute((name,))
-
-
-def _number(text: str) -> Value:
-    if "I" in text:
-        return Value(Kind.DOUBLE, float("-inf"))
-    suffix = text[-1].lower() if text[-1].isalpha() else ""
-    digits = text[:-1] if suffix else text
-    if suffix not in ("", "l") or not digits.lstrip("+-").isdigit():
-        if suffix == "l":
-            raise ServiceError("InvalidInput")
-        return Value(Kind.DOUBLE, float(digits))
-    number = int(digits) if len(digits) < 30 else 1 << 64
-    if suffix == "" and number in _INT32:
-        return Value(Kind.INT32, number)
-    if number in _INT64:
-        return Value(Kind.INT64, number)
-    raise ServiceError("InvalidInput")
-
-
-def _read_datetime(text: str) -> Value | None:
-    ticks = parse_datetime(text)
-    return None if ticks is None else Value(Kind.DATETIME, ticks)
-
-
-def _read_guid(text: str) -> Value | None:
-    try:
-        return Value(Kind.GUID, UUID(text))
-    except ValueError:
-        return None
-
-
-def _read_binary(text: str) -> Value | None:
-    return Value(Kind.BYTES, bytes.fromhex(text)) if _HEXADECIMAL.fullmatch(text) else None
-
-
-_TYPED: dict[str, Callable[[str], Value | None]] = {
-    "datetime": _read_datetime,
-    "guid": _read_guid,
-    "x": _read_binary,
-    "binary": _read_binary,
-}
 
 
 # Binding to a table

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
+from adapters.azuretable.claims import ACCOUNT_IN_HOST, ACCOUNT_IN_PATH, account_in_host
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.errors import KEY_COUNT, NAME_LENGTH, ServiceError
 
@@ -77,16 +78,8 @@ class Address:
     resource: Resource
 
 
-SERVICE_HOSTS = re.compile(
-    r"[a-z0-9]{3,24}(?:-secondary)?\.table\.(?:core\.(?:windows\.net|chinacloudapi\.cn|usgovcloudapi\.net)|cosmos\.azure\.com)"
-)
-"""Names that only the service has: public Azure, its sovereign clouds, and Cosmos DB. Not whatever follows `.table.`, which
-may be anybody's."""
-_HOST = re.compile(r"([a-z0-9]{3,24})(-secondary)?\.table\.[^/]*", re.IGNORECASE)
 # Host and port, and no more: a name and password in front of an @ would hide which of the two is the host.
 _AUTHORITY = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?")
-# With the secondary of a path-style account, SDKs put its path in front of the primary's: /A-secondary/A/Customers.
-_PATH = re.compile(r"/([a-z0-9]{3,24})(-secondary(?:/\1(?=/|$))?)?(?=/|$)")
 _TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _PREDICATE = re.compile(r"([^()]*)\((.*)\)", re.DOTALL)
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]*")
@@ -97,27 +90,15 @@ _BOTH_KEYS = re.compile(
 _ONE_NAME = re.compile(rf"\s*(?:TableName\s*=\s*)?{_QUOTED}\s*")
 
 
-def is_ours(path: str, host: str) -> bool:
-    """Whether a request belongs to this dialect, by its raw path and Host header."""
-    return _of_host(host) is not None or _PATH.match(path) is not None
-
-
-@lru_cache(maxsize=256)
-def _of_host(host: str) -> tuple[str, bool] | None:
-    """(account, whether it is its secondary) of a Host header, None in path style."""
-    found = _HOST.match(host)
-    return None if found is None else (found.group(1).lower(), found.group(2) is not None)
-
-
 @lru_cache(maxsize=4096)
 def parse(path: str, host: str) -> Address:
     """The address of a raw path (no query) and a Host header. Raises ServiceError: InvalidUri, InvalidInput and others."""
-    by_host = _of_host(host)
+    by_host = account_in_host(host)
     if by_host is not None:
         account, secondary = by_host
         base, rest = "", path
     else:
-        by_path = _PATH.match(path)
+        by_path = ACCOUNT_IN_PATH.match(path)
         if by_path is None:
             raise ServiceError("InvalidUri")
         account, secondary = by_path.group(1), by_path.group(2) is not None
@@ -160,13 +141,13 @@ def resolve(target: str, outer: Address, host: str) -> tuple[Address, str]:
 
 def _names(path: str, outer: Address) -> bool:
     """Whether a path begins with the account of a path-style address."""
-    found = _PATH.match(path) if outer.base else None
+    found = ACCOUNT_IN_PATH.match(path) if outer.base else None
     return found is not None and found.group(1) == outer.account
 
 
 def account_of(path: str, host: str) -> str:
     """The account alone, of whatever path. Raises ServiceError InvalidUri."""
-    found = _HOST.match(host) or _PATH.match(path)
+    found = ACCOUNT_IN_HOST.match(host) or ACCOUNT_IN_PATH.match(path)
     if found is None:
         raise ServiceError("InvalidUri")
     return found.group(1).lower()
@@ -227,7 +208,7 @@ def signed_path(path: str) -> str:
     """The part of a raw path that signatures cover: all of it but for the secondary's prefix that SDKs add after signing."""
     if "-secondary/" not in path:
         return path
-    found = _PATH.match(path)
+    found = ACCOUNT_IN_PATH.match(path)
     if found is None or "/" not in (found.group(2) or ""):
         return path
     return path[found.group(0).index("/", 1) :]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from adapters.azuretable.wire.errors import ServiceError
 from gateway.http import Request
 
-_UNSENT = "(unsent)"
 _TUNNELLED = frozenset({"MERGE", "PATCH", "PUT", "DELETE"})
 
 
 def method_of(request: Request) -> str:
     """The verb. Raises ServiceError XMethodIncorrectCount, XMethodNotUsingPost, XMethodIncorrectValue."""
-    if request.header("x-http-method", _UNSENT) is _UNSENT:
+    if "x-http-method" not in request.header_map:
         return request.method
     sent = request.header_values("x-http-method")
     if len(sent) > 1:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import assert_never
 
-from adapters.dynamodb.expressions.grammar import (
+from adapters.dynamodb.expressions.nodes import (
     AndNode,
     BetweenNode,
     CallNode,

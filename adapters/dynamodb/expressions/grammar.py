@@ -1,4 +1,4 @@
-"""The grammar of DynamoDB's expressions: text -> syntax tree, or the service's words for what is wrong with it.
+"""The grammar of DynamoDB's expressions: text -> syntax tree (nodes.py), or the service's words for what is wrong with it.
 
 Knows tokens and rules, and which token a text fails at. Knows nothing of placeholders' meaning, functions or types
 (static_checks.py). The rules are those of the DynamoDbGrammar that the DAX clients publish (amazon-dax-client, Apache 2.0):
@@ -12,113 +12,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from lark import Lark, Token, Transformer, UnexpectedToken, v_args
 
+from adapters.dynamodb.expressions.nodes import (
+    AndNode,
+    ArithmeticNode,
+    BetweenNode,
+    CallNode,
+    ChangeNode,
+    CompareNode,
+    ConditionNode,
+    InNode,
+    NotNode,
+    OperandNode,
+    OrNode,
+    PathNode,
+    Refused,
+    RemoveNode,
+    SectionNode,
+    SetNode,
+    ValueNode,
+)
 from adapters.dynamodb.wire import limits
-
-# The tree
-
-
-class PathNode(NamedTuple):
-    """A document path. Names as written, placeholders with their #; list indexes as the digits in the text, as ints."""
-
-    steps: tuple[str | int, ...]
-
-
-class ValueNode(NamedTuple):
-    """A value placeholder, with its colon."""
-
-    name: str
-
-
-class CallNode(NamedTuple):
-    """A function of any name with any number of operands."""
-
-    function: str
-    operands: tuple[Any, ...]
-
-
-class ArithmeticNode(NamedTuple):
-    """`operator` is + or -."""
-
-    operator: str
-    left: OperandNode
-    right: OperandNode
-
-
-class CompareNode(NamedTuple):
-    """`operator` is =, <>, <, <=, > or >=."""
-
-    operator: str
-    left: OperandNode
-    right: OperandNode
-
-
-class BetweenNode(NamedTuple):
-    """`operand BETWEEN lower AND upper`."""
-
-    operand: OperandNode
-    lower: OperandNode
-    upper: OperandNode
-
-
-class InNode(NamedTuple):
-    """`operand IN (members)`."""
-
-    operand: OperandNode
-    members: tuple[OperandNode, ...]
-
-
-class AndNode(NamedTuple):
-    """Conditions of which all must be true."""
-
-    parts: tuple[ConditionNode, ...]
-
-
-class OrNode(NamedTuple):
-    """Conditions of which one must be true."""
-
-    parts: tuple[ConditionNode, ...]
-
-
-class NotNode(NamedTuple):
-    """A condition that must be false."""
-
-    part: ConditionNode
-
-
-class SetNode(NamedTuple):
-    """An action of a SET section: the path gets the value of the operand."""
-
-    path: PathNode
-    operand: OperandNode | ArithmeticNode
-
-
-class RemoveNode(NamedTuple):
-    """An action of a REMOVE section."""
-
-    path: PathNode
-
-
-class ChangeNode(NamedTuple):
-    """An action of an ADD or DELETE section."""
-
-    section: str
-    path: PathNode
-    value: ValueNode
-
-
-class SectionNode(NamedTuple):
-    """A section of an update: SET, REMOVE, ADD or DELETE in capitals, and its actions."""
-
-    keyword: str
-    actions: tuple[SetNode | RemoveNode | ChangeNode, ...]
-
-
-OperandNode = PathNode | ValueNode | CallNode
-ConditionNode = CompareNode | BetweenNode | InNode | CallNode | AndNode | OrNode | NotNode
 
 # The rules. A call alone is a condition, a call before an operator an operand. One token of look-ahead tells them apart
 # only if a call in parentheses stays undecided (`paren_call`) until the token behind its last parenthesis is seen; that
@@ -264,15 +181,6 @@ class _Builder(Transformer[Token, Any]):
 
     def projection(self, paths: list[PathNode]) -> tuple[PathNode, ...]:
         return tuple(paths)
-
-
-class Refused(Exception):
-    """What is wrong with an expression: a rule of expression_messages.py, and the facts for its text."""
-
-    def __init__(self, rule: str, **facts: Any) -> None:
-        super().__init__(rule, facts)
-        self.rule = rule
-        self.facts = facts
 
 
 def parse_condition_text(text: str) -> ConditionNode:

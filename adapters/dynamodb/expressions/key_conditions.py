@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, NoReturn
 
 from adapters.dynamodb.expressions.conditions import ConditionReader
-from adapters.dynamodb.expressions.grammar import (
+from adapters.dynamodb.expressions.nodes import (
     AndNode,
     BetweenNode,
     CallNode,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from adapters.dynamodb.expressions.grammar import (
+from adapters.dynamodb.expressions.nodes import (
     AndNode,
     ArithmeticNode,
     BetweenNode,
@@ -29,9 +29,6 @@ from adapters.dynamodb.expressions.grammar import (
     Refused,
     SectionNode,
     ValueNode,
-    parse_condition_text,
-    parse_projection_text,
-    parse_update_text,
 )
 from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.expressions.reserved_words import is_reserved
@@ -146,7 +143,10 @@ def _checked(tree_of: Callable[[str], _Tree], text: str, kind: str, placeholders
 
 @lru_cache(maxsize=512)
 def _condition_tree(text: str) -> ConditionNode:
-    tree = parse_condition_text(text)
+    # The parser is loaded when the first text comes (docs/architecture.md, "A quick start").
+    from adapters.dynamodb.expressions import grammar
+
+    tree = grammar.parse_condition_text(text)
     nodes = list(_walk(tree, as_condition=True))
     _check_operators(node for node, _ in nodes)
     _check_functions(nodes, _misuse_in_condition)
@@ -156,7 +156,9 @@ def _condition_tree(text: str) -> ConditionNode:
 
 @lru_cache(maxsize=512)
 def _update_tree(text: str) -> tuple[SectionNode, ...]:
-    sections = parse_update_text(text)
+    from adapters.dynamodb.expressions import grammar
+
+    sections = grammar.parse_update_text(text)
     nodes = [
         found
         for section in sections
@@ -178,7 +180,9 @@ def _update_tree(text: str) -> tuple[SectionNode, ...]:
 
 @lru_cache(maxsize=512)
 def _projection_tree(text: str) -> tuple[PathNode, ...]:
-    paths = parse_projection_text(text)
+    from adapters.dynamodb.expressions import grammar
+
+    paths = grammar.parse_projection_text(text)
     _check_names(paths)
     return paths
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from adapters.dynamodb.expressions.grammar import (
+from adapters.dynamodb.expressions.nodes import (
     ArithmeticNode,
     CallNode,
     ChangeNode,

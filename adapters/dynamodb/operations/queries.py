@@ -165,12 +165,17 @@ def _page(call: Call, clauses: ReadClauses, read: Read, page: Page) -> Answer:
     if call.input.get("Select") == "COUNT":
         return counts | rest
     # Spliced, because the encoder would copy the items as often as its buffer grows.
-    items = clauses.cut_all(read.table, page.rows) if page.rows else b"[]"
-    if page.concatenated:
-        bodies = b",".join([concatenated.bodies for concatenated in page.concatenated])
-        items = b"[" + bodies + (b"," + items[1:] if page.rows else b"]")
-    end = b"," + orjson.dumps(rest)[1:] if rest else b"}"
-    return b"".join((orjson.dumps(counts)[:-1], b',"Items":', items, end))
+    parts = [orjson.dumps(counts)[:-1], b',"Items":[']
+    for concatenated in page.concatenated:
+        parts += (concatenated.bodies, b",")
+    if page.rows:
+        parts.append(clauses.cut_all(read.table, page.rows)[1:])
+    elif page.concatenated:
+        parts[-1] = b"]"
+    else:
+        parts.append(b"]")
+    parts.append(b"," + orjson.dumps(rest)[1:] if rest else b"}")
+    return b"".join(parts)
 
 
 def _is_alone(call: Call, read: Read) -> bool:

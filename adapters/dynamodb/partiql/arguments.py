@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from adapters.dynamodb.expressions.conditions import ConditionReader
-from adapters.dynamodb.expressions.grammar import ConditionNode, ValueNode
+from adapters.dynamodb.expressions.nodes import ConditionNode, ValueNode
 from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.values.values import measure, value_of
 from adapters.dynamodb.wire.errors import ServiceError, validation

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from adapters.dynamodb.expressions import composite_keys
-from adapters.dynamodb.expressions.grammar import (
+from adapters.dynamodb.expressions.key_conditions import KeyTest
+from adapters.dynamodb.expressions.nodes import (
     AndNode,
     BetweenNode,
     CallNode,
@@ -23,7 +24,6 @@ from adapters.dynamodb.expressions.grammar import (
     PathNode,
     ValueNode,
 )
-from adapters.dynamodb.expressions.key_conditions import KeyTest
 from adapters.dynamodb.partiql.arguments import Arguments
 from adapters.dynamodb.values.values import as_kind
 from adapters.dynamodb.wire import limits

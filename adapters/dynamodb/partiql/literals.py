@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.dynamodb.expressions.grammar import ValueNode
+from adapters.dynamodb.expressions.nodes import ValueNode
 from adapters.dynamodb.partiql.syntax_errors import not_well_formed
 from adapters.dynamodb.values.scalars import ValueRefused, canonical_number
 from adapters.dynamodb.wire import limits

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from adapters.dynamodb.expressions.grammar import ConditionNode, PathNode, SectionNode, ValueNode
+from adapters.dynamodb.expressions.nodes import ConditionNode, PathNode, SectionNode, ValueNode
 from gateway.model.predicates import Path
 
 Source = tuple[str, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from adapters.dynamodb.expressions.grammar import (
+from adapters.dynamodb.expressions.nodes import (
     AndNode,
     ArithmeticNode,
     BetweenNode,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput, UnexpectedToken, VisitError
 
-from adapters.dynamodb.expressions.grammar import (
+from adapters.dynamodb.expressions.nodes import (
     AndNode,
     ArithmeticNode,
     BetweenNode,
@@ -39,16 +39,6 @@ from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.expression_messages import text_of
 
-
-def parse(text: str) -> Parsed:
-    """The tree of a statement, and the names of its parameters. Raises ServiceError."""
-    return (_kept if len(text) <= _LONGEST_KEPT else _parse)(text)
-
-
-# In characters. Longer texts are rare, and would let a hostile client fill memory with their trees.
-_LONGEST_KEPT = 1024
-
-
 # Words, texts, quoted names and comparisons.
 _TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[A-Za-z_$][A-Za-z0-9_$]*|<>|!=|<=|>=|[+<>=]""")
 _JOINING = frozenset({"AND", "OR", "IN", "NOT"})
@@ -72,7 +62,8 @@ def _count_operators(text: str) -> None:
 _COMPARISONS = frozenset({"<>", "!=", "<=", ">=", "<", ">", "="})
 
 
-def _parse(text: str) -> Parsed:
+def parse(text: str) -> Parsed:
+    """The tree of a statement, and the names of its parameters. Raises ServiceError."""
     if len(text) > 2 * limits.EXPRESSION_OPERATORS:
         _count_operators(text)
     tokens: list[Token] = []
@@ -93,9 +84,6 @@ def _parse(text: str) -> Parsed:
         raise not_well_formed("") from None
     names = [name_of_parameter(token.start_pos or 0) for token in tokens if token.type == "PARAMETER"]
     return Parsed(statement, tuple(names))
-
-
-_kept = lru_cache(maxsize=512)(_parse)
 
 
 @v_args(inline=True)

@@ -15,7 +15,7 @@ import orjson
 from adapters.dynamodb.capacity import consumed_capacity
 from adapters.dynamodb.capacity.capacity import READ, Charge
 from adapters.dynamodb.expressions import composite_keys
-from adapters.dynamodb.expressions.grammar import PathNode
+from adapters.dynamodb.expressions.nodes import PathNode
 from adapters.dynamodb.expressions.projections import filter_beyond
 from adapters.dynamodb.operations.queries import last_key
 from adapters.dynamodb.operations.start_keys import StartKey

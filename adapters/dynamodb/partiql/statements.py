@@ -14,11 +14,10 @@ import orjson
 from adapters.dynamodb.capacity import consumed_capacity
 from adapters.dynamodb.operations.items import returned, written
 from adapters.dynamodb.operations.transactions import REASON_RULES, read_together, write_together
-from adapters.dynamodb.partiql import keyed
+from adapters.dynamodb.partiql import keyed, parsed_statements
 from adapters.dynamodb.partiql.arguments import Arguments, check_parameters
 from adapters.dynamodb.partiql.keyed import KeyRefused
 from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Parsed, Select, Statement, Update
-from adapters.dynamodb.partiql.parsing import parse
 from adapters.dynamodb.partiql.reading import cut, select
 from adapters.dynamodb.partiql.writing import payload_bytes, refusal_of, write_of
 from adapters.dynamodb.values import composites, keys
@@ -79,7 +78,7 @@ class Prepared(NamedTuple):
 def _read(given: Input, wording: Wording) -> tuple[Statement, Arguments]:
     """A request's statement with its arguments. Raises ServiceError."""
     check_parameters(given.get("Parameters", []))
-    return _with_arguments(parse(given["Statement"]), given, wording)
+    return _with_arguments(parsed_statements.parsed(given["Statement"]), given, wording)
 
 
 def _with_arguments(parsed: Parsed, given: Input, wording: Wording) -> tuple[Statement, Arguments]:
@@ -134,7 +133,7 @@ def batch_execute_statement(call: Call) -> Exchange[Answer]:
             if len(given["Statement"]) > _LONG_STATEMENT:
                 yield []
             check_parameters(given.get("Parameters", []))
-            parsed[place] = parse(given["Statement"])
+            parsed[place] = parsed_statements.parsed(given["Statement"])
         except ServiceError as error:
             answers[place] = _failed(error)
     _refuse_mixture(
@@ -272,7 +271,7 @@ def execute_transaction(call: Call) -> Exchange[Answer]:
         try:
             if len(given["Statement"]) > _LONG_STATEMENT:
                 yield []
-            parsed.append(parse(given["Statement"]))
+            parsed.append(parsed_statements.parsed(given["Statement"]))
         except ServiceError as error:
             raise _in_member(place, error) from None
     _refuse_mixture([found.statement for found in parsed], _MIXED_TRANSACTION)

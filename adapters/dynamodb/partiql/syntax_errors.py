@@ -7,11 +7,13 @@ nubo-db/dynamodb-conformance (eu-west-2), and users' reports. Where no capture i
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from lark import Token
-from lark.exceptions import UnexpectedToken
+from typing import TYPE_CHECKING
 
 from adapters.dynamodb.wire.errors import ServiceError, validation
+
+if TYPE_CHECKING:
+    from lark import Token
+    from lark.exceptions import UnexpectedToken
 
 
 def not_well_formed(detail: str) -> ServiceError:

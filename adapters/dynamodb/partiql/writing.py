@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from adapters.dynamodb.expressions.grammar import ConditionNode, SectionNode, ValueNode
+from adapters.dynamodb.expressions.nodes import ConditionNode, SectionNode, ValueNode
 from adapters.dynamodb.expressions.request_clauses import WriteClauses
 from adapters.dynamodb.expressions.updates import actions_of
 from adapters.dynamodb.operations.items import check_write, delete_write, put_write, update_write

@@ -169,6 +169,20 @@ def plain_answer(request: Request) -> Reply | None:
     return not_found(request)
 
 
+# What DynamoDB Local answers to GET / and HEAD / (testcontainers-dotnet waits for its status).
+_UNSIGNED = (
+    b'{"__type":"com.amazonaws.dynamodb.v20120810#MissingAuthenticationToken","message":"Request must contain '
+    b'either a valid (registered) AWS access key ID or X.509 certificate."}'
+)
+
+
+def emulator_health(request: Request) -> Reply | None:
+    """The reply of an emulator to a health check; None: the request is none."""
+    if request.method not in ("GET", "HEAD") or request.path not in _ENDPOINT:
+        return None
+    return reply(request, 400, _UNSIGNED, JSON_1_0)
+
+
 @lru_cache(maxsize=256)
 def accepted_coding(accepted: str) -> str | None:
     """The coding to answer in, gzip or deflate, for an Accept-Encoding list; None: as it is.

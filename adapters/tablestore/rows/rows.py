@@ -18,7 +18,8 @@ from adapters.tablestore.rows.transactions import get, write_groups
 from adapters.tablestore.tables.options import allows_update, defined_types, kept_for_ms, stamp_deviation_s
 from adapters.tablestore.values import keys
 from adapters.tablestore.values.lengths import check_request, check_value
-from adapters.tablestore.values.values import DEFINED_KINDS, TYPE_NAMES, key_value_shown, restored, view
+from adapters.tablestore.values.values import DEFINED_KINDS, TYPE_NAMES, key_value_shown, restored
+from adapters.tablestore.values.views import view
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.calls import Call, Target, find_target, find_written
 from adapters.tablestore.wire.errors import RowError, invalid

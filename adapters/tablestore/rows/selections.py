@@ -12,7 +12,8 @@ from typing import Any
 from adapters.tablestore.rows import fast_pages, fast_rows
 from adapters.tablestore.rows.fast_rows import EncodedRow
 from adapters.tablestore.rows.filters import Pagination, parse_filter
-from adapters.tablestore.values.values import WIRE_KINDS, key_value_shown, view
+from adapters.tablestore.values.values import key_value_shown
+from adapters.tablestore.values.views import WIRE_KINDS, view
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.calls import Target
 from adapters.tablestore.wire.errors import invalid

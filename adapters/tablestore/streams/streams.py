@@ -11,7 +11,8 @@ from typing import Any
 from google.protobuf.message import Message
 
 from adapters.tablestore.capacity import capacity
-from adapters.tablestore.values.values import key_value_shown, view
+from adapters.tablestore.values.values import key_value_shown
+from adapters.tablestore.values.views import view
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.calls import Call
 from adapters.tablestore.wire.errors import ServiceError, invalid

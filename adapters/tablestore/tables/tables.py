@@ -12,7 +12,8 @@ from adapters.tablestore import DIALECT
 from adapters.tablestore.tables import options
 from adapters.tablestore.tables.indexes import check_names_are_free, index_meta, new_index
 from adapters.tablestore.tables.options import Options
-from adapters.tablestore.values.values import INT64_MAX, INT64_MIN, KEY_KINDS, key_type
+from adapters.tablestore.values.values import KEY_KINDS, key_type
+from adapters.tablestore.values.views import INT64_MAX, INT64_MIN
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.calls import Call, find_table
 from adapters.tablestore.wire.errors import ServiceError, invalid

@@ -60,7 +60,7 @@ def key_of(table: Table, cells: Sequence[WireCell], may_draw: bool = False) -> K
     """
     columns = table.key_schema.columns
     _check_columns(columns, cells, may_draw)
-    values = tuple(_stored(column, cell.value) for column, cell in zip(columns, cells, strict=True))
+    values = tuple([_stored(column, cell.value) for column, cell in zip(columns, cells, strict=True)])
     if AUTO_INCREMENT in values:
         known = values[: values.index(AUTO_INCREMENT)]
         return Key(values, table.key_schema.position(known))  # type: ignore[arg-type]

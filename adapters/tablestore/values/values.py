@@ -6,29 +6,19 @@ wrote is shown exactly or as text, never rounded; NULL is shown as no column at 
 
 from __future__ import annotations
 
-import math
-from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
-import orjson
-
+from adapters.tablestore.values.views import WIRE_KINDS, view
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.model import bodies
 from gateway.model.keys import KeyColumn
 from gateway.model.rows import Contents, Row
 from gateway.model.values import Kind, Value, decimal_fits, decimal_text
-
-WIRE_KINDS = frozenset({Kind.INT64, Kind.DOUBLE, Kind.BOOL, Kind.TEXT, Kind.BYTES})
-"""Kinds that travel as they are."""
 
 WIRE_TAGS = frozenset({"I64", "D", "BOOL", "S", "B"})
 """The tags of those kinds in bodies (gateway/model/bodies.py)."""
 
 SHOWN_KINDS = frozenset(Kind) - {Kind.NULL}
 """Kinds that Table Store shows as a column."""
-
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-_ZERO_TICKS = datetime(1, 1, 1)
 
 TYPE_NAMES = {
     Kind.INT64: "INTEGER",
@@ -38,42 +28,6 @@ TYPE_NAMES = {
     Kind.BYTES: "BLOB",
 }
 """What error texts call a type, after `VT_`."""
-
-
-def view(value: Value) -> Value:
-    """How Table Store sees a stored value; NULL stays NULL, and whoever renders leaves it out."""
-    kind, data = value
-    if kind in WIRE_KINDS or kind is Kind.NULL:
-        return value
-    if kind is Kind.DECIMAL:
-        return _view_decimal(data)
-    if kind is Kind.INT32:
-        return Value(Kind.INT64, data)
-    if kind is Kind.DATETIME:
-        return Value(Kind.TEXT, datetime_text(data))
-    if kind is Kind.GUID:
-        return Value(Kind.TEXT, str(data))
-    return Value(Kind.TEXT, orjson.dumps(bodies.tagged(value)).decode())
-
-
-def index_view(value: Value, is_partition: bool) -> Value | None:
-    """How an index that Table Store made reads a key column."""
-    return None if value.kind is Kind.NULL else view(value)
-
-
-def _view_decimal(number: Decimal) -> Value:
-    if number == number.to_integral_value() and INT64_MIN <= number <= INT64_MAX:
-        return Value(Kind.INT64, int(number))
-    approximate = float(number)
-    if math.isfinite(approximate) and Decimal(repr(approximate)) == number:
-        return Value(Kind.DOUBLE, approximate)
-    return Value(Kind.TEXT, decimal_text(number))
-
-
-def datetime_text(ticks: int) -> str:
-    """ISO 8601 with the seven digits that ticks of 100 ns since the year 1 need."""
-    seconds, rest = divmod(ticks, 10_000_000)
-    return f"{(_ZERO_TICKS + timedelta(seconds=seconds)).isoformat()}.{rest:07d}Z"
 
 
 def restored(old: Row | None, contents: Contents, key_names: tuple[str, ...]) -> Contents:

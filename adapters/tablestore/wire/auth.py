@@ -108,7 +108,7 @@ def _proven_key(credential: Credential, headers: dict[str, str], operation: str)
 
 def string_to_sign(operation: str, headers: dict[str, str]) -> bytes:
     """What a request signs; `headers` by lower-case name."""
-    lines = sorted(f"{name}:{value}\n" for name, value in headers.items() if name not in _SIGNATURES)
+    lines = sorted([f"{name}:{value}\n" for name, value in headers.items() if name not in _SIGNATURES])
     return f"/{operation}\nPOST\n\n{''.join(lines)}".encode("latin-1", "replace")
 
 
@@ -123,7 +123,7 @@ def derived_key(secret: str, day: str, region: str) -> bytes:
 
 def reply_signature(caller: Caller, operation: str, headers: Iterable[tuple[str, str]]) -> str:
     """The Authorization header of a reply with these x-ots-* headers. HMAC-SHA1 for both versions."""
-    lines = sorted(f"{name}:{value}" for name, value in headers)
+    lines = sorted([f"{name}:{value}" for name, value in headers])
     signed = "\n".join([*lines, f"/{operation}"]).encode()
     made = base64.b64encode(_hmac_sha1(caller.signing_key, signed)).decode()
     return f"OTS {caller.access_id}:{made}"
@@ -132,7 +132,8 @@ def reply_signature(caller: Caller, operation: str, headers: Iterable[tuple[str,
 def _hmac_sha1(key: bytes, message: bytes) -> bytes:
     """HMAC-SHA1, as `hmac.digest` has it, in a third of the time: what depends on the key alone is kept. Every request needs
     two of them, under one of a few keys."""
-    inner, outer = (half.copy() for half in _hmac_halves(key))
+    inner, outer = _hmac_halves(key)
+    inner, outer = inner.copy(), outer.copy()
     inner.update(message)
     outer.update(inner.digest())
     return outer.digest()

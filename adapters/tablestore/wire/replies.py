@@ -22,7 +22,7 @@ _DEFLATE = "deflate"
 
 def inflated(request: Request) -> bytes:
     """The body as the client serialized it. Raises ServiceError for compressed data that is not."""
-    kind = request.header("x-ots-request-compress-type")
+    kind = request.header_map.get("x-ots-request-compress-type", "")
     if not kind:
         return request.body
     if kind.strip().lower() != _DEFLATE:
@@ -34,7 +34,7 @@ def inflated(request: Request) -> bytes:
         raise invalid("The request body is not deflate compressed.") from None
     if len(body) > limits.BODY_MAX_BYTES:
         raise ServiceError("OTSRequestBodyTooLarge", "The size of POST data is too large.")
-    declared = request.header("x-ots-request-compress-size").strip()
+    declared = request.header_map.get("x-ots-request-compress-size", "").strip()
     if not stream.eof or (declared and declared != str(len(body))):
         raise invalid("The size of the request body does not match x-ots-request-compress-size.")
     return body
@@ -51,7 +51,7 @@ def reply(
     else:
         body = answer
     headers = []
-    wanted = request.header("x-ots-response-compress-type").strip().lower()
+    wanted = request.header_map.get("x-ots-response-compress-type", "").strip().lower()
     if wanted == _DEFLATE and status == 200 and body:
         headers.append(("x-ots-response-compress-type", _DEFLATE))
         headers.append(("x-ots-response-compress-size", str(len(body))))

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from gateway.model.errors import Busy, DatabaseFailed, OutOfSpace
 from gateway.store.databases import (
@@ -67,6 +67,41 @@ class SQLiteSession(Session):
     """A connection inside a transaction."""
 
     statements = SQLiteStatements()
+
+
+class _Reading(AbstractContextManager[Session]):
+    """A session that reads, in a transaction; or for one statement, which is a snapshot by itself. (A class, because every tick
+    that reads makes one, and a generator would cost it more than the transaction does.)"""
+
+    __slots__ = ("_connection", "_is_one_statement", "_reader", "_readers")
+
+    def __init__(self, readers: dict[int, Held], reader: int, is_one_statement: bool) -> None:
+        self._readers = readers
+        self._reader = reader
+        self._is_one_statement = is_one_statement
+        self._connection = readers[reader].connection
+
+    def __enter__(self) -> Session:
+        if not self._is_one_statement:
+            try:
+                self._connection.execute("BEGIN")
+            except sqlite3.Error as error:
+                self._give_up(error)
+        return SQLiteSession(self._connection)
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if not self._is_one_statement:
+            try:
+                self._connection.execute("ROLLBACK")
+            except sqlite3.Error as failure:
+                self._give_up(failure)
+        if isinstance(error, sqlite3.Error):
+            self._give_up(error)
+
+    def _give_up(self, error: sqlite3.Error) -> NoReturn:
+        """The connection is not used again. Raises the error as one of ours."""
+        self._readers.pop(self._reader).discard()
+        raise _sqlite_error(error) from error
 
 
 class SQLite(Database):
@@ -131,23 +166,17 @@ class SQLite(Database):
             readers = self._local.readers = {}
         return readers
 
-    @contextmanager
-    def read(self, reader: int = 0) -> Iterator[Session]:
+    def read(self, reader: int = 0) -> AbstractContextManager[Session]:
+        return self._reading(reader, is_one_statement=False)
+
+    def look(self) -> AbstractContextManager[Session]:
+        return self._reading(0, is_one_statement=True)
+
+    def _reading(self, reader: int, is_one_statement: bool) -> AbstractContextManager[Session]:
         readers = self._readers_of_thread()
-        held = readers.get(reader)
-        if held is None:
-            held = readers[reader] = self._held()
-        connection = held.connection
-        try:
-            connection.execute("BEGIN")
-            try:
-                yield SQLiteSession(connection)
-            finally:
-                connection.execute("ROLLBACK")
-        except sqlite3.Error as error:
-            del readers[reader]
-            held.discard()
-            raise _sqlite_error(error) from error
+        if reader not in readers:
+            readers[reader] = self._held()
+        return _Reading(readers, reader, is_one_statement)
 
     @contextmanager
     def write(self, nowait: bool = False) -> Iterator[Session]:

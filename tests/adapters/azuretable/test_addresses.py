@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.azuretable import claims
 from adapters.azuretable.wire import addresses
 from adapters.azuretable.wire.addresses import (
     Address,
@@ -24,6 +25,7 @@ from adapters.azuretable.wire.addresses import (
     resolve,
 )
 from adapters.azuretable.wire.errors import ServiceError
+from gateway.http import Request
 from tests.adapters.azuretable.batch_requests import FOREIGN
 
 PATH_HOST = "127.0.0.1:10002"
@@ -82,7 +84,7 @@ def test_account_comes_from_the_host_or_from_the_path(path: str, host: str, addr
 
 @pytest.mark.parametrize("path", ["/", "/Ab/Tables", "/ab/Tables", "/with-dash/Tables", "/x" * 30])
 def test_path_without_an_account_is_nobodys(path: str) -> None:
-    assert not addresses.is_ours(path, PATH_HOST)
+    assert not claims.is_ours(Request("GET", path, (("host", PATH_HOST),), b""))
     with pytest.raises(ServiceError, match="InvalidUri"):
         parse(path, PATH_HOST)
 

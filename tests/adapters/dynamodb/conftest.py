@@ -14,7 +14,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoCredentials
 
 from adapters.dynamodb.blueprint import create
-from gateway.app import connect, mounted
+from gateway.app import mounted
 from gateway.dialect import Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
@@ -22,6 +22,7 @@ from gateway.security.credentials import Credential, Credentials, Scheme
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
 from gateway.store.store import Store
+from gateway.wiring import connect
 from tests.support.running import ENTRY, call_plainly, plain_app
 
 JSON_1_0 = "application/x-amz-json-1.0"

@@ -15,12 +15,11 @@ import flask
 
 from adapters.tablestore.blueprint import create
 from adapters.tablestore.operation_table import OPERATIONS
-from adapters.tablestore.values.values import index_view
+from adapters.tablestore.values.views import index_view
 from adapters.tablestore.wire.auth import string_to_sign
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, decode_row, decode_rows, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from adapters.tablestore.wire.replies import date_text
-from gateway.app import connect
 from gateway.dialect import Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
@@ -29,6 +28,7 @@ from gateway.security.credentials import Credentials
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
 from gateway.store.store import Store
+from gateway.wiring import connect
 from tests.support.running import ENTRY, call_plainly, plain_app
 
 INSTANCE = "inst"

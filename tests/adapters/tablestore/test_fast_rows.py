@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from adapters.tablestore.capacity import capacity
 from adapters.tablestore.rows import fast_rows, rows, selections
-from adapters.tablestore.values.values import WIRE_KINDS
+from adapters.tablestore.values.views import WIRE_KINDS
 from adapters.tablestore.wire.calls import Call, Target
 from adapters.tablestore.wire.plainbuffer import Operation, WireCell, WireRow, encode_row, row_bytes
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.app import Mounted, mount
+from gateway.app import mount
 from gateway.dialect import Dialect, Gateway, Handler
 from gateway.http import Reply, Request
 from gateway.model.commands import Exchange, Read, ReadAll, WriteGroup
@@ -26,6 +26,7 @@ from gateway.model.pages import PageLimits
 from gateway.model.ranges import KeyRange
 from gateway.security.credentials import Credentials
 from gateway.settings import load
+from gateway.wiring import Mounted
 from tests.support.running import Running, start_app
 
 

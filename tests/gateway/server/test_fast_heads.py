@@ -158,6 +158,7 @@ BODIES = [
     b"x" * 1001,
     b"0\r\n\r\n",
 ]
+SIGNED = b"POST / HTTP/1.1\r\nHost: a\r\n%s\r\nAccept: a\r\nContent-Length: 5\r\n\r\nhello"
 PLAIN = "POST / HTTP/1.1\r\nHost: a\r\nX-Y: z\r\nContent-Length: 5\r\n\r\n"
 
 
@@ -195,14 +196,43 @@ def messages(draw: Any) -> bytes:
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    fast_heads._lines.clear()
+    for known in (fast_heads._lines, fast_heads._heads):
+        known.clear()
     yield
-    fast_heads._lines.clear()
+    for known in (fast_heads._lines, fast_heads._heads):
+        known.clear()
 
 
 @given(st.lists(messages(), min_size=1, max_size=4), st.lists(st.integers(1, 200), max_size=3))
 @example([PLAIN.encode() + b"hello", PLAIN.encode() + b"again"], [])
 @example([PLAIN.encode() + b"hell", b"o" + PLAIN.encode() + b"hello"], [3])
+@example(
+    [SIGNED % (b"Authorization: " + proof) for proof in (b"one", b"two", b"three ", b"\x00", b"f\xc3", b"")],
+    [],
+)
+@example(
+    [SIGNED % b"Authorization: one", SIGNED % b"authorization: two", SIGNED % b"X-Authorization: three"], []
+)
+@example(
+    [
+        SIGNED % b"Authorization: one",
+        SIGNED % b"Authorization: 2\r\nAuthorization: 3",
+        SIGNED % b"Authorization: 4\n",
+    ],
+    [],
+)
+@example(
+    [SIGNED % b"Authorization: one", SIGNED.replace(b"Accept", b"Authorization: x\r\nAccept") % b"Date: b"],
+    [],
+)
+@example(
+    [
+        (SIGNED % b"Authorization: one")[:-1],
+        SIGNED % b"Authorization: one",
+        (SIGNED % b"Authorization: 2") + b"x",
+    ],
+    [],
+)
 @example([b"\r\n", PLAIN.encode() + b"hello"], [])
 def test_both_ways_hand_on_the_same_requests(requests: list[bytes], cuts: list[int]) -> None:
     """In whichever pieces they come."""
@@ -221,6 +251,18 @@ def test_lines_that_may_be_secrets_are_not_remembered(name: str) -> None:
         or name != "Host"
     )
     assert (line in fast_heads._lines) is (name in ("Host", "X-Amz-Target"))
+
+
+def test_heads_are_known_but_for_what_proves_who_sends_them() -> None:
+    for proof in (b"one", b"two"):
+        assert fast_heads.whole_request(SIGNED % (b"Authorization: " + proof), 1000, 1000) is not None
+    assert len(fast_heads._heads) == 1
+    assert not any(b"one" in known or b"two" in known for known in (*fast_heads._heads, *fast_heads._lines))
+    assert fast_heads.whole_request(SIGNED % b"Authorization: one\r\nX-Secret: x", 1000, 1000) is not None
+    assert len(fast_heads._heads) == 1
+    for number in range(fast_heads._HEADS_KEPT + 10):
+        fast_heads.whole_request(SIGNED % b"Authorization: one\r\nDate: %d" % number, 1000, 1000)
+    assert len(fast_heads._heads) <= fast_heads._HEADS_KEPT
 
 
 def test_no_more_than_some_lines_are_remembered() -> None:

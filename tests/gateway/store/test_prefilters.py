@@ -13,7 +13,7 @@ import pytest
 
 from adapters.azuretable.values.values import view as azure_view
 from adapters.dynamodb.values.values import view as dynamodb_view
-from adapters.tablestore.values.values import view as tablestore_view
+from adapters.tablestore.values.views import view as tablestore_view
 from gateway.model.keys import Position
 from gateway.model.predicates import (
     ALWAYS,

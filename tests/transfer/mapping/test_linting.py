@@ -98,6 +98,13 @@ def test_exit_status(made: list[Row], statuses: tuple[int, ...]) -> None:
         report.status(Fidelity.LOSSY, {"null"})
 
 
+def test_findings_name_the_columns_of_the_source() -> None:
+    report = lint(PlainEndpoint(ITEMS, [IMPOSSIBLE]), Service.AZURE_TABLE)
+    assert report.by_rule[rules.KEY_FORBIDDEN].named == ["pk"]
+    assert report.by_rule[rules.KEY_RENAMED].counted == "the table"
+    assert report.by_rule[rules.KEY_FORBIDDEN].counted == "1 rows"
+
+
 def test_rows_whose_time_is_over() -> None:
     definition = replace(ITEMS, rules=Rules(expiry=ExpiryRule("until")))
     old = row_of(pk=text("a"), until=Value(Kind.DECIMAL, 1_700_000_000))

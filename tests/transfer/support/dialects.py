@@ -15,7 +15,6 @@ import orjson
 from adapters.azuretable.values import values as azure_values
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.app import connect
 from gateway.dialect import Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.model import bodies
@@ -26,6 +25,7 @@ from gateway.security.credentials import Credentials
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
 from gateway.store.store import Store
+from gateway.wiring import connect
 from tests.adapters.azuretable import client as azure
 from tests.adapters.dynamodb import conftest as dynamodb
 from tests.adapters.tablestore import client as tablestore

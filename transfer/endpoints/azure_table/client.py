@@ -13,23 +13,33 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
+import requests
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.core.exceptions import AzureError, ClientAuthenticationError
+from azure.core.pipeline.transport import RequestsTransport
 from azure.core.rest import HttpRequest
 from azure.data.tables import TableServiceClient
+from requests.adapters import HTTPAdapter
 
 from gateway.security.credentials import DEV_AZURE_ACCOUNT, DEV_AZURE_KEY
 from transfer.endpoints.retrying import Patience, Transient
 from transfer.errors import AccessRefused, BadAddress, TableAbsent
 
+_REQUESTS_AT_ONCE = 16
+_CONNECTIONS = 32
 _TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _ABSENT = frozenset({"TableNotFound"})
 _BEING_DELETED = frozenset({"TableBeingDeleted"})  # its name is free again after half a minute or more
+
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Refused(Exception):
@@ -55,18 +65,42 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account by name; `endpoint`: its URL where that is not the public service's."""
+    """An account by name; `endpoint`: its URL, where the address names one."""
 
     name: str
     endpoint: str = ""
 
     @property
     def url(self) -> str:
-        """The account's URL, without an end."""
-        if self.endpoint:
-            return self.endpoint.rstrip("/")
+        """The account's URL, without a slash at its end: the address's, that of the account's connection string, or the public
+        service's."""
+        said = self.connection_string
+        if self.endpoint or said.get("tableendpoint"):
+            return (self.endpoint or said["tableendpoint"]).rstrip("/")
         suffix = os.environ.get("TABLES_STORAGE_ENDPOINT_SUFFIX", "core.windows.net")
-        return f"https://{self.name}.table.{suffix}"
+        protocol = said.get("defaultendpointsprotocol", "https")
+        return f"{protocol}://{self.name}.table.{said.get('endpointsuffix', suffix)}"
+
+    @property
+    def connection_string(self) -> dict[str, str]:
+        """The parts of the account's connection string in the environment, by name in lower case; none if there is none, or it
+        is another account's."""
+        for suffix in (self.suffix, ""):
+            text = os.environ.get(f"AZURE_STORAGE_CONNECTION_STRING{suffix}", "")
+            parts = dict(part.split("=", 1) for part in text.strip().split(";") if "=" in part)
+            named = {name.strip().lower(): value for name, value in parts.items()}
+            if (
+                named
+                and "usedevelopmentstorage" not in named
+                and named.get("accountname", self.name) == self.name
+            ):
+                return named
+        return {}
+
+    @property
+    def suffix(self) -> str:
+        """What the names of the account's own variables of the environment end in."""
+        return "_" + re.sub(r"[^A-Z0-9]", "_", self.name.upper())
 
 
 class Client:
@@ -75,14 +109,14 @@ class Client:
     def __init__(self, account: Account, patience: Patience) -> None:
         self.patience = patience
         self.url = account.url
+        self._threads = ThreadPoolExecutor(_REQUESTS_AT_ONCE, thread_name_prefix="azure-table")
         try:
             # One request for each try: how long to go on is the transfer's patience.
             self._service = TableServiceClient(
                 self.url,
                 credential=_credential(account, patience.shown),
                 retry_total=0,
-                connection_timeout=10,
-                read_timeout=60,
+                transport=RequestsTransport(session=_session(), connection_timeout=10, read_timeout=60),
             )
         except ValueError as error:
             raise BadAddress(f"{patience.shown}: {error}") from None
@@ -123,9 +157,32 @@ class Client:
             raise meaning(status, code, reason, self.patience.shown)
         return Answer(received, content)
 
+    def each(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """What a piece of work gives for each item, several at once: most requests are about one entity. If one fails, those that
+        have not begun are left out, and the others waited for."""
+        if len(items) < 2:
+            return [work(item) for item in items]
+        futures = [self._threads.submit(work, item) for item in items]
+        done, waiting = wait(futures, return_when=FIRST_EXCEPTION)
+        for future in waiting:
+            future.cancel()
+        wait(futures)
+        for future in done:
+            future.result()
+        return [future.result() for future in futures]
+
     def close(self) -> None:
-        """Give back the connections."""
+        """Give back threads and connections."""
+        self._threads.shutdown()
         self._service.close()
+
+
+def _session() -> requests.Session:
+    """As the SDK makes it, with room for a connection of each thread."""
+    session = requests.Session()
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, HTTPAdapter(pool_maxsize=_CONNECTIONS))
+    return session
 
 
 def meaning(status: int, code: str, reason: str, shown: str) -> Exception:
@@ -154,11 +211,10 @@ def _first_line(text: Any) -> str:
 
 
 def _credential(account: Account, shown: str) -> Any:
-    own = "_" + re.sub(r"[^A-Z0-9]", "_", account.name.upper())
-    for suffix in (own, ""):
-        text = os.environ.get(f"AZURE_STORAGE_CONNECTION_STRING{suffix}")
-        if text and (found := _of_connection_string(text, account, shown)):
-            return found
+    said = account.connection_string
+    for suffix in (account.suffix, ""):
+        if said and os.environ.get(f"AZURE_STORAGE_CONNECTION_STRING{suffix}"):
+            return _of_connection_string(said, account, shown)
         key = os.environ.get(f"AZURE_STORAGE_KEY{suffix}")
         if key:
             return AzureNamedKeyCredential(account.name, key)
@@ -177,16 +233,10 @@ def _credential(account: Account, shown: str) -> Any:
     return DefaultAzureCredential()
 
 
-def _of_connection_string(text: str, account: Account, shown: str) -> Any:
-    """The credential in a connection string; None if it is another account's."""
-    if text.strip().lower() == "usedevelopmentstorage=true":
-        return None
-    parts = dict(part.split("=", 1) for part in text.strip().split(";") if "=" in part)
-    named = {name.strip().lower(): value for name, value in parts.items()}
-    if named.get("accountname", account.name) != account.name:
-        return None
-    if named.get("accountkey"):
-        return AzureNamedKeyCredential(account.name, named["accountkey"])
-    if named.get("sharedaccesssignature"):
-        return AzureSasCredential(named["sharedaccesssignature"].lstrip("?"))
+def _of_connection_string(said: Mapping[str, str], account: Account, shown: str) -> Any:
+    """The credential in the parts of a connection string."""
+    if said.get("accountkey"):
+        return AzureNamedKeyCredential(account.name, said["accountkey"])
+    if said.get("sharedaccesssignature"):
+        return AzureSasCredential(said["sharedaccesssignature"].lstrip("?"))
     raise AccessRefused(f"{shown}: the connection string has neither AccountKey nor SharedAccessSignature")

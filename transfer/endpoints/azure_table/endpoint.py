@@ -25,6 +25,7 @@ from gateway.model.values import Kind, Value
 from transfer.endpoints.azure_table import batches, ranges
 from transfer.endpoints.azure_table.batches import Change
 from transfer.endpoints.azure_table.client import Account, Answer, Client, Refused, meaning
+from transfer.endpoints.batching import in_batches
 from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
 from transfer.endpoints.retrying import PATIENCE_S, Patience
 from transfer.errors import SchemaChanged, TransferError
@@ -135,7 +136,7 @@ class AzureTableEndpoint(Endpoint):
             raise TransferError(f"{self.shown}: the query was refused: {refusal}") from None
 
     def get(self, keys: Sequence[Key]) -> list[Row | None]:
-        return [self._get(key) for key in keys]
+        return self._client.each(self._get, keys)
 
     def _get(self, key: Key) -> Row | None:
         try:
@@ -180,8 +181,7 @@ class AzureTableEndpoint(Endpoint):
         for row in latest.values():
             key = [row.latest[name] for name in _KEY_NAMES]
             changes.append((row, Change(f"{self._client.url}/{self._entity(key)}", _body(row))))
-        for batch in _batches(changes):
-            self._write_batch(batch, rejects)
+        self._client.each(lambda batch: self._write_batch(batch, rejects), list(_batches(changes)))
         return rejects
 
     def delete(self, keys: Sequence[Key]) -> None:
@@ -191,8 +191,7 @@ class AzureTableEndpoint(Endpoint):
             change = Change(f"{self._client.url}/{self._entity(key.values)}", None)
             changes.append((Row(key.position, contents, 0), change))
         rejects: list[Reject] = []
-        for batch in _batches(changes):
-            self._write_batch(batch, rejects)
+        self._client.each(lambda batch: self._write_batch(batch, rejects), list(_batches(changes)))
         if rejects:
             raise TransferError(f"{self.shown}: a delete was refused: {rejects[0].code}: {rejects[0].reason}")
 
@@ -304,14 +303,6 @@ def _batches(changes: list[tuple[Row, Change]]) -> Iterator[list[tuple[Row, Chan
     for entry in changes:
         by_partition.setdefault(entry[0].position.partition, []).append(entry)
     for entries in by_partition.values():
-        batch: list[tuple[Row, Change]] = []
-        size = 4096
-        for entry in entries:
-            more = entry[1].size_bytes
-            if batch and (len(batch) == limits.CHANGES_MAX or size + more > limits.BODY_MAX_BYTES):
-                yield batch
-                batch, size = [], 4096
-            batch.append(entry)
-            size += more
-        if batch:
-            yield batch
+        yield from in_batches(
+            entries, lambda entry: entry[1].size_bytes, limits.CHANGES_MAX, limits.BODY_MAX_BYTES, 4096
+        )

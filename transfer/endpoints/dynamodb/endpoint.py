@@ -19,6 +19,7 @@ from gateway.model.bodies import untagged
 from gateway.model.keys import Key, KeySchema, Position
 from gateway.model.rows import Row
 from gateway.model.values import Value
+from transfer.endpoints.batching import in_batches
 from transfer.endpoints.dynamodb import streams, tables
 from transfer.endpoints.dynamodb.client import Account, Client, Refused
 from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
@@ -231,14 +232,6 @@ def _key_row(schema: KeySchema, key: Key) -> Row:
 
 def _batches(entries: list[tuple[Row, bytes]]) -> Iterator[list[tuple[Row, bytes]]]:
     """Requests as BatchWriteItem takes them: 25, and 16 MB as they travel."""
-    batch: list[tuple[Row, bytes]] = []
-    size = 1024
-    for entry in entries:
-        more = len(entry[1]) + 1
-        if batch and (len(batch) == _PUTS or size + more > limits.REQUEST_BYTES):
-            yield batch
-            batch, size = [], 1024
-        batch.append(entry)
-        size += more
-    if batch:
-        yield batch
+    return in_batches(
+        entries, lambda entry: len(entry[1]) + 1, _PUTS, limits.REQUEST_BYTES, overhead_bytes=1024
+    )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
-from adapters.tablestore.values.values import view
+from adapters.tablestore.values.views import view
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.plainbuffer import (
     Bound,
@@ -26,6 +26,7 @@ from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.model.keys import Key, KeySchema, Position
 from gateway.model.rows import FOREIGN_KINDS, Cell, Contents, Row
 from gateway.model.values import Kind, Value
+from transfer.endpoints.batching import in_batches
 from transfer.endpoints.endpoint import JSON, ChangedKeys, Definition, Endpoint, Reject, ScanPage, Service
 from transfer.endpoints.retrying import PATIENCE_S, Patience, Rests
 from transfer.endpoints.table_store import streams, tables
@@ -289,14 +290,6 @@ def _bytes(text: str) -> bytes:
 
 def _batches(changes: list[tuple[Row, bytes]]) -> Iterator[list[tuple[Row, bytes]]]:
     """Rows as BatchWriteRow takes them: 200, and 4 MB."""
-    batch: list[tuple[Row, bytes]] = []
-    size = 0
-    for entry in changes:
-        more = len(entry[1])
-        if batch and (len(batch) == limits.BATCH_WRITE_ROWS_MAX or size + more > limits.WRITE_MAX_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(entry)
-        size += more
-    if batch:
-        yield batch
+    return in_batches(
+        changes, lambda change: len(change[1]), limits.BATCH_WRITE_ROWS_MAX, limits.WRITE_MAX_BYTES
+    )

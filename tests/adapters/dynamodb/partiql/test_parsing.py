@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.dynamodb.expressions.grammar import AndNode, CompareNode, InNode, NotNode, PathNode, ValueNode
+from adapters.dynamodb.expressions.nodes import AndNode, CompareNode, InNode, NotNode, PathNode, ValueNode
 from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Select, Statement, Update
 from adapters.dynamodb.partiql.parsing import parse
 from adapters.dynamodb.wire.errors import ServiceError

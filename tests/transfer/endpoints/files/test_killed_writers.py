@@ -18,7 +18,7 @@ from transfer.endpoints.files.opening import open_file
 from transfer.endpoints.files.staging import partial_path
 
 ROWS = 300
-# As a job does: it notes what was written only after `write` has returned, here by printing it.
+# As a job does: what was written is noted, here by the parent, before more is written, and before the file is finished.
 WRITER = """
 import sys
 from tests.transfer.support.small_table import DEFINITION, simple_row
@@ -34,6 +34,7 @@ print("open", flush=True)
 for first in range(since, rows, 10):
     target.write([simple_row(number) for number in range(first, min(first + 10, rows))])
     print(first + 10, flush=True)
+    sys.stdin.readline()
 print("finishing", flush=True)
 target.finish()
 print("finished", flush=True)
@@ -71,11 +72,16 @@ def test_a_killed_writer_loses_and_doubles_nothing(tmp_path, name):
 def _write(path: Path, noted: int, options: list[str], kill_after: int | None) -> int:
     """Go on from what was noted, and be killed after so many lines of output, with whatever comes after them under way."""
     arguments = [sys.executable, "-c", WRITER, str(path), str(noted), str(ROWS), *options]
-    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        arguments, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
         assert process.stdout is not None
         for count, line in enumerate(process.stdout):
             if line[0].isdigit():
                 noted = int(line)
+                process.stdin.write("noted\n")
+                process.stdin.flush()
             elif line == "open\n":
                 noted = max(noted, 0)
             if count == kill_after:

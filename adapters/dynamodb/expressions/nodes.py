@@ -1,0 +1,114 @@
+"""DynamoDB's expressions as trees. PartiQL's statements are made of these nodes too."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class PathNode(NamedTuple):
+    """A document path. Names as written, placeholders with their #; list indexes as the digits in the text, as ints."""
+
+    steps: tuple[str | int, ...]
+
+
+class ValueNode(NamedTuple):
+    """A value placeholder, with its colon."""
+
+    name: str
+
+
+class CallNode(NamedTuple):
+    """A function of any name with any number of operands."""
+
+    function: str
+    operands: tuple[Any, ...]
+
+
+class ArithmeticNode(NamedTuple):
+    """`operator` is + or -."""
+
+    operator: str
+    left: OperandNode
+    right: OperandNode
+
+
+class CompareNode(NamedTuple):
+    """`operator` is =, <>, <, <=, > or >=."""
+
+    operator: str
+    left: OperandNode
+    right: OperandNode
+
+
+class BetweenNode(NamedTuple):
+    """`operand BETWEEN lower AND upper`."""
+
+    operand: OperandNode
+    lower: OperandNode
+    upper: OperandNode
+
+
+class InNode(NamedTuple):
+    """`operand IN (members)`."""
+
+    operand: OperandNode
+    members: tuple[OperandNode, ...]
+
+
+class AndNode(NamedTuple):
+    """Conditions of which all must be true."""
+
+    parts: tuple[ConditionNode, ...]
+
+
+class OrNode(NamedTuple):
+    """Conditions of which one must be true."""
+
+    parts: tuple[ConditionNode, ...]
+
+
+class NotNode(NamedTuple):
+    """A condition that must be false."""
+
+    part: ConditionNode
+
+
+class SetNode(NamedTuple):
+    """An action of a SET section: the path gets the value of the operand."""
+
+    path: PathNode
+    operand: OperandNode | ArithmeticNode
+
+
+class RemoveNode(NamedTuple):
+    """An action of a REMOVE section."""
+
+    path: PathNode
+
+
+class ChangeNode(NamedTuple):
+    """An action of an ADD or DELETE section."""
+
+    section: str
+    path: PathNode
+    value: ValueNode
+
+
+class SectionNode(NamedTuple):
+    """A section of an update: SET, REMOVE, ADD or DELETE in capitals, and its actions."""
+
+    keyword: str
+    actions: tuple[SetNode | RemoveNode | ChangeNode, ...]
+
+
+OperandNode = PathNode | ValueNode | CallNode
+ConditionNode = CompareNode | BetweenNode | InNode | CallNode | AndNode | OrNode | NotNode
+
+
+class Refused(Exception):
+    """What is wrong with an expression: a rule of expression_messages.py, and the facts for its text."""
+
+    def __init__(self, rule: str, **facts: Any) -> None:
+        super().__init__(rule, facts)
+        self.rule = rule
+        self.facts = facts

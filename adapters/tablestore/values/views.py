@@ -1,0 +1,54 @@
+"""How Table Store sees what is stored: exactly, or as text, never rounded. Indexes need it before all else is loaded."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import orjson
+
+from gateway.model import bodies
+from gateway.model.values import Kind, Value, decimal_text
+
+WIRE_KINDS = frozenset({Kind.INT64, Kind.DOUBLE, Kind.BOOL, Kind.TEXT, Kind.BYTES})
+"""Kinds that travel as they are."""
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+_ZERO_TICKS = datetime(1, 1, 1)
+
+
+def view(value: Value) -> Value:
+    """How Table Store sees a stored value; NULL stays NULL, and whoever renders leaves it out."""
+    kind, data = value
+    if kind in WIRE_KINDS or kind is Kind.NULL:
+        return value
+    if kind is Kind.DECIMAL:
+        return _view_decimal(data)
+    if kind is Kind.INT32:
+        return Value(Kind.INT64, data)
+    if kind is Kind.DATETIME:
+        return Value(Kind.TEXT, datetime_text(data))
+    if kind is Kind.GUID:
+        return Value(Kind.TEXT, str(data))
+    return Value(Kind.TEXT, orjson.dumps(bodies.tagged(value)).decode())
+
+
+def index_view(value: Value, is_partition: bool) -> Value | None:
+    """How an index that Table Store made reads a key column."""
+    return None if value.kind is Kind.NULL else view(value)
+
+
+def _view_decimal(number: Decimal) -> Value:
+    if number == number.to_integral_value() and INT64_MIN <= number <= INT64_MAX:
+        return Value(Kind.INT64, int(number))
+    approximate = float(number)
+    if math.isfinite(approximate) and Decimal(repr(approximate)) == number:
+        return Value(Kind.DOUBLE, approximate)
+    return Value(Kind.TEXT, decimal_text(number))
+
+
+def datetime_text(ticks: int) -> str:
+    """ISO 8601 with the seven digits that ticks of 100 ns since the year 1 need."""
+    seconds, rest = divmod(ticks, 10_000_000)
+    return f"{(_ZERO_TICKS + timedelta(seconds=seconds)).isoformat()}.{rest:07d}Z"

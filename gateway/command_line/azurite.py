@@ -1,0 +1,208 @@
+"""`tablegate azurite` and `tablegate azurite-table`: the command lines of Azurite, for whoever starts that.
+
+Sources: README of Azure/Azurite, "Command line options" and "Supported environment variable options" (3.35).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gateway import __version__
+from gateway.command_line.errors import told_in_one_line
+from gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, read
+from gateway.settings import BadSetting, Settings, load
+
+_PORT = 10002
+_FILE = "tablegate.sqlite"
+_OTHERS = "only tables are served, no blobs and no queues"
+_TABLE_FLAGS = {
+    "--tableHost": Flag("host", has_value=True),
+    "--tablePort": Flag("port", has_value=True),
+    "--tableKeepAliveTimeout": Flag("idle", has_value=True),
+    "-l": Flag("location", has_value=True),
+    "--location": Flag("location", has_value=True),
+    "-s": Flag("silent"),
+    "--silent": Flag("silent"),
+    "-L": Flag("loose"),  # headers and parameters that nobody knows are never refused
+    "--loose": Flag("loose"),
+    "-d": Flag("debug", has_value=True),
+    "--debug": Flag("debug", has_value=True),
+    "--skipApiVersionCheck": Flag("any_version"),  # every version is taken
+    "--disableProductStyleUrl": Flag(
+        "no_host_style", without="a Host of the form ACCOUNT.table.NAME still names the account"
+    ),
+    "--oauth": Flag(
+        "oauth", has_value=True, refused="tokens are verified here: tablegate serve --jwt-keys-file FILE"
+    ),
+    "--cert": Flag("cert", has_value=True),
+    "--key": Flag("key", has_value=True),
+    "--pwd": Flag("password", has_value=True),
+    "--inMemoryPersistence": Flag("in_memory"),
+    "--disableTelemetry": Flag("no_telemetry"),  # none is sent
+    "-v": Flag("version"),
+    "--version": Flag("version"),
+    "-h": Flag("help"),
+    "--help": Flag("help"),
+}
+_FLAGS = _TABLE_FLAGS | {
+    f"--{service}{part}": Flag(f"{service}{part}", has_value=True, without=_OTHERS)
+    for service in ("blob", "queue")
+    for part in ("Host", "Port", "KeepAliveTimeout")
+} | {"--extentMemoryLimit": Flag("extents", has_value=True, without=_OTHERS)}  # fmt: skip
+
+
+@click.command("azurite", cls=ForeignCommand)
+def azurite(words: tuple[str, ...]) -> None:
+    """Serve Azure tables by the command line of Azurite: --tableHost 0.0.0.0 --inMemoryPersistence --silent ..."""
+    lines = (
+        "Azurite Table service is starting at {url}",
+        "Azurite Table service is successfully listening at {url}",
+    )
+    _serve(words, _FLAGS, lines, "Exit due to unhandled error")
+
+
+@click.command("azurite-table", cls=ForeignCommand)
+def azurite_table(words: tuple[str, ...]) -> None:
+    """Serve Azure tables by the command line of Azurite's table service alone."""
+    lines = (
+        "Azurite Table service is starting on {address}",
+        "Azurite Table service successfully started on {address}",
+    )
+    _serve(words, _TABLE_FLAGS, lines, "Exiting due to an unhandled error")
+
+
+def _serve(words: tuple[str, ...], flags: Mapping[str, Flag], lines: tuple[str, str], taken: str) -> None:
+    if words and words[-1] in ("-d", "--debug"):
+        raise click.ClickException("Must provide a debug log file path for parameter -d or --debug")
+    given = read(words, flags, 'The option "{name}" is unknown.')
+    if "version" in given or "help" in given:
+        click.echo(__version__ if "version" in given else "Flags: " + " ".join(flags))
+        return
+    settings = _settings(given)
+    if "debug" in given:
+        _log_to(Path(given["debug"]))
+    from gateway.server import serving
+
+    class Lines(serving.Announcement):
+        def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:
+            """Before the first request is taken."""
+            self._print(lines[0], settings, sockets)
+
+        def ready(
+            self, settings: Settings, dialects: object, sockets: list[socket.socket], figures: object
+        ) -> None:
+            """What tools wait for."""
+            self._print(lines[1], settings, sockets)
+
+        def closed(self) -> None:
+            """The lines of an orderly end."""
+            print(
+                "Azurite Table service is closing...\nAzurite Table service successfully closed", flush=True
+            )
+
+        def _print(self, line: str, settings: Settings, sockets: list[socket.socket]) -> None:
+            address = f"{settings.host}:{sockets[0].getsockname()[1]}"
+            scheme = "https" if settings.is_secure else "http"
+            print(line.format(address=address, url=f"{scheme}://{address}"), flush=True)
+
+    try:
+        with told_in_one_line():
+            serving.serve(settings, Lines())
+    except click.ClickException as error:
+        cause = error.__context__
+        if isinstance(cause, serving.PortTaken):
+            where = f"{cause.host}:{cause.port}"
+            click.echo(f"{taken}: listen EADDRINUSE: address already in use {where}", err=True)
+            raise SystemExit(1) from None
+        raise
+
+
+def _settings(given: Mapping[str, str]) -> Settings:
+    if "in_memory" in given and "location" in given:
+        raise click.ClickException("--inMemoryPersistence and --location cannot be given together")
+    accounts = os.environ.get("AZURITE_ACCOUNTS", "")
+    values: dict[str, Any] = {
+        "host": given.get("host", "127.0.0.1"),
+        "insecure": True,
+        "emulator_health": True,
+        "port": port_of(given, "port", _PORT),
+        "dialects": "azuretable",
+        "namespaces": "separate",
+        "access_log": "silent" not in given,
+        "log_level": "debug" if "debug" in given else None,
+        "idle_seconds": given.get("idle"),
+        "memory": True if "in_memory" in given else None,
+        "auth": "strict" if accounts else None,
+        "credentials_file": _file_of(_credentials(accounts)) if accounts else None,
+    }
+    if "in_memory" not in given:
+        folder = Path(given.get("location", ".")).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        values["database"] = f"sqlite:///{folder / _FILE}"
+    if "cert" in given:
+        values["tls_cert"], values["tls_key"] = _certificate(given)
+    try:
+        return load(values, os.environ)
+    except BadSetting as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _credentials(accounts: str) -> bytes:
+    """AZURITE_ACCOUNTS, `account:key[:key];...`, as a file of credentials. They stand for the well-known account."""
+    found = []
+    for text in filter(None, accounts.split(";")):
+        name, *keys = text.strip().split(":")
+        if not name or not 1 <= len(keys) <= 2:
+            raise click.ClickException("AZURITE_ACCOUNTS must be account:key[:key], separated by semicolons")
+        found.append({"scheme": "azure", "access_id": name, "secrets": keys})
+    return json.dumps({"credentials": found}).encode()
+
+
+def _certificate(given: Mapping[str, str]) -> tuple[Path, Path]:
+    """The certificate and its key as PEM files: the two that are given, or what is in the PFX file."""
+    path = Path(given["cert"])
+    if "password" not in given:
+        if "key" not in given:
+            raise click.ClickException("--cert wants --key (PEM) or --pwd (PFX)")
+        return path, Path(given["key"])
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.serialization import pkcs12
+
+    try:
+        key, certificate, others = pkcs12.load_key_and_certificates(
+            path.read_bytes(), given["password"].encode()
+        )
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"cannot use the certificate {path}: {error}") from None
+    if key is None or certificate is None:
+        raise click.ClickException(f"there is no key and certificate in {path}")
+    pem = serialization.Encoding.PEM
+    chain = b"".join(each.public_bytes(pem) for each in (certificate, *others))
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return _file_of(chain), _file_of(secret)
+
+
+def _file_of(content: bytes) -> Path:
+    """A new file that its owner alone may read."""
+    descriptor, name = tempfile.mkstemp(prefix="tablegate-")
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    return Path(name)
+
+
+def _log_to(path: Path) -> None:
+    """What goes to standard error is written to a file from now on."""
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror}") from None
+    os.dup2(file, 2)
+    os.close(file)

@@ -1,0 +1,143 @@
+"""`tablegate dynamodb-local`: the command line of DynamoDB Local, for whoever starts that.
+
+Sources: "DynamoDB local usage notes" (Amazon DynamoDB Developer Guide); the lines that it prints, as users' logs show them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from gateway import __version__
+from gateway.command_line.errors import told_in_one_line
+from gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, read
+from gateway.settings import ANY, BadSetting, Settings, load
+
+_PORT = 8000
+_HOST = "0.0.0.0"  # it has no flag for the host
+_FILE = "tablegate.sqlite"
+# Seconds that tables stay CREATING, UPDATING and DELETING with -delayTransientStatuses: longer than a client that does not wait
+# takes to its next request. How long DynamoDB Local's do is not documented.
+_DELAY_S = 1.0
+_FLAGS = {
+    "-port": Flag("port", has_value=True),
+    "-inMemory": Flag("in_memory"),
+    "-dbPath": Flag("db_path", has_value=True),
+    "-sharedDb": Flag("shared"),
+    "-cors": Flag("cors", has_value=True),
+    "-delayTransientStatuses": Flag("delayed"),
+    "-optimizeDbBeforeStartup": Flag("optimized"),
+    "-disableTelemetry": Flag("no_telemetry"),  # none is sent
+    "-help": Flag("help"),
+    "-jar": Flag("jar", has_value=True),
+}
+_OF_JAVA = re.compile(r"-D[\w.]+(=.*)?|-X.*|-javaagent:.*|-ea|-server")
+_USAGE = """\
+usage: tablegate dynamodb-local [-jar DynamoDBLocal.jar] [-port <port-no.>] [-inMemory] [-delayTransientStatuses]
+            [-dbPath <path>] [-sharedDb] [-cors <allow-list>] [-optimizeDbBeforeStartup] [-disableTelemetry] [-help]
+"""
+
+
+@click.command("dynamodb-local", cls=ForeignCommand)
+def dynamodb_local(words: tuple[str, ...]) -> None:
+    """Serve DynamoDB by the command line of DynamoDB Local: -jar DynamoDBLocal.jar -inMemory -sharedDb -port 8000 ..."""
+    given = read(_without_java(words), _FLAGS, "Unrecognized option: {word}")
+    if "help" in given:
+        click.echo(_USAGE, nl=False)
+        return
+    _check(given)
+    settings = _settings(given)
+    from gateway.server import serving
+    from gateway.server.file_lock import FileLock
+
+    class Lines(serving.Announcement):
+        def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:
+            """What tools wait for, before the first request is taken."""
+            print(_lines(given, sockets[0].getsockname()[1]), flush=True)
+
+        def ready(self, *_: object) -> None:
+            """Nothing more."""
+
+    try:
+        with told_in_one_line():
+            path = settings.database_path
+            if "optimized" in given and path is not None and path.exists():
+                lock = FileLock(path)
+                with contextlib.closing(sqlite3.connect(path)) as connection:
+                    connection.execute("VACUUM")
+                lock.release()
+            serving.serve(settings, Lines())
+    except click.ClickException as error:
+        taken = error.__context__
+        if isinstance(taken, serving.PortTaken):
+            where = f"{taken.host}/{taken.host}:{taken.port}"
+            click.echo(f'Exception in thread "main" java.io.IOException: Failed to bind to {where}', err=True)
+            raise SystemExit(1) from None
+        raise
+
+
+def _without_java(words: Sequence[str]) -> list[str]:
+    """The words without those that only Java's virtual machine reads, up to the name of the archive."""
+    left = [*words[1:]] if words[:1] == ("java",) else [*words]
+    while left and _OF_JAVA.fullmatch(left[0]):
+        del left[0]
+    return left
+
+
+def _check(given: dict[str, str]) -> None:
+    if "in_memory" in given and "db_path" in given:
+        raise click.ClickException("-inMemory and -dbPath cannot be given together")
+    if "optimized" in given and "db_path" not in given:
+        raise click.ClickException("-optimizeDbBeforeStartup wants -dbPath")
+    folder = Path(given.get("db_path", "."))
+    if "in_memory" not in given and not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise click.ClickException(f"unable to open database file: {folder} is no folder that can be written")
+
+
+def _settings(given: dict[str, str]) -> Settings:
+    folder = Path(given.get("db_path", ".")).absolute()
+    try:
+        return load(
+            {
+                "host": _HOST,
+                "insecure": True,
+                "emulator_health": True,
+                "port": port_of(given, "port", _PORT),
+                "dialects": "dynamodb",
+                "memory": True if "in_memory" in given else None,
+                "database": None if "in_memory" in given else f"sqlite:///{folder / _FILE}",
+                "namespaces": "shared" if "shared" in given else "keys",
+                "control_plane_delay": _DELAY_S if "delayed" in given else None,
+                "cors_origin": _origins(given.get("cors", "")),
+            },
+            os.environ,
+        )
+    except BadSetting as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _origins(allowed: str) -> tuple[str, ...] | None:
+    """-cors names domains, or *. A domain stands for its pages of both schemes."""
+    found: list[str] = []
+    for name in filter(None, (each.strip() for each in allowed.split(","))):
+        found += [name] if name == ANY or "://" in name else [f"http://{name}", f"https://{name}"]
+    return tuple(found) or None
+
+
+def _lines(given: dict[str, str], port: int) -> str:
+    def shown(name: str) -> str:
+        return "true" if name in given else "false"
+
+    return (
+        "Initializing DynamoDB Local with the following configuration:\n"
+        f"Port:\t{port}\nInMemory:\t{shown('in_memory')}\nVersion:\t{__version__}\n"
+        f"DbPath:\t{given.get('db_path', 'null')}\nSharedDb:\t{shown('shared')}\n"
+        f"shouldDelayTransientStatuses:\t{shown('delayed')}\nCorsParams:\t{given.get('cors', 'null')}\n"
+    )

@@ -1,0 +1,221 @@
+"""The wiring: settings -> store, engine, credentials -> dialects, in the order in which they are asked whose a request is.
+
+Shows how everything is put together and does nothing else. Knows no web framework: a server that is asked through its tick
+alone never loads one. The WSGI application on top of this is app.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import cast
+
+from gateway import logs
+from gateway.clock import Clock
+from gateway.control.access import PREFIX
+from gateway.control.watching import Watch
+from gateway.dialect import Claims, Dialect, Gateway
+from gateway.engine.engine import Engine, EngineOptions
+from gateway.http import Reply, Request
+from gateway.late_dialect import LateDialect
+from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
+from gateway.model.tables import Table
+from gateway.security.browsers import Browsers
+from gateway.security.credential_store import CredentialStore
+from gateway.security.credentials import Credentials
+from gateway.security.secret_cipher import find_key
+from gateway.settings import BadSetting, Settings
+from gateway.store.databases import Database
+from gateway.store.opening import open_database
+from gateway.store.store import Store
+
+OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A database that is open: its store, its engine and its credentials."""
+
+    store: Store
+    engine: Engine
+    credential_store: CredentialStore
+    clock: Clock
+
+    def close(self) -> None:
+        """Give back connections."""
+        self.engine.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Mounted:
+    """The dialects of an application, in the order in which they are asked."""
+
+    gateway: Gateway
+    dialects: tuple[Dialect, ...]
+    now_ns: Callable[[], int] = time.time_ns
+    """The tables' clock."""
+    watch: Watch = field(init=False)
+    _browsers: Browsers = field(init=False)
+
+    def __post_init__(self) -> None:
+        hosts = [dialect.service_hosts for dialect in self.dialects]
+        settings = self.gateway.settings
+        object.__setattr__(self, "_browsers", Browsers(settings, settings.auth == "dev", hosts))
+        object.__setattr__(self, "watch", Watch(self.dialects, self.now_ns, settings.recorded_requests))
+
+    def dialect_of(self, request: Request) -> Dialect | None:
+        """The dialect that a request speaks; None: it is for the gateway itself, or for nobody."""
+        if request.path.startswith(PREFIX) or (
+            request.method in ("GET", "HEAD") and request.path in OWN_PATHS
+        ):
+            return None
+        for dialect in self.dialects:
+            if dialect.claims(request):
+                return dialect
+        return None
+
+    def turn_away(self, request: Request) -> Reply | None:
+        """The refusal of a request that a foreign page may have sent, which that page cannot read; None: it may go on. Both
+        entries ask this before anything else."""
+        known = request.header_map
+        host, origin = known.get("host", ""), known.get("origin", "")
+        if self._browsers.lets_in(host, origin, known.get("sec-fetch-site", "")):
+            return None
+        try:
+            self._browsers.check(request)
+        except NotAllowed as error:
+            status, headers, body = self.refuse(request, error)
+            return Reply(
+                status,
+                [header for header in headers if not header[0].lower().startswith("access-control-")],
+                body,
+            )
+        return None
+
+    def refuse(self, request: Request, error: Exception) -> Reply:
+        """The reply to a request that the gateway itself refuses, in the words of its dialect if it has one."""
+        try:
+            dialect = self.dialect_of(request)
+            reply = dialect.refuse(request, error) if dialect is not None else None
+        except Exception as second:
+            logs.error("a dialect could not word a refusal", second, request_id=request.id)
+            reply = None
+        return reply or plain_refusal(error)
+
+    def refuse_and_log(self, request: Request, error: Exception) -> Reply:
+        """The refusal of a request whose handling raised, and a line for what should not have happened."""
+        reply = self.refuse(request, error)
+        if reply.status >= 500:
+            logs.error(
+                "a request failed", None if isinstance(error, Busy) else error, reason=repr(error),
+                request_id=request.id, method=request.method, path=request.path,
+            )  # fmt: skip
+        return reply
+
+
+def connect(settings: Settings) -> Database:
+    """Open the database that the settings name. Nothing is read from it yet."""
+    url = settings.database
+    if settings.memory:
+        # SQLite's memdb shares one database in memory between the connections of this process that know its name.
+        url = f"sqlite:///file:/tablegate-{secrets.token_hex(16)}?vfs=memdb&uri=true"
+    return open_database(url, settings.synchronous, pooled=not settings.prepared_statements)
+
+
+def open_store(settings: Settings, database: Database) -> Opened:
+    """The store and the engine on a database that has been migrated."""
+    store = Store(database)
+    options = EngineOptions(
+        control_plane_delay_ms=round(settings.control_plane_delay * 1000),
+        sweep_period_s=settings.sweep_period,
+        stream_shards=settings.stream_shards,
+        stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),
+    )
+    clock = Clock()
+    engine = Engine(store, options, clock.now_ns)
+    return Opened(store, engine, CredentialStore(store, lambda: find_key(settings)), clock)
+
+
+def wire(settings: Settings, opened: Opened) -> Mounted:
+    """The dialects that the settings name, on a database that is open."""
+    gateway = Gateway(
+        opened.engine,
+        Credentials(settings, opened.credential_store.load()),
+        settings,
+        opened.clock.now_ms,
+        real_now_ms=lambda: time.time_ns() // 1_000_000,
+    )
+    dialects = tuple(_dialect(name, gateway) for name in settings.dialects)
+    return Mounted(gateway, dialects, opened.clock.now_ns)
+
+
+def _module(name: str, part: str) -> ModuleType:
+    """A module of an adapter, by the name that the settings give. Raises BadSetting if there is none.
+
+    This is the one place where a module is found by its name: a dialect is a folder of adapters/ with a blueprint.py that
+    has `create(gateway)` and `listed(table)`, and perhaps a claims.py (dialect.py); nothing under gateway/ knows more of it.
+    """
+    try:
+        return importlib.import_module(f"adapters.{name}.{part}")
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"adapters.{name}.{part}".startswith(error.name):
+            raise
+        raise BadSetting(f"dialects: there is no adapter {name}") from None
+
+
+def _dialect(name: str, gateway: Gateway) -> Dialect:
+    settings = gateway.settings
+    # Where everybody is let in, a server is started often and asked little. Any other loads all before it is asked, and
+    # what it reads from files (keys of tokens) is read, or refused, at its start.
+    if settings.auth == "dev" and settings.jwt_keys_file is None:
+        claims = _claims(name)
+        if claims is not None:
+            if claims.index_view is not None:
+                gateway.engine.register_view(name, claims.index_view)
+            return cast(Dialect, LateDialect(claims, lambda: _create(name, gateway)))
+    return _create(name, gateway)
+
+
+def _create(name: str, gateway: Gateway) -> Dialect:
+    dialect: Dialect = _module(name, "blueprint").create(gateway)
+    return dialect
+
+
+def _claims(name: str) -> Claims | None:
+    """What is known of a dialect before it is loaded; None: it is loaded at once."""
+    try:
+        claims: Claims = _module(name, "claims").CLAIMS
+    except BadSetting:
+        return None
+    return claims
+
+
+Listing = Callable[[Table], tuple[str, str, str]]
+"""How a dialect calls a table: its name, its key, its address (`listed` in adapters/*/blueprint.py)."""
+
+
+def listings(settings: Settings) -> dict[str, Listing]:
+    """Dialect -> how it calls tables."""
+    return {name: _module(name, "blueprint").listed for name in sorted(settings.dialects)}
+
+
+def text_reply(status: int, text: str) -> Reply:
+    """A line of plain text, where no dialect has words."""
+    return Reply(status, (("Content-Type", "text/plain; charset=utf-8"),), f"{text}\n".encode())
+
+
+def plain_refusal(error: Exception) -> Reply:
+    """A refusal where no dialect has words for it."""
+    match error:
+        case LimitExceeded():
+            return text_reply(413, f"the {error.what} is longer than {error.limit} bytes")
+        case Busy():
+            return text_reply(503, "try again")
+        case NotAllowed():
+            return text_reply(403, error.facts.get("text", "this is not allowed"))
+        case GatewayError() | _:
+            return text_reply(500, "internal error")

@@ -1,0 +1,112 @@
+"""A start and a first request load nothing that they do not need (docs/architecture.md, "A quick start").
+
+Modules are counted, not seconds: what a start takes is mostly what it imports.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+_HEAVY = {
+    "alembic", "cryptography", "flask", "google.protobuf", "hypothesis", "jinja2", "jwt", "lark", "mako", "psycopg", "pyarrow",
+    "rich", "sqlalchemy", "transfer", "werkzeug",
+}  # fmt: skip
+# Serves in the main thread; another one asks, then tells which modules are there and stops the server.
+_PROGRAM = """
+import json, os, signal, socket, sys, threading
+reader, writer = os.pipe()
+shown, sys.stdout = sys.stdout, os.fdopen(writer, "w")
+requests = json.loads(sys.argv[1])
+
+def ask():
+    told = os.fdopen(reader)
+    port = int(told.readline().rpartition(":")[2])
+    statuses = []
+    for request in requests:
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.sendall(request.encode())
+            statuses.append(connection.recv(65536).decode("latin-1").partition("\\r\\n")[0][9:12])
+    shown.write(json.dumps({"statuses": statuses, "modules": sorted(sys.modules)}))
+    shown.flush()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+threading.Thread(target=ask).start()
+from gateway.__main__ import main
+main(["serve", "--port", "0", *sys.argv[2:]], prog_name="tablegate")
+"""
+
+
+def _dynamodb(operation: str, **body: object) -> str:
+    text = json.dumps(body)
+    return (
+        "POST / HTTP/1.1\r\nHost: localhost\r\n"
+        f"X-Amz-Target: DynamoDB_20120810.{operation}\r\nContent-Type: application/x-amz-json-1.0\r\n"
+        "Authorization: AWS4-HMAC-SHA256 Credential=local/20261122/us-east-1/dynamodb/aws4_request, "
+        "SignedHeaders=host, Signature=0\r\nX-Amz-Date: 20261122T000000Z\r\n"
+        f"Connection: close\r\nContent-Length: {len(text)}\r\n\r\n{text}"
+    )
+
+
+_KEY = {"id": {"S": "1"}}
+_DYNAMODB = [
+    _dynamodb("ListTables"),
+    _dynamodb(
+        "CreateTable", TableName="songs", BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+    ),
+    _dynamodb("PutItem", TableName="songs", Item=_KEY),
+    _dynamodb("GetItem", TableName="songs", Key=_KEY),
+    _dynamodb(
+        "Query", TableName="songs",
+        KeyConditions={"id": {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "1"}]}},
+    ),
+]  # fmt: skip
+_AZURE = ["GET /devstoreaccount1/Tables HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]
+
+
+def _loaded(requests: list[str], *flags: str) -> tuple[list[str], set[str]]:
+    """The statuses of requests to a new server, and the modules that it has loaded."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(_PROGRAM), json.dumps(requests), *flags],
+        capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    return told["statuses"], set(told["modules"])
+
+
+@pytest.mark.parametrize("where", ["--memory", "--database"])
+def test_first_requests_of_dynamodb_load_no_framework_no_parser_and_no_other_dialect(
+    where: str, tmp_path: Path
+) -> None:
+    flags = [where] if where == "--memory" else [where, str(tmp_path / "new.sqlite")]
+    statuses, modules = _loaded(_DYNAMODB, *flags)
+    assert statuses == ["200"] * 5
+    assert not _HEAVY & modules
+    assert not {"adapters.azuretable.blueprint", "adapters.tablestore.blueprint"} & modules
+    assert "adapters.dynamodb.blueprint" in modules
+
+
+def test_a_first_request_of_azure_loads_its_dialect_alone() -> None:
+    statuses, modules = _loaded(_AZURE, "--memory", "--dialects", "azuretable,tablestore")
+    assert statuses == ["401"]  # it is not signed
+    assert not _HEAVY & modules
+    assert "adapters.azuretable.blueprint" in modules
+    assert not {"adapters.dynamodb.blueprint", "adapters.tablestore.blueprint"} & modules
+
+
+def test_a_strict_server_loads_its_dialects_at_its_start() -> None:
+    _, modules = _loaded(
+        ["GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"],
+        "--memory",
+        "--auth",
+        "strict",
+    )
+    assert {f"adapters.{name}.blueprint" for name in ("azuretable", "dynamodb", "tablestore")} <= modules
