@@ -84,7 +84,7 @@ def main() -> None:
     """
 
 
-for command in (serve, healthcheck):
+for command in (serve, healthcheck, wait):
     main.add_command(command)
 
 
