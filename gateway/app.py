@@ -7,24 +7,23 @@ server loads this module when the first request comes that needs it.
 
 from __future__ import annotations
 
-import hmac
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import flask
 
-from gateway import handling, logs, metrics
+from gateway import handling
 from gateway.clock import Clock
 from gateway.control.blueprint import create as create_control
 from gateway.control.watching import Met, Watch
 from gateway.dialect import Dialect, Gateway
 from gateway.http import CUT, WSGI_REQUEST, Reply
-from gateway.model.errors import LimitExceeded, NotAllowed, OutOfSpace
+from gateway.model.errors import LimitExceeded, NotAllowed
 from gateway.security.browsers import Browsers
 from gateway.server.flask_bridge import current_request, flask_response, request_of
 from gateway.settings import Settings
-from gateway.wiring import Mounted, Opened, connect, open_store, plain_refusal, text_reply, wire
+from gateway.wiring import Mounted, Opened, connect, figures, open_store, plain_refusal, text_reply, wire
 
 _IS_CUT = "tablegate.cut"
 
@@ -53,7 +52,7 @@ def mount(dialects: Mounted) -> flask.Flask:
     """One WSGI application of several dialects."""
     app = flask.Flask("tablegate", static_folder=None)
     app.extensions["tablegate"] = dialects
-    _add_own_paths(app, dialects.gateway)
+    _add_own_paths(app, dialects)
     app.wsgi_app = _Dispatch(app.wsgi_app, dialects)  # type: ignore[method-assign]
     return app
 
@@ -139,27 +138,17 @@ def _sent(reply: Reply) -> flask.Response:
     return flask_response(reply)
 
 
-def _add_own_paths(app: flask.Flask, gateway: Gateway) -> None:
-    """Health and metrics. /healthz: the process answers; /readyz: the database does too, on a read connection, and has
-    room for writes as far as is known."""
+def _add_own_paths(app: flask.Flask, dialects: Mounted) -> None:
+    """Health and metrics."""
+    gateway = dialects.gateway
 
     @app.get("/healthz")
-    def healthz() -> flask.Response:
-        return flask_response(text_reply(200, "ok"))
-
     @app.get("/readyz")
-    def readyz() -> flask.Response:
-        try:
-            gateway.engine.ping()
-        except OutOfSpace as error:
-            return flask_response(text_reply(503, f"writes are refused: {error}"))
-        except Exception as error:
-            logs.error("not ready", None, reason=repr(error))
-            return flask_response(text_reply(503, "the database does not answer"))
-        return flask_response(text_reply(200, "ready"))
-
-    if gateway.settings.metrics_port is None:
-        _add_metrics(app, gateway, is_public=gateway.settings.auth == "strict")
+    @app.get("/metrics")
+    def own() -> flask.Response:
+        return flask_response(
+            dialects.own_reply(current_request()) or text_reply(404, "there is nothing here")
+        )
 
     @app.errorhandler(404)
     def missing(error: Exception) -> flask.Response:
@@ -172,7 +161,10 @@ def metrics_app(gateway: Gateway) -> flask.Flask:
     """/metrics alone, for a port of its own on a loopback address. Pages in a browser are kept out whatever auth is."""
     app = flask.Flask("tablegate.metrics", static_folder=None)
     browsers = Browsers(gateway.settings, is_open=True)
-    _add_metrics(app, gateway, is_public=False)
+
+    @app.get("/metrics")
+    def exposition() -> flask.Response:
+        return flask_response(figures(gateway, current_request(), is_public=False))
 
     @app.before_request
     def turn_away() -> flask.Response | None:
@@ -183,30 +175,3 @@ def metrics_app(gateway: Gateway) -> flask.Flask:
         return None
 
     return app
-
-
-def _add_metrics(app: flask.Flask, gateway: Gateway, is_public: bool) -> None:
-    """The figures, to whoever has the token if there is one. They name tables, so without a token `is_public` has none."""
-    token = gateway.settings.metrics_token
-
-    @app.get("/metrics")
-    def exposition() -> flask.Response:
-        if token:
-            given = current_request().header("authorization").encode("latin-1")
-            if not hmac.compare_digest(given, f"Bearer {token}".encode()):
-                refusal = text_reply(401, "the metrics token is wanted: Authorization: Bearer ...")
-                return flask_response(
-                    refusal._replace(headers=(*refusal.headers, ("WWW-Authenticate", "Bearer")))
-                )
-        elif is_public:
-            return flask_response(text_reply(403, "with auth strict: --metrics-token, or --metrics-port"))
-        body, content_type = metrics.exposition(_table_names(gateway))
-        return flask_response(Reply(200, (("Content-Type", content_type),), body))
-
-
-def _table_names(gateway: Gateway) -> frozenset[str] | None:
-    try:
-        return gateway.engine.table_names()
-    except Exception as error:
-        logs.error("figures of dropped tables are kept", None, reason=repr(error))
-        return None

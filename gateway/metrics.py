@@ -29,8 +29,6 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from gateway import handling
-
 
 class _ManyAtOnce(Histogram):
     """A histogram that many observations are made of at once."""
@@ -103,6 +101,9 @@ _ticked: deque[tuple[int, float]] = deque()
 # With so many noted it is time to count.
 _ENOUGH = 512
 
+consumed: Callable[[tuple[str, str, str, str, float]], None] = _consumptions.append
+"""Note capacity units: (dialect, table, index, kind, units), of a table (index "") or one of its indexes; kind is `read` or
+`write`."""
 answered: Callable[[tuple[str, str, int, float]], None] = _answered.append
 """Note that a request was answered: (dialect, operation, status, seconds)."""
 
@@ -115,15 +116,6 @@ def count_if_enough() -> None:
     """Count what was noted, if it is much. Whoever notes calls this from time to time."""
     if len(_answered) >= _ENOUGH or len(_consumptions) >= _ENOUGH or len(_ticked) >= _ENOUGH:
         count_noted()
-
-
-def consumed(noted: tuple[str, str, str, str, float]) -> None:
-    """Note capacity units: (dialect, table, index, kind, units), of a table (index "") or one of its indexes; kind is `read` or
-    `write`."""
-    _consumptions.append(noted)
-    current = handling.CURRENT.get()
-    if current is not None:
-        current.consumed(noted[3], noted[4])
 
 
 def count_noted() -> None:

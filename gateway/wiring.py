@@ -6,6 +6,7 @@ alone never loads one. The WSGI application on top of this is app.py.
 
 from __future__ import annotations
 
+import hmac
 import importlib
 import secrets
 import time
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import cast
 
-from gateway import logs
+from gateway import logs, metrics
 from gateway.clock import Clock
 from gateway.control.access import PREFIX
 from gateway.control.watching import Watch
@@ -22,7 +23,7 @@ from gateway.dialect import Claims, Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
 from gateway.late_dialect import LateDialect
-from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
+from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
 from gateway.model.tables import Table
 from gateway.security.browsers import Browsers
 from gateway.security.credential_store import CredentialStore
@@ -77,6 +78,26 @@ class Mounted:
             if dialect.claims(request):
                 return dialect
         return None
+
+    def own_reply(self, request: Request) -> Reply | None:
+        """/healthz: the process answers; /readyz: the database does too, on a read connection, and has room for writes as far
+        as is known; /metrics, unless it has a port of its own. None: the request asks for none of these."""
+        if request.method not in ("GET", "HEAD"):
+            return None
+        if request.path == "/healthz":
+            return text_reply(200, "ok")
+        if request.path == "/metrics" and self.gateway.settings.metrics_port is None:
+            return figures(self.gateway, request, is_public=self.gateway.settings.auth == "strict")
+        if request.path != "/readyz":
+            return None
+        try:
+            self.gateway.engine.ping()
+        except OutOfSpace as error:
+            return text_reply(503, f"writes are refused: {error}")
+        except Exception as error:
+            logs.error("not ready", None, reason=repr(error))
+            return text_reply(503, "the database does not answer")
+        return text_reply(200, "ready")
 
     def turn_away(self, request: Request) -> Reply | None:
         """The refusal of a request that a foreign page may have sent, which that page cannot read; None: it may go on. Both
@@ -201,6 +222,28 @@ Listing = Callable[[Table], tuple[str, str, str]]
 def listings(settings: Settings) -> dict[str, Listing]:
     """Dialect -> how it calls tables."""
     return {name: _module(name, "blueprint").listed for name in sorted(settings.dialects)}
+
+
+def figures(gateway: Gateway, request: Request, is_public: bool) -> Reply:
+    """/metrics, to whoever has the token if there is one. The figures name tables, so without a token `is_public` has none."""
+    token = gateway.settings.metrics_token
+    if token:
+        given = request.header("authorization").encode("latin-1")
+        if not hmac.compare_digest(given, f"Bearer {token}".encode()):
+            refusal = text_reply(401, "the metrics token is wanted: Authorization: Bearer ...")
+            return refusal._replace(headers=(*refusal.headers, ("WWW-Authenticate", "Bearer")))
+    elif is_public:
+        return text_reply(403, "with auth strict: --metrics-token, or --metrics-port")
+    body, content_type = metrics.exposition(_table_names(gateway))
+    return Reply(200, (("Content-Type", content_type),), body)
+
+
+def _table_names(gateway: Gateway) -> frozenset[str] | None:
+    try:
+        return gateway.engine.table_names()
+    except Exception as error:
+        logs.error("figures of dropped tables are kept", None, reason=repr(error))
+        return None
 
 
 def text_reply(status: int, text: str) -> Reply:

@@ -16,7 +16,7 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 # that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
 GROUPS = {
     "gateway": (
-        "database_urls", "settings", "logs", "handling", "metrics", "model", "http", "store", "security", "engine",
+        "database_urls", "settings", "logs", "metrics", "handling", "model", "http", "store", "security", "engine",
         "clock", "server.flask_bridge", "dialect", "late_dialect", "control", "wiring", "app",
         "background", "server", "command_line", "__main__",
     ),
@@ -222,11 +222,10 @@ def test_there_are_no_circles() -> None:
 # What differs between databases
 
 # Addresses are read with psycopg's own parser; a transfer's job is a file of SQLite, and so is what may not fit into memory: rows
-# that a comparison suspects, changes of an export. DynamoDB Local's flag to optimise its file is SQLite's VACUUM.
+# that a comparison suspects, changes of an export.
 DRIVERS = {
     "sqlite3": {
         "gateway.store.sqlite",
-        "gateway.command_line.dynamodb_local",
         "transfer.copying",
         "transfer.comparing",
         "transfer.endpoints.files",
@@ -300,7 +299,10 @@ def test_every_folder_has_a_purpose() -> None:
         for path in FILES.values()
         if not is_empty_folder(path.parent)
     }
-    assert set(re.findall(r"^#### `([\w/]+/)`: \S", STRUCTURE, re.MULTILINE)) == folders | {"tablegate/", "tablegate/testing/"}
+    assert set(re.findall(r"^#### `([\w/]+/)`: \S", STRUCTURE, re.MULTILINE)) == folders | {
+        "tablegate/",
+        "tablegate/testing/",
+    }
 
 
 def is_empty_folder(folder: Path) -> bool:

@@ -16,8 +16,7 @@ from typing import Any
 import click
 
 from gateway import __version__
-from gateway.command_line.errors import told_in_one_line
-from gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, read
+from gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, read, taken_port_told
 from gateway.settings import BadSetting, Settings, load
 
 _PORT = 10002
@@ -113,16 +112,10 @@ def _serve(words: tuple[str, ...], flags: Mapping[str, Flag], lines: tuple[str, 
             scheme = "https" if settings.is_secure else "http"
             print(line.format(address=address, url=f"{scheme}://{address}"), flush=True)
 
-    try:
-        with told_in_one_line():
-            serving.serve(settings, Lines())
-    except click.ClickException as error:
-        cause = error.__context__
-        if isinstance(cause, serving.PortTaken):
-            where = f"{cause.host}:{cause.port}"
-            click.echo(f"{taken}: listen EADDRINUSE: address already in use {where}", err=True)
-            raise SystemExit(1) from None
-        raise
+    with taken_port_told(
+        lambda host, port: f"{taken}: listen EADDRINUSE: address already in use {host}:{port}"
+    ):
+        serving.serve(settings, Lines())
 
 
 def _settings(given: Mapping[str, str]) -> Settings:

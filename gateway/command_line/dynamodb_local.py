@@ -5,19 +5,16 @@ Sources: "DynamoDB local usage notes" (Amazon DynamoDB Developer Guide); the lin
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import socket
-import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from gateway import __version__
-from gateway.command_line.errors import told_in_one_line
-from gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, read
+from gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, read, taken_port_told
 from gateway.settings import ANY, BadSetting, Settings, load
 
 _PORT = 8000
@@ -43,6 +40,7 @@ _USAGE = """\
 usage: tablegate dynamodb-local [-jar DynamoDBLocal.jar] [-port <port-no.>] [-inMemory] [-delayTransientStatuses]
             [-dbPath <path>] [-sharedDb] [-cors <allow-list>] [-optimizeDbBeforeStartup] [-disableTelemetry] [-help]
 """
+_TAKEN = 'Exception in thread "main" java.io.IOException: Failed to bind to {0}/{0}:{1}'
 
 
 @click.command("dynamodb-local", cls=ForeignCommand)
@@ -56,6 +54,7 @@ def dynamodb_local(words: tuple[str, ...]) -> None:
     settings = _settings(given)
     from gateway.server import serving
     from gateway.server.file_lock import FileLock
+    from gateway.store.opening import compact_file
 
     class Lines(serving.Announcement):
         def bound(self, settings: Settings, sockets: list[socket.socket]) -> None:
@@ -65,22 +64,13 @@ def dynamodb_local(words: tuple[str, ...]) -> None:
         def ready(self, *_: object) -> None:
             """Nothing more."""
 
-    try:
-        with told_in_one_line():
-            path = settings.database_path
-            if "optimized" in given and path is not None and path.exists():
-                lock = FileLock(path)
-                with contextlib.closing(sqlite3.connect(path)) as connection:
-                    connection.execute("VACUUM")
-                lock.release()
-            serving.serve(settings, Lines())
-    except click.ClickException as error:
-        taken = error.__context__
-        if isinstance(taken, serving.PortTaken):
-            where = f"{taken.host}/{taken.host}:{taken.port}"
-            click.echo(f'Exception in thread "main" java.io.IOException: Failed to bind to {where}', err=True)
-            raise SystemExit(1) from None
-        raise
+    with taken_port_told(_TAKEN.format):
+        path = settings.database_path
+        if "optimized" in given and path is not None and path.exists():
+            lock = FileLock(path)
+            compact_file(path)
+            lock.release()
+        serving.serve(settings, Lines())
 
 
 def _without_java(words: Sequence[str]) -> list[str]:

@@ -5,11 +5,14 @@ What is no flag of theirs is refused by its name, and so is what cannot be honou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import click
+
+from gateway.command_line.errors import told_in_one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,23 @@ def read(words: Sequence[str], flags: Mapping[str, Flag], unknown: str) -> dict[
             click.echo(f"{name} has no effect: {flag.without}", err=True)
         found[flag.name] = value if flag.has_value else ""
     return found
+
+
+@contextlib.contextmanager
+def taken_port_told(words: Callable[[str, int], str]) -> Iterator[None]:
+    """Within it, what keeps a server from starting is told in one line: of a port that is taken, these words about a host and
+    a port, as the other program has them."""
+    from gateway.server.serving import PortTaken
+
+    try:
+        with told_in_one_line():
+            yield
+    except click.ClickException as error:
+        cause = error.__context__
+        if isinstance(cause, PortTaken):
+            click.echo(words(cause.host, cause.port), err=True)
+            raise SystemExit(1) from None
+        raise
 
 
 def port_of(found: Mapping[str, Any], name: str, usual: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from gateway.engine.duplicating import SNAPSHOTS
 from gateway.engine.engine import Engine
 from gateway.model.commands import Command
 from gateway.model.errors import GatewayError
@@ -41,6 +42,14 @@ def names_of(value: Any, what: str) -> frozenset[str] | None:
     if not all(isinstance(name, str) for name in value):
         raise BadRequest(f"{what} must be a list of texts")
     return frozenset(value)
+
+
+def namespace_of(given: dict[str, Any]) -> str | None:
+    """The `namespace` of a document, None if it names none. Those of snapshots are not for callers. Raises BadRequest."""
+    namespace: str | None = given.get("namespace")
+    if namespace is not None and (not namespace or namespace.startswith(SNAPSHOTS)):
+        raise BadRequest("namespace says whose tables are meant, for instance aws/000000000000/us-east-1")
+    return namespace
 
 
 def run(engine: Engine, command: Command[R]) -> R:

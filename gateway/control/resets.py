@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway.control.answers import BadRequest, names_of, only, run
+from gateway.control.answers import BadRequest, names_of, namespace_of, only, run
 from gateway.engine.engine import Engine
 from gateway.model.commands import ResetTables
 
@@ -19,5 +19,5 @@ def reset(engine: Engine, given: dict[str, Any]) -> dict[str, Any]:
     if mode not in MODES:
         raise BadRequest(f"mode must be one of {', '.join(MODES)}")
     names = names_of(members.get("tables"), "tables")
-    command = ResetTables(members.get("namespace"), names, keeps_definitions=mode == "rows")
+    command = ResetTables(namespace_of(members), names, keeps_definitions=mode == "rows")
     return {"tables": run(engine, command)}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from gateway.control import archives
-from gateway.control.answers import BadRequest, Refused, only, run
+from gateway.control.answers import BadRequest, Refused, namespace_of, only, run
 from gateway.engine.duplicating import SNAPSHOTS
 from gateway.engine.engine import Engine
 from gateway.http import Reply
@@ -35,7 +35,7 @@ def save(engine: Engine, given: dict[str, Any], now_ms: int) -> dict[str, Any]:
     members = only(given, name=str, namespace=str)
     name = members.get("name", "")
     _check_name(name)
-    namespace = members.get("namespace")
+    namespace = namespace_of(members)
     present = [found for found in run(engine, ListNamespaces()) if not found.startswith(SNAPSHOTS)]
     namespaces = present if namespace is None else [namespace]
     former = run(engine, ListNamespaces(_place(name, "")))
@@ -70,9 +70,9 @@ def fork(engine: Engine, name: str, given: dict[str, Any]) -> dict[str, Any]:
     BadRequest, Refused, GatewayError."""
     members = only(given, namespace=str, of=str)
     known = _known(engine, name)
-    target = members.get("namespace", "")
-    if not target or target.startswith(SNAPSHOTS):
-        raise BadRequest("namespace says whose tables they become, for instance aws/000000000000/us-east-1")
+    target = namespace_of(members)
+    if target is None:
+        raise BadRequest("namespace says whose tables they become")
     source: str = members.get("of", "")
     if not source and len(known["namespaces"]) == 1:
         [source] = known["namespaces"]

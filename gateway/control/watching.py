@@ -5,6 +5,7 @@ While nothing is recorded or planted it is not entered: `Watch.is_on`.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -29,10 +30,14 @@ class Watch:
         self.now_ns = now_ns
         self.is_on = False
         """Whether requests are to be met. Asked for each of them, so it is known beforehand."""
+        self._lock = threading.Lock()
         self._look()
 
     def _look(self) -> None:
-        self.is_on = self.faults.are_planted or self.requests.is_on
+        with self._lock:
+            was_on, self.is_on = self.is_on, self.faults.are_planted or self.requests.is_on
+            if self.is_on != was_on:
+                handling.watch(self.is_on)
 
     def meet(self, request: Request, dialect: Dialect) -> Met:
         """A request before it is handled, with what is to happen to it."""

@@ -118,9 +118,13 @@ class Definer:
 
     def forget(self, session: Session, table: Table, now_ms: int) -> None:
         """Take away a table that the session has locked. The cache is for the caller, once the transaction is over."""
+        self._end_stream(session, table, now_ms)
+        self._catalog.remove(session, table)
+
+    def _end_stream(self, session: Session, table: Table, now_ms: int) -> None:
+        """A table that goes has no more changes."""
         if table.rules.stream is not None and table.rules.stream.enabled:
             changes.end_stream(session, table.rules.stream.id, now_ms)
-        self._catalog.remove(session, table)
 
     def make_again(
         self, session: Session, table: Table, namespace: str, now_ms: int, with_stream: bool = True
@@ -259,8 +263,7 @@ class Definer:
             if state is not State.ACTIVE:
                 raise TableBusy(current.name, state.value)
             if delay_ms:
-                if current.rules.stream is not None and current.rules.stream.enabled:
-                    changes.end_stream(session, current.rules.stream.id, now_ms)
+                self._end_stream(session, current, now_ms)
                 current = dataclasses.replace(
                     current,
                     state=State.DELETING,

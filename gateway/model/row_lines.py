@@ -31,7 +31,7 @@ def row_line(row: Row) -> bytes:
 
 def read_row(line: bytes, schema: KeySchema) -> Row:
     """The row of a line. Raises Unreadable."""
-    record = object_of(line)
+    record = json_object(line)
     try:
         values = bodies.untagged_all(record.get("row"))  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
@@ -133,7 +133,7 @@ def _check_number(number: Any) -> None:
         raise ValueError(f"{number} is out of range")
 
 
-def object_of(line: bytes) -> dict[str, Any]:
+def json_object(line: bytes) -> dict[str, Any]:
     """A line that is a JSON object. Raises Unreadable."""
     try:
         found = orjson.loads(line)

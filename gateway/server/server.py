@@ -9,7 +9,6 @@ Knows no HTTP grammar (connection.py), no dialect and no SQL.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import heapq
 import signal
@@ -138,23 +137,18 @@ class Server:
             self._heads.pop(connection.client, None)
 
     def handle(self, pending: PendingRequest) -> None:
-        """Have a request handled; it is answered once, in a later turn of the loop."""
-        pending.began = monotonic()
-        dialect = pending.dialect = self._mounted.dialect_of(pending)
-        refusal = self._mounted.turn_away(pending)
-        if refusal is not None:
-            self._loop.call_soon(self.answer, pending, refusal)
-            return
-        if dialect is not None and self._mounted.watch.is_on:
-            pending.met = self._mounted.watch.meet(pending, dialect)
-            self._loop.call_later(pending.met.latency_s, self._go_on, pending)
-        else:
-            self._go_on(pending)
-
-    def _go_on(self, pending: PendingRequest) -> None:
-        """Have a request handled, by its dialect or by what is planted in it."""
+        """Have a request handled; it is answered once, in a later turn of the loop. One that is watched comes here twice."""
         dialect, met = pending.dialect, pending.met
-        instead = met.instead() if met is not None else None
+        if met is None:
+            pending.began = monotonic()
+            dialect = pending.dialect = self._mounted.dialect_of(pending)
+            instead = self._mounted.turn_away(pending)
+            if instead is None and dialect is not None and self._mounted.watch.is_on:
+                pending.met = self._mounted.watch.meet(pending, dialect)
+                self._loop.call_later(pending.met.latency_s, self.handle, pending)
+                return
+        else:
+            instead = met.instead()
         if instead is not None:
             self._loop.call_soon(self.answer, pending, instead)
             return
@@ -193,15 +187,17 @@ class Server:
     def _serve(self, pending: PendingRequest) -> None:
         dialect = pending.dialect
         is_dialects = dialect is not None and fast_paths.ARE_ON and pending.method in dialect.methods
-        met = pending.met
+        token = None if pending.met is None else handling.CURRENT.set(pending.met.handling)
         try:
-            with handling.current(met.handling) if met is not None else contextlib.nullcontext():
-                if dialect is not None and is_dialects:
-                    reply = dialect.serve(pending)
-                else:
-                    reply = self._call_application(pending)
+            if dialect is not None and is_dialects:
+                reply = dialect.serve(pending)
+            else:
+                reply = self._mounted.own_reply(pending) or self._call_application(pending)
         except Exception as error:
             reply = self.refuse(pending, error)
+        finally:
+            if token is not None:
+                handling.CURRENT.reset(token)
         self._loop.call_soon_threadsafe(self.answer, pending, reply)
 
     def _sweep(self) -> None:

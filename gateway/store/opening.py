@@ -25,3 +25,10 @@ def prepare_file(path: Path) -> None:
     from gateway.store.sqlite import database
 
     database.prepare_file(path)
+
+
+def compact_file(path: Path) -> None:
+    """Rewrite the file of a database, which nobody has open, without the room that deleted rows have left."""
+    from gateway.store.sqlite import database
+
+    database.compact_file(path)

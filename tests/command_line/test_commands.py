@@ -14,7 +14,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -258,6 +258,14 @@ def test_metrics_may_have_a_port_of_their_own(tmp_path: Path) -> None:
     server.terminate()
 
 
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Of several processes each adds its figures to the common ones every second."""
+    until = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_series_of_dropped_tables_go_away(tmp_path: Path, postgres, workers: str) -> None:
     flags = ["--database", postgres.empty_database(), "--workers", workers]
@@ -274,8 +282,8 @@ def test_series_of_dropped_tables_go_away(tmp_path: Path, postgres, workers: str
         with RawClient(server.url) as client:
             client.create_table(table)
             client.call("PutItem", TableName=table, Item={"p": {"S": "x"}})
-    assert charged("kept")
-    assert charged("dropped")
+    wait_until(lambda: charged("kept"))
+    wait_until(lambda: charged("dropped"))
     with RawClient(server.url) as client:
         client.call("DeleteTable", TableName="dropped")
     assert charged("kept")
@@ -283,7 +291,7 @@ def test_series_of_dropped_tables_go_away(tmp_path: Path, postgres, workers: str
     with RawClient(server.url) as client:
         client.create_table("dropped")
         client.call("PutItem", TableName="dropped", Item={"p": {"S": "x"}})
-    assert charged("dropped")
+    wait_until(lambda: charged("dropped"))
     assert server.terminate() == (0, "")
 
 
@@ -294,11 +302,7 @@ def test_several_workers_share_a_port_and_are_replaced(tmp_path: Path, postgres)
     )
     server.wait_until_ready()
     assert {get(f"{server.url}/readyz") for _ in range(10)} == {"ready\n"}
-    # Each process adds its figures to the common ones every second.
-    until = time.monotonic() + 20
-    while 'status="200"} 10.0' not in get(f"{server.url}/metrics"):
-        assert time.monotonic() < until, get(f"{server.url}/metrics")
-        time.sleep(0.1)
+    wait_until(lambda: 'status="200"} 10.0' in get(f"{server.url}/metrics"))
     before = server.workers()
     assert len(before) == 2
     for pid in before:

@@ -177,6 +177,13 @@ def test_a_port_that_is_taken_is_told_in_the_words_of_each(tmp_path: Path) -> No
         assert f"listen EADDRINUSE: address already in use 127.0.0.1:{port}" in said
 
 
+def test_in_the_region_local_boto3_looks_at_the_usual_port() -> None:
+    client = boto3.client(
+        "dynamodb", region_name="local", aws_access_key_id="any", aws_secret_access_key="any"
+    )
+    assert client.meta.endpoint_url == "http://localhost:8000"
+
+
 # Azurite
 
 

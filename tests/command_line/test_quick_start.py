@@ -68,6 +68,10 @@ _DYNAMODB = [
         KeyConditions={"id": {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "1"}]}},
     ),
 ]  # fmt: skip
+_OWN = [
+    f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    for path in ("/healthz", "/readyz", "/metrics")
+]
 _AZURE = ["GET /devstoreaccount1/Tables HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]
 
 
@@ -87,8 +91,8 @@ def test_first_requests_of_dynamodb_load_no_framework_no_parser_and_no_other_dia
     where: str, tmp_path: Path
 ) -> None:
     flags = [where] if where == "--memory" else [where, str(tmp_path / "new.sqlite")]
-    statuses, modules = _loaded(_DYNAMODB, *flags)
-    assert statuses == ["200"] * 5
+    statuses, modules = _loaded(_OWN + _DYNAMODB, *flags)
+    assert statuses == ["200"] * 8
     assert not _HEAVY & modules
     assert not {"adapters.azuretable.blueprint", "adapters.tablestore.blueprint"} & modules
     assert "adapters.dynamodb.blueprint" in modules

@@ -18,6 +18,7 @@ from adapters.dynamodb.export_files.compression import Unreadable
 from adapters.dynamodb.values import values
 from adapters.dynamodb.values.values import Item
 from adapters.dynamodb.wire.errors import ServiceError
+from gateway.model.row_lines import json_object
 from gateway.model.rows import Row
 
 
@@ -49,7 +50,7 @@ def form_of(line: bytes) -> Form:
     """The form of a file whose first line this is. Raises Unreadable."""
     if _is_ion(line):
         return Form.ION_CHANGE if "Keys" in _ion_record(line) else Form.ION
-    record = _json(line)
+    record = json_object(line)
     if "Keys" in record and "Metadata" in record:
         return Form.CHANGE
     if set(record) == {"Item"} and _is_wrapped(line):
@@ -70,11 +71,11 @@ def read_item(line: bytes, form: Form) -> Item:
         case Form.ION:
             return _item(_member(_ion_record(line), "Item"))
         case Form.ITEM:
-            return _item(_member(_json(line), "Item"))
+            return _item(_member(json_object(line), "Item"))
         case Form.BARE:
-            return _item(_json(line))
+            return _item(json_object(line))
         case Form.LOWER_CASE:
-            return _item(_with_upper_case(_json(line)))
+            return _item(_with_upper_case(json_object(line)))
         case _:
             raise Unreadable(f"{form.value} is no item")
 
@@ -83,7 +84,7 @@ def read_change(line: bytes, form: Form) -> Change:
     """The change of a line. Raises Unreadable."""
     if form not in (Form.CHANGE, Form.ION_CHANGE):
         raise Unreadable(f"{form.value} is no change")
-    record = _json(line) if form is Form.CHANGE else _ion_record(line)
+    record = json_object(line) if form is Form.CHANGE else _ion_record(line)
     new = _item(_member(record, "NewImage")) if record.get("NewImage") else None
     return Change(_item(_member(record, "Keys")), new)
 
@@ -101,7 +102,7 @@ def _is_wrapped(line: bytes) -> bool:
     try:
         read_item(line, Form.ITEM)
     except Unreadable:
-        return not _has_tags(_json(line), _TAGS)
+        return not _has_tags(json_object(line), _TAGS)
     return True
 
 
@@ -119,16 +120,6 @@ def _ion_record(line: bytes) -> dict[str, Any]:
     if set(fields) == {"Record"}:
         fields = fields["Record"].get("M", {})
     return {name: field.get("M", {}) for name, field in fields.items()}
-
-
-def _json(line: bytes) -> dict[str, Any]:
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise Unreadable(f"not JSON: {error}") from None
-    if not isinstance(record, dict):
-        raise Unreadable("no JSON object")
-    return record
 
 
 def _member(record: Mapping[str, Any], name: str) -> dict[str, Any]:

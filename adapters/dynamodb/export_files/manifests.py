@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from adapters.dynamodb.export_files.compression import Unreadable
+from gateway.model.row_lines import json_object
 
 FOLDER = "AWSDynamoDB"
 SUMMARY = "manifest-summary.json"
@@ -74,7 +75,7 @@ class DataFile(NamedTuple):
 
 def read_summary(data: bytes) -> Summary:
     """The summary. Raises Unreadable."""
-    return Summary(_object(data))
+    return Summary(json_object(data))
 
 
 def read_files(lines: Iterable[bytes]) -> Iterator[DataFile]:
@@ -83,7 +84,7 @@ def read_files(lines: Iterable[bytes]) -> Iterator[DataFile]:
         if not line.strip():
             continue
         try:
-            entry = _object(line)
+            entry = json_object(line)
             key = entry.get("dataFileS3Key")
             if not isinstance(key, str) or not key:
                 raise Unreadable("no dataFileS3Key")
@@ -108,16 +109,6 @@ def places_of(key: str, summary: Summary) -> list[str]:
         for place in dict.fromkeys(places)
         if ".." not in PurePosixPath(place).parts and place[:1] != "/"
     ]
-
-
-def _object(data: bytes) -> dict[str, Any]:
-    try:
-        found = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise Unreadable(f"not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise Unreadable("no JSON object")
-    return found
 
 
 # Writing

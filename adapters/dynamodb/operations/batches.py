@@ -40,7 +40,7 @@ def batch_get_item(call: Call) -> Exchange[Answer]:
             raise validation(messages.bare("duplicate-keys"))
         gets += [Get(table, position) for position in positions]
         owners += [(name, at) for at in range(len(positions))]
-    rows = yield from _each_not_left_out(call, [name for name, _ in owners], gets, READ)
+    rows = yield from each(gets) if handling.is_left_out is None else _some_left_out(call, owners, gets, READ)
     responses: dict[str, list[Any]] = {name: [] for name in requests}
     unprocessed: dict[str, dict[str, Any]] = {}
     read: list[tuple[str, Row | None, bool]] = []
@@ -81,7 +81,9 @@ def batch_write_item(call: Call) -> Exchange[Answer]:
         writes += made
         owners += [(name, member) for member in members]
     groups = [WriteGroup((write,)) for write in writes]
-    answers = yield from _each_not_left_out(call, [name for name, _ in owners], groups, WRITE)
+    answers = yield from (
+        each(groups) if handling.is_left_out is None else _some_left_out(call, owners, groups, WRITE)
+    )
     unprocessed: dict[str, list[dict[str, Any]]] = {}
     done: list[tuple[str, Write, Outcome]] = []
     for (name, member), write, answer in zip(owners, writes, answers, strict=True):
@@ -104,18 +106,19 @@ def _writes(table: Table, members: list[dict[str, Any]], wants_old: bool) -> Ite
             yield delete_write(table, member["DeleteRequest"]["Key"], None, wants_old)
 
 
-def _each_not_left_out(
-    call: Call, names: Sequence[str], commands: Sequence[Command[R]], kind: str
+def _some_left_out(
+    call: Call, owners: Sequence[tuple[str, Any]], commands: Sequence[Command[R]], kind: str
 ) -> Exchange[list[R | GatewayError]]:
     """The outcome of every command, in order; Throttled for those that a test has left unprocessed (gateway/handling.py).
-    `names`: of their tables."""
-    left_out = [handling.is_left_out() for _ in commands]
+    `owners`: of each, its table first."""
+    is_left_out = handling.is_left_out or bool
+    left_out = [is_left_out() for _ in commands]
     outcomes = iter(
         (yield from each([command for command, is_out in zip(commands, left_out, strict=True) if not is_out]))
     )
     return [
         Throttled(table_arn(call.caller, bare_name(name)), kind) if is_out else next(outcomes)
-        for name, is_out in zip(names, left_out, strict=True)
+        for (name, _), is_out in zip(owners, left_out, strict=True)
     ]
 
 

@@ -29,7 +29,7 @@ from gateway.model.values import Kind
 
 KEY_TYPES = {Kind.TEXT: "S", Kind.BYTES: "B", Kind.DECIMAL: "N", Kind.INT64: "N"}
 PROJECTIONS = {"ALL": Projection.ALL, "KEYS_ONLY": Projection.KEYS, "INCLUDE": Projection.INCLUDE}
-_PROJECTION_NAMES = {projection: name for name, projection in PROJECTIONS.items()}
+PROJECTION_NAMES = {projection: name for name, projection in PROJECTIONS.items()}
 
 EMPTY = TableStatistics(0, 0, {})
 
@@ -73,7 +73,7 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
     shown: dict[str, Any] = {
         "AttributeDefinitions": _attribute_definitions(table, keys),
         "TableName": table.name,
-        "KeySchema": _key_schema(keys),
+        "KeySchema": key_elements(keys),
         "TableStatus": state.value.upper(),
         "CreationDateTime": seconds(table.created_at_ms),
         "ProvisionedThroughput": _throughput(properties, properties.throughput, now_ms, state),
@@ -111,12 +111,12 @@ def describe_index(
 ) -> dict[str, Any]:
     """One member of LocalSecondaryIndexes or GlobalSecondaryIndexes."""
     rows, size_bytes = statistics.indexes.get(index.name, (0, 0))
-    projection: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
+    projection: dict[str, Any] = {"ProjectionType": PROJECTION_NAMES[index.projection]}
     if index.projection is Projection.INCLUDE:
         projection["NonKeyAttributes"] = sorted(index.included)
     shown: dict[str, Any] = {
         "IndexName": index.name,
-        "KeySchema": _key_schema(shown_index_keys(index.key_schema)),
+        "KeySchema": key_elements(shown_index_keys(index.key_schema)),
         "Projection": projection,
     }
     counts = {
@@ -157,7 +157,8 @@ def _attribute_definitions(table: Table, keys: tuple[ShownKey, ...]) -> list[dic
     return [{"AttributeName": name, "AttributeType": types[name]} for name in sorted(types)]
 
 
-def _key_schema(keys: tuple[ShownKey, ...]) -> list[dict[str, str]]:
+def key_elements(keys: tuple[ShownKey, ...]) -> list[dict[str, str]]:
+    """Key attributes as the member KeySchema of a request or an answer."""
     return [{"AttributeName": key.name, "KeyType": key.role} for key in keys]
 
 

@@ -73,6 +73,7 @@ def batch_get_row(call: Call) -> Exchange[Message]:
         limits.BATCH_GET_ROWS_MAX,
         [(table.table_name, len(table.primary_key)) for table in tables],
     )
+    is_left_out = handling.is_left_out
     commands: list[Command[Row | Page | None]] = []
     rows: list[tuple[Target, selections.Selection, int | ServiceError]] = []
     for table in tables:
@@ -80,7 +81,7 @@ def batch_get_row(call: Call) -> Exchange[Message]:
         target = yield from find_target(call, table.table_name)
         for data in table.primary_key:
             try:
-                if handling.is_left_out():
+                if is_left_out is not None and is_left_out():
                     raise RowError(_LEFT_OUT.code, _LEFT_OUT.message)
                 commands.append(_get(target, keys.decode(data)))
             except ServiceError as error:
@@ -156,7 +157,7 @@ def batch_write_row(call: Call) -> Exchange[Message]:
         table = yield from find_written(call, table_part.table_name)
         into = Destination.of(call, table)
         parsed = [_parsed(call, into, next(wires), row) for row in table_part.rows]
-        written += _checked_atomic(parsed) if message.is_atomic else _some_left_out(parsed)
+        written += _checked_atomic(parsed) if message.is_atomic else parsed
     written = _bounded(written)
     if message.is_atomic:
         results = yield from _write_together([len(part.rows) for part in message.tables], written)
@@ -197,7 +198,7 @@ def bulk_import(call: Call) -> Exchange[Message]:
     into = Destination.of(call, table)
     for row, wire in zip(message.rows, checked, strict=True):
         unconditional.type = row.type
-        written += _some_left_out([_parsed(call, into, wire, unconditional)])
+        written.append(_parsed(call, into, wire, unconditional))
     results = yield from _write_each(written, "")
     answer = messages.BulkImportResponse(table_name=message.table_name)
     for row_write, result in zip(written, results, strict=True):
@@ -235,7 +236,10 @@ def _check_size(wires: Sequence[WireRow | PlainPut]) -> None:
 
 def _parsed(call: Call, into: Destination, wire: WireRow | PlainPut, row: Any) -> RowWrite | ServiceError:
     _, parse = _KINDS[row.type]
+    is_left_out = handling.is_left_out
     try:
+        if is_left_out is not None and is_left_out():
+            return _LEFT_OUT
         return parse(call, into, wire, row)
     except ServiceError as error:
         if _is_of_row(error):
@@ -256,11 +260,6 @@ def _checked_atomic(parsed: list[RowWrite | ServiceError]) -> list[RowWrite | Se
             text = f"Data out of scope of atomic. Atomic PartKey:{first}. Data PartKey:{other}"
             return [ServiceError("OTSDataOutOfRange", text)] * len(parsed)
     return parsed
-
-
-def _some_left_out(parsed: list[RowWrite | ServiceError]) -> list[RowWrite | ServiceError]:
-    """Rows without those that a test has left unprocessed."""
-    return [_LEFT_OUT if handling.is_left_out() else each for each in parsed]
 
 
 # The rows of a batch are written in one piece: all their searches together may take so many times what one row's may.

@@ -6,7 +6,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -31,6 +31,12 @@ log = logging.getLogger(__name__)
 
 SQLITE_PAGE_BYTES = 16_384
 _EFFECTIVE = os.access in os.supports_effective_ids
+
+
+def compact_file(path: Path) -> None:
+    """Rewrite the file without the room that deleted rows have left."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("VACUUM")
 
 
 def prepare_file(path: Path) -> None:

@@ -6,7 +6,13 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.dynamodb.tables.descriptions import KEY_TYPES, PROJECTIONS
+from adapters.dynamodb.tables.descriptions import (
+    KEY_TYPES,
+    PROJECTION_NAMES,
+    PROJECTIONS,
+    key_elements,
+    shown_index_keys,
+)
 from adapters.dynamodb.tables.indexes import defined_types, key_schema
 from adapters.dynamodb.wire import limits
 from gateway.model.commands import NewIndex
@@ -17,7 +23,6 @@ from transfer.endpoints.endpoint import Definition, Service
 from transfer.errors import SchemaChanged, TableAbsent, TransferError
 
 VIEWS = ("KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES")
-_PROJECTION_NAMES = {projection: name for name, projection in PROJECTIONS.items()}
 _LOOK_S = 0.25
 
 
@@ -85,7 +90,7 @@ def creation_of(name: str, definition: Definition) -> tuple[dict[str, Any], list
     types = {column.name: KEY_TYPES[column.kind] for column in schema.columns}
     request: dict[str, Any] = {
         "TableName": name,
-        "KeySchema": _key_elements(schema),
+        "KeySchema": key_elements(shown_index_keys(schema)),
         "BillingMode": "PAY_PER_REQUEST",
     }
     for index in definition.indexes:
@@ -128,13 +133,8 @@ def _unfit(index: NewIndex, schema: KeySchema, types: Mapping[str, str]) -> str:
     return ""
 
 
-def _key_elements(schema: KeySchema) -> list[dict[str, str]]:
-    roles = [("HASH", column) for column in schema.partition] + [("RANGE", column) for column in schema.sort]
-    return [{"AttributeName": column.name, "KeyType": role} for role, column in roles]
-
-
 def _index_wire(index: NewIndex) -> dict[str, Any]:
-    projection: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
+    projection: dict[str, Any] = {"ProjectionType": PROJECTION_NAMES[index.projection]}
     if index.projection is Projection.INCLUDE:
         if index.included:
             projection["NonKeyAttributes"] = list(index.included)
@@ -142,7 +142,7 @@ def _index_wire(index: NewIndex) -> dict[str, Any]:
             projection["ProjectionType"] = "KEYS_ONLY"
     return {
         "IndexName": index.name,
-        "KeySchema": _key_elements(index.key_schema),
+        "KeySchema": key_elements(shown_index_keys(index.key_schema)),
         "Projection": projection,
     }
 

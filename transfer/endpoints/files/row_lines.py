@@ -17,7 +17,7 @@ from adapters.dynamodb.values.values import item_of
 from adapters.dynamodb.wire.errors import ServiceError
 from gateway.model import row_lines
 from gateway.model.keys import KeySchema
-from gateway.model.row_lines import Unreadable, object_of, position_of_members, times_of
+from gateway.model.row_lines import Unreadable, json_object, position_of_members, times_of
 from gateway.model.rows import Row
 from transfer.endpoints.definitions import definition_of, document_of
 from transfer.endpoints.endpoint import Definition
@@ -36,7 +36,7 @@ def header_line(definition: Definition) -> bytes:
 
 def read_header(line: bytes) -> Definition:
     """The definition that a first line carries. Raises Unreadable."""
-    header = object_of(line)
+    header = json_object(line)
     if header.get("tablegate") != FORMAT:
         raise Unreadable("no header of tablegate's JSON Lines")
     if header.get("version") != VERSION:
@@ -54,7 +54,7 @@ def end_line(rows: int, crc64: int) -> bytes:
 
 def check_end(line: bytes, rows: int, crc64: int) -> None:
     """Raise Unreadable if the end does not tell what was read."""
-    end = object_of(line).get("end")
+    end = json_object(line).get("end")
     if not isinstance(end, dict) or not isinstance(end.get("rows"), int):
         raise Unreadable("the end's line is damaged")
     if end["rows"] != rows:
@@ -65,7 +65,7 @@ def check_end(line: bytes, rows: int, crc64: int) -> None:
 
 def read_row(line: bytes, schema: KeySchema) -> Row:
     """The row of a line, as row_lines.read_row gives it. Raises Unreadable."""
-    record = object_of(line)
+    record = json_object(line)
     members = record.get("row")
     if record.get("kinds") is None and isinstance(members, dict):
         try:

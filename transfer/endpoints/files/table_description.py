@@ -3,22 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from adapters.dynamodb.tables.descriptions import PROJECTIONS
+from adapters.dynamodb.tables.descriptions import PROJECTION_NAMES, key_elements, shown_index_keys
 from adapters.dynamodb.tables.indexes import KINDS, defined_types, key_schema, new_local
 from adapters.dynamodb.wire.errors import ServiceError
 from gateway.model.commands import NewIndex
-from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.keys import KeySchema
 from transfer.endpoints.endpoint import Definition
 from transfer.errors import BadFile
 
 _LETTERS = {kind: letter for letter, kind in KINDS.items()}
-_PROJECTION_TYPES = {projection: name for name, projection in PROJECTIONS.items()}
 
 
 def description_of(definition: Definition) -> bytes:
@@ -31,7 +29,7 @@ def description_of(definition: Definition) -> bytes:
             {"AttributeName": column.name, "AttributeType": _LETTERS[column.kind]}
             for column in columns.values()
         ],
-        "KeySchema": _elements(definition.key_schema),
+        "KeySchema": key_elements(shown_index_keys(definition.key_schema)),
     }
     for member, is_local in (("LocalSecondaryIndexes", True), ("GlobalSecondaryIndexes", False)):
         indexes = [_index(index) for index in definition.indexes if index.local == is_local]
@@ -40,18 +38,15 @@ def description_of(definition: Definition) -> bytes:
     return orjson.dumps({"Table": table}, option=orjson.OPT_INDENT_2)
 
 
-def _elements(schema: KeySchema) -> list[dict[str, str]]:
-    def role(columns: Sequence[KeyColumn], key_type: str) -> list[dict[str, str]]:
-        return [{"AttributeName": column.name, "KeyType": key_type} for column in columns]
-
-    return role(schema.partition, "HASH") + role(schema.sort, "RANGE")
-
-
 def _index(index: NewIndex) -> dict[str, Any]:
-    projection: dict[str, Any] = {"ProjectionType": _PROJECTION_TYPES[index.projection]}
+    projection: dict[str, Any] = {"ProjectionType": PROJECTION_NAMES[index.projection]}
     if index.included:
         projection["NonKeyAttributes"] = list(index.included)
-    return {"IndexName": index.name, "KeySchema": _elements(index.key_schema), "Projection": projection}
+    return {
+        "IndexName": index.name,
+        "KeySchema": key_elements(shown_index_keys(index.key_schema)),
+        "Projection": projection,
+    }
 
 
 def read_description(path: Path) -> tuple[KeySchema, tuple[NewIndex, ...]]:
