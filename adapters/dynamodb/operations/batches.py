@@ -38,7 +38,8 @@ def batch_get_item(call: Call) -> Exchange[Answer]:
         clauses[name].check_projection(table)
         if len(set(positions)) < len(positions):
             raise validation(messages.bare("duplicate-keys"))
-        gets += [Get(table, position) for position in positions]
+        may_be_old = not request.get("ConsistentRead")
+        gets += [Get(table, position, may_be_old=may_be_old) for position in positions]
         owners += [(name, at) for at in range(len(positions))]
     rows = yield from each(gets) if handling.is_left_out is None else _some_left_out(call, owners, gets, READ)
     responses: dict[str, list[Any]] = {name: [] for name in requests}
