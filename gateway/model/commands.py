@@ -279,6 +279,32 @@ class CopyTables(Asks[int]):
 
 
 @dataclass(frozen=True, slots=True)
+class DescribeTables(Asks[list[tuple[Table, dict[str, Any]]]]):
+    """All tables of a namespace, each with the document that `ImportDefinition` makes it of. Outcome: these, in
+    the order of ids."""
+
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportDefinition(Asks[Table]):
+    """Make an empty table of a document, in a namespace of copies that nobody else writes. Outcome: Table; TableExists,
+    InvalidInput `document`."""
+
+    namespace: str
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRows(Asks[None]):
+    """Put rows just as they were into a table that ImportDefinition has made, where there are none. Outcome: None; InvalidInput
+    `rows`."""
+
+    table: Table
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
 class ListNamespaces(Asks[list[str]]):
     """Names of the namespaces that have tables and whose names begin so. Outcome: names in order."""
 
@@ -490,6 +516,9 @@ AnyCommand = (
     | DropTable
     | ResetTables
     | CopyTables
+    | DescribeTables
+    | ImportDefinition
+    | ImportRows
     | ListNamespaces
     | KeepHistory
     | RestoreTable
