@@ -299,6 +299,29 @@ def test_a_reset_keeps_nothing(engine: Engine, things: Client) -> None:
     assert run(engine, ListBackups("")) == []
 
 
+def test_a_reset_drops_backups_with_their_tables(engine: Engine, things: Client) -> None:
+    things.write(*[things.put("a", number) for number in range(20)])
+    run(engine, CreateBackup(things.table, "ready"))
+    do_background_work(engine)
+    run(engine, ResetTables("", keeps_definitions=True))
+    run(engine, ResetTables("", frozenset({"things"})))
+    [backup] = run(engine, ListBackups(""))  # type: ignore[misc]
+    run(engine, RestoreTable(as_was(things.table, "again"), backup))
+    run(engine, CreateBackup(make_table(engine, "other"), "under way"))
+    run(engine, ResetTables("elsewhere"))
+    assert len(run(engine, ListBackups(""))) == 2  # type: ignore[arg-type]
+    run(engine, ResetTables(""))
+    assert run(engine, ListBackups("")) == []
+    do_background_work(engine)
+    assert stored_rows(engine, backup.copy_id) == {}
+    with engine._store.read() as session:
+        assert (
+            session.query("SELECT count(*) FROM copies")
+            == session.query("SELECT count(*) FROM tables")
+            == [(0,)]
+        )
+
+
 def test_a_backup_has_the_rows_of_its_moment(engine: Engine, clock: Clock) -> None:
     table = make_table(engine, indexes=(by_color(),), rules=RULES)
     client = Client(engine, table)
