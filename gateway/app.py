@@ -15,6 +15,7 @@ import flask
 
 from gateway import handling
 from gateway.clock import Clock
+from gateway.console.blueprint import create as create_console
 from gateway.control.blueprint import create as create_control
 from gateway.control.watching import Met, Watch
 from gateway.dialect import Dialect, Gateway
@@ -39,6 +40,8 @@ def application(dialects: Mounted, clock: Clock) -> flask.Flask:
     app = mount(dialects)
     if dialects.gateway.settings.control:
         app.register_blueprint(create_control(dialects.gateway, clock, dialects.watch))
+    if dialects.gateway.settings.console:
+        app.register_blueprint(create_console(dialects.gateway))
     return app
 
 

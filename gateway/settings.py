@@ -72,6 +72,12 @@ class Settings:
     )
     admin_token: str = setting("", "Token that the control API wants (Authorization: Bearer).")
     admin_token_file: Path | None = setting(None, "File that holds the admin token.")
+    console: bool = setting(
+        True,
+        "Serve the console, pages to see tables in a browser, under /_tablegate/console/: with auth dev to this machine,"
+        " else to whoever signs in.",
+    )
+    console_writes: bool = setting(False, "Let visitors of the console put and delete rows.")
     recorded_requests: int = setting(
         0, "Keep the last so many requests for the control API; it may ask for it later too."
     )

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gateway import logs, metrics
 from gateway.clock import Clock
@@ -36,6 +36,8 @@ from gateway.store.opening import open_database, open_replica
 from gateway.store.store import Store
 
 if TYPE_CHECKING:
+    from gateway.model.rows import Row
+    from gateway.model.writes import Write
     from gateway.store.replicas import Lag, Replicas
 
 OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
@@ -241,6 +243,26 @@ Listing = Callable[[Table], tuple[str, str, str]]
 def listings(settings: Settings) -> dict[str, Listing]:
     """Dialect -> how it calls tables."""
     return {name: _module(name, "blueprint").listed for name in sorted(settings.dialects)}
+
+
+class Display(NamedTuple):
+    """How a dialect shows rows to people (adapters/*/display.py): what its form is called; a row as a JSON document; a few lines
+    of its SDK that read a table of a server at a URL; the write that puts a row of such a document (raises ValueError),
+    where it can be written so."""
+
+    form: str
+    shown_row: Callable[[Table, Row], Any]
+    snippet: Callable[[Table, str], str]
+    put_of: Callable[[Table, Any], Write] | None
+
+
+def displays(settings: Settings) -> dict[str, Display]:
+    """Dialect -> how it shows rows."""
+    made = {}
+    for name in settings.dialects:
+        module = _module(name, "display")
+        made[name] = Display(module.FORM, module.shown_row, module.snippet, getattr(module, "put_of", None))
+    return made
 
 
 def figures(gateway: Gateway, request: Request, is_public: bool) -> Reply:

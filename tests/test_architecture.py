@@ -17,20 +17,20 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 GROUPS = {
     "gateway": (
         "database_urls", "settings", "logs", "metrics", "handling", "model", "http", "store", "security", "engine",
-        "clock", "server.flask_bridge", "dialect", "late_dialect", "control", "wiring", "app",
+        "clock", "server.flask_bridge", "dialect", "late_dialect", "control", "wiring", "console", "app",
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
         "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "partiql",
-        "operation_table", "summaries", "seed_definitions", "seeds", "blueprint",
+        "operation_table", "summaries", "seed_definitions", "seeds", "display", "blueprint",
     ),
     "adapters.azuretable": (
         "claims", "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
-        "operation_table", "summaries", "blueprint",
+        "operation_table", "summaries", "display", "blueprint",
     ),
     "adapters.tablestore": (
         "values.views", "claims", "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "summaries",
-        "blueprint",
+        "display", "blueprint",
     ),
     "transfer": (
         "errors", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",
