@@ -24,18 +24,18 @@ from typing import IO, Any, BinaryIO, cast
 import orjson
 
 from gateway.control.answers import BadRequest, run
-from gateway.engine.duplicating import SNAPSHOTS
 from gateway.engine.engine import Engine
 from gateway.model.commands import (
     CopyTables,
     DescribeTables,
+    ImportDefinition,
+    ImportRows,
     ListNamespaces,
     Read,
     ResetTables,
-    RestoreRows,
-    RestoreTable,
 )
 from gateway.model.errors import InvalidInput, TableExists
+from gateway.model.namespaces import SNAPSHOTS
 from gateway.model.pages import PageLimits
 from gateway.model.ranges import EVERYTHING
 from gateway.model.row_lines import Unreadable, read_row, row_line
@@ -163,12 +163,12 @@ def _read_tar(engine: Engine, file: IO[bytes], making: str) -> dict[str, Any]:
 
 
 def _restore(engine: Engine, making: str, described: dict[str, Any], lines: IO[bytes]) -> None:
-    table = run(engine, RestoreTable(making + described["namespace"], described["definition"]))
+    table = run(engine, ImportDefinition(making + described["namespace"], described["definition"]))
     count, digest = 0, hashlib.sha256()
     while batch := list(islice(lines, _ROWS_AT_ONCE)):
         for line in batch:
             digest.update(line)
-        run(engine, RestoreRows(table, [read_row(line, table.key_schema) for line in batch]))
+        run(engine, ImportRows(table, [read_row(line, table.key_schema) for line in batch]))
         count += len(batch)
     if (count, digest.hexdigest()) != (described["rows"], described["sha256"]):
         raise BadRequest(f"{described['file']} is not what was written: its checksum is wrong")

@@ -10,16 +10,14 @@ from typing import Any
 
 from gateway.engine import indexing
 from gateway.engine.defining import Definer
-from gateway.model.commands import CopyTables, ResetTables, RestoreRows, RestoreTable
+from gateway.model.commands import CopyTables, ImportDefinition, ImportRows, ResetTables
 from gateway.model.errors import InvalidInput, TableBusy
+from gateway.model.namespaces import RETAINED, SNAPSHOTS
 from gateway.model.rows import Row
 from gateway.model.tables import State, Table
 from gateway.store import entries, expiry_backfills, rows
 from gateway.store.databases import Occupied, Session
 from gateway.store.store import Store
-
-SNAPSHOTS = "snapshot/"
-"""What the names of namespaces begin with that hold copies and nothing else: no caller's namespace does."""
 
 
 def reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> int:
@@ -70,7 +68,7 @@ def described(store: Store, namespace: str) -> list[tuple[Table, dict[str, Any]]
     return [(table, store.catalog.document_of(table)) for table in tables]
 
 
-def restore_table(store: Store, definer: Definer, command: RestoreTable, now_ms: int) -> Table:
+def import_definition(store: Store, definer: Definer, command: ImportDefinition, now_ms: int) -> Table:
     """Make an empty table of a document, whose stream, if its rule asks for one, has not begun. Raises InvalidInput."""
     try:
         table = store.catalog.table_of(command.document)
@@ -80,7 +78,7 @@ def restore_table(store: Store, definer: Definer, command: RestoreTable, now_ms:
         return definer.make_again(session, table, command.namespace, now_ms, with_stream=False)
 
 
-def restore_rows(store: Store, command: RestoreRows) -> None:
+def import_rows(store: Store, command: ImportRows) -> None:
     """Put rows just as they were, with their index entries. Raises InvalidInput."""
     table = command.table
     made = [Row(row.position, row.contents, row.modified_at) for row in command.rows]
@@ -98,9 +96,13 @@ def _locked(
     store: Store, session: Session, among: set[str] | None, names: frozenset[str] | None
 ) -> list[Table]:
     """Tables of some namespaces, locked against everybody else until the transaction ends, in the order of their ids. None
-    means all namespaces but snapshots."""
+    means all namespaces but the reserved ones."""
     if among is None:
-        found = store.catalog.all(session, "namespace NOT LIKE ? ORDER BY id", (f"{SNAPSHOTS}%",))
+        found = store.catalog.all(
+            session,
+            "namespace NOT LIKE ? AND namespace NOT LIKE ? ORDER BY id",
+            (f"{SNAPSHOTS}%", f"{RETAINED}%"),
+        )
     elif not among:
         return []
     else:
