@@ -257,7 +257,8 @@ class DropTable(Asks[Table]):
 
 @dataclass(frozen=True, slots=True)
 class ResetTables(Asks[int]):
-    """Empty tables as if they had just been made, or drop them, all at one moment. Outcome: how many.
+    """Empty tables as if they had just been made, or drop them, all at one moment. Outcome: how many; TableMissing, if one of
+    `names` is nowhere: then nothing has changed.
 
     `namespace`: None for all; `names`: None for all of the namespace; `keeps_definitions`: the tables stay, without rows.
     """
