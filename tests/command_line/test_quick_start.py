@@ -98,6 +98,23 @@ def test_first_requests_of_dynamodb_load_no_framework_no_parser_and_no_other_dia
     assert "adapters.dynamodb.blueprint" in modules
 
 
+def test_the_control_api_loads_no_framework() -> None:
+    """A test asks for a reset before it does anything else."""
+    paths = (
+        "POST /_tablegate/reset",
+        "PUT /_tablegate/clock",
+        "GET /_tablegate/requests",
+        "GET /_tablegate/snapshots",
+    )
+    requests = [
+        f"{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{{}}"
+        for path in paths
+    ]
+    statuses, modules = _loaded(requests + _DYNAMODB, "--memory")
+    assert statuses == ["200"] * 9
+    assert not _HEAVY & modules
+
+
 def test_figures_load_the_library_that_counts_when_somebody_asks() -> None:
     statuses, modules = _loaded(_OWN + _FIGURES, "--memory")
     assert statuses == ["200"] * 3
