@@ -16,6 +16,7 @@ import pytest
 _HEAVY = {
     "alembic", "cryptography", "flask", "google.protobuf", "hypothesis", "jinja2", "jwt", "lark", "mako", "prometheus_client",
     "psycopg", "pyarrow", "rich", "sqlalchemy", "transfer", "werkzeug",
+    "zstandard",
 }  # fmt: skip
 # Serves in the main thread; another one asks, then tells which modules are there and stops the server.
 _PROGRAM = """
