@@ -212,6 +212,9 @@ class Settings:
         0.0,
         "Hours after which a change stream's open shard is closed and has a child (DynamoDB: about 4); 0: never.",
     )
+    azure_account_in_host: bool = setting(
+        True, "Azure: a Host of the form ACCOUNT.table.NAME names the account; else the path alone does."
+    )
     azure_default_version: str = setting("2019-02-02", "Azure: x-ms-version of requests that name none.")
     url_segment_limit: int = setting(
         0, "Azure: longest URL path segment in characters (260 in 2009); 0: none."

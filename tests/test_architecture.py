@@ -16,7 +16,7 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 # that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
 GROUPS = {
     "gateway": (
-        "database_urls", "settings", "logs", "metrics", "handling", "model", "http", "store", "security", "engine",
+        "database_urls", "settings", "logs", "figures", "metrics", "handling", "model", "http", "store", "security", "engine",
         "clock", "server.flask_bridge", "dialect", "late_dialect", "control", "wiring", "console", "app",
         "background", "server", "command_line", "__main__",
     ),

@@ -78,6 +78,7 @@ class AzureTable(Dialect):
         super().__init__(gateway)
         self._operations = OPERATIONS
         settings = gateway.settings
+        self._hosts_name_accounts = settings.azure_account_in_host
         self._issuer: Issuer | None = None
         if settings.jwt_keys_file is not None:
             document = json.loads(settings.jwt_keys_file.read_text())
@@ -94,7 +95,8 @@ class AzureTable(Dialect):
     def operation(self, request: Request) -> str:
         """The method and the kind of resource, or "unknown" for an address that means nothing."""
         try:
-            resource = addresses.parse(request.path, request.header_map.get("host", "")).resource
+            host = request.header_map.get("host", "") if self._hosts_name_accounts else ""
+            resource = addresses.parse(request.path, host).resource
         except ServiceError:
             return "unknown"
         verb = request.method if request.method in self.methods else "OTHER"
@@ -102,7 +104,8 @@ class AzureTable(Dialect):
 
     def summary(self, request: Request) -> Summary:
         """What a request asks for, in short (Dialect.summary)."""
-        return summaries.summary(request, self.operation(request))
+        host = request.header("host") if self._hosts_name_accounts else ""
+        return summaries.summary(request, host, self.operation(request))
 
     def fault(self, request: Request, name: str) -> Reply:
         """An error reply that was planted (Dialect.fault)."""
@@ -141,7 +144,7 @@ class AzureTable(Dialect):
         return Reply(answer.status, self._headers(request, answer), answer.body)
 
     def _answer(self, request: Request) -> Exchange[Answer]:
-        host = request.header_map.get("host", "")
+        host = request.header_map.get("host", "") if self._hosts_name_accounts else ""
         if request.method == "OPTIONS":
             account = self._account(addresses.account_of(request.path, host))
             return (yield from service.preflight(request, account.namespace, account.name))
@@ -232,7 +235,8 @@ class AzureTable(Dialect):
 
     def _cors_headers(self, request: Request) -> Exchange[list[tuple[str, str]]]:
         try:
-            account = self._account(addresses.account_of(request.path, request.header_map.get("host", "")))
+            host = request.header_map.get("host", "") if self._hosts_name_accounts else ""
+            account = self._account(addresses.account_of(request.path, host))
             properties = yield from service.load(account.namespace, account.name)
         except (ServiceError, GatewayError):
             return []

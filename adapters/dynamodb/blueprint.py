@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import DIALECT, seeds, summaries
+from adapters.dynamodb import DIALECT, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
 from adapters.dynamodb.operation_table import OPERATIONS, Operation
 from adapters.dynamodb.tables.descriptions import shown_table_keys
@@ -105,6 +105,8 @@ class DynamoDB(Dialect):
 
     def plant(self, seed: Seed) -> dict[str, int]:
         """Make the tables and items of a seed (Dialect.plant)."""
+        from adapters.dynamodb import seeds
+
         return seeds.plant(self.gateway, seed)
 
     def fault(self, request: Request, name: str) -> Reply:

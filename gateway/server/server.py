@@ -105,7 +105,7 @@ class Server:
         """A new connection. When there are as many as may be, the one goes that has waited longest for its client to send, be it
         idle, in the middle of a head or of a body that has stopped coming; if none waits, this one."""
         self._connections.add(connection)
-        metrics.CONNECTIONS.set(len(self._connections))
+        metrics.connections = len(self._connections)
         if len(self._connections) <= self.settings.max_connections:
             return True
         waiting = [
@@ -118,7 +118,7 @@ class Server:
     def leave(self, connection: Connection) -> None:
         """A connection is gone."""
         self._connections.discard(connection)
-        metrics.CONNECTIONS.set(len(self._connections))
+        metrics.connections = len(self._connections)
         if self.is_stopping and not self._connections:
             self._all_gone.set()
 
@@ -202,7 +202,11 @@ class Server:
 
     def _sweep(self) -> None:
         """Look for connections whose time is over, and count what was noted."""
-        metrics.count_noted()
+        if metrics.is_counting:
+            metrics.count_noted()
+        elif metrics.is_due():
+            # The first time the library is loaded, for which nobody should wait here.
+            self._threads.submit(metrics.count_noted)
         now = monotonic()
         for connection in [known for known in self._connections if known.deadline < now]:
             connection.overdue()
@@ -215,6 +219,8 @@ def bind(host: str, port: int) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # "::" is every address, of IPv4 too
         made.bind((host, port))
         made.listen(_BACKLOG)
         made.setblocking(False)

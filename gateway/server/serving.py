@@ -116,7 +116,7 @@ def _work(
     """What one server process does; a worker opens the database for itself."""
     opened = opened or open_store(settings, connect(settings))
     dialects = wire(settings, opened)
-    served = server.Served(dialects, _application(dialects, opened))
+    served = server.Served(dialects, _application(dialects))
     share = (
         settings.background_share if workers.is_first() else 0.0
     )  # of the server, not of each of its processes
@@ -174,16 +174,16 @@ def _stop_with_stdin() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _application(dialects: Mounted, opened: Opened) -> Callable[[Request], Reply]:
+def _application(dialects: Mounted) -> Callable[[Request], Reply]:
     """The WSGI application, called with a request. Flask is loaded and the application made when the first comes, since many
     servers of tests never need it."""
     lock = threading.Lock()
 
     @cache
     def made() -> wsgi.Application:
-        from gateway.app import application
+        from gateway.app import mount
 
-        return application(dialects, opened.clock)
+        return mount(dialects)
 
     def call(request: Request) -> Reply:
         with lock:

@@ -16,8 +16,6 @@ import time
 import traceback
 from collections.abc import Callable
 
-from prometheus_client.multiprocess import mark_process_dead
-
 from gateway import logs
 
 _RESTART_PAUSE_S = 0.5
@@ -46,6 +44,8 @@ def supervise(count: int, work: Callable[[], None], stop_seconds: float) -> None
         for pid in list(children):
             if os.waitpid(pid, os.WNOHANG)[0]:
                 number = children.pop(pid)
+                from prometheus_client.multiprocess import mark_process_dead
+
                 mark_process_dead(pid)  # type: ignore[no-untyped-call]
                 if not told:
                     logs.error("a worker died and is replaced", worker=number, pid=pid)
