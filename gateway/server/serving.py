@@ -186,11 +186,16 @@ def lane_of(settings: Settings) -> str:
 
 def _check_exposure(settings: Settings) -> None:
     """Raise Refused where auth `dev`, which lets everybody in, would be had from other machines by oversight."""
-    if settings.auth == "dev" and not settings.insecure and not _is_loopback(settings.host):
+    if is_exposed(settings):
         raise Refused(
             f"auth is dev, which takes any AWS access key, and {settings.host} can be reached from elsewhere: "
             "use --auth strict with stored credentials, or say --insecure if you mean it"
         )
+
+
+def is_exposed(settings: Settings) -> bool:
+    """Whether everybody would be let in from other machines, though nobody has said so."""
+    return settings.auth == "dev" and not settings.insecure and not is_loopback(settings.host)
 
 
 def _allow_descriptors(connections: int) -> None:
@@ -203,7 +208,8 @@ def _allow_descriptors(connections: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on, or a name, can be reached from this machine alone."""
     try:
         found = {info[4][0] for info in socket.getaddrinfo(host, None)}
     except OSError:
@@ -250,7 +256,7 @@ def _metrics_socket(settings: Settings) -> socket.socket | None:
     such port."""
     if settings.metrics_port is None:
         return None
-    return _bind(settings.host if _is_loopback(settings.host) else "127.0.0.1", settings.metrics_port)
+    return _bind(settings.host if is_loopback(settings.host) else "127.0.0.1", settings.metrics_port)
 
 
 def _serve_metrics(dialects: Mounted, figures: socket.socket) -> None:
