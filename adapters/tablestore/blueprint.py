@@ -83,7 +83,8 @@ class TableStore(Dialect):
             if row is None:
                 raise invalid(f"Unsupported operation: {operation}.")
             message = parse(row.request, replies.inflated(request), "the ProtoBuf message")
-            call = Call(operation, message, caller, gateway, now_ms)
+            may_be_old = gateway.settings.replica_reads == "all"
+            call = Call(operation, message, caller, gateway, now_ms, may_be_old)
             yield from check_names(call)
             made: Message = yield from row.handler(call)
             answer = made.SerializeToString()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from gateway.model.changes import AtTime, ChangePage, Latest, Oldest, Shard, Stream
 from gateway.model.errors import GatewayError
@@ -52,11 +52,13 @@ class Asks(Generic[R]):
 
 
 class Get(NamedTuple):
-    """Read one row. Outcome: Row or None. `transaction`: as an open local transaction sees it; TransactionMissing."""
+    """Read one row. Outcome: Row or None. `transaction`: as an open local transaction sees it; TransactionMissing.
+    `may_be_old`: the reader was promised no more than what was there a short while ago, so that a replica may answer."""
 
     table: Table
     position: Position
     transaction: str = ""
+    may_be_old: bool = False
 
     def outcome(self) -> Row | None:
         """Never called (Command)."""
@@ -73,6 +75,7 @@ class ReadAll(Asks[list[Row | None]]):
 
     gets: tuple[Get, ...]
     max_bytes: int | None = None
+    may_be_old: ClassVar[bool] = False
 
 
 class Read(NamedTuple):
@@ -86,7 +89,7 @@ class Read(NamedTuple):
     `cut_many`: does the same to many rows at once, for readers whose `cut` leaves something of every row; `cut` is there too.
     `transaction`: as an open local transaction sees the table (not its indexes); TransactionMissing.
     `concatenation`: the reader wants no more of a row than `Concatenation` says, so that many may be given in
-    one piece (Page.concatenated).
+    one piece (Page.concatenated). `may_be_old`: as of Get.
     """
 
     table: Table
@@ -103,6 +106,7 @@ class Read(NamedTuple):
     cut_many: Callable[[Sequence[Row]], list[Row]] | None = None
     transaction: str = ""
     concatenation: Concatenation | None = None
+    may_be_old: bool = False
 
     def outcome(self) -> Page:
         """Never called (Command)."""

@@ -168,8 +168,12 @@ class Busy(GatewayError):
 
 
 class Contended(Busy):
-    """Somebody else's lock did not yield at once, and nothing was done. The tick and `drive` try again after a pause, for a
-    while; others may take it for Busy."""
+    """Somebody else's lock did not yield at once, or the database cannot be reached, and nothing was done. The tick and `drive`
+    try again after a pause, for `wait_s` seconds; others may take it for Busy."""
+
+    def __init__(self, reason: str, wait_s: float = 5.0) -> None:
+        super().__init__(reason)
+        self.wait_s = wait_s
 
 
 class OutOfSpace(Busy):

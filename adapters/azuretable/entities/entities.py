@@ -75,7 +75,8 @@ def get(call: Call, resource: Entity) -> Exchange[Answer]:
     key = keys.key_of(table.key_schema, resource.partition_key, resource.row_key)
     if key is None or not call.grant.covers(resource.partition_key, resource.row_key):
         raise ServiceError("ResourceNotFound")
-    row = yield from one(Get(table, key.position))
+    may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
+    row = yield from one(Get(table, key.position, may_be_old=may_be_old))
     if row is None:
         raise ServiceError("ResourceNotFound")
     entity_format = format_of(table)

@@ -76,7 +76,7 @@ def batch_get_row(call: Call) -> Exchange[Message]:
         target = yield from find_target(call, table.table_name)
         for data in table.primary_key:
             try:
-                commands.append(_get(target, keys.decode(data)))
+                commands.append(_get(target, keys.decode(data), call.may_be_old))
             except ServiceError as error:
                 if not _is_of_row(error):
                     raise
@@ -98,11 +98,11 @@ def batch_get_row(call: Call) -> Exchange[Message]:
     return answer
 
 
-def _get(target: Target, wire: WireRow) -> Command[Row | Page | None]:
+def _get(target: Target, wire: WireRow, may_be_old: bool) -> Command[Row | Page | None]:
     if target.index is not None:
-        return keys.index_get(target, wire.key)
+        return keys.index_get(target, wire.key)._replace(may_be_old=may_be_old)
     keys.check_values(wire.key, may_draw=False)
-    return get(target.table, keys.key_of(target.table, wire.key).position, "")
+    return get(target.table, keys.key_of(target.table, wire.key).position, "", may_be_old)
 
 
 def _got(

@@ -64,8 +64,8 @@ def read_row(call: Call, target: Target, wire: WireRow, transaction: str) -> Exc
     if target.index is None:
         keys.check_values(wire.key, may_draw=False)
         key = keys.key_of(target.table, wire.key)
-        return (yield from one(get(target.table, key.position, transaction)))
-    page = yield from one(keys.index_get(target, wire.key))
+        return (yield from one(get(target.table, key.position, transaction, call.may_be_old)))
+    page = yield from one(keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old))
     return page.rows[0] if page.rows else None
 
 
