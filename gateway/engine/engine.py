@@ -19,6 +19,8 @@ from gateway.engine import (
     pacing,
     reading,
     reading_replicas,
+    restoring,
+    retaining,
     streaming,
 )
 from gateway.engine.defining import Definer
@@ -111,12 +113,14 @@ class Engine:
         self._options = options
         self._now = now
         self._definer = Definer(store, options.control_plane_delay_ms, options.stream_shards)
-        self._next_sweep = self._next_tending = self._next_forgetting = 0.0
+        self._next_sweep = self._next_tending = self._next_forgetting = self._next_history = 0.0
         self._tended_up_to = 0
         works: dict[str, pacing.Batch] = {
             progress.INDEX_BACKFILL: lambda limit: indexing.backfill(store, limit),
             progress.EXPIRY_BACKFILL: lambda limit: expiring.backfill(store, limit),
             progress.PURGE: self._purge,
+            progress.COPY: lambda limit: restoring.advance(store, limit),
+            "history_trim": self._tend_histories,
             "expiry_sweep": self._sweep,
             "stream_trim": self._tend_streams,
             "dropped_names": lambda limit: defining.remove_gone(store, self._now_ms(), limit),
@@ -227,6 +231,15 @@ class Engine:
             self._next_tending = time.monotonic() + _TENDING_PERIOD_S
         return gone
 
+    def _tend_histories(self, limit: int) -> int | None:
+        if time.monotonic() < self._next_history:
+            return None
+        gone = retaining.tend(self._store, self._now_ms(), limit)
+        if not gone:
+            self._next_history = time.monotonic() + _TENDING_PERIOD_S
+            return None
+        return gone
+
     def _forget(self, limit: int) -> int | None:
         """Forget some idempotency tokens and local transactions that are past their time. How many; None: not now."""
         if time.monotonic() < self._next_forgetting:
@@ -243,9 +256,9 @@ class Engine:
 
     def catch_up(self) -> None:
         """Do now what has become due: after the clock has gone ahead nobody should wait for the next look at it."""
-        self._next_sweep = self._next_tending = self._next_forgetting = 0.0
+        self._next_sweep = self._next_tending = self._next_forgetting = self._next_history = 0.0
         self._tended_up_to = 0
-        for work in (self._sweep, self._tend_streams, self._forget):
+        for work in (self._sweep, self._tend_streams, self._forget, self._tend_histories):
             while work(_BATCH_AT_ONCE) is not None:
                 pass
         while defining.remove_gone(self._store, self._now_ms(), _BATCH_AT_ONCE):
@@ -291,6 +304,10 @@ class Engine:
             return self._with_retries(lambda: duplicating.namespaces(self._store, command.prefix))
         if isinstance(command, CopyTables):
             return self._with_retries(lambda: duplicating.copy(self._store, self._definer, command, now_ms))
+        if isinstance(command, restoring.COMMANDS):
+            return self._with_retries(
+                lambda: restoring.run(self._store, self._definer, command, self._now() // 100)
+            )
         return self._with_retries(lambda: self._definer.run(command, now_ms))
 
     def _transact(self, command: BeginTransaction | Stage | CommitTransaction | AbortTransaction) -> Any:

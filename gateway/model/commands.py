@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
+from gateway.model.backups import Backup, BackupKind
 from gateway.model.changes import AtTime, ChangePage, Latest, Oldest, Shard, Stream
 from gateway.model.errors import GatewayError
 from gateway.model.keys import KeySchema, Position
@@ -175,7 +176,8 @@ GroupOutcome = list[Outcome] | Replayed | GatewayError
 
 @dataclass(frozen=True, slots=True)
 class NewIndex:
-    """An index to be made. `fill`: rows that are already there get entries; if not, only what is written from now on."""
+    """An index to be made. `fill`: rows that are already there get entries; if not, only what is written from now on. `dialect`:
+    which reads its key columns, if it is not the command's."""
 
     name: str
     key_schema: KeySchema
@@ -184,6 +186,7 @@ class NewIndex:
     local: bool = False
     properties: Mapping[str, Any] = field(default_factory=dict)
     fill: bool = True
+    dialect: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +299,61 @@ class TableStatistics:
     rows: int
     size_bytes: int
     indexes: Mapping[str, tuple[int, int]]
+
+
+# Tables as they were
+
+
+@dataclass(frozen=True, slots=True)
+class KeepHistory(Asks[Table]):
+    """Keep what the rows of a table were, for so many days, so that it can be gone back in (RestoreTable); None: no longer.
+    Outcome: Table; TableMissing."""
+
+    table: Table
+    days: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreTable(Asks[Table]):
+    """Make a table with the rows that another had at a moment (`at`, in ticks; None: now), or those of a backup. It is CREATING
+    until they are there; background work brings them.
+
+    Outcome: Table; TableExists, TableBusy, TableMissing, MomentNotKept, BackupMissing, BackupBusy.
+    """
+
+    made: CreateTable
+    source: Table | Backup
+    at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateBackup(Asks[Backup]):
+    """Make a backup of a table as it is; background work brings the rows. Outcome: Backup; TableMissing."""
+
+    table: Table
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListBackups(Asks[list[Backup]]):
+    """Backups of a namespace by table, age and id, behind a place (Backup.place), at most `limit`. Outcome: list of Backup.
+
+    Of one table, of one kind, made at that time or later and before another, where these are given."""
+
+    namespace: str
+    after: tuple[str, int, int] = ("", 0, 0)
+    limit: int = 1_000
+    table_name: str | None = None
+    kind: BackupKind | None = None
+    from_ms: int | None = None
+    before_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteBackup(Asks[Backup]):
+    """Delete a backup. Outcome: the Backup; BackupMissing, BackupBusy."""
+
+    backup: Backup
 
 
 # What a dialect keeps for an account as a whole
@@ -433,6 +491,11 @@ AnyCommand = (
     | ResetTables
     | CopyTables
     | ListNamespaces
+    | KeepHistory
+    | RestoreTable
+    | CreateBackup
+    | ListBackups
+    | DeleteBackup
     | CountRows
     | GetProperties
     | PutProperties
