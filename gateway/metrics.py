@@ -67,6 +67,12 @@ _CONSUMED_CAPACITY = Counter(
 )
 CONNECTIONS = Gauge("tablegate_connections", "Open client connections.", multiprocess_mode="livesum")
 
+_AUDIT_LINES = Counter("tablegate_audit_lines_total", "Lines of the audit that were written.")
+_AUDIT_LOST = Counter(
+    "tablegate_audit_lost_total",
+    "Events that are missing in the audit: there was no room, or it could not be written.",
+)
+
 _BACKGROUND_ROWS = Counter(
     "tablegate_background_rows_total", "Rows that background work has gone over.", ["work"]
 )
@@ -170,6 +176,16 @@ def followed(replica: str, lag_ms: float | None, is_used: bool) -> None:
     """Set how far a replica is behind, and whether it is read from."""
     _REPLICA_LAG.labels(replica).set(math.inf if lag_ms is None else lag_ms / 1000)
     _REPLICA_IS_USED.labels(replica).set(is_used)
+
+
+def audit_written(lines: int) -> None:
+    """Count lines of the audit."""
+    _AUDIT_LINES.inc(lines)
+
+
+def audit_lost(events: int) -> None:
+    """Count events that the audit has not."""
+    _AUDIT_LOST.inc(events)
 
 
 _known_works: set[str] = set()

@@ -16,20 +16,21 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 # that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
 GROUPS = {
     "gateway": (
-        "database_urls", "settings", "logs", "metrics", "model", "http", "store", "security", "engine",
-        "clock", "server.flask_bridge", "dialect", "late_dialect", "control", "wiring", "app",
+        "database_urls", "settings", "logs", "metrics", "model", "http", "audit", "store", "audit_sinks", "security",
+        "engine", "clock", "server.flask_bridge", "dialect", "late_dialect", "control", "wiring", "app",
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
         "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "partiql",
-        "operation_table", "blueprint",
+        "operation_table", "audited", "blueprint",
     ),
     "adapters.azuretable": (
         "claims", "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
-        "operation_table", "blueprint",
+        "operation_table", "audited", "blueprint",
     ),
     "adapters.tablestore": (
-        "values.views", "claims", "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "blueprint",
+        "values.views", "claims", "wire", "values", "capacity", "tables", "streams", "rows",
+        "operation_table", "audited", "blueprint",
     ),
     "transfer": (
         "errors", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",
@@ -117,6 +118,7 @@ def test_an_adapter_knows_the_engine_the_model_and_http(module: str) -> None:
         "dialect",
         "http",
         "metrics",
+        "audit",
         "settings",
     )
     for imported in IMPORTS[module]:

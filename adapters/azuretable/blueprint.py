@@ -14,7 +14,7 @@ from datetime import date
 from email.utils import formatdate
 from functools import lru_cache
 
-from adapters.azuretable import DIALECT
+from adapters.azuretable import DIALECT, audited
 from adapters.azuretable.auth import auth, bearer
 from adapters.azuretable.auth.auth import Account
 from adapters.azuretable.auth.bearer import Issuer
@@ -34,6 +34,7 @@ from adapters.azuretable.wire.addresses import (
 )
 from adapters.azuretable.wire.errors import ServiceError, as_json, as_xml, service_error_of
 from adapters.azuretable.wire.methods import method_of
+from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway
 from gateway.http import Reply, Request
 from gateway.model.commands import Exchange
@@ -71,6 +72,7 @@ class AzureTable(Dialect):
     name = DIALECT
     hint = CLAIMS.hint
     service_hosts = CLAIMS.service_hosts
+    audited_operations = audited.KINDS
     methods = Dialect.methods | {"MERGE"}
 
     def __init__(self, gateway: Gateway) -> None:
@@ -98,6 +100,10 @@ class AzureTable(Dialect):
             return "unknown"
         verb = request.method if request.method in self.methods else "OTHER"
         return f"{verb} {type(resource).__name__}"
+
+    def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
+        """What a request did, for the audit."""
+        return audited.deed_of(request, reply, operation)
 
     # From request to reply
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import DIALECT
+from adapters.dynamodb import DIALECT, audited
 from adapters.dynamodb.capacity.throughput import Throttle
 from adapters.dynamodb.operation_table import OPERATIONS, Operation
 from adapters.dynamodb.tables.descriptions import shown_table_keys
@@ -24,6 +24,7 @@ from adapters.dynamodb.values import keys
 from adapters.dynamodb.wire import auth, http, limits
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
+from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
@@ -61,6 +62,8 @@ class DynamoDB(Dialect):
     name = DIALECT
     hint = _HINT
     service_hosts = _SERVICE_HOSTS
+    audited_operations = audited.KINDS
+    refusal_statuses = frozenset({400, 403})
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -96,6 +99,10 @@ class DynamoDB(Dialect):
         if row is None or not row.hot:
             return None
         return self.handle if row.parts is None or self._throttle is not None else self._begin
+
+    def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
+        """What a request did, for the audit."""
+        return audited.deed_of(request, reply, operation, self.gateway)
 
     # From request to reply
 

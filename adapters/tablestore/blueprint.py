@@ -9,7 +9,7 @@ import logging
 
 from google.protobuf.message import Message
 
-from adapters.tablestore import DIALECT
+from adapters.tablestore import DIALECT, audited
 from adapters.tablestore.claims import CLAIMS
 from adapters.tablestore.operation_table import OPERATIONS
 from adapters.tablestore.values.values import key_type
@@ -20,6 +20,7 @@ from adapters.tablestore.wire.calls import Call, check_names
 from adapters.tablestore.wire.errors import INTERNAL, ServiceError, invalid, service_error_of
 from adapters.tablestore.wire.parsing import parse
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway
 from gateway.http import Reply, Request
 from gateway.model.commands import Exchange
@@ -47,6 +48,7 @@ class TableStore(Dialect):
     name = DIALECT
     hint = CLAIMS.hint
     service_hosts = CLAIMS.service_hosts
+    audited_operations = audited.KINDS
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -64,6 +66,10 @@ class TableStore(Dialect):
         """The operation's name, or "unknown" where there is none."""
         name = _operation_name(request.path)
         return name if name in self._operations else "unknown"
+
+    def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
+        """What a request did, for the audit."""
+        return audited.deed_of(request, reply, operation)
 
     # From request to reply
 

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gateway import __version__, logs
+from gateway import __version__, audit, logs
 from gateway.background import BackgroundWork
 from gateway.database_urls import without_password
 from gateway.http import Reply, Request
@@ -109,7 +109,8 @@ def _work(
     """What one server process does; a worker opens the database for itself."""
     opened = opened or open_store(settings, connect(settings))
     dialects = wire(settings, opened)
-    served = server.Served(dialects, _application(dialects, opened))
+    trail = _trail(settings, opened)
+    served = server.Served(dialects, _application(dialects, opened), trail)
     share = (
         settings.background_share if workers.is_first() else 0.0
     )  # of the server, not of each of its processes
@@ -134,12 +135,28 @@ def _work(
         sockets, lane_of(settings), tls.context if tls is not None else None
     )
     is_clean = server.run(served, listen_address, ready, reload)
+    audit.stop()
     if not is_clean:
         # A thread is stuck in the database, and would be waited for at the end of the interpreter.
         logging.shutdown()
         os._exit(1)
     background.stop()
     opened.close()
+
+
+def _trail(settings: Settings, opened: Opened) -> audit.Trail | None:
+    """Where what is done goes on record; it has begun. Raises Refused."""
+    if not settings.audit:
+        return None
+    from gateway.audit_sinks import trail_of
+
+    try:
+        trail = trail_of(settings, opened.store)
+    except OSError as error:
+        raise Refused(f"cannot write the audit {settings.audit}: {error.strerror}") from None
+    if trail is not None:
+        audit.start(trail)
+    return trail
 
 
 def _application(dialects: Mounted, opened: Opened) -> Callable[[Request], Reply]:

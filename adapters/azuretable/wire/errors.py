@@ -26,6 +26,21 @@ from gateway.model.errors import (
 )
 from gateway.model.predicates import Not
 
+REFUSALS = frozenset(
+    {
+        "AuthenticationFailed",
+        "AuthorizationFailure",
+        "AuthorizationPermissionMismatch",
+        "AuthorizationProtocolMismatch",
+        "AuthorizationResourceTypeMismatch",
+        "AuthorizationServiceMismatch",
+        "AuthorizationSourceIPMismatch",
+        "InvalidAuthenticationInfo",
+        "NoAuthenticationInformation",
+    }
+)
+"""Codes that say that the caller may not do this, or has not shown who it is."""
+
 # code -> (status, text)
 _CATALOGUE: dict[str, tuple[int, str]] = {
     "AtomFormatNotSupported": (415, "Atom format is not supported."),

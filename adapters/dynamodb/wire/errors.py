@@ -91,6 +91,17 @@ _CORAL_SERVICE = frozenset(
         "UnrecognizedClientException",
     }
 )
+REFUSALS = frozenset(
+    {
+        "AccessDeniedException",
+        "IncompleteSignatureException",
+        "InvalidSignatureException",
+        "MissingAuthenticationTokenException",
+        "UnrecognizedClientException",
+    }
+)
+"""Codes that say that the caller may not do this, or has not shown who it is."""
+
 _CORAL_AVAILABILITY = frozenset({"ServiceUnavailableException", "ThrottlingException"})
 # The models of these have a member `Message`; all others `message` (botocore 1.44.5 service-2.json, dynalite index.js).
 _CAPITAL_MESSAGE = frozenset(

@@ -46,6 +46,10 @@ RETRIED = frozenset(
 """Codes after which SDKs send any request again (reads: the 5xx too)."""
 
 
+REFUSALS = frozenset({"OTSAuthFailed", "OTSNoPermissionAccess"})
+"""Codes that say that the caller may not do this, or has not shown who it is."""
+
+
 class ServiceError(Exception):
     """An answer that is an error. `code` is one of STATUS."""
 
