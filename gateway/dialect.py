@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -21,6 +21,7 @@ from gateway.engine.engine import Engine, drive
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
 from gateway.model.tables import IndexView
+from gateway.quotas import Quotas
 from gateway.security.credentials import Credentials
 from gateway.settings import Settings
 
@@ -51,6 +52,7 @@ class Gateway:
     settings: Settings
     now_ms: Callable[[], int]
     real_now_ms: Callable[[], int]
+    quotas: Quotas = field(default_factory=Quotas)
 
 
 @dataclass(frozen=True, slots=True)

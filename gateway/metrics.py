@@ -67,6 +67,11 @@ _CONSUMED_CAPACITY = Counter(
 )
 CONNECTIONS = Gauge("tablegate_connections", "Open client connections.", multiprocess_mode="livesum")
 
+_QUOTA_REFUSALS = Counter(
+    "tablegate_quota_refusals_total",
+    "Requests beyond a quota, by its owner and what was used up.",
+    ["owner", "kind"],
+)
 _AUDIT_LINES = Counter("tablegate_audit_lines_total", "Lines of the audit that were written.")
 _AUDIT_LOST = Counter(
     "tablegate_audit_lost_total",
@@ -176,6 +181,11 @@ def followed(replica: str, lag_ms: float | None, is_used: bool) -> None:
     """Set how far a replica is behind, and whether it is read from."""
     _REPLICA_LAG.labels(replica).set(math.inf if lag_ms is None else lag_ms / 1000)
     _REPLICA_IS_USED.labels(replica).set(is_used)
+
+
+def refused_by_quota(owner: str, kind: str) -> None:
+    """Count a request that was beyond a quota."""
+    _QUOTA_REFUSALS.labels(owner, kind).inc()
 
 
 def audit_written(lines: int) -> None:

@@ -160,7 +160,12 @@ class AzureTable(Dialect):
         row = self._operations.get((type(resource), call.method, comp))
         if row is None:
             raise ServiceError("MethodNotAllowed")
-        return (yield from row.handler(call, resource))
+        exchange = row.handler(call, resource)
+        if self.gateway.quotas.is_on:
+            exchange = self.gateway.quotas.limited(
+                request, Scheme.AZURE.value, address.account, call.namespace, exchange
+            )
+        return (yield from exchange)
 
     def _authenticated(self, request: Request, address: Address) -> Exchange[Call]:
         """The call that a request is, once it is known who makes it."""

@@ -30,7 +30,9 @@ from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
 from gateway.model.tables import Table
+from gateway.security.credentials import Scheme
 
+_SCHEME = Scheme.AWS.value
 _new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 log = logging.getLogger("tablegate")
 
@@ -98,7 +100,9 @@ class DynamoDB(Dialect):
         row = self._operations.get(request.header_map.get("x-amz-target", ""))
         if row is None or not row.hot:
             return None
-        return self.handle if row.parts is None or self._throttle is not None else self._begin
+        if row.parts is None or self._throttle is not None or self.gateway.quotas.is_on:
+            return self.handle
+        return self._begin
 
     def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
         """What a request did, for the audit."""
@@ -161,7 +165,12 @@ class DynamoDB(Dialect):
         """The body of the answer. Raises TooLarge, ServiceError, GatewayError."""
         row, call = self._admit(request)
         exchange = row.handler(call)
-        answer = yield from exchange if self._throttle is None else self._throttle.limited(call, exchange)
+        if self._throttle is not None:
+            exchange = self._throttle.limited(call, exchange)
+        quotas, caller = self.gateway.quotas, call.caller
+        if quotas.is_on:
+            exchange = quotas.limited(request, _SCHEME, caller.access_id, caller.namespace, exchange)
+        answer = yield from exchange
         return _json(answer)
 
     def _admit(self, request: Request) -> tuple[Operation, Call]:

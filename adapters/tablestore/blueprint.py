@@ -26,6 +26,7 @@ from gateway.http import Reply, Request
 from gateway.model.commands import Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
 from gateway.model.tables import Table
+from gateway.security.credentials import Scheme
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +93,12 @@ class TableStore(Dialect):
             may_be_old = gateway.settings.replica_reads == "all"
             call = Call(operation, message, caller, gateway, now_ms, may_be_old)
             yield from check_names(call)
-            made: Message = yield from row.handler(call)
+            exchange = row.handler(call)
+            if gateway.quotas.is_on:
+                exchange = gateway.quotas.limited(
+                    request, Scheme.TABLESTORE.value, caller.access_id, caller.namespace, exchange
+                )
+            made: Message = yield from exchange
             answer = made.SerializeToString()
         except ServiceError as error:
             answer = error

@@ -114,7 +114,14 @@ def _work(
     share = (
         settings.background_share if workers.is_first() else 0.0
     )  # of the server, not of each of its processes
-    background = BackgroundWork(opened.engine, opened.credential_store, dialects.gateway.credentials, share)
+    gateway = dialects.gateway
+    background = BackgroundWork(
+        opened.engine,
+        opened.credential_store,
+        gateway.credentials,
+        share,
+        opened.quota_keeper(gateway.quotas),
+    )
 
     def ready() -> None:
         if tls is not None:

@@ -17,6 +17,7 @@ from gateway.model.errors import (
     InvalidInput,
     NotAllowed,
     PartitionLocked,
+    QuotaExceeded,
     RowRefused,
     TableBusy,
     TableExists,
@@ -201,6 +202,12 @@ def service_error_of(error: GatewayError) -> ServiceError:
             return ServiceError("InvalidInput")
         case NotAllowed():
             return ServiceError("AuthorizationFailure", error.facts.get("text"))
+        case QuotaExceeded(kind="bytes" | "write_units"):
+            return ServiceError("ServerBusy", "Ingress is over the account limit.")
+        case QuotaExceeded(kind="read_units"):
+            return ServiceError("ServerBusy", "Egress is over the account limit.")
+        case QuotaExceeded():
+            return ServiceError("ServerBusy", "Operations per second is over the account limit.")
         case TableBusy() | Busy() | PartitionLocked() | Throttled():
             return ServiceError("ServerBusy")
         case Unknowable():
