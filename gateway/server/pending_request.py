@@ -51,6 +51,7 @@ class PendingRequest(Request):
     lock_retry: LockRetry | None = None
 
     def hold_back(self) -> None:
+        """Have it answered somewhat later."""
         self.answered_after_s = HELD_BACK_S
 
 
