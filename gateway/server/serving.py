@@ -26,7 +26,7 @@ from gateway.http import Reply, Request
 from gateway.server import certificates, server, workers, wsgi
 from gateway.server.file_lock import FileLock
 from gateway.settings import Settings
-from gateway.store.migrating import migrate
+from gateway.store.migrating import migrate, revision_of, steps
 from gateway.store.opening import prepare_file
 from gateway.wiring import OWN_PATHS, Mounted, Opened, connect, open_store, wire
 
@@ -76,6 +76,10 @@ def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> Non
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read again
     _check_exposure(settings)
     _allow_descriptors(settings.max_connections)
+    inherited = workers.inherited()
+    if inherited is not None:
+        _take_a_place(settings, inherited)
+        return
     with _sole_owner(settings):
         tls = _certificate(settings)
         database = connect(settings)
@@ -86,16 +90,40 @@ def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> Non
         sockets = [_bind(settings.host, port) for port in _ports(settings)]
         figures = _metrics_socket(settings)
         announcement.bound(settings, sockets)
+
+        def ready(*served: Any) -> None:
+            if workers.is_first():
+                announcement.ready(*served)
+
         if settings.workers > 1:
             opened.close()
             workers.supervise(
                 settings.workers,
-                lambda: _work(settings, sockets, figures, tls, None, announcement),
+                lambda: _work(settings, sockets, figures, tls, None, ready),
+                [each.fileno() for each in sockets],
+                None if figures is None else figures.fileno(),
                 settings.stop_seconds,
             )
         else:
-            _work(settings, sockets, figures, tls, opened, announcement)
+            _work(settings, sockets, figures, tls, opened, ready)
             announcement.closed()
+
+
+def _take_a_place(settings: Settings, inherited: workers.Inherited) -> None:
+    """Serve on the sockets of a server that runs, in the place of one of its workers, which may be of an earlier release. Raises
+    Refused where the database is not ready for this one: it serves others, who are not to be surprised."""
+    database = connect(settings)
+    found, wanted = revision_of(database), steps()[-1]
+    if found != wanted:
+        raise Refused(f"the schema is {found}, and this release has {wanted}: run `tablegate migrate` first")
+    sockets = [socket.socket(fileno=descriptor) for descriptor in inherited.sockets]
+    figures = None if inherited.figures is None else socket.socket(fileno=inherited.figures)
+
+    def ready(*_: Any) -> None:
+        os.write(inherited.ready, b".")
+        os.close(inherited.ready)
+
+    _work(settings, sockets, figures, _certificate(settings), open_store(settings, database), ready)
 
 
 def _work(
@@ -104,9 +132,10 @@ def _work(
     figures: socket.socket | None,
     tls: certificates.Certificate | None,
     opened: Opened | None,
-    announcement: Announcement,
+    announce: Callable[[Settings, Mounted, list[socket.socket], socket.socket | None], None],
 ) -> None:
-    """What one server process does; a worker opens the database for itself."""
+    """What one server process does; a worker opens the database for itself. `announce` is called when requests are being
+    answered."""
     opened = opened or open_store(settings, connect(settings))
     dialects = wire(settings, opened)
     trail = _trail(settings, opened)
@@ -128,10 +157,9 @@ def _work(
             # A SIGHUP that came earlier met nobody, and the process that forked this one has read the files at its own start.
             _read_again(tls)
         background.start()
-        if workers.is_first():
-            if figures is not None:
-                _serve_metrics(dialects, figures)
-            announcement.ready(settings, dialects, sockets, figures)
+        if workers.is_first() and figures is not None:
+            _serve_metrics(dialects, figures)
+        announce(settings, dialects, sockets, figures)
 
     def reload() -> None:
         background.look_at_credentials_now()
