@@ -64,6 +64,17 @@ _CONSUMED_CAPACITY = Counter(
 )
 _CONNECTIONS = Gauge("tablegate_connections", "Open client connections.", multiprocess_mode="livesum")
 
+_QUOTA_REFUSALS = Counter(
+    "tablegate_quota_refusals_total",
+    "Requests beyond a quota, by its owner and what was used up.",
+    ["owner", "kind"],
+)
+_AUDIT_LINES = Counter("tablegate_audit_lines_total", "Lines of the audit that were written.")
+_AUDIT_LOST = Counter(
+    "tablegate_audit_lost_total",
+    "Events that are missing in the audit: there was no room, or it could not be written.",
+)
+
 _BACKGROUND_ROWS = Counter(
     "tablegate_background_rows_total", "Rows that background work has gone over.", ["work"]
 )
@@ -129,6 +140,18 @@ def count_work(batches: Mapping[str, tuple[int, float]]) -> None:
     for work, (rows, seconds) in batches.items():
         _BACKGROUND_ROWS.labels(work).inc(rows)
         _BACKGROUND_SECONDS.labels(work).inc(seconds)
+
+
+def count_events(events: Mapping[tuple[str, ...], int]) -> None:
+    """Add what happens seldom: ("quota", owner, kind), ("audit written",) and ("audit lost",)."""
+    for (what, *labels), times in events.items():
+        match what:
+            case "quota":
+                _QUOTA_REFUSALS.labels(*labels).inc(times)
+            case "audit written":
+                _AUDIT_LINES.inc(times)
+            case "audit lost":
+                _AUDIT_LOST.inc(times)
 
 
 _known_works: set[str] = set()

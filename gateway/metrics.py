@@ -22,6 +22,7 @@ _consumptions: deque[tuple[str, str, str, str, float]] = deque()
 _answered: deque[tuple[str, str, int, float]] = deque()
 _ticked: deque[tuple[int, float]] = deque()
 _worked: dict[str, tuple[int, float]] = {}
+_events: dict[tuple[str, ...], int] = {}
 _left: dict[str, int] = {}
 _replicas: dict[str, tuple[float | None, bool]] = {}
 _lock = threading.Lock()  # of what follows from what was there before
@@ -49,6 +50,26 @@ def worked(work: str, rows: int, seconds: float) -> None:
     with _lock:
         rows_before, seconds_before = _worked.get(work, (0, 0.0))
         _worked[work] = (rows_before + rows, seconds_before + seconds)
+
+
+def refused_by_quota(owner: str, kind: str) -> None:
+    """Note a request that was beyond a quota."""
+    _happened(1, "quota", owner, kind)
+
+
+def audit_written(lines: int) -> None:
+    """Note lines of the audit."""
+    _happened(lines, "audit written")
+
+
+def audit_lost(events: int) -> None:
+    """Note events that the audit has not."""
+    _happened(events, "audit lost")
+
+
+def _happened(times: int, *what: str) -> None:
+    with _lock:
+        _events[what] = _events.get(what, 0) + times
 
 
 def left_to_do(rows: Mapping[str, int]) -> None:
@@ -99,9 +120,11 @@ def count_noted() -> None:
         pass
     figures.count(units, answers, ticks)
     with _lock:
-        batches = dict(_worked)
+        batches, events = dict(_worked), dict(_events)
         _worked.clear()
+        _events.clear()
     figures.count_work(batches)
+    figures.count_events(events)
     figures.set_all(connections, _left, dict(_replicas))
 
 

@@ -248,6 +248,25 @@ class Settings:
     # What is written down
     access_log: bool = setting(False, "Log every request.")
     slow_request_ms: int = setting(1000, "Log requests that took this long.")
+    audit: str = setting(
+        "",
+        "Put changes of definitions, credentials, grants, and refusals, on record: in a FILE, - (standard output) or database.",
+        everywhere=True,
+    )
+    audit_writes: bool = setting(False, "Put each write on record too.")
+    audit_requests: bool = setting(False, "Put each request on record, whatever it does.")
+    audit_keys: str = setting(
+        "digest",
+        "How keys of items are told there: as digests under the secret key, or plain.",
+        ("digest", "plain"),
+    )
+    audit_file_bytes: int = setting(
+        100 << 20,
+        "Bytes after which a file of the audit is closed and another begun; 0: never.",
+        everywhere=True,
+    )
+    audit_files: int = setting(10, "Closed files of the audit that are kept.", everywhere=True)
+    audit_days: float = setting(90.0, "Days that the audit is kept in a database.")
     log_level: str = setting(
         "info", "Least severity that is logged.", ("debug", "info", "warning", "error"), everywhere=True,
     )  # fmt: skip

@@ -26,6 +26,7 @@ from gateway.http import Reply, Request
 from gateway.late_dialect import LateDialect
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
 from gateway.model.tables import Table
+from gateway.quotas import QuotaKeeper, Quotas
 from gateway.security.browsers import Browsers
 from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credentials
@@ -51,6 +52,10 @@ class Opened:
     engine: Engine
     credential_store: CredentialStore
     clock: Clock
+
+    def quota_keeper(self, quotas: Quotas) -> QuotaKeeper:
+        """What takes up the stored quotas."""
+        return QuotaKeeper(self.store, self.engine, quotas)
 
     def close(self) -> None:
         """Give back connections."""
@@ -190,12 +195,15 @@ def _replicas(settings: Settings, primary: Database) -> Replicas | None:
 
 def wire(settings: Settings, opened: Opened) -> Mounted:
     """The dialects that the settings name, on a database that is open."""
+    quotas = Quotas(processes=settings.workers)
+    opened.quota_keeper(quotas).look()
     gateway = Gateway(
         opened.engine,
         Credentials(settings, opened.credential_store.load()),
         settings,
         opened.clock.now_ms,
         real_now_ms=lambda: time.time_ns() // 1_000_000,
+        quotas=quotas,
     )
     dialects = tuple(_dialect(name, gateway) for name in settings.dialects)
     return Mounted(gateway, dialects, opened.clock)

@@ -14,7 +14,7 @@ from datetime import date
 from email.utils import formatdate
 from functools import lru_cache
 
-from adapters.azuretable import DIALECT, summaries
+from adapters.azuretable import DIALECT, audited, summaries
 from adapters.azuretable.auth import auth, bearer
 from adapters.azuretable.auth.auth import Account
 from adapters.azuretable.auth.bearer import Issuer
@@ -34,6 +34,7 @@ from adapters.azuretable.wire.addresses import (
 )
 from adapters.azuretable.wire.errors import PLANTED, ServiceError, as_json, as_xml, service_error_of
 from adapters.azuretable.wire.methods import method_of
+from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Summary
 from gateway.http import Reply, Request
 from gateway.model.commands import Exchange
@@ -71,6 +72,7 @@ class AzureTable(Dialect):
     name = DIALECT
     hint = CLAIMS.hint
     service_hosts = CLAIMS.service_hosts
+    audited_operations = audited.KINDS
     methods = Dialect.methods | {"MERGE"}
     faults = PLANTED
 
@@ -111,6 +113,10 @@ class AzureTable(Dialect):
         """An error reply that was planted (Dialect.fault)."""
         answer = self._refusal(request, ServiceError(name))
         return Reply(answer.status, self._headers(request, answer), answer.body)
+
+    def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
+        """What a request did, for the audit."""
+        return audited.deed_of(request, reply, operation)
 
     # From request to reply
 
@@ -167,7 +173,12 @@ class AzureTable(Dialect):
         row = self._operations.get((type(resource), call.method, comp))
         if row is None:
             raise ServiceError("MethodNotAllowed")
-        return (yield from row.handler(call, resource))
+        exchange = row.handler(call, resource)
+        if self.gateway.quotas.is_on:
+            exchange = self.gateway.quotas.limited(
+                request, Scheme.AZURE.value, address.account, call.namespace, exchange
+            )
+        return (yield from exchange)
 
     def _authenticated(self, request: Request, address: Address) -> Exchange[Call]:
         """The call that a request is, once it is known who makes it."""
