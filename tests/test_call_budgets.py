@@ -20,11 +20,11 @@ from tests.support.running import ROOT
 # Calls a request, rounded up; with some room where dates and names that were not met before are looked at.
 BUDGETS = {
     "DynamoDB GetItem": 48,
-    "DynamoDB PutItem": 59,
-    "DynamoDB PutItem on a condition": 112,
-    "DynamoDB UpdateItem": 140,
-    "DynamoDB DeleteItem": 58,
-    "DynamoDB Query of 50": 107,
+    "DynamoDB PutItem": 55,
+    "DynamoDB PutItem on a condition": 88,
+    "DynamoDB UpdateItem": 80,
+    "DynamoDB DeleteItem": 53,
+    "DynamoDB Query of 50": 84,
     "Azure get": 101,
     "Azure insert": 107,
     "Azure insert or replace": 115,

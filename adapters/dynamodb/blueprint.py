@@ -133,7 +133,7 @@ class DynamoDB(Dialect):
             answer = parts.finish(call, clauses, command, outcomes[0])
         except Exception as error:
             return self._failure(request, error)
-        return http.reply(request, 200, answer if type(answer) is bytes else _json(answer))
+        return http.reply(request, 200, answer if type(answer) is bytes else orjson.dumps(answer))
 
     def handle(self, request: Request) -> Exchange[Reply]:
         """Answer a request: an exchange that yields commands and returns a Reply, also where it refuses. Raises nothing."""

@@ -336,7 +336,7 @@ def key_and_contents(
     else:
         kinds = FOREIGN_KINDS if put.is_foreign else None
     key = Key(values, schema.position(values))  # type: ignore[arg-type]
-    return key, Contents.of_members(members, kinds, put.size)
+    return key, Contents(None, kinds, put.size, None, members)
 
 
 def _key_value(column: KeyColumn, member: Mapping[str, Any]) -> Value | None:
