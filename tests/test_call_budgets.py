@@ -25,13 +25,13 @@ BUDGETS = {
     "DynamoDB UpdateItem": 80,
     "DynamoDB DeleteItem": 53,
     "DynamoDB Query of 50": 84,
-    "Azure get": 101,
-    "Azure insert": 107,
-    "Azure insert or replace": 115,
-    "Azure insert or merge": 167,
-    "Table Store GetRow": 130,
-    "Table Store PutRow": 125,
-    "Table Store UpdateRow": 217,
+    "Azure get": 86,
+    "Azure insert": 98,
+    "Azure insert or replace": 98,
+    "Azure insert or merge": 141,
+    "Table Store GetRow": 117,
+    "Table Store PutRow": 111,
+    "Table Store UpdateRow": 199,
 }
 
 pytestmark = pytest.mark.fast_paths

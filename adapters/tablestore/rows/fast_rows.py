@@ -175,9 +175,12 @@ def stamps_of(kinds: bytes) -> Mapping[str, int] | None:
 @lru_cache(maxsize=256)  # rows that were written together have the same
 def _kept_stamps(kinds: bytes) -> Mapping[str, int] | None:
     versions = orjson.loads(kinds).get("cells", {})
-    if any(len(stamps) > 1 for stamps in versions.values()):
-        return None
-    return {name: stamps[0] for name, stamps in versions.items()}
+    found: dict[str, int] = {}
+    for name, stamps in versions.items():
+        if len(stamps) > 1:
+            return None
+        found[name] = stamps[0]
+    return found
 
 
 def _layout(names: tuple[str, ...], key_names: tuple[str, ...]) -> _Layout | None:

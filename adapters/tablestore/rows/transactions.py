@@ -85,7 +85,7 @@ def engine_id(namespace: str, transaction: str) -> str:
 
 def get(table: Table, position: Position, transaction: str) -> Get:
     """The command that reads a row, inside a transaction if one is named. Raises ServiceError."""
-    return Get(table, position, engine_id(table.namespace, transaction))
+    return Get(table, position, engine_id(table.namespace, transaction) if transaction else "")
 
 
 def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange[list[GroupOutcome]]:
