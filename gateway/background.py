@@ -1,4 +1,5 @@
-"""Background work on a thread of its own: the engine's batches (backfill, expiry, purging), and news of credentials.
+"""Background work on a thread of its own: the engine's batches (backfill, expiry, purging), and news of credentials; and on
+another, looks at replicas.
 
 Knows when to call, and rests after each batch (gateway/engine/pacing.py); what is done is the engine's.
 """
@@ -16,6 +17,7 @@ from gateway.model.errors import Busy, Unknowable
 from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credentials
 from gateway.store.databases import CommitLost, Retry
+from gateway.store.replicas import Replicas
 
 _CREDENTIALS_S = 2.0
 _AFTER_FAILURE_S = 1.0
@@ -41,9 +43,12 @@ class BackgroundWork(threading.Thread):
         self._next_batch = monotonic() if share else math.inf
         self._next_look = monotonic() + _CREDENTIALS_S
         self._is_waiting = False
+        self._replica_watch = None if engine.replicas is None else ReplicaWatch(engine.replicas)
 
     def run(self) -> None:
         """The thread: batches of work and looks at stored credentials, until told to stop."""
+        if self._replica_watch is not None:
+            self._replica_watch.start()
         while not self._stopping.wait(max(0.0, min(self._next_batch, self._next_look) - monotonic())):
             try:
                 if monotonic() >= self._next_batch:
@@ -66,6 +71,8 @@ class BackgroundWork(threading.Thread):
         """End after the batch in hand."""
         self._stopping.set()
         self.join()
+        if self._replica_watch is not None:
+            self._replica_watch.stop()
 
     def look_at_credentials_now(self) -> None:
         """Look for news of credentials before the next piece of work."""
@@ -89,3 +96,31 @@ class BackgroundWork(threading.Thread):
             changed = self._credential_store.changes()
             if changed is not None:
                 self._credentials.replace(changed)
+
+
+class ReplicaWatch(threading.Thread):
+    """Looks at the replicas from `start()` to `stop()`. A primary that cannot be looked at makes reads go there too."""
+
+    def __init__(self, replicas: Replicas) -> None:
+        super().__init__(name="replicas", daemon=True)
+        self._replicas = replicas
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        """The thread: a look, a rest, until told to stop."""
+        while True:
+            try:
+                self._replicas.watch()
+            except _DATABASE_AWAY:
+                pass  # the other thread tells
+            except Exception as error:
+                logs.error("replicas could not be looked at", error)
+            for lag in self._replicas.lags():
+                metrics.followed(lag.replica, lag.milliseconds, lag.is_used)
+            if self._stopping.wait(self._replicas.period_s):
+                return
+
+    def stop(self) -> None:
+        """End after the look in hand."""
+        self._stopping.set()
+        self.join()

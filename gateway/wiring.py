@@ -13,11 +13,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from gateway import logs, metrics
 from gateway.clock import Clock
 from gateway.control.access import PREFIX
+from gateway.control.watching import Watch
+from gateway.database_urls import hosts_of
 from gateway.dialect import Claims, Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
@@ -30,8 +32,11 @@ from gateway.security.credentials import Credentials
 from gateway.security.secret_cipher import find_key
 from gateway.settings import BadSetting, Settings
 from gateway.store.databases import Database
-from gateway.store.opening import open_database
+from gateway.store.opening import open_database, open_replica
 from gateway.store.store import Store
+
+if TYPE_CHECKING:
+    from gateway.store.replicas import Lag, Replicas
 
 OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 
@@ -56,12 +61,16 @@ class Mounted:
 
     gateway: Gateway
     dialects: tuple[Dialect, ...]
+    now_ns: Callable[[], int] = time.time_ns
+    """The tables' clock."""
+    watch: Watch = field(init=False)
     _browsers: Browsers = field(init=False)
 
     def __post_init__(self) -> None:
         hosts = [dialect.service_hosts for dialect in self.dialects]
         settings = self.gateway.settings
         object.__setattr__(self, "_browsers", Browsers(settings, settings.auth == "dev", hosts))
+        object.__setattr__(self, "watch", Watch(self.dialects, self.now_ns, settings.recorded_requests))
 
     def dialect_of(self, request: Request) -> Dialect | None:
         """The dialect that a request speaks; None: it is for the gateway itself, or for nobody."""
@@ -92,7 +101,9 @@ class Mounted:
         except Exception as error:
             logs.error("not ready", None, reason=repr(error))
             return text_reply(503, "the database does not answer")
-        return text_reply(200, "ready")
+        replicas = self.gateway.engine.replicas
+        lags = [] if replicas is None else replicas.lags()
+        return text_reply(200, "\n".join(["ready", *map(_replica_line, lags)]))
 
     def turn_away(self, request: Request) -> Reply | None:
         """The refusal of a request that a foreign page may have sent, which that page cannot read; None: it may go on. Both
@@ -133,13 +144,13 @@ class Mounted:
         return reply
 
 
-def connect(settings: Settings) -> Database:
-    """Open the database that the settings name. Nothing is read from it yet."""
+def connect(settings: Settings, reads_only: bool = False) -> Database:
+    """Open the database that the settings name. Nothing is read from it yet. `reads_only`: see open_database."""
     url = settings.database
     if settings.memory:
         # SQLite's memdb shares one database in memory between the connections of this process that know its name.
         url = f"sqlite:///file:/tablegate-{secrets.token_hex(16)}?vfs=memdb&uri=true"
-    return open_database(url, settings.synchronous, pooled=not settings.prepared_statements)
+    return open_database(url, settings.synchronous, not settings.prepared_statements, reads_only=reads_only)
 
 
 def open_store(settings: Settings, database: Database) -> Opened:
@@ -150,10 +161,23 @@ def open_store(settings: Settings, database: Database) -> Opened:
         sweep_period_s=settings.sweep_period,
         stream_shards=settings.stream_shards,
         stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),
+        failover_s=settings.failover_seconds,
     )
     clock = Clock()
-    engine = Engine(store, options, clock.now_ns)
+    engine = Engine(store, options, clock.now_ns, _replicas(settings, database))
     return Opened(store, engine, CredentialStore(store, lambda: find_key(settings)), clock)
+
+
+def _replicas(settings: Settings, primary: Database) -> Replicas | None:
+    """The replicas that the settings name; None if they name none."""
+    if not settings.replica:
+        return None
+    from gateway.store.replicas import Replica, Replicas
+
+    pooled = not settings.prepared_statements
+    opened = [Replica(open_replica(url, pooled), hosts_of(url)) for url in settings.replica]
+    primary.notes_written = settings.replica_wait_ms > 0
+    return Replicas(primary, opened, settings.replica_lag_ms, settings.replica_wait_ms)
 
 
 def wire(settings: Settings, opened: Opened) -> Mounted:
@@ -165,7 +189,8 @@ def wire(settings: Settings, opened: Opened) -> Mounted:
         opened.clock.now_ms,
         real_now_ms=lambda: time.time_ns() // 1_000_000,
     )
-    return Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects))
+    dialects = tuple(_dialect(name, gateway) for name in settings.dialects)
+    return Mounted(gateway, dialects, opened.clock.now_ns)
 
 
 def _module(name: str, part: str) -> ModuleType:
@@ -238,6 +263,13 @@ def _table_names(gateway: Gateway) -> frozenset[str] | None:
     except Exception as error:
         logs.error("figures of dropped tables are kept", None, reason=repr(error))
         return None
+
+
+def _replica_line(lag: Lag) -> str:
+    behind = (
+        "it is not known how far behind" if lag.milliseconds is None else f"{lag.milliseconds:.0f} ms behind"
+    )
+    return f"replica {lag.replica}: {behind}" + ("" if lag.is_used else ", left alone")
 
 
 def text_reply(status: int, text: str) -> Reply:

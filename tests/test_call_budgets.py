@@ -21,10 +21,10 @@ from tests.support.running import ROOT
 BUDGETS = {
     "DynamoDB GetItem": 48,
     "DynamoDB PutItem": 55,
-    "DynamoDB PutItem on a condition": 88,
+    "DynamoDB PutItem on a condition": 87,
     "DynamoDB UpdateItem": 80,
     "DynamoDB DeleteItem": 53,
-    "DynamoDB Query of 50": 84,
+    "DynamoDB Query of 50": 85,
     "Azure get": 86,
     "Azure insert": 98,
     "Azure insert or replace": 98,

@@ -16,7 +16,7 @@ from email.utils import formatdate
 from functools import lru_cache, partial
 from typing import Any
 
-from adapters.azuretable import DIALECT
+from adapters.azuretable import DIALECT, summaries
 from adapters.azuretable.auth import auth, bearer
 from adapters.azuretable.auth.auth import Account
 from adapters.azuretable.auth.bearer import Issuer
@@ -36,9 +36,9 @@ from adapters.azuretable.wire.addresses import (
     Nested,
     Service,
 )
-from adapters.azuretable.wire.errors import ServiceError, as_json, as_xml, service_error_of
+from adapters.azuretable.wire.errors import PLANTED, ServiceError, as_json, as_xml, service_error_of
 from adapters.azuretable.wire.methods import method_of
-from gateway.dialect import Dialect, Gateway, Handler, Round
+from gateway.dialect import Dialect, Gateway, Handler, Round, Summary
 from gateway.http import Reply, Request
 from gateway.model.commands import Exchange
 from gateway.model.composites import name_of
@@ -76,6 +76,7 @@ class AzureTable(Dialect):
     hint = CLAIMS.hint
     service_hosts = CLAIMS.service_hosts
     methods = Dialect.methods | {"MERGE"}
+    faults = PLANTED
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -103,7 +104,20 @@ class AzureTable(Dialect):
         verb = request.method if request.method in self.methods else "OTHER"
         return f"{verb} {type(resource).__name__}"
 
+    def summary(self, request: Request) -> Summary:
+        """What a request asks for, in short (Dialect.summary)."""
+        return summaries.summary(request, self.operation(request))
+
+    def fault(self, request: Request, name: str) -> Reply:
+        """An error reply that was planted (Dialect.fault)."""
+        answer = self._refusal(request, ServiceError(name))
+        return Reply(answer.status, self._headers(request, answer), answer.body)
+
     # From request to reply
+
+    def only_reads(self, request: Request) -> bool:
+        """Whether a request wants nothing but to read (Dialect.only_reads)."""
+        return request.method == "GET" and "x-http-method" not in request.header_map
 
     def enter(self, request: Request) -> Handler | None:
         """The handler of a request for the server's tick: in parts, where nothing but the operation itself asks the engine."""

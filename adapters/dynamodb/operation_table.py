@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from adapters.dynamodb.operations import batches, items, queries, streams, transactions
 from adapters.dynamodb.partiql import statements
-from adapters.dynamodb.tables import account, features, tables, tags, time_to_live
+from adapters.dynamodb.tables import account, backups, features, recovery, tables, tags, time_to_live
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from gateway.model.commands import Exchange
 
@@ -67,13 +67,18 @@ _CONTROL: _Handlers = {
     "DescribeTimeToLive": time_to_live.describe_time_to_live,
     "DescribeLimits": account.describe_limits,
     "DescribeEndpoints": account.describe_endpoints,
-    "DescribeContinuousBackups": features.describe_continuous_backups,
-    "ListBackups": features.list_backups,
+    "DescribeContinuousBackups": recovery.describe_continuous_backups,
+    "UpdateContinuousBackups": recovery.update_continuous_backups,
+    "RestoreTableToPointInTime": recovery.restore_to_point_in_time,
+    "CreateBackup": backups.create_backup,
+    "DescribeBackup": backups.describe_backup,
+    "ListBackups": backups.list_backups,
+    "DeleteBackup": backups.delete_backup,
+    "RestoreTableFromBackup": backups.restore_from_backup,
     "ListExports": features.list_exports,
     "ListImports": features.list_imports,
     "ListContributorInsights": features.list_contributor_insights,
     "ListGlobalTables": features.list_global_tables,
-    "DescribeBackup": features.describe_backup,
     "DescribeGlobalTable": features.describe_global_table,
     "DescribeContributorInsights": features.describe_contributor_insights,
     "DescribeKinesisStreamingDestination": features.describe_kinesis_destination,
@@ -87,3 +92,5 @@ OPERATIONS: Mapping[str, Operation] = {
     **{_STREAMS + name: Operation(handler, hot=True) for name, handler in _STREAM_READS.items()},
     **{_DYNAMODB + name: Operation(handler, hot=False) for name, handler in _CONTROL.items()},
 }
+READING = frozenset({"BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems"})
+"""Operations that do nothing but read items."""

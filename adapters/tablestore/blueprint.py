@@ -12,18 +12,25 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from adapters.tablestore import DIALECT
+from adapters.tablestore import DIALECT, summaries
 from adapters.tablestore.claims import CLAIMS
-from adapters.tablestore.operation_table import OPERATIONS, Operation
+from adapters.tablestore.operation_table import OPERATIONS, READING, Operation
 from adapters.tablestore.values.values import key_type
 from adapters.tablestore.values.views import index_view
 from adapters.tablestore.wire import auth, replies
 from adapters.tablestore.wire.auth import Caller
 from adapters.tablestore.wire.calls import Call, OneCommand, check_names
-from adapters.tablestore.wire.errors import INTERNAL, ServiceError, invalid, service_error_of
+from adapters.tablestore.wire.errors import (
+    INTERNAL,
+    PLANTED,
+    ServiceError,
+    invalid,
+    planted,
+    service_error_of,
+)
 from adapters.tablestore.wire.parsing import parse
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.dialect import Dialect, Gateway, Handler, Round
+from gateway.dialect import Dialect, Gateway, Handler, Round, Summary
 from gateway.http import Reply, Request
 from gateway.model.commands import Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
@@ -50,6 +57,8 @@ class TableStore(Dialect):
     name = DIALECT
     hint = CLAIMS.hint
     service_hosts = CLAIMS.service_hosts
+    faults = PLANTED
+    batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -68,7 +77,32 @@ class TableStore(Dialect):
         name = _operation_name(request.path)
         return name if name in self._operations else "unknown"
 
+    def summary(self, request: Request) -> Summary:
+        """What a request asks for, in short (Dialect.summary)."""
+        operation, caller = self.operation(request), self._caller(request)
+        row = self._operations.get(operation)
+        if row is None or caller is None:
+            return Summary(operation)
+        return summaries.summary(request, operation, row.request, caller)
+
+    def fault(self, request: Request, name: str) -> Reply:
+        """An error reply that was planted (Dialect.fault), signed for a caller who is known."""
+        operation, caller = _operation_name(request.path), self._caller(request)
+        return replies.reply(request, operation, caller, planted(name), self.gateway.real_now_ms())
+
+    def _caller(self, request: Request) -> Caller | None:
+        try:
+            return auth.verify(
+                request, _operation_name(request.path), self.gateway.credentials, self.gateway.real_now_ms()
+            )
+        except (ServiceError, GatewayError):
+            return None
+
     # From request to reply
+
+    def only_reads(self, request: Request) -> bool:
+        """Whether a request wants nothing but to read rows (Dialect.only_reads)."""
+        return _operation_name(request.path) in READING
 
     def enter(self, request: Request) -> Handler | None:
         """The handler of a request for the server's tick: in parts, where nothing but the operation itself asks the engine."""
@@ -139,7 +173,9 @@ class TableStore(Dialect):
         if row is None:
             raise invalid(f"Unsupported operation: {operation}.")
         message = parse(row.request, replies.inflated(request), "the ProtoBuf message")
-        return row, Call(operation, message, caller, self.gateway, self.gateway.now_ms())
+        gateway = self.gateway
+        may_be_old = gateway.settings.replica_reads == "all"
+        return row, Call(operation, message, caller, gateway, gateway.now_ms(), may_be_old)
 
     def _told(self, request: Request, error: Exception) -> ServiceError:
         """What a client is told of an error. What nobody foresaw is logged."""

@@ -264,7 +264,7 @@ class FastDraft:
             if stored.kind is not value.kind:
                 value = _in_stored_kind(value, stored, self.context.view)
             self.size_bytes += size_bytes(value) - size_bytes(stored)
-        self.members[name] = tagged(value)
+        self.members[name] = {"S": value.data} if value.kind is Kind.TEXT else tagged(value)
         if value.kind in FOREIGN:
             self.foreign.add(name)
         else:

@@ -12,6 +12,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -22,9 +23,12 @@ from typing import Any
 from gateway import __version__, logs
 from gateway.background import BackgroundWork
 from gateway.database_urls import without_password
+from gateway.dialect import BadSeed
 from gateway.http import Reply, Request
+from gateway.model.errors import GatewayError
 from gateway.server import certificates, server, workers, wsgi
 from gateway.server.file_lock import FileLock
+from gateway.server.relay import RelaySocket
 from gateway.settings import Settings
 from gateway.store.migrating import migrate
 from gateway.store.opening import prepare_file
@@ -75,6 +79,8 @@ def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> Non
     logs.configure(settings.log_level)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read again
     _check_exposure(settings)
+    if settings.stop_with_stdin:
+        threading.Thread(target=_stop_with_stdin, name="standard input", daemon=True).start()
     _allow_descriptors(settings.max_connections)
     with _sole_owner(settings):
         tls = _certificate(settings)
@@ -83,19 +89,33 @@ def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> Non
         opened = open_store(settings, database)
         if settings.credentials_file is not None:
             opened.credential_store.add_first(settings.credentials_file)
+        if settings.seed is not None or settings.start_from is not None:
+            _plant(settings, opened)
         sockets = [_bind(settings.host, port) for port in _ports(settings)]
         figures = _metrics_socket(settings)
         announcement.bound(settings, sockets)
         if settings.workers > 1:
             opened.close()
+            relay = _relay() if settings.database_path is not None else None
             workers.supervise(
                 settings.workers,
-                lambda: _work(settings, sockets, figures, tls, None, announcement),
+                lambda: _work(settings, sockets, figures, tls, None, announcement, relay),
                 settings.stop_seconds,
             )
+            if relay is not None:
+                relay.remove()
         else:
             _work(settings, sockets, figures, tls, opened, announcement)
             announcement.closed()
+
+
+def _relay() -> RelaySocket:
+    folder = tempfile.mkdtemp(prefix="tablegate-relay-")
+    try:
+        return RelaySocket.make(folder)
+    except OSError as error:
+        os.rmdir(folder)
+        raise Refused(f"cannot make a socket in {folder} (TMPDIR): {error}") from None
 
 
 def _work(
@@ -105,9 +125,12 @@ def _work(
     tls: certificates.Certificate | None,
     opened: Opened | None,
     announcement: Announcement,
+    relay: RelaySocket | None = None,
 ) -> None:
-    """What one server process does; a worker opens the database for itself."""
-    opened = opened or open_store(settings, connect(settings))
+    """What one server process does; a worker opens the database for itself. `relay`: of several on a SQLite file the first
+    writes."""
+    is_writer = relay is None or workers.is_first()
+    opened = opened or open_store(settings, connect(settings, reads_only=not is_writer))
     dialects = wire(settings, opened)
     served = server.Served(dialects, _application(dialects, opened))
     share = (
@@ -131,7 +154,7 @@ def _work(
             logs.info("credentials and certificates are read again")
 
     listen_address = server.ListenAddress(
-        sockets, lane_of(settings), tls.context if tls is not None else None
+        sockets, lane_of(settings), tls.context if tls is not None else None, relay, is_writer
     )
     is_clean = server.run(served, listen_address, ready, reload)
     if not is_clean:
@@ -140,6 +163,31 @@ def _work(
         os._exit(1)
     background.stop()
     opened.close()
+
+
+def _plant(settings: Settings, opened: Opened) -> None:
+    """Make the tables with which the server begins. Raises Refused."""
+    from gateway.control import answers, seeds, snapshots
+
+    dialects = wire(settings, opened).dialects
+    try:
+        if settings.start_from is not None:
+            snapshots.start_from(opened.engine, settings.start_from)
+    except (answers.BadRequest, answers.Refused, GatewayError, OSError) as error:
+        raise Refused(f"from {settings.start_from}: {error}") from None
+    try:
+        if settings.seed is not None:
+            seeds.from_folder(dialects, settings.seed)
+    except BadSeed as error:
+        raise Refused(f"seed: {error}") from None
+
+
+def _stop_with_stdin() -> None:
+    """Tell this process to stop when nobody has the other end of its standard input any more, killed or not."""
+    with contextlib.suppress(OSError):
+        while os.read(sys.stdin.fileno(), 4096):
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _application(dialects: Mounted, opened: Opened) -> Callable[[Request], Reply]:

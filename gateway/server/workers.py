@@ -50,7 +50,10 @@ def supervise(count: int, work: Callable[[], None], stop_seconds: float) -> None
                 if not told:
                     logs.error("a worker died and is replaced", worker=number, pid=pid)
                     children[_fork(number, work, lifeline)] = number
-    _stop_all(set(children), time.monotonic() + stop_seconds + 1)
+    # The first may have to answer what others have handed on.
+    first = {pid for pid, number in children.items() if number == 0}
+    for some in (set(children) - first, first):
+        _stop_all(some, time.monotonic() + stop_seconds + 1)
     shutil.rmtree(os.environ.get("PROMETHEUS_MULTIPROC_DIR", ""), ignore_errors=True)
 
 

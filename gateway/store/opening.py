@@ -8,16 +8,32 @@ from gateway.store.databases import Database
 
 
 def open_database(
-    url: str, synchronous: str = "full", pooled: bool = False, schema: str | None = None
+    url: str,
+    synchronous: str = "full",
+    pooled: bool = False,
+    schema: str | None = None,
+    reads_only: bool = False,
 ) -> Database:
-    """The database at a SQLAlchemy URL (`sqlite:///...` or `postgresql+psycopg://...`)."""
+    """The database at a SQLAlchemy URL (`sqlite:///...` or `postgresql+psycopg://...`). `reads_only`: of a SQLite file, whether
+    another process writes it."""
     if url.startswith("sqlite"):
         from gateway.store.sqlite.database import SQLite
 
-        return SQLite(url, synchronous)
+        return SQLite(url, synchronous, reads_only)
     from gateway.store.postgresql.database import PostgreSQL
 
     return PostgreSQL(url, pooled, schema)
+
+
+# A replica that says nothing for so long is left alone, and the primary asked.
+_REPLICA_PATIENCE_MS = 500
+
+
+def open_replica(url: str, pooled: bool = False, schema: str | None = None) -> Database:
+    """The database at the URL of a PostgreSQL standby: read only, and not waited for long."""
+    from gateway.store.postgresql.database import PostgreSQL
+
+    return PostgreSQL(url, pooled, schema, patience_ms=_REPLICA_PATIENCE_MS)
 
 
 def prepare_file(path: Path) -> None:

@@ -62,7 +62,8 @@ def _get(call: Call, resource: Entity) -> Callable[[Table], Asked]:
         key = keys.key_of(table.key_schema, resource.partition_key, resource.row_key)
         if key is None or not call.grant.covers(resource.partition_key, resource.row_key):
             raise ServiceError("ResourceNotFound")
-        return Get(table, key.position), partial(_got, format_of(table))
+        may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
+        return Get(table, key.position, may_be_old=may_be_old), partial(_got, format_of(table))
 
     return of_table
 

@@ -77,7 +77,8 @@ def _read(call: Call, table: Table, top: int) -> Read:
     # Where every row looked at is returned, their number alone bounds the time; a page with a deadline is read row by row.
     seconds = None if residue is ALWAYS else limits.PAGE_MAX_SECONDS
     page_limits = PageLimits(returned=top, returned_bytes=limits.PAGE_MAX_BYTES, seconds=seconds, peek=True)
-    return Read(table, key_range, page_limits, filter=residue, view=view)
+    may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
+    return Read(table, key_range, page_limits, filter=residue, view=view, may_be_old=may_be_old)
 
 
 @lru_cache(maxsize=1024)

@@ -212,6 +212,8 @@ def _computing(operand: updates.Operand, values: Values) -> updates.Operand:
 
 def _judging(predicate: Predicate, values: Values) -> Predicate:
     match predicate:
+        case Compare(left, comparison, Literal((_, slot))) if type(left) is not Literal:
+            return Compare(left, comparison, Literal(values[slot]))
         case Compare(left, comparison, right):
             return Compare(_compared(left, values), comparison, _compared(right, values))
         case And(parts):

@@ -37,7 +37,7 @@ def _get(call: Call, clauses: ReadClauses, table: Table) -> Get:
     key = keys.key_of(table, call.input["Key"])
     if clauses.projection is not None:
         clauses.check_projection(table)
-    return _new(Get, (table, key.position, ""))
+    return _new(Get, (table, key.position, "", not call.input.get("ConsistentRead")))
 
 
 def _got(call: Call, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:

@@ -68,6 +68,7 @@ def _query(call: Call, clauses: ReadClauses, table: Table) -> Read:
         concatenation=_COMMAS
         if schema is table.key_schema and clauses.projection is None and given.get("Select") != "COUNT"
         else None,
+        may_be_old=not given.get("ConsistentRead"),
     )
 
 
@@ -98,6 +99,7 @@ def _scan(call: Call, clauses: ReadClauses, table: Table) -> Read:
         segment=segment,
         after=after,
         whole_rows=_wants_whole_rows(call, table, index, clauses),
+        may_be_old=not call.input.get("ConsistentRead"),
     )
 
 

@@ -72,6 +72,7 @@ def select(call: Call, statement: Select, arguments: Arguments) -> Exchange[byte
         filter=composite_keys.bound(table.key_schema, predicate),
         view=view,
         whole_rows=whole_rows,
+        may_be_old=not call.input.get("ConsistentRead"),
     )
     return (yield from _pages(call, statement, base, bounds, page_start, is_scan=found is None))
 

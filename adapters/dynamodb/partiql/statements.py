@@ -179,7 +179,7 @@ def _batch_command(member: Prepared) -> Get | WriteGroup:
     statement = member.statement
     if isinstance(statement, Select):
         position = _read_position(member, "BatchExecuteStatement")
-        return Get(member.table, position)
+        return Get(member.table, position, may_be_old=not member.given.get("ConsistentRead"))
     if isinstance(statement, Exists):
         raise validation(_EXISTS_ELSEWHERE)
     return WriteGroup((write_of(statement, member.table, member.arguments),))

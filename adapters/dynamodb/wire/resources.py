@@ -32,6 +32,11 @@ def stream_arn(caller: Caller, table: str, label: str) -> str:
     return f"{table_arn(caller, table)}/stream/{label}"
 
 
+def backup_arn(caller: Caller, table: str, created_at_ms: int, digits: str) -> str:
+    """The ARN of a backup, by when it was made and eight hexadecimal digits."""
+    return f"{table_arn(caller, table)}/backup/{created_at_ms:014}-{digits}"
+
+
 def key_arn(caller: Caller, key: str) -> str:
     """The ARN of an encryption key that was named by id, alias, or the ARN of either. It ends in the key's id, never in an
     alias (LocalStack's snapshot test_dynamodb_create_table_with_partial_sse_specification, January 2024). There is no KMS
@@ -59,6 +64,12 @@ def bare_name(name: str) -> str:
     """The table's name in a TableName member, which may be an ARN of any place: to be told or compared, not looked up
     (calls.own_name)."""
     return name.rpartition("/")[2] if name.startswith("arn:") else name
+
+
+def table_name_of_arn(arn: str) -> str | None:
+    """The table that an ARN is of; None if it is no table's."""
+    match = _TABLE_ARN.fullmatch(arn)
+    return match[1] if match else None
 
 
 def table_of_arn(arn: str, style: str) -> str:

@@ -83,9 +83,11 @@ def engine_id(namespace: str, transaction: str) -> str:
     return f"{namespace}/{transaction}"
 
 
-def get(table: Table, position: Position, transaction: str) -> Get:
-    """The command that reads a row, inside a transaction if one is named. Raises ServiceError."""
-    return Get(table, position, engine_id(table.namespace, transaction) if transaction else "")
+def get(table: Table, position: Position, transaction: str, may_be_old: bool = False) -> Get:
+    """The command that reads a row, inside a transaction, which is never old, if one is named. Raises ServiceError."""
+    if not transaction:
+        return Get(table, position, "", may_be_old)
+    return Get(table, position, engine_id(table.namespace, transaction))
 
 
 def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange[list[GroupOutcome]]:

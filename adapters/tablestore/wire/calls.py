@@ -32,13 +32,15 @@ from gateway.model.tables import Index, Table
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call whose message has been parsed and has all its required fields. `now_ms`: when it began."""
+    """A call whose message has been parsed and has all its required fields. `now_ms`: when it began.
+    `may_be_old`: by the settings, what it reads may be a little old; the service itself never lets it be."""
 
     operation: str
     message: Any
     caller: Caller
     gateway: Gateway
     now_ms: int
+    may_be_old: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,8 +115,10 @@ class SQLite(Database):
 
     name = "sqlite"
 
-    def __init__(self, url: str, synchronous: str = "full") -> None:
+    def __init__(self, url: str, synchronous: str = "full", reads_only: bool = False) -> None:
+        """`reads_only`: another process of this server writes the file."""
         super().__init__()
+        self.shared = reads_only
         place = url.removeprefix("sqlite://").removeprefix("/") or ":memory:"
         if place != ":memory:" and not place.startswith("file:"):
             place = place.partition("?")[0]
@@ -146,6 +148,8 @@ class SQLite(Database):
         connection.execute("PRAGMA wal_autocheckpoint = 2000")
         connection.execute("PRAGMA journal_size_limit = 67108864")
         connection.execute("PRAGMA cache_size = -32768")
+        if self.shared:
+            connection.execute("PRAGMA query_only = ON")
         return connection
 
     @cached_property
@@ -175,8 +179,8 @@ class SQLite(Database):
     def read(self, reader: int = 0) -> AbstractContextManager[Session]:
         return self._reading(reader, is_one_statement=False)
 
-    def look(self) -> AbstractContextManager[Session]:
-        return self._reading(0, is_one_statement=True)
+    def look(self, reader: int = 0) -> AbstractContextManager[Session]:
+        return self._reading(reader, is_one_statement=True)
 
     def _reading(self, reader: int, is_one_statement: bool) -> AbstractContextManager[Session]:
         readers = self._readers_of_thread()
