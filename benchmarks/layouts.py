@@ -1,5 +1,5 @@
 """Layouts of `rows` on SQLite and their pragmas, tried with statements of the data path's shape: what a row costs in CPU and in
-bytes written, at several sizes of the table. The COMMIT of a tick is most of a put, and what it costs is how many pages it has changed.
+bytes written, at several sizes of the table. COMMIT is most of a put, and it costs as much as there are pages changed.
 
     python -m benchmarks.layouts --rows 10000,1000000 --rounds 3 --write
 
