@@ -221,7 +221,7 @@ class Settings:
     )
 
     # The server process
-    workers: int = setting(1, "Server processes (PostgreSQL only).")
+    workers: int = setting(1, "Server processes. On a SQLite file one of them writes, and all read.")
     lane: str = setting(
         "auto", "Where the database is called: in the event loop, on one thread, or reads in it and writes on one.",
         ("auto", "inline", "thread", "split"),
@@ -343,8 +343,8 @@ def _checked(values: dict[str, Any]) -> Settings:
         raise BadSetting("tls_self_signed makes a certificate; tls_cert brings one: give one of them")
     if not 0 < settings.background_share <= 1:
         raise BadSetting("background_share must be more than 0 and at most 1")
-    if settings.workers > 1 and settings.database.startswith("sqlite"):
-        raise BadSetting("workers: SQLite takes one server process; more need PostgreSQL")
+    if settings.workers > 1 and settings.memory:
+        raise BadSetting("workers: a database in memory is that of one process")
     if any(url.startswith("sqlite") for url in (settings.database, *settings.replica) if settings.replica):
         raise BadSetting("replica: only PostgreSQL has replicas")
     return dataclasses.replace(

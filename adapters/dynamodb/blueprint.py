@@ -17,7 +17,7 @@ import orjson
 
 from adapters.dynamodb import DIALECT, audited, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
-from adapters.dynamodb.operation_table import OPERATIONS, Operation
+from adapters.dynamodb.operation_table import OPERATIONS, READING, Operation
 from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
@@ -95,6 +95,10 @@ class DynamoDB(Dialect):
         target = request.header_map.get("x-amz-target", "")
         return target.partition(".")[2] if target in self._operations else ""
 
+    def only_reads(self, request: Request) -> bool:
+        """Whether a request wants nothing but to read rows (Dialect.only_reads)."""
+        return self.operation(request) in READING and self._throttle is None
+
     def enter(self, request: Request) -> Handler | None:
         """The handler of a hot operation, for the server's tick. Everything else goes through Flask."""
         if request.method != "POST" or request.target != "/":
@@ -161,7 +165,7 @@ class DynamoDB(Dialect):
             answer = parts.finish(call, clauses, command, outcomes[0])
         except Exception as error:
             return self._failure(request, error)
-        return http.reply(request, 200, answer if type(answer) is bytes else _json(answer))
+        return http.reply(request, 200, answer if type(answer) is bytes else orjson.dumps(answer))
 
     def handle(self, request: Request) -> Exchange[Reply]:
         """Answer a request: an exchange that yields commands and returns a Reply, also where it refuses. Raises nothing."""
