@@ -17,10 +17,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from gateway import metrics
-from gateway.engine.engine import Engine, drive
+from gateway.engine.engine import Engine, drive, run_with_retries
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
 from gateway.model.tables import IndexView
+from gateway.security.authorizing import authorize, refusal_unasked, settle
 from gateway.security.credentials import Credentials
 from gateway.settings import Settings
 
@@ -112,9 +113,25 @@ class Dialect(ABC):
 
     def serve(self, request: Request) -> Reply:
         """Handle one request from beginning to end. Raises Busy if its tables never stop changing, and what `handle` raises."""
-        reply: Reply = drive(self.gateway.engine, partial(self.handle, request))
+        reply: Reply = drive(self.gateway.engine, partial(self.handle, request), partial(self._run, request))
         metrics.count_noted()
-        return reply
+        return reply if request.authorization is None else self.judged(request, reply)
+
+    def _run(self, request: Request, commands: list[AnyCommand]) -> list[Any]:
+        """The outcomes of commands that the request may give. Raises NotPermitted."""
+        authorization = request.authorization
+        if authorization is None:
+            return run_with_retries(self.gateway.engine, commands)
+        refusal = authorize(request, authorization, commands)
+        if refusal is not None:
+            raise refusal
+        return settle(request, authorization, commands, run_with_retries(self.gateway.engine, commands))
+
+    def judged(self, request: Request, reply: Reply) -> Reply:
+        """The reply to a request that may not do everything, or a refusal if nothing of what it asked for was judged."""
+        authorization = request.authorization
+        refusal = None if authorization is None else refusal_unasked(request, authorization)
+        return reply if refusal is None else self.refuse(request, refusal) or reply
 
     def blueprint(self) -> flask.Blueprint:
         """The routes of this dialect under Flask."""

@@ -51,12 +51,29 @@ class Asks(Generic[R]):
 # Rows
 
 
+class Shown(Protocol):
+    """What of a row its reader will show. It is asked only of callers whose rights depend on it."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The top-level attributes that are shown or looked at; none: the rows are only counted."""
+        ...
+
+
+class ShownNames(NamedTuple):
+    """These attributes."""
+
+    names: frozenset[str]
+
+
 class Get(NamedTuple):
-    """Read one row. Outcome: Row or None. `transaction`: as an open local transaction sees it; TransactionMissing."""
+    """Read one row. Outcome: Row or None. `transaction`: as an open local transaction sees it; TransactionMissing. `shown`: what the
+    reader will show of it (None: everything)."""
 
     table: Table
     position: Position
     transaction: str = ""
+    shown: Shown | None = None
 
     def outcome(self) -> Row | None:
         """Never called (Command)."""
@@ -87,6 +104,7 @@ class Read(NamedTuple):
     `transaction`: as an open local transaction sees the table (not its indexes); TransactionMissing.
     `concatenation`: the reader wants no more of a row than `Concatenation` says, so that many may be given in
     one piece (Page.concatenated).
+    `shown`: what the reader will show of the rows (None: everything).
     """
 
     table: Table
@@ -103,6 +121,7 @@ class Read(NamedTuple):
     cut_many: Callable[[Sequence[Row]], list[Row]] | None = None
     transaction: str = ""
     concatenation: Concatenation | None = None
+    shown: Shown | None = None
 
     def outcome(self) -> Page:
         """Never called (Command)."""

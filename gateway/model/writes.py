@@ -65,6 +65,18 @@ class Recorded:
     actions: tuple[Action, ...]
 
 
+class Returns(Enum):
+    """What the answer to a write shows of the row."""
+
+    NOTHING = "NONE"
+    OLD = "ALL_OLD"
+    CHANGED_OLD = "UPDATED_OLD"
+    NEW = "ALL_NEW"
+    CHANGED_NEW = "UPDATED_NEW"
+
+    __hash__ = object.__hash__
+
+
 RowRule = Callable[[Row | None, Contents], Contents]
 """A dialect's say on what a write leaves behind: (old row, new contents) -> contents. It restores kinds that the dialect
 cannot spell, and raises RowRefused or BadKey where the result breaks the dialect's rules. Pure."""
@@ -76,7 +88,8 @@ class Write(NamedTuple):
     `actor` is whoever a change stream names: "" for clients, "expiry" for the sweep. `view` is the asking dialect's.
     `wants_old`: whether the answer needs the old row; if not, a put without a condition may leave `Outcome.old` None and
     give `Outcome.new` the time of the clock, and its rule is asked only where the old row has kinds of its own. `recorded`:
-    what change streams are told, where it does not follow from `change`.
+    what change streams are told, where it does not follow from `change`. `returns`, `returns_on_failure`: what the answer shows
+    of the row, and what it does where the condition is false.
     """
 
     table: Table
@@ -88,6 +101,8 @@ class Write(NamedTuple):
     actor: str = ""
     wants_old: bool = True
     recorded: Recorded | None = None
+    returns: Returns = Returns.NOTHING
+    returns_on_failure: Returns = Returns.NOTHING
 
 
 def apply(write: Write, old: Row | None, now: int) -> Row | None:

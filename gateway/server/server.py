@@ -156,6 +156,8 @@ class Server:
 
     def answer(self, pending: PendingRequest, reply: Reply) -> None:
         """Send the reply to a request in hand, then note it for the figures and write down what is worth a line."""
+        if pending.authorization is not None and pending.dialect is not None:
+            reply = pending.dialect.judged(pending, reply)
         pending.connection.answer(reply)
         seconds = monotonic() - pending.began
         dialect = pending.dialect

@@ -280,3 +280,15 @@ credentials = Table(
     Column("changed_at_ms", BigInteger, nullable=False),
     PrimaryKeyConstraint("scheme", "access_id"),
 )
+
+# Who may do what (gateway/security/grant_store.py).
+grants = Table(
+    "grants",
+    metadata,
+    Column("id", Name, nullable=False),
+    Column("grantee", Name, nullable=False),
+    Column("form", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("id"),
+)
