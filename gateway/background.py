@@ -1,4 +1,5 @@
-"""Background work on a thread of its own: the engine's batches (backfill, expiry, purging), and news of credentials.
+"""Background work on a thread of its own: the engine's batches (backfill, expiry, purging), and news of credentials; and on
+another, looks at replicas.
 
 Knows when to call, and rests after each batch (gateway/engine/pacing.py); what is done is the engine's.
 """
@@ -16,8 +17,8 @@ from gateway.model.errors import Busy, Unknowable
 from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credentials
 from gateway.store.databases import CommitLost, Retry
+from gateway.store.replicas import Replicas
 
-_CREDENTIALS_S = 2.0
 _AFTER_FAILURE_S = 1.0
 # A lost connection, a lock, a full disk: nothing that a traceback would tell more of.
 _DATABASE_AWAY = (Busy, Unknowable, Retry, CommitLost)
@@ -26,11 +27,17 @@ _DATABASE_AWAY = (Busy, Unknowable, Retry, CommitLost)
 class BackgroundWork(threading.Thread):
     """Works from `start()` to `stop()`; a failure is logged and tried again.
 
-    `share`: of one core, what the engine's work may have; 0: none, another process of this server does it.
+    `share`: of one core, what the engine's work may have; 0: none, another process of this server does it. `look_period_s`:
+    between two looks for news of credentials and grants.
     """
 
     def __init__(
-        self, engine: Engine, credential_store: CredentialStore, credentials: Credentials, share: float
+        self,
+        engine: Engine,
+        credential_store: CredentialStore,
+        credentials: Credentials,
+        share: float,
+        look_period_s: float = 2.0,
     ) -> None:
         super().__init__(name="background", daemon=True)
         self._engine = engine
@@ -39,11 +46,15 @@ class BackgroundWork(threading.Thread):
         self._share = share
         self._stopping = threading.Event()
         self._next_batch = monotonic() if share else math.inf
-        self._next_look = monotonic() + _CREDENTIALS_S
+        self._look_period_s = look_period_s
+        self._next_look = monotonic() + look_period_s
         self._is_waiting = False
+        self._replica_watch = None if engine.replicas is None else ReplicaWatch(engine.replicas)
 
     def run(self) -> None:
         """The thread: batches of work and looks at stored credentials, until told to stop."""
+        if self._replica_watch is not None:
+            self._replica_watch.start()
         while not self._stopping.wait(max(0.0, min(self._next_batch, self._next_look) - monotonic())):
             try:
                 if monotonic() >= self._next_batch:
@@ -66,6 +77,8 @@ class BackgroundWork(threading.Thread):
         """End after the batch in hand."""
         self._stopping.set()
         self.join()
+        if self._replica_watch is not None:
+            self._replica_watch.stop()
 
     def look_at_credentials_now(self) -> None:
         """Look for news of credentials before the next piece of work."""
@@ -85,7 +98,35 @@ class BackgroundWork(threading.Thread):
 
     def _look_at_credentials(self) -> None:
         if monotonic() >= self._next_look:
-            self._next_look = monotonic() + _CREDENTIALS_S
+            self._next_look = monotonic() + self._look_period_s
             changed = self._credential_store.changes()
             if changed is not None:
-                self._credentials.replace(changed)
+                self._credentials.replace(changed, self._credential_store.roles)
+
+
+class ReplicaWatch(threading.Thread):
+    """Looks at the replicas from `start()` to `stop()`. A primary that cannot be looked at makes reads go there too."""
+
+    def __init__(self, replicas: Replicas) -> None:
+        super().__init__(name="replicas", daemon=True)
+        self._replicas = replicas
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        """The thread: a look, a rest, until told to stop."""
+        while True:
+            try:
+                self._replicas.watch()
+            except _DATABASE_AWAY:
+                pass  # the other thread tells
+            except Exception as error:
+                logs.error("replicas could not be looked at", error)
+            for lag in self._replicas.lags():
+                metrics.followed(lag.replica, lag.milliseconds, lag.is_used)
+            if self._stopping.wait(self._replicas.period_s):
+                return
+
+    def stop(self) -> None:
+        """End after the look in hand."""
+        self._stopping.set()
+        self.join()

@@ -61,6 +61,16 @@ def without_password(url: str) -> str:
     return re.sub(r"([?&](?:password|sslpassword)=)[^&]*", r"\1***", shown)
 
 
+def hosts_of(url: str) -> str:
+    """Hosts and ports of a normalised PostgreSQL URL, as they may be shown."""
+    _, _, rest = url.partition("://")
+    hosts = rest.partition("?")[0].partition("/")[0].rpartition("@")[2]
+    if hosts:
+        return hosts
+    options = dict(parse_qsl(rest.partition("?")[2]))
+    return ":".join(part for part in (options.get("host", ""), options.get("port", "")) if part)
+
+
 def _sqlite(rest: str) -> str:
     path, _, options = rest.removeprefix("//").partition("?")
     path = path.removeprefix("/") if rest.startswith("///") else path

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -20,8 +20,9 @@ from gateway import metrics
 from gateway.engine.engine import Engine, drive, run_with_retries
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
+from gateway.model.permissions import Purpose
 from gateway.model.tables import IndexView
-from gateway.security.authorizing import authorize, refusal_unasked, settle
+from gateway.security.authorizing import authorize, conclude, refusal_of_table, settle
 from gateway.security.credentials import Credentials
 from gateway.settings import Settings
 
@@ -122,16 +123,27 @@ class Dialect(ABC):
         authorization = request.authorization
         if authorization is None:
             return run_with_retries(self.gateway.engine, commands)
-        refusal = authorize(request, authorization, commands)
+        refusal = authorize(authorization, commands)
         if refusal is not None:
             raise refusal
-        return settle(request, authorization, commands, run_with_retries(self.gateway.engine, commands))
+        return settle(authorization, commands, run_with_retries(self.gateway.engine, commands))
 
     def judged(self, request: Request, reply: Reply) -> Reply:
-        """The reply to a request that may not do everything, or a refusal if nothing of what it asked for was judged."""
+        """The reply to a request that may not do everything, once it is known that something of it was judged."""
+        return conclude(request, reply, partial(self.refuse, request))
+
+    def limit(
+        self, request: Request, purpose: Purpose, namespace: str = "", tables: Iterable[str] = ()
+    ) -> None:
+        """Say what a request is for that may not do everything, before anything else of it is looked at. Raises NotPermitted if the
+        caller could do no such thing to one of these tables (own names), whether or not they are there."""
         authorization = request.authorization
-        refusal = None if authorization is None else refusal_unasked(request, authorization)
-        return reply if refusal is None else self.refuse(request, refusal) or reply
+        if authorization is not None:
+            authorization.purpose = purpose
+            for table in tables:
+                refusal = refusal_of_table(authorization, namespace, table)
+                if refusal is not None:
+                    raise refusal
 
     def blueprint(self) -> flask.Blueprint:
         """The routes of this dialect under Flask."""

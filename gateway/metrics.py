@@ -9,6 +9,7 @@ file of PROMETHEUS_MULTIPROC_DIR (workers.py sets it), and any of them gives the
 
 from __future__ import annotations
 
+import math
 import os
 from bisect import bisect_left
 from collections import Counter as Tally
@@ -77,6 +78,20 @@ _BACKGROUND_LEFT = Gauge(
     "About how many rows are left of work whose end is known; counted up to a million.",
     ["work"],
     multiprocess_mode="livesum",
+)
+
+
+_REPLICA_LAG = Gauge(
+    "tablegate_replica_lag_seconds",
+    "How far a replica is behind; +Inf if that is not known.",
+    ["replica"],
+    multiprocess_mode="max",
+)
+_REPLICA_IS_USED = Gauge(
+    "tablegate_replica_used",
+    "1 if a replica is read from, 0 if it is left alone.",
+    ["replica"],
+    multiprocess_mode="min",
 )
 
 
@@ -149,6 +164,12 @@ def worked(work: str, rows: int, seconds: float) -> None:
     """Count a batch of background work that was done."""
     _BACKGROUND_ROWS.labels(work).inc(rows)
     _BACKGROUND_SECONDS.labels(work).inc(seconds)
+
+
+def followed(replica: str, lag_ms: float | None, is_used: bool) -> None:
+    """Set how far a replica is behind, and whether it is read from."""
+    _REPLICA_LAG.labels(replica).set(math.inf if lag_ms is None else lag_ms / 1000)
+    _REPLICA_IS_USED.labels(replica).set(is_used)
 
 
 _known_works: set[str] = set()

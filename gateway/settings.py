@@ -31,9 +31,12 @@ class BadSetting(ValueError):
     """A setting that is unknown, of the wrong form, or at odds with another one. The text names it."""
 
 
-def setting(default: Any, meaning: str, choices: tuple[str, ...] = (), everywhere: bool = False) -> Any:
-    """A field of Settings. `serve` has a flag for each; `everywhere`: all other commands have it too."""
-    metadata = {"meaning": meaning, "choices": choices, "everywhere": everywhere}
+def setting(
+    default: Any, meaning: str, choices: tuple[str, ...] = (), everywhere: bool = False, separator: str = ","
+) -> Any:
+    """A field of Settings. `serve` has a flag for each; `everywhere`: all other commands have it too. `separator`: what stands
+    between the members of a list that is given as one text."""
+    metadata = {"meaning": meaning, "choices": choices, "everywhere": everywhere, "separator": separator}
     return dataclasses.field(default=default, metadata=metadata, repr=default != "")
 
 
@@ -92,10 +95,38 @@ class Settings:
     )
     secret_key_file: Path | None = setting(None, "File that holds the secret key.", everywhere=True)
 
+    # Its replicas
+    replica: tuple[str, ...] = setting(
+        (),
+        "URL of a PostgreSQL standby that answers reads which may be a little old; repeatable (elsewhere with spaces between).",
+        separator=" ",
+    )
+    replica_lag_ms: int = setting(
+        1000, "A replica that is further behind the primary than this is left alone."
+    )
+    replica_wait_ms: int = setting(
+        0,
+        "How long a read waits for a replica to have what was written on the same connection, before the primary answers; "
+        "0: it need not have it.",
+    )
+    replica_reads: str = setting(
+        "eventual",
+        "eventual: reads that the service itself lets be old (DynamoDB without ConsistentRead, Azure's secondary); all: also "
+        "Azure's and Table Store's ordinary ones.",
+        ("eventual", "all"),
+    )
+    failover_seconds: float = setting(
+        5.0,
+        "PostgreSQL: how long requests wait for a primary that cannot be reached, before they are refused.",
+    )
+
     # Who may come in
     auth: str = setting("dev", "dev takes any AWS access key; strict only stored ones.", ("dev", "strict"))
     credentials_file: Path | None = setting(
         None, "TOML or JSON file of credentials, stored at the first start on an empty database."
+    )
+    credentials_period: float = setting(
+        2.0, "Seconds after which a running server has taken up changed credentials and grants."
     )
     cors_origin: tuple[str, ...] = setting(
         (),
@@ -245,7 +276,11 @@ def _checked(values: dict[str, Any]) -> Settings:
         values["database"] = "sqlite://"
     try:
         settings = Settings(**values)
-        settings = dataclasses.replace(settings, database=normalise(settings.database))
+        settings = dataclasses.replace(
+            settings,
+            database=normalise(settings.database),
+            replica=tuple(normalise(url) for url in settings.replica),
+        )
     except BadDatabaseURL as error:
         raise BadSetting(f"database: {error}") from None
     settings = dataclasses.replace(
@@ -266,6 +301,8 @@ def _checked(values: dict[str, Any]) -> Settings:
         raise BadSetting("background_share must be more than 0 and at most 1")
     if settings.workers > 1 and settings.database.startswith("sqlite"):
         raise BadSetting("workers: SQLite takes one server process; more need PostgreSQL")
+    if any(url.startswith("sqlite") for url in (settings.database, *settings.replica) if settings.replica):
+        raise BadSetting("replica: only PostgreSQL has replicas")
     return dataclasses.replace(
         settings,
         secret_key=_of_file(settings, "secret_key"),
@@ -307,7 +344,8 @@ def _convert(name: str, value: Any, source: str) -> Any:
     if field is None:
         raise BadSetting(f"{source}{name}: there is no such setting")
     try:
-        made = _READERS[_plain_type(name)](value)
+        kind = _plain_type(name)
+        made = _read_names(value, field.metadata["separator"]) if kind is tuple else _READERS[kind](value)
     except (ValueError, TypeError, KeyError):
         raise BadSetting(f"{source}{name}: {value!r} is not {_NAMES[_plain_type(name)]}") from None
     choices = field.metadata["choices"]
@@ -342,9 +380,9 @@ def _read_bool(value: Any) -> bool:
     }[str(value).lower()]
 
 
-def _read_names(value: Any) -> tuple[str, ...]:
+def _read_names(value: Any, separator: str) -> tuple[str, ...]:
     given = [value] if isinstance(value, str) else value
-    return tuple(name.strip() for text in given for name in text.split(",") if name.strip())
+    return tuple(name.strip() for text in given for name in text.split(separator) if name.strip())
 
 
 def _read_int(value: Any) -> int:
@@ -360,7 +398,7 @@ def _read_float(value: Any) -> float:
 
 
 _READERS: Mapping[type, Callable[[Any], Any]] = {
-    str: str, int: _read_int, float: _read_float, bool: _read_bool, tuple: _read_names,
+    str: str, int: _read_int, float: _read_float, bool: _read_bool,
     Path: lambda value: Path(value).expanduser(),
 }  # fmt: skip
 _NAMES: Mapping[type, str] = {

@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from gateway import logs, metrics
 from gateway.clock import Clock
 from gateway.control.access import PREFIX
+from gateway.database_urls import hosts_of
 from gateway.dialect import Claims, Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
@@ -30,8 +31,11 @@ from gateway.security.credentials import Credentials
 from gateway.security.secret_cipher import find_key
 from gateway.settings import BadSetting, Settings
 from gateway.store.databases import Database
-from gateway.store.opening import open_database
+from gateway.store.opening import open_database, open_replica
 from gateway.store.store import Store
+
+if TYPE_CHECKING:
+    from gateway.store.replicas import Lag, Replicas
 
 OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 
@@ -92,7 +96,9 @@ class Mounted:
         except Exception as error:
             logs.error("not ready", None, reason=repr(error))
             return text_reply(503, "the database does not answer")
-        return text_reply(200, "ready")
+        replicas = self.gateway.engine.replicas
+        lags = [] if replicas is None else replicas.lags()
+        return text_reply(200, "\n".join(["ready", *map(_replica_line, lags)]))
 
     def turn_away(self, request: Request) -> Reply | None:
         """The refusal of a request that a foreign page may have sent, which that page cannot read; None: it may go on. Both
@@ -150,22 +156,41 @@ def open_store(settings: Settings, database: Database) -> Opened:
         sweep_period_s=settings.sweep_period,
         stream_shards=settings.stream_shards,
         stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),
+        failover_s=settings.failover_seconds,
     )
     clock = Clock()
-    engine = Engine(store, options, clock.now_ns)
+    engine = Engine(store, options, clock.now_ns, _replicas(settings, database))
     return Opened(store, engine, CredentialStore(store, lambda: find_key(settings)), clock)
+
+
+def _replicas(settings: Settings, primary: Database) -> Replicas | None:
+    """The replicas that the settings name; None if they name none."""
+    if not settings.replica:
+        return None
+    from gateway.store.replicas import Replica, Replicas
+
+    pooled = not settings.prepared_statements
+    opened = [Replica(open_replica(url, pooled), hosts_of(url)) for url in settings.replica]
+    primary.notes_written = settings.replica_wait_ms > 0
+    return Replicas(primary, opened, settings.replica_lag_ms, settings.replica_wait_ms)
 
 
 def wire(settings: Settings, opened: Opened) -> Mounted:
     """The dialects that the settings name, on a database that is open."""
     gateway = Gateway(
         opened.engine,
-        Credentials(settings, opened.credential_store.load()),
+        _credentials(settings, opened.credential_store),
         settings,
         opened.clock.now_ms,
         real_now_ms=lambda: time.time_ns() // 1_000_000,
     )
     return Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects))
+
+
+def _credentials(settings: Settings, store: CredentialStore) -> Credentials:
+    credentials = Credentials(settings)
+    credentials.replace(store.load(), store.roles)
+    return credentials
 
 
 def _module(name: str, part: str) -> ModuleType:
@@ -238,6 +263,13 @@ def _table_names(gateway: Gateway) -> frozenset[str] | None:
     except Exception as error:
         logs.error("figures of dropped tables are kept", None, reason=repr(error))
         return None
+
+
+def _replica_line(lag: Lag) -> str:
+    behind = (
+        "it is not known how far behind" if lag.milliseconds is None else f"{lag.milliseconds:.0f} ms behind"
+    )
+    return f"replica {lag.replica}: {behind}" + ("" if lag.is_used else ", left alone")
 
 
 def text_reply(status: int, text: str) -> Reply:

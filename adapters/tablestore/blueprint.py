@@ -11,12 +11,12 @@ from google.protobuf.message import Message
 
 from adapters.tablestore import DIALECT
 from adapters.tablestore.claims import CLAIMS
-from adapters.tablestore.operation_table import OPERATIONS
+from adapters.tablestore.operation_table import OPERATIONS, Operation
 from adapters.tablestore.values.values import key_type
 from adapters.tablestore.values.views import index_view
 from adapters.tablestore.wire import auth, replies
 from adapters.tablestore.wire.auth import Caller
-from adapters.tablestore.wire.calls import Call, check_names
+from adapters.tablestore.wire.calls import Call, check_names, named_tables
 from adapters.tablestore.wire.errors import INTERNAL, ServiceError, invalid, service_error_of
 from adapters.tablestore.wire.parsing import parse
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
@@ -83,7 +83,10 @@ class TableStore(Dialect):
             if row is None:
                 raise invalid(f"Unsupported operation: {operation}.")
             message = parse(row.request, replies.inflated(request), "the ProtoBuf message")
-            call = Call(operation, message, caller, gateway, now_ms)
+            may_be_old = gateway.settings.replica_reads == "all"
+            call = Call(operation, message, caller, gateway, now_ms, may_be_old)
+            if request.authorization is not None:
+                self._limit(request, row, call)
             yield from check_names(call)
             made: Message = yield from row.handler(call)
             answer = made.SerializeToString()
@@ -95,6 +98,13 @@ class TableStore(Dialect):
             log.exception("request %s (%s) failed", request.id, replies.request_id(request))
             answer = INTERNAL
         return replies.reply(request, operation, caller, answer, gateway.real_now_ms())
+
+    def _limit(self, request: Request, row: Operation, call: Call) -> None:
+        """Say what the request of a caller is for who may not do everything. What it names that is no table is perhaps an index, and
+        judged when it is found. Raises NotPermitted."""
+        engine, namespace = call.gateway.engine, call.caller.namespace
+        known = [name for name in named_tables(call) if engine.cached_table(namespace, name) is not None]
+        self.limit(request, row.purpose, namespace, known)
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse). It is not signed: who

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from gateway.engine.duplicating import SNAPSHOTS
 from gateway.engine.engine import Engine
 from gateway.model.commands import Command
 from gateway.model.errors import GatewayError
+from gateway.model.namespaces import is_reserved
 
 R = TypeVar("R")
 
@@ -45,9 +45,9 @@ def names_of(value: Any, what: str) -> frozenset[str] | None:
 
 
 def namespace_of(given: dict[str, Any]) -> str | None:
-    """The `namespace` of a document, None if it names none. Those of snapshots are not for callers. Raises BadRequest."""
+    """The `namespace` of a document, None if it names none. Reserved ones are not for callers. Raises BadRequest."""
     namespace: str | None = given.get("namespace")
-    if namespace is not None and (not namespace or namespace.startswith(SNAPSHOTS)):
+    if namespace is not None and (not namespace or is_reserved(namespace)):
         raise BadRequest("namespace says whose tables are meant, for instance aws/000000000000/us-east-1")
     return namespace
 

@@ -10,9 +10,9 @@ import re
 from typing import Any
 
 from gateway.control.answers import BadRequest, Refused, namespace_of, only, run
-from gateway.engine.duplicating import SNAPSHOTS
 from gateway.engine.engine import Engine
 from gateway.model.commands import CopyTables, GetProperties, ListNamespaces, PutProperties, ResetTables
+from gateway.model.namespaces import SNAPSHOTS, is_reserved
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _INDEX = (SNAPSHOTS, "index")
@@ -33,7 +33,7 @@ def save(engine: Engine, given: dict[str, Any], now_ms: int) -> dict[str, Any]:
             "name must be 1 to 64 letters, digits, '.', '_' and '-', and begin with a letter or digit"
         )
     namespace = namespace_of(members)
-    present = [found for found in run(engine, ListNamespaces()) if not found.startswith(SNAPSHOTS)]
+    present = [found for found in run(engine, ListNamespaces()) if not is_reserved(found)]
     namespaces = present if namespace is None else [namespace]
     former = run(engine, ListNamespaces(_place(name, "")))
     stale = [found for found in former if found not in {_place(name, each) for each in namespaces}]
@@ -57,7 +57,7 @@ def load(engine: Engine, name: str) -> dict[str, Any]:
     known = _known(engine, name)
     namespaces = set(known["namespaces"])
     if known["whole"]:
-        namespaces |= {each for each in run(engine, ListNamespaces()) if not each.startswith(SNAPSHOTS)}
+        namespaces |= {each for each in run(engine, ListNamespaces()) if not is_reserved(each)}
     copies = tuple((_place(name, each), each) for each in sorted(namespaces))
     return {"name": name, "tables": run(engine, CopyTables(copies))}
 

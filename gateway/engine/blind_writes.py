@@ -53,6 +53,8 @@ def fast_puts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -
 def fast_inserts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int) -> list[list[Row]] | None:
     """For each group the rows that its writes leave, in order, if all are of different rows, each of which is not there or may
     be put over, and none fails where no row is there; else None. `now`: ticks of 100 ns since 1970."""
+    if not all(_changes_rows_only(table, now // 10_000) for table in tables):
+        return None
     left: list[list[Row]] = []
     seen: set[tuple[int, object]] = set()
     number = 0
@@ -68,9 +70,7 @@ def fast_inserts(groups: Sequence[WriteGroup], tables: Iterable[Table], now: int
             seen.add((write.table.id, row.position))
         left.append(rows)
         number += len(rows)
-    if len(seen) < number or not all(_changes_rows_only(table, now // 10_000) for table in tables):
-        return None
-    return left
+    return None if len(seen) < number else left
 
 
 def _inserted(write: Write, now: int) -> Row | None:

@@ -10,7 +10,7 @@ import dataclasses
 import time
 from typing import Any
 
-from gateway.engine import streaming
+from gateway.engine import retaining, streaming
 from gateway.model.commands import (
     AlterTable,
     CountRows,
@@ -68,7 +68,7 @@ class Definer:
             case DropTable(table, delay_ms):
                 return self._drop(table, max(delay_ms, self._delay_ms), now_ms)
             case CountRows(table):
-                return self._count(table)
+                return self.count(table)
             case GetProperties(namespace, name):
                 with self._store.read() as session:
                     return self._catalog.document(session, namespace, name)
@@ -85,35 +85,39 @@ class Definer:
         return table
 
     def _create(self, command: CreateTable, now_ms: int) -> Table:
-        busy_until_ms = self._busy_until_ms(now_ms)
         with self._store.write() as session:
-            self._refuse_existing(session, command, now_ms)
-            taken = self._catalog.azure_name_taken(session, command.namespace)
-            if command.ignoring_case and taken(command.name.lower()):
-                raise TableExists(command.name)
-            table = Table(
-                id=self._catalog.next_id(session),
-                namespace=command.namespace,
-                name=command.name,
-                azure_name=azure_name_for(command.name, taken),
-                key_schema=command.key_schema,
-                indexes=(),
-                rules=command.rules,
-                properties=dict(command.properties),
-                state=State.CREATING,
-                busy_until_ms=busy_until_ms,
-                version=1,
-                created_at_ms=now_ms,
-            )
-            indexes = tuple(
-                self._index(session, new, command.key_schema, command.dialect, busy_until_ms)
-                for new in command.indexes
-            )
-            table = dataclasses.replace(table, indexes=indexes)
-            table = self._with_stream(session, None, table, now_ms)
-            if not self._catalog.insert(session, table):
-                raise TableExists(command.name)
+            table = self.make(session, command, self._busy_until_ms(now_ms), now_ms)
         self._catalog.cache.keep(table)
+        return table
+
+    def make(self, session: Session, command: CreateTable, busy_until_ms: int, now_ms: int) -> Table:
+        """A new table, CREATING until a moment. Raises TableExists, TableBusy."""
+        self._refuse_existing(session, command, now_ms)
+        taken = self._catalog.azure_name_taken(session, command.namespace)
+        if command.ignoring_case and taken(command.name.lower()):
+            raise TableExists(command.name)
+        table = Table(
+            id=self._catalog.next_id(session),
+            namespace=command.namespace,
+            name=command.name,
+            azure_name=azure_name_for(command.name, taken),
+            key_schema=command.key_schema,
+            indexes=(),
+            rules=command.rules,
+            properties=dict(command.properties),
+            state=State.CREATING,
+            busy_until_ms=busy_until_ms,
+            version=1,
+            created_at_ms=now_ms,
+        )
+        indexes = tuple(
+            self._index(session, new, command.key_schema, command.dialect, busy_until_ms)
+            for new in command.indexes
+        )
+        table = dataclasses.replace(table, indexes=indexes)
+        table = self._with_stream(session, None, table, now_ms)
+        if not self._catalog.insert(session, table):
+            raise TableExists(command.name)
         return table
 
     def forget(self, session: Session, table: Table, now_ms: int) -> None:
@@ -140,12 +144,15 @@ class Definer:
             id=self._catalog.next_id(session),
             namespace=namespace,
             indexes=indexes,
-            rules=dataclasses.replace(table.rules, has_local_transactions=False),
+            rules=dataclasses.replace(table.rules, has_local_transactions=False, history=None),
             state=State.ACTIVE,
             busy_until_ms=0,
             version=1,
             created_at_ms=now_ms,
         )
+        kept = table.rules.history
+        if kept is not None and kept.days is not None:
+            made = retaining.with_history(self._store, session, made, kept.days, now_ms)
         if with_stream:
             made = self._with_stream(session, None, made, now_ms)
         if not self._catalog.insert(session, made):
@@ -176,7 +183,8 @@ class Definer:
         if existing is None:
             return
         if _is_gone(existing, now_ms):
-            self._catalog.remove(session, existing)
+            counted = rows.count(session, existing.id)
+            retaining.lay_aside(self._store, session, existing, counted, now_ms)
         elif existing.state_at(now_ms) is State.DELETING:
             raise TableBusy(existing.name, State.DELETING.value)
         else:
@@ -202,8 +210,8 @@ class Definer:
             filled=filled,
             busy_until_ms=busy_until_ms,
             properties=dict(new.properties),
-            dialect=dialect,
-            view=self._catalog.views.get(dialect),
+            dialect=new.dialect or dialect,
+            view=self._catalog.views.get(new.dialect or dialect),
         )
 
     def _alter(self, command: AlterTable, now_ms: int) -> Table:
@@ -255,6 +263,7 @@ class Definer:
         return State.UPDATING, self._busy_until_ms(now_ms)
 
     def _drop(self, table: Table, delay_ms: int, now_ms: int) -> Table:
+        counted = TableStatistics(0, 0, {}) if table.rules.history is None else self.count(table)
         with self._store.write() as session:
             current = self._catalog.lock(session, table.id)
             if current is None or _is_gone(current, now_ms):
@@ -272,12 +281,15 @@ class Definer:
                 )
                 self._catalog.update(session, current)
             else:
-                self.forget(session, current, now_ms)
+                self._end_stream(session, current, now_ms)
+                retaining.lay_aside(self._store, session, current, (counted.rows, counted.size_bytes), now_ms)
         self._catalog.cache.forget(current.id)
         return current
 
-    def _count(self, table: Table) -> TableStatistics:
-        """Counting is a scan, so a long count is kept for a hundred times as long as it took: small tables are always exact."""
+    def count(self, table: Table) -> TableStatistics:
+        """The number and size of a table's rows and entries.
+
+        Counting is a scan, so a long count is kept for a hundred times as long as it took: small tables are always exact."""
         kept = self._counted.get(table.id)
         if kept is not None and time.monotonic() < kept[0]:
             return kept[1]
@@ -310,5 +322,6 @@ def remove_gone(store: Store, now_ms: int, limit: int) -> int | None:
         return None
     with store.write() as session:
         for table in store.catalog.all(session, condition, (now_ms, limit)):
-            store.catalog.remove(session, table)
+            counted = (0, 0) if table.rules.history is None else rows.count(session, table.id)
+            retaining.lay_aside(store, session, table, counted, now_ms)
     return len(gone)

@@ -9,13 +9,11 @@ from __future__ import annotations
 from gateway.engine.defining import Definer
 from gateway.model.commands import CopyTables, ResetTables
 from gateway.model.errors import TableBusy
+from gateway.model.namespaces import RETAINED, SNAPSHOTS
 from gateway.model.tables import State, Table
 from gateway.store import entries, expiry_backfills, rows
 from gateway.store.databases import Session
 from gateway.store.store import Store
-
-SNAPSHOTS = "snapshot/"
-"""What the names of namespaces begin with that hold copies and nothing else: no caller's namespace does."""
 
 
 def reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> int:
@@ -63,9 +61,13 @@ def _locked(
     store: Store, session: Session, among: set[str] | None, names: frozenset[str] | None
 ) -> list[Table]:
     """Tables of some namespaces, locked against everybody else until the transaction ends, in the order of their ids. None
-    means all namespaces but snapshots."""
+    means all namespaces but the reserved ones."""
     if among is None:
-        found = store.catalog.all(session, "namespace NOT LIKE ? ORDER BY id", (f"{SNAPSHOTS}%",))
+        found = store.catalog.all(
+            session,
+            "namespace NOT LIKE ? AND namespace NOT LIKE ? ORDER BY id",
+            (f"{SNAPSHOTS}%", f"{RETAINED}%"),
+        )
     elif not among:
         return []
     else:

@@ -18,6 +18,9 @@ from gateway.engine import (
     local_transactions,
     pacing,
     reading,
+    reading_replicas,
+    restoring,
+    retaining,
     streaming,
 )
 from gateway.engine.defining import Definer
@@ -61,7 +64,8 @@ from gateway.model.errors import (
 from gateway.model.tables import IndexView
 from gateway.model.writes import Write
 from gateway.store import progress, purges, tokens
-from gateway.store.databases import CommitLost, LockHeld, Retry
+from gateway.store.databases import CommitLost, LockHeld, Retry, Unreachable
+from gateway.store.replicas import Replicas
 from gateway.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -70,8 +74,6 @@ log = logging.getLogger(__name__)
 _ATTEMPTS = 4
 _FIRST_PAUSE_S = 0.002
 _LONG_ATTEMPT_S = 1.0
-# So long `drive` and the tick try again what is Contended.
-LOCK_RETRY_S = 5.0
 # Between two looks at all streams, and at all tokens.
 _TENDING_PERIOD_S = 60.0
 # Rows that are caught up with together, by somebody who waits for it.
@@ -82,21 +84,28 @@ _STREAM_READS = (FindPosition, FindStream, ListShards, ListStreams, ReadChanges)
 class EngineOptions(NamedTuple):
     """`control_plane_delay_ms`: how long tables stay creating, updating, deleting. `sweep_period_s`: between looks for
     expired rows. `stream_shards`: how many shards a new stream has. `stream_roll_ms`: the age at which an open shard
-    is closed and has a child (0: never)."""
+    is closed and has a child (0: never). `failover_s`: how long a database that cannot be reached is waited for."""
 
     control_plane_delay_ms: int = 0
     sweep_period_s: float = 60.0
     stream_shards: int = 1
     stream_roll_ms: int = 0
+    failover_s: float = 5.0
 
 
 class Engine:
     """Runs commands against one store. Safe to call from several threads. `now` gives nanoseconds since 1970."""
 
     def __init__(
-        self, store: Store, options: EngineOptions = EngineOptions(), now: Callable[[], int] = time.time_ns
+        self,
+        store: Store,
+        options: EngineOptions = EngineOptions(),
+        now: Callable[[], int] = time.time_ns,
+        replicas: Replicas | None = None,
     ) -> None:
         self._store = store
+        self.replicas = replicas
+        """Who answers reads that may be old; None: the primary."""
         self.cached_table = store.catalog.cache.get
         """A table's descriptor without any I/O, by namespace and name, or None: then ask with FindTable."""
         self.cached_azure_table = store.catalog.cache.get_azure
@@ -104,12 +113,14 @@ class Engine:
         self._options = options
         self._now = now
         self._definer = Definer(store, options.control_plane_delay_ms, options.stream_shards)
-        self._next_sweep = self._next_tending = self._next_forgetting = 0.0
+        self._next_sweep = self._next_tending = self._next_forgetting = self._next_history = 0.0
         self._tended_up_to = 0
         works: dict[str, pacing.Batch] = {
             progress.INDEX_BACKFILL: lambda limit: indexing.backfill(store, limit),
             progress.EXPIRY_BACKFILL: lambda limit: expiring.backfill(store, limit),
             progress.PURGE: self._purge,
+            progress.COPY: lambda limit: restoring.advance(store, limit),
+            "history_trim": self._tend_histories,
             "expiry_sweep": self._sweep,
             "stream_trim": self._tend_streams,
             "dropped_names": lambda limit: defining.remove_gone(store, self._now_ms(), limit),
@@ -121,12 +132,13 @@ class Engine:
         """Say how a dialect reads the key columns of the indexes that it makes. To be called before the first command."""
         self._store.catalog.views[dialect] = view
 
-    def run(self, commands: list[AnyCommand], nowait: bool = False) -> list[Any]:
+    def run(self, commands: list[AnyCommand], nowait: bool = False, written: int = 0) -> list[Any]:
         """For each command its outcome, or the GatewayError it met. All writes of the list are one transaction, all its
         reads one snapshot, taken after the writes.
 
         A command that is answered Contended did nothing and may be run again after a pause; then `nowait`, so that it
-        waits for locks as little as can be. Only a defect of ours raises anything.
+        waits for locks as little as can be. Only a defect of ours raises anything. `written`: what `written_up_to` was after
+        the last write of whoever reads now; a replica that has not come so far does not answer.
         """
         outcomes: list[Any] = [None] * len(commands)
         writes = [at for at, command in enumerate(commands) if isinstance(command, WriteGroup)]
@@ -139,23 +151,35 @@ class Engine:
             for at, answer in zip(writes, self._write([commands[at] for at in writes], nowait), strict=True):  # type: ignore[misc]
                 outcomes[at] = answer
         if reads:
-            for at, answer in zip(reads, self._read([commands[at] for at in reads]), strict=True):  # type: ignore[misc]
+            answers = self._read([commands[at] for at in reads], nowait, written)  # type: ignore[misc]
+            for at, answer in zip(reads, answers, strict=True):
                 outcomes[at] = answer
         return outcomes
 
-    def run_in_slices(self, commands: list[Reading], outcomes: dict[int, Any], reader: int) -> Iterator[None]:
+    @property
+    def written_up_to(self) -> int:
+        """How far the database's log was after the last write, if there are replicas that readers wait for; else 0."""
+        return self._store.database.written_up_to
+
+    def run_in_slices(
+        self, commands: list[Reading], outcomes: dict[int, Any], reader: int, written: int = 0
+    ) -> Iterator[None]:
         """Run reads, all of one snapshot, and stop after each slice of a page, so that the caller may do something else in
         between, in the same thread. `outcomes` is filled as outcomes become known, each under the index of its command; at the
         end all are there. `reader` (from 1): calls that are under way at the same time have different ones."""
+        now_ms = self._now() // 1_000_000
         try:
-            yield from reading.read_in_slices(
-                self._store, commands, self._now() // 1_000_000, outcomes, reader
-            )
+            if self.replicas is not None and reading_replicas.may_be_old(commands):
+                yield from reading_replicas.read_in_slices(
+                    self.replicas, commands, now_ms, outcomes, reader, written
+                )
+            else:
+                yield from reading.read_in_slices(self._store, commands, now_ms, outcomes, reader)
         except Exception as error:
             log.info("pages will be read without a stop: %r", error)
         left = [at for at in range(len(commands)) if at not in outcomes]
         if left:
-            outcomes.update(zip(left, self._read([commands[at] for at in left]), strict=True))
+            outcomes.update(zip(left, self._read_current([commands[at] for at in left]), strict=True))
 
     def background_batch(self) -> BatchDone | None:
         """Do one batch of background work, of a bounded time: fill an index, delete what expired or was dropped, tend streams.
@@ -207,6 +231,15 @@ class Engine:
             self._next_tending = time.monotonic() + _TENDING_PERIOD_S
         return gone
 
+    def _tend_histories(self, limit: int) -> int | None:
+        if time.monotonic() < self._next_history:
+            return None
+        gone = retaining.tend(self._store, self._now_ms(), limit)
+        if not gone:
+            self._next_history = time.monotonic() + _TENDING_PERIOD_S
+            return None
+        return gone
+
     def _forget(self, limit: int) -> int | None:
         """Forget some idempotency tokens and local transactions that are past their time. How many; None: not now."""
         if time.monotonic() < self._next_forgetting:
@@ -223,9 +256,9 @@ class Engine:
 
     def catch_up(self) -> None:
         """Do now what has become due: after the clock has gone ahead nobody should wait for the next look at it."""
-        self._next_sweep = self._next_tending = self._next_forgetting = 0.0
+        self._next_sweep = self._next_tending = self._next_forgetting = self._next_history = 0.0
         self._tended_up_to = 0
-        for work in (self._sweep, self._tend_streams, self._forget):
+        for work in (self._sweep, self._tend_streams, self._forget, self._tend_histories):
             while work(_BATCH_AT_ONCE) is not None:
                 pass
         while defining.remove_gone(self._store, self._now_ms(), _BATCH_AT_ONCE):
@@ -250,8 +283,10 @@ class Engine:
             return self._store.catalog.names(session)
 
     def close(self) -> None:
-        """Give back the connections to the database."""
+        """Give back the connections to the database and its replicas."""
         self._store.close()
+        if self.replicas is not None:
+            self.replicas.close()
 
     def _define(self, command: Any) -> Any:
         now_ms = self._now() // 1_000_000
@@ -269,6 +304,10 @@ class Engine:
             return self._with_retries(lambda: duplicating.namespaces(self._store, command.prefix))
         if isinstance(command, CopyTables):
             return self._with_retries(lambda: duplicating.copy(self._store, self._definer, command, now_ms))
+        if isinstance(command, restoring.COMMANDS):
+            return self._with_retries(
+                lambda: restoring.run(self._store, self._definer, command, self._now() // 100)
+            )
         return self._with_retries(lambda: self._definer.run(command, now_ms))
 
     def _transact(self, command: BeginTransaction | Stage | CommitTransaction | AbortTransaction) -> Any:
@@ -295,11 +334,23 @@ class Engine:
             raise Retry("the table changed under a transaction that is being committed")
         return answer
 
-    def _read(self, commands: list[reading.Reading]) -> list[Any]:
+    def _read(self, commands: list[reading.Reading], nowait: bool, written: int) -> list[Any]:
+        if self.replicas is None or nowait or not reading_replicas.may_be_old(commands):
+            return self._read_current(commands)
+        answers: list[Any] = [
+            *reading_replicas.read(self.replicas, commands, self._now() // 1_000_000, written)
+        ]
+        left = [at for at, answer in enumerate(answers) if isinstance(answer, StaleTable)]
+        if left:
+            for at, answer in zip(left, self._read_current([commands[at] for at in left]), strict=True):
+                answers[at] = answer
+        return answers
+
+    def _read_current(self, commands: list[reading.Reading]) -> list[Any]:
         answer = self._with_retries(lambda: self._read_once(commands))
         if isinstance(answer, DatabaseFailed) and len(commands) > 1:
             half = len(commands) // 2
-            return self._read(commands[:half]) + self._read(commands[half:])
+            return self._read_current(commands[:half]) + self._read_current(commands[half:])
         return [answer] * len(commands) if isinstance(answer, GatewayError) else answer
 
     def _read_once(self, commands: list[reading.Reading]) -> list[Any]:
@@ -373,12 +424,14 @@ class Engine:
         return Unknowable("the connection was lost at COMMIT, which did happen")
 
     def _ask(self, transaction_id: str | None) -> bool | None:
-        for pause in (0.05, 0.2, 0.5, 1.0, 1.0):
+        until = time.monotonic() + self._options.failover_s
+        pause = 0.05
+        while True:
             committed = self._store.database.committed(transaction_id)
-            if committed is not None:
+            if committed is not None or time.monotonic() >= until:
                 return committed
             time.sleep(pause)
-        return None
+            pause = min(2 * pause, 0.5)
 
     def _with_retries(self, work: Callable[[], Any]) -> Any:
         """Do something that may fail for a passing reason, up to _ATTEMPTS times with short pauses; what it gave, or the
@@ -390,6 +443,8 @@ class Engine:
                 return work()
             except LockHeld as reason:
                 return Contended(str(reason))
+            except Unreachable as reason:
+                return Contended(str(reason), self._options.failover_s)
             except Retry as reason:
                 log.info("attempt %d will be repeated: %s", attempt + 1, reason)
                 if time.monotonic() - began > _LONG_ATTEMPT_S:
@@ -441,9 +496,9 @@ def drive(engine: Engine, begin: Callable[[], Exchange[R]], run: Run | None = No
 def run_with_retries(engine: Engine, commands: list[AnyCommand]) -> list[Any]:
     """The outcomes that `Engine.run` gives, once what was Contended has been run again, after pauses, as the tick does."""
     outcomes = engine.run(commands)
-    until = time.monotonic() + LOCK_RETRY_S
+    began = time.monotonic()
     pauses = pauses_between_attempts()
-    while (waiting := contended(outcomes)) and time.monotonic() < until:
+    while (waiting := contended(outcomes)) and time.monotonic() < began + longest_wait_s(outcomes):
         time.sleep(next(pauses))
         again = engine.run([commands[at] for at in waiting], nowait=True)
         for at, outcome in zip(waiting, again, strict=True):
@@ -454,6 +509,11 @@ def run_with_retries(engine: Engine, commands: list[AnyCommand]) -> list[Any]:
 def contended(outcomes: list[Any]) -> list[int]:
     """The indexes of those outcomes that are Contended: their commands are to be run again."""
     return [at for at, outcome in enumerate(outcomes) if type(outcome) is Contended]
+
+
+def longest_wait_s(outcomes: list[Any]) -> float:
+    """How long what is Contended is tried again, in seconds since the first attempt."""
+    return max((outcome.wait_s for outcome in outcomes if type(outcome) is Contended), default=0.0)
 
 
 def pauses_between_attempts() -> Iterator[float]:

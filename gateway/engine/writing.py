@@ -25,10 +25,10 @@ from gateway.model.errors import (
     TransactionMissing,
 )
 from gateway.model.rows import Row
-from gateway.model.tables import Table
+from gateway.model.tables import HistoryRule, Table
 from gateway.model.write_groups import RowKey, apply_group, defects
 from gateway.model.writes import Write
-from gateway.store import entries, local_transactions, rows, tokens
+from gateway.store import entries, history, local_transactions, rows, tokens
 from gateway.store.databases import Retry, Session
 from gateway.store.store import Store
 
@@ -155,6 +155,8 @@ class Batch:
         live = [at for at in live if answers[at] is None]
         keys = sorted({(write.table.id, write.key.position) for at in live for write in writes[at]})
         fetched = rows.claim_and_ask(session, keys)
+        histories = {table.id: rule for table in tables.values() if (rule := table.rules.history)}
+        latest = history.ask_latest(session, [rule.id for rule in histories.values()])
         stale = outdated()
         if stale:
             raise _OutOfDate(stale)
@@ -165,6 +167,8 @@ class Batch:
             if self._groups[at].transaction and isinstance(answers[at], list):
                 local_transactions.remove(session, self._groups[at].transaction)
         self._save(session, keys, before, view, tables)
+        if histories:
+            self._keep_history(session, histories, before, view, latest())
         if self._records:
             streaming.record(session, self._records, self._now_ms)
         self.answers = [answer for answer in answers if answer is not None]
@@ -277,6 +281,26 @@ class Batch:
             gone, added = indexing.differences(tables[table_id], pairs)
             entries.remove_many(session, gone)
             entries.add_many(session, added)
+
+    def _keep_history(
+        self,
+        session: Session,
+        histories: Mapping[int, HistoryRule],
+        before: Mapping[RowKey, Row],
+        after: Mapping[RowKey, Row | None],
+        latest: int,
+    ) -> None:
+        """Record what changed rows were, under one time for the whole transaction, so that half of a group was never there. It
+        is later than any change of these rows before, whatever the clocks of other servers say: since the rows are locked, these
+        have been committed and are among those of which `latest` is the last."""
+        changed = [
+            ((histories[key[0]].id, key[1]), before.get(key))
+            for key, new in after.items()
+            if key[0] in histories and new is not before.get(key)
+        ]
+        floors = (rule.floor + 1 for rule in histories.values())
+        if changed:
+            history.record(session, changed, max(self._now, latest + 1, *floors))
 
 
 def _sizes(outcome: Outcome) -> tuple[int | None, int | None]:

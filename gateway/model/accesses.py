@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gateway.model import commands as c
+from gateway.model.backups import Backup
 from gateway.model.conditions import EVERYTHING, Fact, Known
 from gateway.model.keys import HIGHEST, LOWEST, KeySchema
 from gateway.model.permissions import Permission, Purpose, Way
@@ -105,9 +106,7 @@ _CHANGES: Mapping[type, Permission] = {
 def _of_group(command: c.WriteGroup, purpose: Purpose) -> Iterator[Access]:
     for write in command.writes:
         table = write.table
-        yield Access(
-            _CHANGES[type(write.change)], purpose.way, table.namespace, table.name, write, table
-        )
+        yield Access(_CHANGES[type(write.change)], purpose.way, table.namespace, table.name, write, table)
 
 
 def _of_stage(command: c.Stage, purpose: Purpose) -> Iterator[Access]:
@@ -131,6 +130,44 @@ def _of_alter(command: c.AlterTable, purpose: Purpose) -> Iterator[Access]:
 
 def _of_drop(command: c.DropTable, purpose: Purpose) -> Iterator[Access]:
     yield _of_table(command, command.table, Permission.DROP, purpose)
+
+
+def _of_history(command: c.KeepHistory, purpose: Purpose) -> Iterator[Access]:
+    yield _of_table(command, command.table, Permission.ALTER_RECOVERY, purpose)
+
+
+def backup_path(backup: Backup) -> Path:
+    """The path of a backup below its table's, by when it was made and its id."""
+    return f"{backup.table_name}/backup/{backup.created_at_ms:014}-{backup.id & 0xFFFF_FFFF:08x}"
+
+
+def _of_backup(command: c.CreateBackup, purpose: Purpose) -> Iterator[Access]:
+    yield _of_table(command, command.table, Permission.CREATE_BACKUP, purpose)
+
+
+def _of_deleted_backup(command: c.DeleteBackup, purpose: Purpose) -> Iterator[Access]:
+    backup = command.backup
+    yield Access(Permission.DELETE_BACKUP, purpose.way, backup.namespace, backup_path(backup), command)
+
+
+_COPIED = (
+    (Permission.READ, Way.SINGLE), (Permission.QUERY, Way.SINGLE), (Permission.SCAN, Way.SINGLE),
+    (Permission.PUT, Way.SINGLE), (Permission.UPDATE, Way.SINGLE), (Permission.DELETE, Way.SINGLE),
+    (Permission.PUT, Way.BATCH),
+)  # fmt: skip
+
+
+def _of_restore(command: c.RestoreTable, purpose: Purpose) -> Iterator[Access]:
+    """What is restored from, what is made, and all that can be done to rows there (service authorization reference)."""
+    made, source = command.made, command.source
+    if isinstance(source, Table):
+        permission = Permission.RESTORE_MOMENT
+        yield _of_table(command, source, permission, purpose)
+    else:
+        permission = Permission.RESTORE_BACKUP
+        yield Access(permission, purpose.way, source.namespace, backup_path(source), command)
+    for each, way in ((permission, purpose.way), *_COPIED):
+        yield Access(each, way, made.namespace, made.name, command)
 
 
 def _of_begin(command: c.BeginTransaction, purpose: Purpose) -> Iterator[Access]:
@@ -169,11 +206,14 @@ _LOOK_UPS: Mapping[type, Permission] = {
     c.ListTables: Permission.LIST,
     c.ListStreams: Permission.LIST_STREAMS,
     c.GetProperties: Permission.READ_ACCOUNT,
+    c.ListBackups: Permission.LIST_BACKUPS,
 }
 
 
-def _of_listing(command: c.ListTables | c.ListStreams | c.GetProperties, purpose: Purpose) -> Iterator[Access]:
-    """A list that is the answer is an access. One that only leads to a table is none: what is then done to it will be."""
+def _of_listing(
+    command: c.ListTables | c.ListStreams | c.ListBackups | c.GetProperties, purpose: Purpose
+) -> Iterator[Access]:
+    """A list that is the answer is an access. One that only leads to something is none: what is then done to it will be."""
     permission = _LOOK_UPS[type(command)]
     if permission in purpose.permissions:
         yield Access(permission, purpose.way, command.namespace, "", command)
@@ -199,6 +239,11 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterator[Access]]] = {
     c.CopyTables: _of_account(Permission.ADMINISTER),
     c.ListNamespaces: _of_account(Permission.ADMINISTER),
     c.CountRows: _of_count,
+    c.KeepHistory: _of_history,
+    c.CreateBackup: _of_backup,
+    c.DeleteBackup: _of_deleted_backup,
+    c.ListBackups: _of_listing,
+    c.RestoreTable: _of_restore,
     c.GetProperties: _of_listing,
     c.PutProperties: _of_account(Permission.WRITE_ACCOUNT),
     c.ListStreams: _of_listing,
@@ -228,6 +273,8 @@ _TABLE_WIDE = frozenset(
     {
         Permission.ALTER, Permission.DROP, Permission.CREATE_INDEX, Permission.DROP_INDEX, Permission.ALTER_EXPIRY,
         Permission.WRITE_POLICY, Permission.REMOVE_POLICY, Permission.READ_STREAM, Permission.ADMINISTER,
+        Permission.ALTER_RECOVERY, Permission.CREATE_BACKUP, Permission.DELETE_BACKUP, Permission.RESTORE_BACKUP,
+        Permission.RESTORE_MOMENT,
     }
 )  # fmt: skip
 _IN_TRANSACTIONS = {
@@ -259,12 +306,16 @@ class AccessFacts:
             case Fact.RETURN_VALUES:
                 if not isinstance(source, Write) or access.way is Way.BATCH:
                     return None
-                return tuple({each.value for each in (source.returns, source.returns_on_failure)})
+                return frozenset(each.value for each in source.shown)
             case Fact.ENCLOSING:
                 enclosing = _IN_TRANSACTIONS.get(access.way)
                 return None if enclosing is None else (enclosing[access.permission in _SELECTING],)
             case Fact.FULL_SCAN:
-                if access.permission not in _SELECTING or access.way in (Way.SINGLE, Way.BATCH, Way.TRANSACTION):
+                if access.permission not in _SELECTING or access.way in (
+                    Way.SINGLE,
+                    Way.BATCH,
+                    Way.TRANSACTION,
+                ):
                     return None
                 return ("true" if access.permission is Permission.SCAN else "false",)
         return None
@@ -286,7 +337,7 @@ def leading_keys(source: Any) -> Known:
             return (key_text(first),) if isinstance(first, Value) else EVERYTHING
         case c.BeginTransaction(table, partition):
             return _leading(table.key_schema, partition)
-        case c.Load():
+        case c.Load() | c.RestoreTable():
             return EVERYTHING
     return None
 
@@ -330,13 +381,16 @@ def attributes(source: Any) -> Known:
             return _with_shown(names, source.shown, shows)
         case Write():
             return _attributes_of_write(source)
-        case c.Load():
+        case c.Load() | c.RestoreTable():
             return EVERYTHING
     return None
 
 
+_WHOLE_ROWS = frozenset({Returns.OLD, Returns.NEW})
+
+
 def _attributes_of_write(write: Write) -> Known:
-    if Returns.OLD in (write.returns, write.returns_on_failure) or write.returns is Returns.NEW:
+    if not _WHOLE_ROWS.isdisjoint(write.shown):
         return EVERYTHING  # the whole row is shown
     names = {*write.table.key_schema.names, *_names_in(write.condition)}
     match write.change:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from gateway.model.accesses import Access, accesses_of
+from gateway.model.accesses import Access, accesses_of, backup_path
 from gateway.model.changes import Stream
-from gateway.model.commands import AnyCommand, FindStream, FindTable
+from gateway.model.commands import AnyCommand, FindStream, FindTable, ListBackups
 from gateway.model.conditions import Fact
 from gateway.model.errors import NotPermitted, StreamMissing, TableMissing
 from gateway.model.grants import NOTHING, Policy, Verdict
@@ -20,13 +20,20 @@ from gateway.model.tables import Table
 
 
 class Identity(NamedTuple):
-    """Who asks. `scheme` and `access_id` name the credential; `account`, `region` and `arn` are as policies name them."""
+    """Who asks. `scheme` and `access_id` name the credential; `account` and `arn` are as policies name callers."""
 
     scheme: str
     access_id: str
     account: str
-    region: str
     arn: str
+
+
+class Source(NamedTuple):
+    """Where a request came from: the peer's address, whether over TLS, and the region that it was signed for."""
+
+    address: str
+    is_secure: bool
+    region: str = ""
 
 
 class OfResource(NamedTuple):
@@ -44,23 +51,33 @@ PolicyOfResource = Callable[[Table, str, Identity], OfResource | None]
 class Authorization:
     """What a request may do. Not shared between requests. `purpose` is said by the dialect as soon as it knows the operation."""
 
-    __slots__ = ("_now_ms", "_of_resource", "_source", "identity", "is_checked", "policy", "purpose")
+    __slots__ = (
+        "_now_ms",
+        "_of_resource",
+        "identity",
+        "is_checked",
+        "policy",
+        "purpose",
+        "refused",
+        "source",
+    )
 
     def __init__(
         self,
         policy: Policy,
         identity: Identity,
-        source: tuple[str, bool],
+        source: Source,
         now_ms: Callable[[], int],
         of_resource: PolicyOfResource | None = None,
     ) -> None:
-        """`source`: the peer's address, and whether it came over TLS."""
         self.policy = policy
         self.identity = identity
         self.purpose: Purpose = UNKNOWN_PURPOSE
         self.is_checked = False
         """Whether anything that the request asked for has been judged."""
-        self._source = source
+        self.refused: NotPermitted | None = None
+        """What was refused last."""
+        self.source = source
         self._now_ms = now_ms
         self._of_resource = of_resource
 
@@ -68,13 +85,13 @@ class Authorization:
         """The value of a fact of the request around an access (conditions.Circumstances)."""
         match fact:
             case Fact.SOURCE_ADDRESS:
-                return self._source[0]
+                return self.source.address
             case Fact.IS_SECURE:
-                return "true" if self._source[1] else "false"
+                return "true" if self.source.is_secure else "false"
             case Fact.NOW:
                 return str(self._now_ms() / 1000)
             case Fact.REGION:
-                return self.identity.region or None
+                return self.source.region or None
             case Fact.ACCOUNT:
                 return self.identity.account
             case Fact.PRINCIPAL:
@@ -122,13 +139,17 @@ class Authorization:
         """Outcomes, and in place of those of look-ups that the caller must not hear of a refusal. What is not there is told only to
         who could do something with it, so that absent and forbidden are told alike."""
         for at, command in enumerate(commands):
-            if isinstance(command, (FindTable, FindStream)):
+            if isinstance(command, (FindTable, FindStream, ListBackups)):
                 refusal = self._refusal_of_found(command, outcomes[at])
                 if refusal is not None:
                     outcomes = [*outcomes[:at], refusal, *outcomes[at + 1 :]]
         return outcomes
 
-    def _refusal_of_found(self, command: FindTable | FindStream, outcome: Any) -> NotPermitted | None:
+    def _refusal_of_found(
+        self, command: FindTable | FindStream | ListBackups, outcome: Any
+    ) -> NotPermitted | None:
+        if isinstance(command, ListBackups):
+            return self._refusal_of_backups(command, outcome)
         if isinstance(outcome, Table):
             self.is_checked = True
             return self._unless(command.namespace, outcome.name, outcome.name, outcome)
@@ -138,10 +159,30 @@ class Authorization:
         if isinstance(command, FindTable) and isinstance(outcome, TableMissing):
             return self._unless(command.namespace, command.name, command.name)
         if isinstance(command, FindStream) and isinstance(outcome, StreamMissing):
-            return self._unless(command.namespace, command.table_name, f"{command.table_name}/stream/{command.label}")
+            return self._unless(
+                command.namespace, command.table_name, f"{command.table_name}/stream/{command.label}"
+            )
         return None
 
-    def _unless(self, namespace: str, table: str, path: str, found: Table | None = None) -> NotPermitted | None:
+    def _refusal_of_backups(self, command: ListBackups, outcome: Any) -> NotPermitted | None:
+        """A list of backups that is not the answer itself leads to one of them."""
+        if Permission.LIST_BACKUPS in self.purpose.permissions or not isinstance(outcome, list):
+            return None
+        if not outcome:
+            name = command.table_name or ""
+            return self._unless(command.namespace, name, f"{name}/backup")
+        self.is_checked = True
+        permission, way = self.purpose.permissions[0], self.purpose.way
+        for backup in outcome:
+            access = Access(permission, way, backup.namespace, backup_path(backup), command)
+            verdict = self.judge(access)
+            if verdict is not Verdict.ALLOWED:
+                return NotPermitted(permission, access.path, verdict.value)
+        return None
+
+    def _unless(
+        self, namespace: str, table: str, path: str, found: Table | None = None
+    ) -> NotPermitted | None:
         verdict = self.policy.may(self.purpose, namespace, table, self)
         if found is not None and self._of_resource is not None and verdict is not Verdict.REFUSED:
             of_resource = self._of_resource(found, found.name, self.identity)
@@ -155,17 +196,22 @@ class Authorization:
             return None
         return NotPermitted(self.purpose.permissions[0], path, verdict.value)
 
+    def refusal_of_name(self, namespace: str, table: str) -> NotPermitted | None:
+        """Why a request cannot do what it is for to a table of that name; None: it may be able to. What the table's own policy says
+        is not known before it is looked up."""
+        verdict = self.policy.may(self.purpose, namespace, table, self)
+        if verdict is Verdict.ALLOWED or (verdict is Verdict.NOT_ALLOWED and self._of_resource is not None):
+            return None
+        return NotPermitted(self.purpose.permissions[0], table, verdict.value)
+
     def refusal_unasked(self) -> NotPermitted | None:
         """Why a request is refused that was answered without anything having been judged: it must be for something that the caller
         may do to something."""
         if self.is_checked:
             return None
         verdict = self.policy.may(self.purpose, "", "", self)
-        if verdict is Verdict.ALLOWED or Permission.ADMINISTER not in self.purpose.permissions and self._may_by_resource:
-            return None
-        return NotPermitted(self.purpose.permissions[0], "", verdict.value)
-
-    @property
-    def _may_by_resource(self) -> bool:
-        """Whether some table's own policy could let the caller in, so that nothing is known without a table."""
-        return self._of_resource is not None
+        return (
+            None
+            if verdict is Verdict.ALLOWED
+            else NotPermitted(self.purpose.permissions[0], "", verdict.value)
+        )

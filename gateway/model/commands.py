@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
+from gateway.model.backups import Backup, BackupKind
 from gateway.model.changes import AtTime, ChangePage, Latest, Oldest, Shard, Stream
 from gateway.model.errors import GatewayError
 from gateway.model.keys import KeySchema, Position
@@ -67,12 +68,14 @@ class ShownNames(NamedTuple):
 
 
 class Get(NamedTuple):
-    """Read one row. Outcome: Row or None. `transaction`: as an open local transaction sees it; TransactionMissing. `shown`: what the
-    reader will show of it (None: everything)."""
+    """Read one row. Outcome: Row or None. `transaction`: as an open local transaction sees it; TransactionMissing.
+    `may_be_old`: the reader was promised no more than what was there a short while ago, so that a replica may answer.
+    `shown`: what the reader will show of the row (None: everything)."""
 
     table: Table
     position: Position
     transaction: str = ""
+    may_be_old: bool = False
     shown: Shown | None = None
 
     def outcome(self) -> Row | None:
@@ -90,6 +93,7 @@ class ReadAll(Asks[list[Row | None]]):
 
     gets: tuple[Get, ...]
     max_bytes: int | None = None
+    may_be_old: ClassVar[bool] = False
 
 
 class Read(NamedTuple):
@@ -103,8 +107,7 @@ class Read(NamedTuple):
     `cut_many`: does the same to many rows at once, for readers whose `cut` leaves something of every row; `cut` is there too.
     `transaction`: as an open local transaction sees the table (not its indexes); TransactionMissing.
     `concatenation`: the reader wants no more of a row than `Concatenation` says, so that many may be given in
-    one piece (Page.concatenated).
-    `shown`: what the reader will show of the rows (None: everything).
+    one piece (Page.concatenated). `may_be_old`, `shown`: as of Get.
     """
 
     table: Table
@@ -121,6 +124,7 @@ class Read(NamedTuple):
     cut_many: Callable[[Sequence[Row]], list[Row]] | None = None
     transaction: str = ""
     concatenation: Concatenation | None = None
+    may_be_old: bool = False
     shown: Shown | None = None
 
     def outcome(self) -> Page:
@@ -190,7 +194,8 @@ GroupOutcome = list[Outcome] | Replayed | GatewayError
 
 @dataclass(frozen=True, slots=True)
 class NewIndex:
-    """An index to be made. `fill`: rows that are already there get entries; if not, only what is written from now on."""
+    """An index to be made. `fill`: rows that are already there get entries; if not, only what is written from now on. `dialect`:
+    which reads its key columns, if it is not the command's."""
 
     name: str
     key_schema: KeySchema
@@ -199,6 +204,7 @@ class NewIndex:
     local: bool = False
     properties: Mapping[str, Any] = field(default_factory=dict)
     fill: bool = True
+    dialect: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +317,61 @@ class TableStatistics:
     rows: int
     size_bytes: int
     indexes: Mapping[str, tuple[int, int]]
+
+
+# Tables as they were
+
+
+@dataclass(frozen=True, slots=True)
+class KeepHistory(Asks[Table]):
+    """Keep what the rows of a table were, for so many days, so that it can be gone back in (RestoreTable); None: no longer.
+    Outcome: Table; TableMissing."""
+
+    table: Table
+    days: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreTable(Asks[Table]):
+    """Make a table with the rows that another had at a moment (`at`, in ticks; None: now), or those of a backup. It is CREATING
+    until they are there; background work brings them.
+
+    Outcome: Table; TableExists, TableBusy, TableMissing, MomentNotKept, BackupMissing, BackupBusy.
+    """
+
+    made: CreateTable
+    source: Table | Backup
+    at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateBackup(Asks[Backup]):
+    """Make a backup of a table as it is; background work brings the rows. Outcome: Backup; TableMissing."""
+
+    table: Table
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListBackups(Asks[list[Backup]]):
+    """Backups of a namespace by table, age and id, behind a place (Backup.place), at most `limit`. Outcome: list of Backup.
+
+    Of one table, of one kind, made at that time or later and before another, where these are given."""
+
+    namespace: str
+    after: tuple[str, int, int] = ("", 0, 0)
+    limit: int = 1_000
+    table_name: str | None = None
+    kind: BackupKind | None = None
+    from_ms: int | None = None
+    before_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteBackup(Asks[Backup]):
+    """Delete a backup. Outcome: the Backup; BackupMissing, BackupBusy."""
+
+    backup: Backup
 
 
 # What a dialect keeps for an account as a whole
@@ -448,6 +509,11 @@ AnyCommand = (
     | ResetTables
     | CopyTables
     | ListNamespaces
+    | KeepHistory
+    | RestoreTable
+    | CreateBackup
+    | ListBackups
+    | DeleteBackup
     | CountRows
     | GetProperties
     | PutProperties

@@ -21,6 +21,8 @@
     ├── DatabaseFailed             the database refused a statement for good: a defect
     ├── Unknowable                 the connection broke at COMMIT and the outcome cannot be asked for
     ├── PositionExpired            a stream position older than what is kept
+    ├── BackupMissing, BackupBusy
+    ├── MomentNotKept              nothing is known of a table at a moment that is to be gone back to
     ├── TokenReused                an idempotency token seen before with another request
     ├── StaleTable                 internal: the descriptor that parse saw is out of date; parse again
     └── NotAuthenticated, NotAllowed, NotPermitted
@@ -81,6 +83,25 @@ class StreamMissing(GatewayError):
         super().__init__(table, label)
         self.table = table
         self.label = label
+
+
+class BackupMissing(GatewayError):
+    """No such backup."""
+
+
+class BackupBusy(GatewayError):
+    """The backup is being made, or a table is being made of it."""
+
+
+class MomentNotKept(GatewayError):
+    """A table cannot be copied as it was at a moment. `earliest_ms`, `latest_ms`: between which it can; None: it has no
+    history."""
+
+    def __init__(self, name: str, earliest_ms: int | None = None, latest_ms: int | None = None) -> None:
+        super().__init__(name, earliest_ms, latest_ms)
+        self.name = name
+        self.earliest_ms = earliest_ms
+        self.latest_ms = latest_ms
 
 
 class ConditionFailed(GatewayError):
@@ -168,8 +189,12 @@ class Busy(GatewayError):
 
 
 class Contended(Busy):
-    """Somebody else's lock did not yield at once, and nothing was done. The tick and `drive` try again after a pause, for a
-    while; others may take it for Busy."""
+    """Somebody else's lock did not yield at once, or the database cannot be reached, and nothing was done. The tick and `drive`
+    try again after a pause, for `wait_s` seconds; others may take it for Busy."""
+
+    def __init__(self, reason: str, wait_s: float = 5.0) -> None:
+        super().__init__(reason)
+        self.wait_s = wait_s
 
 
 class OutOfSpace(Busy):

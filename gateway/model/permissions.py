@@ -35,6 +35,14 @@ class Permission(Enum):
     UNTAG = "untag"
     DESCRIBE_FEATURES = "describe-features"
     LIST_FEATURES = "list-features"
+    ALTER_RECOVERY = "alter-recovery"
+    # Backups, and tables as they were
+    LIST_BACKUPS = "list-backups"
+    DESCRIBE_BACKUP = "describe-backup"
+    CREATE_BACKUP = "create-backup"
+    DELETE_BACKUP = "delete-backup"
+    RESTORE_BACKUP = "restore-backup"
+    RESTORE_MOMENT = "restore-moment"
     # Who may do what to a table
     READ_POLICY = "read-policy"
     WRITE_POLICY = "write-policy"
@@ -81,6 +89,7 @@ DESCRIBING = frozenset(
     {
         Permission.LIST, Permission.DESCRIBE, Permission.DESCRIBE_EXPIRY, Permission.READ_TAGS,
         Permission.DESCRIBE_FEATURES, Permission.LIST_FEATURES, Permission.READ_ACCOUNT,
+        Permission.LIST_BACKUPS, Permission.DESCRIBE_BACKUP,
     }
 )  # fmt: skip
 DEFINING = DESCRIBING | {

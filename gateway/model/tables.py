@@ -138,6 +138,25 @@ class StreamRule:
         return self.shards[bisect.bisect_right(self.shards, slot, key=lambda shard: shard[1]) - 1][0]
 
 
+@dataclass(frozen=True, slots=True)
+class HistoryRule:
+    """What rows were is kept, so that the table can be copied as it was. `days`: for how long (None: only until the copies that
+    are being made are done); `since_ms`: nothing can be told of earlier times.
+
+    The engine's own: `id`, new with each rule; `floor`: every change from now on happens later than that (in ticks), so that
+    nothing can be added to a moment that is being copied.
+    """
+
+    days: int | None
+    since_ms: int = 0
+    id: int = 0
+    floor: int = 0
+
+    def earliest_ms(self, now_ms: int) -> int:
+        """The first moment that can be gone back to."""
+        return self.since_ms if self.days is None else max(self.since_ms, now_ms - self.days * 86_400_000)
+
+
 # DynamoDB: a time to live more than five years in the past does not count (docs/protocols/dynamodb.md rule 39).
 _EXPIRY_WINDOW_S = 5 * 365 * 86_400
 
@@ -155,6 +174,7 @@ class Rules:
     max_versions: int = 1
     stamped: bool = False
     has_local_transactions: bool = False
+    history: HistoryRule | None = None
 
 
 @dataclass(frozen=True, slots=True)

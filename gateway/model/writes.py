@@ -74,7 +74,15 @@ class Returns(Enum):
     NEW = "ALL_NEW"
     CHANGED_NEW = "UPDATED_NEW"
 
-    __hash__ = object.__hash__
+
+class RowShown(NamedTuple):
+    """What the answer to a write shows of the row: where it was carried out, and where its condition was false."""
+
+    done: Returns = Returns.NOTHING
+    failed: Returns = Returns.NOTHING
+
+
+SHOWN_NOT = RowShown()
 
 
 RowRule = Callable[[Row | None, Contents], Contents]
@@ -88,8 +96,7 @@ class Write(NamedTuple):
     `actor` is whoever a change stream names: "" for clients, "expiry" for the sweep. `view` is the asking dialect's.
     `wants_old`: whether the answer needs the old row; if not, a put without a condition may leave `Outcome.old` None and
     give `Outcome.new` the time of the clock, and its rule is asked only where the old row has kinds of its own. `recorded`:
-    what change streams are told, where it does not follow from `change`. `returns`, `returns_on_failure`: what the answer shows
-    of the row, and what it does where the condition is false.
+    what change streams are told, where it does not follow from `change`. `shown`: what the answer shows of the row.
     """
 
     table: Table
@@ -101,8 +108,7 @@ class Write(NamedTuple):
     actor: str = ""
     wants_old: bool = True
     recorded: Recorded | None = None
-    returns: Returns = Returns.NOTHING
-    returns_on_failure: Returns = Returns.NOTHING
+    shown: RowShown = SHOWN_NOT
 
 
 def apply(write: Write, old: Row | None, now: int) -> Row | None:

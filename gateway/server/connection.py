@@ -81,6 +81,7 @@ class Connection(asyncio.Protocol):
     """One connection: bytes to requests, replies to bytes. `deadline` (monotonic seconds) is looked at by the reception's
     sweep, once a second."""
 
+    written_up_to = 0
     # Of the message that is being read.
     _target: bytes
     _headers: Headers

@@ -10,13 +10,16 @@ from time import monotonic
 from typing import Any, Protocol
 
 from gateway.dialect import Dialect, Handler
-from gateway.engine.engine import LOCK_RETRY_S, contended, pauses_between_attempts
+from gateway.engine.engine import contended, longest_wait_s, pauses_between_attempts
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
 
 
 class Answering(Protocol):
-    """What a request came on: a connection."""
+    """What a request came on: a connection. `written_up_to`: how far the database's log was after the last write on it, if
+    there are replicas that readers wait for."""
+
+    written_up_to: int
 
     def answer(self, reply: Reply) -> None:
         """Send the reply to the request in hand."""
@@ -47,12 +50,12 @@ class PendingRequest(Request):
 class LockRetry:
     """What a pending request has of its outcomes while some are Contended: `waiting` says which."""
 
-    __slots__ = ("outcomes", "pauses", "until", "waiting")
+    __slots__ = ("began", "outcomes", "pauses", "waiting")
 
     def __init__(self, outcomes: list[Any], waiting: list[int]) -> None:
         self.outcomes = outcomes
         self.waiting = waiting
-        self.until = monotonic() + LOCK_RETRY_S
+        self.began = monotonic()
         self.pauses = pauses_between_attempts()
 
     def merge(self, again: list[Any]) -> None:
@@ -63,5 +66,5 @@ class LockRetry:
 
     @property
     def is_over(self) -> bool:
-        """Whether no command waits for a lock any more, or its time is up."""
-        return not self.waiting or monotonic() >= self.until
+        """Whether no command waits any more, or its time is up."""
+        return not self.waiting or monotonic() >= self.began + longest_wait_s(self.outcomes)

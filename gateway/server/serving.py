@@ -113,7 +113,13 @@ def _work(
     share = (
         settings.background_share if workers.is_first() else 0.0
     )  # of the server, not of each of its processes
-    background = BackgroundWork(opened.engine, opened.credential_store, dialects.gateway.credentials, share)
+    background = BackgroundWork(
+        opened.engine,
+        opened.credential_store,
+        dialects.gateway.credentials,
+        share,
+        settings.credentials_period,
+    )
 
     def ready() -> None:
         if tls is not None:

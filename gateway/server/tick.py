@@ -7,7 +7,8 @@ the next tick. So one transaction and one fsync serve everybody who came while t
 is the whole concurrency model of a server process.
 
 Where the engine is called is a lane: in the event loop (`inline`), or on the one database thread (`thread`). With `split`,
-requests that only read take the first and the others the second. A list is all reads or all writes: when `run` raises,
+requests that only read take the first and the others the second. With replicas, reads that may be old form lists of their own
+in a lane of their own, so that nobody else waits for a replica. A list is all reads or all writes: when `run` raises,
 rather than answers, nothing of such a list was committed, so each request is run again alone and the one at fault fails
 alone. What is neither (the control plane) goes alone from the start.
 
@@ -35,6 +36,7 @@ from gateway import metrics
 from gateway.dialect import Handler, Round
 from gateway.engine.engine import Engine, contended
 from gateway.engine.reading import Reading
+from gateway.engine.reading_replicas import may_be_old
 from gateway.http import Reply
 from gateway.model.commands import Exchange, Get, Read, ReadAll, WriteGroup
 from gateway.model.errors import Busy, Contended, StaleTable
@@ -92,6 +94,13 @@ class Ticker:
             Read: self._read_lane.pages,
             WriteGroup: self._write_lane.writes,
         }
+        self._old_lane: _Lane | None = None
+        if engine.replicas is not None:
+            # Then every read is looked at.
+            self._waiting_of = {WriteGroup: self._write_lane.writes}
+            self._old_thread = ThreadPoolExecutor(1, "replicas")
+            self._old_lane = _Lane(engine, limits, self, self._old_thread, is_of_replicas=True)
+            self._lanes = (*self._lanes, self._old_lane)
 
     def submit(self, pending: PendingRequest, handler: Handler) -> None:
         """Have a request handled. It is answered once, in a later turn of the loop."""
@@ -110,6 +119,8 @@ class Ticker:
         """Let the database thread end, after what it has in hand; nobody waits for that here."""
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
+        if self._old_lane is not None:
+            self._old_thread.shutdown(wait=False, cancel_futures=True)
 
     def _turn(self) -> None:
         self._is_turn_due = False
@@ -149,7 +160,7 @@ class Ticker:
     def _enqueue_if_allowed(self, pending: PendingRequest) -> None:
         """Let the commands of a request that may not do everything go on, or tell its handler that they may not."""
         assert pending.authorization is not None
-        refusal = authorize(pending, pending.authorization, pending.commands)
+        refusal = authorize(pending.authorization, pending.commands)
         if refusal is None:
             self._enqueue(pending)
         else:
@@ -158,7 +169,10 @@ class Ticker:
     def _enqueue(self, pending: PendingRequest) -> None:
         kinds = {type(command) for command in pending.commands}
         if kinds <= _READS:
-            (self._read_lane.pages if Read in kinds else self._read_lane.reads).append(pending)
+            lane = self._read_lane
+            if self._old_lane is not None and may_be_old(cast(list[Reading], pending.commands)):
+                lane = self._old_lane
+            (lane.pages if Read in kinds else lane.reads).append(pending)
         elif kinds == _WRITES:
             self._write_lane.writes.append(pending)
         else:
@@ -199,7 +213,7 @@ class Ticker:
     def _advance(self, pending: PendingRequest, outcomes: list[Any] | Exception) -> None:
         exchange = pending.exchange
         if pending.authorization is not None and isinstance(outcomes, list):
-            outcomes = settle(pending, pending.authorization, pending.commands, outcomes)
+            outcomes = settle(pending.authorization, pending.commands, outcomes)
         try:
             if exchange is None:
                 finish, pending.finish = (
@@ -245,14 +259,16 @@ Work = Callable[[], list[Answered]]
 class _Pages:
     """Pending requests whose pages are read in slices, in one snapshot."""
 
-    def __init__(self, engine: Engine, pending_requests: list[PendingRequest], reader: int) -> None:
+    def __init__(
+        self, engine: Engine, pending_requests: list[PendingRequest], reader: int, written: int
+    ) -> None:
         self.reader = reader
         self.is_over = False
         self._owners = [pending for pending in pending_requests for _ in pending.commands]  # of each command
         self._missing = {pending: len(pending.commands) for pending in pending_requests}
         self._outcomes: dict[int, Any] = {}
         commands = [command for pending in pending_requests for command in pending.commands]
-        self._slices = engine.run_in_slices(cast(list[Reading], commands), self._outcomes, reader)
+        self._slices = engine.run_in_slices(cast(list[Reading], commands), self._outcomes, reader, written)
 
     def advance(self) -> list[Answered]:
         """Read another slice; the requests that have all that they asked for now."""
@@ -279,7 +295,12 @@ class _Lane:
     """Pending requests that wait for the database, and the one call of it that is under way."""
 
     def __init__(
-        self, engine: Engine, limits: TickLimits, ticker: Ticker, thread: ThreadPoolExecutor | None = None
+        self,
+        engine: Engine,
+        limits: TickLimits,
+        ticker: Ticker,
+        thread: ThreadPoolExecutor | None = None,
+        is_of_replicas: bool = False,
     ) -> None:
         self.reads: deque[PendingRequest] = deque()
         self.pages: deque[PendingRequest] = deque()
@@ -287,6 +308,8 @@ class _Lane:
         self.others: deque[PendingRequest] = deque()
         self.aside: deque[PendingRequest] = deque()
         self._engine = engine
+        self._is_of_replicas = is_of_replicas
+        self._notes_written = engine.replicas is not None and engine.replicas.wait_s > 0
         self._limits = limits
         self._ticker = ticker
         self._thread = thread
@@ -324,7 +347,8 @@ class _Lane:
             self._is_turn_of_pages = False
             if self.pages and self._slots:
                 pending_requests = self._take_some(self.pages)
-                self._begun.append(_Pages(self._engine, pending_requests, self._slots.pop()))
+                written = _written(pending_requests) if self._is_of_replicas else 0
+                self._begun.append(_Pages(self._engine, pending_requests, self._slots.pop(), written))
             return self._run_pages
         self._is_turn_of_pages = self._has_pages
         return partial(self._run, self._take())
@@ -378,16 +402,23 @@ class _Lane:
         assert pending.lock_retry is not None
         try:
             commands = [pending.commands[at] for at in pending.lock_retry.waiting]
-            return pending, self._engine.run(commands, nowait=True)
+            outcomes = self._engine.run(commands, nowait=True)
+            if self._notes_written:
+                self._note_written([pending])
+            return pending, outcomes
         except Exception as error:
             return pending, error
 
     def _run_list(self, pending_requests: list[PendingRequest]) -> list[Answered]:
         began = perf_counter()
         try:
-            outcomes = self._engine.run(
-                [command for pending in pending_requests for command in pending.commands]
-            )
+            commands = [command for pending in pending_requests for command in pending.commands]
+            if self._is_of_replicas:
+                outcomes = self._engine.run(commands, written=_written(pending_requests))
+            else:
+                outcomes = self._engine.run(commands)
+            if self._notes_written:
+                self._note_written(pending_requests)
         except Exception as error:
             if len(pending_requests) == 1:
                 return [(pending_requests[0], error)]
@@ -400,3 +431,15 @@ class _Lane:
             answers.append((pending, outcomes[start:end]))
             start = end
         return answers
+
+    def _note_written(self, pending_requests: list[PendingRequest]) -> None:
+        """Remember, for what is read later on their connections, how far the database's log is after requests that wrote."""
+        written = self._engine.written_up_to
+        for pending in pending_requests:
+            if not {type(command) for command in pending.commands} <= _READS:
+                pending.connection.written_up_to = written
+
+
+def _written(pending_requests: list[PendingRequest]) -> int:
+    """How far the database's log was after the last write on any of the connections of these requests."""
+    return max([pending.connection.written_up_to for pending in pending_requests])

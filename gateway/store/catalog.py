@@ -17,6 +17,7 @@ import orjson
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.tables import (
     ExpiryRule,
+    HistoryRule,
     Index,
     IndexView,
     Projection,
@@ -26,7 +27,7 @@ from gateway.model.tables import (
     Table,
 )
 from gateway.model.values import Kind
-from gateway.store import counters, expiry_backfills, progress
+from gateway.store import counters, expiry_backfills, history, progress
 from gateway.store.databases import Session
 
 _TABLE_COLUMNS = "id, namespace, name, azure_name, key_schema, rules, properties, state, busy_until_ms, version, created_at_ms"
@@ -204,20 +205,7 @@ class Catalog:
         inserted = session.execute(
             f"INSERT INTO tables ({_TABLE_COLUMNS}, azure_name_lower) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT DO NOTHING",
-            (
-                table.id,
-                table.namespace,
-                table.name,
-                table.azure_name,
-                _key_schema_json(table.key_schema),
-                _rules_json(table.rules),
-                _json(table.properties),
-                table.state.value,
-                table.busy_until_ms,
-                table.version,
-                table.created_at_ms,
-                table.azure_name.lower(),
-            ),
+            (*_columns(table), table.azure_name.lower()),
         )
         if inserted == 1:
             for index in table.indexes:
@@ -242,15 +230,7 @@ class Catalog:
         session.execute(
             "INSERT INTO indexes (id, table_id, name, definition, properties, filled, busy_until_ms)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                index.id,
-                table_id,
-                index.name,
-                _definition_json(index),
-                _json(index.properties),
-                int(index.filled),
-                index.busy_until_ms,
-            ),
+            (index.id, table_id, *_index_columns(index)[1:]),
         )
 
     def update_index(self, session: Session, index: Index) -> None:
@@ -273,6 +253,8 @@ class Catalog:
         session.execute("DELETE FROM tables WHERE id = ?", (table.id,))
         expiry_backfills.finish(session, table.id)
         session.execute("INSERT INTO purges (kind, id) VALUES ('table', ?)", (table.id,))
+        if table.rules.history is not None:
+            history.end(session, table.rules.history.id)
 
     def filled_up_to(self, session: Session, index_id: int) -> bytes | None:
         """How far the filling of an index has come: an opaque mark of `save_progress`."""
@@ -283,6 +265,25 @@ class Catalog:
         """Remember how far the filling of an index has come, by so many rows more."""
         session.execute("UPDATE indexes SET filled_up_to = ? WHERE id = ?", (mark, index_id))
         progress.advance(session, progress.INDEX_BACKFILL, index_id, number)
+
+    def move(self, session: Session, table: Table, namespace: str) -> None:
+        """Put a table into another namespace, which has none of its names; whoever knows it where it was finds it gone."""
+        session.execute(
+            "UPDATE tables SET namespace = ?, version = version + 1 WHERE id = ?", (namespace, table.id)
+        )
+        for index in table.indexes:
+            self.remove_index(session, index.id)
+
+    # Definitions by themselves, of tables that may be gone
+
+    def definition(self, table: Table) -> str:
+        """A table and its indexes as a text, of which `defined` makes them again."""
+        return _json([_columns(table), [_index_columns(index) for index in table.indexes]])
+
+    def defined(self, definition: str) -> Table:
+        """The inverse of `definition`."""
+        columns, indexes = orjson.loads(definition)
+        return self._table(tuple(columns), [tuple(index) for index in indexes])
 
     # Documents of a namespace
 
@@ -342,6 +343,35 @@ class Catalog:
         )
 
 
+def _columns(table: Table) -> tuple[Any, ...]:
+    """A table as _TABLE_COLUMNS."""
+    return (
+        table.id,
+        table.namespace,
+        table.name,
+        table.azure_name,
+        _key_schema_json(table.key_schema),
+        _rules_json(table.rules),
+        _json(table.properties),
+        table.state.value,
+        table.busy_until_ms,
+        table.version,
+        table.created_at_ms,
+    )
+
+
+def _index_columns(index: Index) -> tuple[Any, ...]:
+    """An index as _INDEXES has it, without its table."""
+    return (
+        index.id,
+        index.name,
+        _definition_json(index),
+        _json(index.properties),
+        int(index.filled),
+        index.busy_until_ms,
+    )
+
+
 def _json(document: Any) -> str:
     return orjson.dumps(document).decode()
 
@@ -391,11 +421,12 @@ def stream_rule(document: Mapping[str, Any]) -> StreamRule:
 
 def rules_of(document: Mapping[str, Any]) -> Rules:
     """The rules of a JSON form that dataclasses.asdict made."""
-    expiry, stream = document["expiry"], document["stream"]
+    expiry, stream, history = document["expiry"], document["stream"], document.get("history")
     return Rules(
         **{
             **document,
             "expiry": None if expiry is None else ExpiryRule(**expiry),
             "stream": None if stream is None else stream_rule(stream),
+            "history": None if history is None else HistoryRule(**history),
         }
     )

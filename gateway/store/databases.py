@@ -70,6 +70,10 @@ class Retry(Exception):
     """The transaction failed before COMMIT was sent, for a reason that may pass: deadlock, time-out, lost connection."""
 
 
+class Unreachable(Retry):
+    """No connection to the database could be opened. Another attempt at once is of no use; somewhat later it may be."""
+
+
 class LockHeld(Retry):
     """Somebody else holds a lock, and did not give it up while this transaction waited."""
 
@@ -228,6 +232,7 @@ class Database:
     `write()` one in a write transaction that commits at the end of the block and rolls back on any exception; `nowait`
     ones wait a few milliseconds for a lock and no longer.
     `shared`: other processes may write too, so that what was read before may be out of date.
+    `notes_written`: every write says in `written_up_to` how far the database's log was after it.
     `refuses_writes`: why, since a write met OutOfSpace and until somebody found that there is room again; else "".
 
     Errors of the database leave these blocks as LockHeld, Retry, Busy, OutOfSpace or DatabaseFailed; `write()` raises CommitLost
@@ -235,6 +240,8 @@ class Database:
     """
 
     shared = False
+    notes_written = False
+    written_up_to = 0
     name: str
     """What files that belong to one database are called after."""
 
@@ -252,9 +259,9 @@ class Database:
         DatabaseFailed."""
         raise NotImplementedError
 
-    def look(self) -> AbstractContextManager[Session]:
+    def look(self, reader: int = 0) -> AbstractContextManager[Session]:
         """A session for a single statement that reads."""
-        return self.read()
+        return self.read(reader)
 
     def write(self, nowait: bool = False) -> AbstractContextManager[Session]:
         """A session in a write transaction. Raises Busy, Retry (LockHeld), CommitLost, DatabaseFailed."""
@@ -267,6 +274,21 @@ class Database:
     def committed(self, transaction_id: str | None) -> bool | None:
         """What became of a transaction whose COMMIT was cut off: True, False, or None if nobody can say."""
         return None
+
+    # Of databases that have standbys (replicas.py)
+
+    def log_written(self) -> tuple[int, int]:
+        """How far the log has been written, and on which timeline. Raises Busy, Retry, DatabaseFailed."""
+        raise NotImplementedError
+
+    def log_replayed(self, reader: int = 0) -> int:
+        """How far a standby has replayed its primary's log, asked on the connection of that number of this thread; -1: it is no
+        standby (any more). Raises Busy, Retry, DatabaseFailed."""
+        raise NotImplementedError
+
+    def log_timeline(self) -> int:
+        """The timeline of the log that a standby follows. Raises Busy, Retry, DatabaseFailed."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Give back every connection."""

@@ -20,6 +20,17 @@ def open_database(
     return PostgreSQL(url, pooled, schema)
 
 
+# A replica that says nothing for so long is left alone, and the primary asked.
+_REPLICA_PATIENCE_MS = 500
+
+
+def open_replica(url: str, pooled: bool = False, schema: str | None = None) -> Database:
+    """The database at the URL of a PostgreSQL standby: read only, and not waited for long."""
+    from gateway.store.postgresql.database import PostgreSQL
+
+    return PostgreSQL(url, pooled, schema, patience_ms=_REPLICA_PATIENCE_MS)
+
+
 def prepare_file(path: Path) -> None:
     """Make the file in which a database is to be kept, for its owner alone. Raises Unusable where none could be."""
     from gateway.store.sqlite import database

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from gateway.store.databases import Session
 
 # As /metrics and `tablegate tables` name them, and as databases have them.
-PURGE, INDEX_BACKFILL, EXPIRY_BACKFILL = "purge", "index_backfill", "expiry_refill"
-WORKS = (PURGE, INDEX_BACKFILL, EXPIRY_BACKFILL)
+PURGE, INDEX_BACKFILL, EXPIRY_BACKFILL, COPY = "purge", "index_backfill", "expiry_refill", "copy"
+WORKS = (PURGE, INDEX_BACKFILL, EXPIRY_BACKFILL, COPY)
 # Counting a million rows by their index takes a tenth of a second.
 COUNTED_ROWS = 1_000_000
 _PIECES = 100
@@ -62,12 +62,14 @@ _WAITING = f"""
 SELECT '{PURGE}' AS work, id, kind, id AS counted FROM purges
 UNION ALL SELECT '{INDEX_BACKFILL}', id, 'table', table_id FROM indexes WHERE filled = 0
 UNION ALL SELECT '{EXPIRY_BACKFILL}', table_id, 'table', table_id FROM expiry_backfills
+UNION ALL SELECT '{COPY}', target_id, 'table', source_id FROM copies
 ORDER BY 1, 2 LIMIT ?"""
 
 # The slot is named so that the narrow index serves, and bodies are not gone through.
 _COUNT = {
     "table": "SELECT count(*) FROM (SELECT 1 FROM rows WHERE table_id = ? AND slot >= 0 LIMIT ?) AS counted",
     "index": "SELECT count(*) FROM (SELECT 1 FROM entries WHERE index_id = ? AND slot >= 0 LIMIT ?) AS counted",
+    "history": "SELECT count(*) FROM (SELECT 1 FROM history WHERE history_id = ? LIMIT ?) AS counted",
 }
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from gateway.store import counters, progress
 from gateway.store.databases import Session
 
-# Table, its owner's column, and the billed bytes of a row of it: rows may have 4 MB, entries are small.
-_OWNED = {"table": ("rows", "table_id", "size_bytes"), "index": ("entries", "index_id", "0")}
+# Table, its owner's column, the key below that, and the billed bytes of a row of it: rows may have 4 MB, entries are small.
+_OWNED = {
+    "table": ("rows", "table_id", "partition, sort", "size_bytes"),
+    "index": ("entries", "index_id", "partition, sort", "0"),
+    "history": ("history", "history_id", "changed_at, slot, partition, sort", "size_bytes"),
+}
 _BATCH_BYTES = 4_000_000
 
 
@@ -21,20 +25,20 @@ def purge(session: Session, limit: int) -> int | None:
     if not waiting:
         return None
     kind, owner_id = waiting[0]
-    table, owner, bytes_column = _OWNED[kind]
+    table, owner, key, bytes_column = _OWNED[kind]
     found = session.query(
-        f"SELECT partition, sort, {bytes_column} FROM {table} WHERE {owner} = ? ORDER BY partition, sort LIMIT ?",
+        f"SELECT {key}, {bytes_column} FROM {table} WHERE {owner} = ? ORDER BY {key} LIMIT ?",
         (owner_id, limit + 1),
     )
     size = gone = 0
-    while gone < len(found) and gone < limit and (not gone or size + found[gone][2] <= _BATCH_BYTES):
-        size += found[gone][2]
+    while gone < len(found) and gone < limit and (not gone or size + found[gone][-1] <= _BATCH_BYTES):
+        size += found[gone][-1]
         gone += 1
     if gone < len(found):
         # By a range of the primary key: SQLite would scan for an IN over several columns.
         session.execute(
-            f"DELETE FROM {table} WHERE {owner} = ? AND (partition, sort) < (?, ?)",
-            (owner_id, *found[gone][:2]),
+            f"DELETE FROM {table} WHERE {owner} = ? AND ({key}) < ({', '.join('?' * (len(found[gone]) - 1))})",
+            (owner_id, *found[gone][:-1]),
         )
         progress.advance(session, progress.PURGE, owner_id, gone)
         return gone

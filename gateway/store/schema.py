@@ -198,6 +198,66 @@ changes = Table(
 )
 Index("changes_by_time", changes.c.stream_id, changes.c.shard, changes.c.at_ms)
 
+# What rows were before they changed, one row of it for each row that a transaction changed, under the one time of the
+# transaction (ticks): so what is new always comes last, on few pages. A NULL body: there was none.
+history = Table(
+    "history",
+    metadata,
+    Column("history_id", BigInteger, nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("partition", LargeBinary, nullable=False),
+    Column("sort", LargeBinary, nullable=False),
+    Column("full_key", LargeBinary),
+    Column("modified_at", BigInteger),
+    Column("size_bytes", Integer, nullable=False),
+    Column("kinds", LargeBinary),
+    Column("body", LargeBinary),
+    PrimaryKeyConstraint("history_id", "changed_at", "slot", "partition", "sort"),
+    sqlite_with_rowid=False,
+)
+
+# The histories that are being kept; how many days of them (NULL: all).
+histories = Table(
+    "histories",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("table_id", BigInteger, nullable=False),
+    Column("days", Integer),
+)
+
+# Tables that are being filled with what another was at a moment (NULL: with what it is), and how far that has come.
+copies = Table(
+    "copies",
+    metadata,
+    Column("target_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("source_id", BigInteger, nullable=False, index=True),
+    Column("history_id", BigInteger),
+    Column("at", BigInteger),
+    # 0: the rows are being copied; 1: what changed since is being undone.
+    Column("phase", SmallInteger, nullable=False),
+    Column("mark", LargeBinary),
+)
+
+# Backups. The rows are those of a table that nobody can name; a backup whose copy is still being made is not to be had.
+backups = Table(
+    "backups",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("namespace", Name, nullable=False),
+    Column("table_name", Name, nullable=False),
+    Column("name", Name, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("copy_id", BigInteger, nullable=False, index=True),
+    Column("definition", Text, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("ready", SmallInteger, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("expires_at_ms", BigInteger, index=True),
+)
+Index("backups_by_table", backups.c.namespace, backups.c.table_name, backups.c.created_at_ms)
+
 # Open local transactions. Each locks one partition (as gateway/store/positions.py stores it) of one table.
 partition_locks = Table(
     "partition_locks",

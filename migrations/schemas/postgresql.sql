@@ -1,11 +1,33 @@
--- 0005
+-- 0007
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )
 
-INSERT INTO alembic_version (version_num) VALUES ('0005')
+INSERT INTO alembic_version (version_num) VALUES ('0007')
+
+CREATE TABLE backups (
+	id BIGINT NOT NULL,
+	namespace TEXT COLLATE "C" NOT NULL,
+	table_name TEXT COLLATE "C" NOT NULL,
+	name TEXT COLLATE "C" NOT NULL,
+	kind TEXT NOT NULL,
+	copy_id BIGINT NOT NULL,
+	definition TEXT NOT NULL,
+	rows BIGINT NOT NULL,
+	size_bytes BIGINT NOT NULL,
+	ready SMALLINT NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	expires_at_ms BIGINT,
+	PRIMARY KEY (id)
+)
+
+CREATE INDEX backups_by_table ON backups (namespace, table_name, created_at_ms)
+
+CREATE INDEX ix_backups_copy_id ON backups (copy_id)
+
+CREATE INDEX ix_backups_expires_at_ms ON backups (expires_at_ms)
 
 CREATE TABLE changes (
 	stream_id BIGINT NOT NULL,
@@ -28,6 +50,18 @@ CREATE TABLE changes (
 )
 
 CREATE INDEX changes_by_time ON changes (stream_id, shard, at_ms)
+
+CREATE TABLE copies (
+	target_id BIGINT NOT NULL,
+	source_id BIGINT NOT NULL,
+	history_id BIGINT,
+	at BIGINT,
+	phase SMALLINT NOT NULL,
+	mark BYTEA,
+	PRIMARY KEY (target_id)
+)
+
+CREATE INDEX ix_copies_source_id ON copies (source_id)
 
 CREATE TABLE counters (
 	name TEXT COLLATE "C" NOT NULL,
@@ -64,6 +98,36 @@ CREATE TABLE expiry_backfills (
 	table_id BIGINT NOT NULL,
 	mark BYTEA,
 	PRIMARY KEY (table_id)
+)
+
+CREATE TABLE grants (
+	id TEXT COLLATE "C" NOT NULL,
+	grantee TEXT COLLATE "C" NOT NULL,
+	form TEXT NOT NULL,
+	document TEXT NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	PRIMARY KEY (id)
+)
+
+CREATE TABLE histories (
+	id BIGINT NOT NULL,
+	table_id BIGINT NOT NULL,
+	days INTEGER,
+	PRIMARY KEY (id)
+)
+
+CREATE TABLE history (
+	history_id BIGINT NOT NULL,
+	changed_at BIGINT NOT NULL,
+	slot SMALLINT NOT NULL,
+	partition BYTEA NOT NULL,
+	sort BYTEA NOT NULL,
+	full_key BYTEA,
+	modified_at BIGINT,
+	size_bytes INTEGER NOT NULL,
+	kinds BYTEA,
+	body BYTEA,
+	PRIMARY KEY (history_id, changed_at, slot, partition, sort)
 )
 
 CREATE TABLE indexes (

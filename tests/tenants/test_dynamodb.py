@@ -3,6 +3,7 @@ tokens, idempotency tokens, regions."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -82,6 +83,10 @@ BY_NAME: dict[str, Ask] = {
         TableName=n, TimeToLiveSpecification={"Enabled": True, "AttributeName": "a"}
     ),
     "DescribeContinuousBackups": lambda c, n: c.describe_continuous_backups(TableName=n),
+    "UpdateContinuousBackups": lambda c, n: c.update_continuous_backups(
+        TableName=n, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
+    ),
+    "CreateBackup": lambda c, n: c.create_backup(TableName=n, BackupName="stolen"),
     "DescribeContributorInsights": lambda c, n: c.describe_contributor_insights(TableName=n),
     "DescribeKinesisStreamingDestination": lambda c, n: c.describe_kinesis_streaming_destination(TableName=n),
     "DescribeTableReplicaAutoScaling": lambda c, n: c.describe_table_replica_auto_scaling(TableName=n),
@@ -260,3 +265,37 @@ def test_the_victims_id_is_no_use_without_its_secret(tenants: Tenants) -> None:
     session = boto3.Session("victim", secret_of("thief"), region_name=REGION)
     client = session.client("dynamodb", endpoint_url=tenants.server.url, config=ONCE)
     assert told(client.list_tables).startswith("InvalidSignatureException")
+
+
+def test_backups_and_restores(tenants: Tenants) -> None:
+    """A backup of the victim's is nobody's to a thief, who neither lists nor deletes it nor makes a table of it."""
+    thief, victim = tenants.thief.dynamodb(), tenants.victim.dynamodb()
+    arn = victim.create_backup(TableName=MUSIC, BackupName="mine")["BackupDetails"]["BackupArn"]
+    as_mine = arn.replace(tenants.victim.account, tenants.thief.account)
+    try:
+        assert [each["BackupArn"] for each in victim.list_backups()["BackupSummaries"]] == [arn]
+        # Of the thief's own table of that name there may be some.
+        shown = thief.list_backups(BackupType="ALL")["BackupSummaries"]
+        assert victim.describe_table(TableName=MUSIC)["Table"]["TableId"] not in [
+            each["TableId"] for each in shown
+        ]
+        for foreign in (arn, as_mine):
+            for ask in (
+                lambda foreign=foreign: thief.describe_backup(BackupArn=foreign),
+                lambda foreign=foreign: thief.delete_backup(BackupArn=foreign),
+                lambda foreign=foreign: thief.restore_table_from_backup(
+                    BackupArn=foreign, TargetTableName="stolen"
+                ),
+            ):
+                assert told(ask).startswith(("AccessDeniedException", "BackupNotFoundException"))
+        for source in ({"SourceTableName": MUSIC}, {"SourceTableArn": tenants.victim.arn()}):
+            said = told(
+                lambda source=source: thief.restore_table_to_point_in_time(
+                    **source, TargetTableName="stolen", UseLatestRestorableTime=True
+                )
+            )
+            assert said.startswith(("AccessDeniedException", "TableNotFoundException")), said
+        assert thief.list_tables()["TableNames"] == []
+    finally:
+        while told(lambda: victim.delete_backup(BackupArn=arn)).startswith("BackupInUseException"):
+            time.sleep(0.05)

@@ -37,12 +37,15 @@ def set_properties(call: Call, resource: Service) -> Exchange[Answer]:
 
 
 def get_statistics(call: Call, resource: Service) -> Exchange[Answer]:
-    """GET /?restype=service&comp=stats, of the secondary only: how far it is behind, which is never. Raises ServiceError."""
+    """GET /?restype=service&comp=stats, of the secondary only: since when it may lack something, which without replicas is
+    nothing. Raises ServiceError."""
     call.grant.check(Action.READ_SERVICE)
     if not call.address.secondary:
         raise ServiceError("InvalidQueryParameterValue")
     yield from ()
-    synchronised_at = formatdate(call.gateway.now_ms() // 1000, usegmt=True)
+    settings = call.gateway.settings
+    behind_ms = settings.replica_lag_ms if settings.replica else 0
+    synchronised_at = formatdate((call.gateway.now_ms() - behind_ms) // 1000, usegmt=True)
     return Answer(200, [_XML], documents.statistics_xml(synchronised_at))
 
 

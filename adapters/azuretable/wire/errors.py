@@ -16,6 +16,7 @@ from gateway.model.errors import (
     GatewayError,
     InvalidInput,
     NotAllowed,
+    NotPermitted,
     PartitionLocked,
     RowRefused,
     TableBusy,
@@ -184,6 +185,8 @@ def service_error_of(error: GatewayError) -> ServiceError:
             return ServiceError(_ROWS_REFUSED[rule])
         case InvalidInput():
             return ServiceError("InvalidInput")
+        case NotPermitted():
+            return ServiceError("AuthorizationPermissionMismatch")
         case NotAllowed():
             return ServiceError("AuthorizationFailure", error.facts.get("text"))
         case TableBusy() | Busy() | PartitionLocked() | Throttled():

@@ -44,6 +44,7 @@ from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
 from gateway.model.tables import Index, Table
 from gateway.model.updates import Action
+from gateway.model.writes import SHOWN_NOT, Returns, RowShown
 
 Input = Mapping[str, Any]
 
@@ -63,6 +64,7 @@ _READ_CLAUSES = _PLACEHOLDERS | {
 }
 # Of these, what decides which items are shown, and what of them.
 _SHOWING = _READ_CLAUSES - _PLACEHOLDERS - {"KeyConditionExpression", "KeyConditions"}
+_RETURNS = frozenset({"ReturnValues", "ReturnValuesOnConditionCheckFailure"})
 _WRITE_CLAUSES = _PLACEHOLDERS | {
     "AttributeUpdates",
     "ConditionExpression",
@@ -174,11 +176,14 @@ class ReadClauses:
 class WriteClauses:
     """Condition and actions of a write. `given`: the request, or one action of a transaction."""
 
-    __slots__ = ("_actions", "_condition", "_is_legacy")
+    __slots__ = ("_actions", "_condition", "_is_legacy", "shown")
     _actions: tuple[Action, ...]
     _condition: Predicate
+    shown: RowShown
+    """What the answer shows of the item."""
 
     def __init__(self, call: Call, given: Input) -> None:
+        self.shown = SHOWN_NOT if _RETURNS.isdisjoint(given) else shown_of(given)
         if _WRITE_CLAUSES.isdisjoint(given):
             self._is_legacy, self._actions, self._condition = False, (), ALWAYS
         else:
@@ -212,6 +217,7 @@ class WriteClauses:
         """Clauses that were read from something else than expressions: a statement (partiql)."""
         clauses = cls.__new__(cls)
         clauses._is_legacy, clauses._actions, clauses._condition = False, actions, condition
+        clauses.shown = SHOWN_NOT
         return clauses
 
     def condition(self, table: Table) -> Predicate:
@@ -240,6 +246,12 @@ class WriteClauses:
     def may_create(self) -> bool:
         """Whether an update makes an item where there is none."""
         return creates_item(self._actions)
+
+
+def shown_of(given: Input) -> RowShown:
+    """What the answer shows of the item, by ReturnValues and ReturnValuesOnConditionCheckFailure."""
+    done = given.get("ReturnValues", "NONE")
+    return RowShown(Returns(done), Returns(given.get("ReturnValuesOnConditionCheckFailure", "NONE")))
 
 
 def _projection(given: Input, placeholders: Placeholders) -> Projection | None:

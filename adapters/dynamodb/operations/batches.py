@@ -35,7 +35,9 @@ def batch_get_item(call: Call) -> Exchange[Answer]:
         clauses[name].check_projection(table)
         if len(set(positions)) < len(positions):
             raise validation(messages.bare("duplicate-keys"))
-        gets += [Get(table, position) for position in positions]
+        may_be_old = not request.get("ConsistentRead")
+        shown = clauses[name].projection
+        gets += [Get(table, position, may_be_old=may_be_old, shown=shown) for position in positions]
         owners += [(name, at) for at in range(len(positions))]
     rows = yield from each(gets)
     responses: dict[str, list[Any]] = {name: [] for name in requests}

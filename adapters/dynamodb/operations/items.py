@@ -27,7 +27,7 @@ from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
 from gateway.model.updates import Action, SetTo, names_of
 from gateway.model.values import Kind, Value
-from gateway.model.writes import Edit, Keep, Remove, Replace, RowRule, Write
+from gateway.model.writes import SHOWN_NOT, Edit, Keep, Remove, Replace, RowRule, Write
 
 _new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 
@@ -36,7 +36,7 @@ def _get(call: Call, clauses: ReadClauses, table: Table) -> Get:
     key = keys.key_of(table, call.input["Key"])
     if clauses.projection is not None:
         clauses.check_projection(table)
-    return _new(Get, (table, key.position, ""))
+    return _new(Get, (table, key.position, "", not call.input.get("ConsistentRead"), clauses.projection))
 
 
 def _got(call: Call, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:
@@ -73,8 +73,10 @@ def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old:
     the answer needs the old item. Raises ServiceError, BadKey, KeyTooLong."""
     key = keys.item_key(table, item)
     condition = ALWAYS if clauses is None else clauses.condition(table)
+    shown = SHOWN_NOT if clauses is None else clauses.shown
     contents = composites.stored_contents(table, key, item.contents)
-    return Write(table, key, Replace(contents), condition, view, _keep_kinds, wants_old=wants_old)
+    change = Replace(contents)
+    return Write(table, key, change, condition, view, _keep_kinds, wants_old=wants_old, shown=shown)
 
 
 def delete_write(
@@ -84,7 +86,8 @@ def delete_write(
     answer needs the old item. Raises ServiceError, BadKey."""
     key = keys.key_of(table, wire_key)
     condition = ALWAYS if clauses is None else clauses.condition(table)
-    return Write(table, key, Remove(), condition, view, wants_old=wants_old)
+    shown = SHOWN_NOT if clauses is None else clauses.shown
+    return Write(table, key, Remove(), condition, view, wants_old=wants_old, shown=shown)
 
 
 def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
@@ -92,13 +95,15 @@ def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClause
     BadKey."""
     key = keys.key_of(table, wire_key)
     change = Edit(clauses.actions(table), clauses.may_create)
-    return Write(table, key, change, clauses.condition(table), view, _update_rule(table, change.actions))
+    rule = _update_rule(table, change.actions)
+    return Write(table, key, change, clauses.condition(table), view, rule, shown=clauses.shown)
 
 
 def check_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
     """The write that changes nothing and only checks a condition: the ConditionCheck of a transaction. Raises ServiceError,
     BadKey."""
-    return Write(table, keys.key_of(table, wire_key), Keep(), clauses.condition(table), view)
+    key = keys.key_of(table, wire_key)
+    return Write(table, key, Keep(), clauses.condition(table), view, shown=clauses.shown)
 
 
 def _keep_kinds(old: Row | None, new: Contents) -> Contents:

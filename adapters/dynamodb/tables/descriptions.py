@@ -21,7 +21,7 @@ from adapters.dynamodb.tables.properties import (
 )
 from adapters.dynamodb.wire.calls import Caller
 from adapters.dynamodb.wire.resources import index_arn, key_arn, stable_uuid, stream_arn, table_arn
-from gateway.model.commands import TableStatistics
+from gateway.model.commands import NewIndex, TableStatistics
 from gateway.model.composites import name_of
 from gateway.model.keys import KeySchema
 from gateway.model.tables import Index, Projection, State, Table
@@ -29,7 +29,7 @@ from gateway.model.values import Kind
 
 KEY_TYPES = {Kind.TEXT: "S", Kind.BYTES: "B", Kind.DECIMAL: "N", Kind.INT64: "N"}
 PROJECTIONS = {"ALL": Projection.ALL, "KEYS_ONLY": Projection.KEYS, "INCLUDE": Projection.INCLUDE}
-PROJECTION_NAMES = {projection: name for name, projection in PROJECTIONS.items()}
+_PROJECTION_NAMES = {projection: name for name, projection in PROJECTIONS.items()}
 
 EMPTY = TableStatistics(0, 0, {})
 
@@ -103,6 +103,8 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
     if properties.on_demand:
         shown["OnDemandThroughput"] = dict(properties.on_demand)
     shown["WarmThroughput"] = _warm(properties.warm, "UPDATING" if state is State.CREATING else "ACTIVE")
+    if properties.restore is not None and state is State.CREATING:
+        shown["RestoreSummary"] = {**properties.restore, "RestoreInProgress": True}
     return shown
 
 
@@ -111,14 +113,7 @@ def describe_index(
 ) -> dict[str, Any]:
     """One member of LocalSecondaryIndexes or GlobalSecondaryIndexes."""
     rows, size_bytes = statistics.indexes.get(index.name, (0, 0))
-    projection: dict[str, Any] = {"ProjectionType": PROJECTION_NAMES[index.projection]}
-    if index.projection is Projection.INCLUDE:
-        projection["NonKeyAttributes"] = sorted(index.included)
-    shown: dict[str, Any] = {
-        "IndexName": index.name,
-        "KeySchema": key_elements(shown_index_keys(index.key_schema)),
-        "Projection": projection,
-    }
+    shown = index_definition(index)
     counts = {
         "IndexSizeBytes": size_bytes,
         "ItemCount": rows,
@@ -141,6 +136,18 @@ def describe_index(
         shown["OnDemandThroughput"] = dict(properties.on_demand)
     shown["WarmThroughput"] = _warm(properties.warm, "ACTIVE" if active else "UPDATING")
     return shown
+
+
+def index_definition(index: Index | NewIndex) -> dict[str, Any]:
+    """An index by what never changes of it."""
+    projection: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
+    if index.projection is Projection.INCLUDE:
+        projection["NonKeyAttributes"] = sorted(index.included)
+    return {
+        "IndexName": index.name,
+        "KeySchema": key_elements(shown_index_keys(index.key_schema)),
+        "Projection": projection,
+    }
 
 
 def table_id(table: Table) -> str:

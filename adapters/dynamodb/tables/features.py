@@ -1,43 +1,19 @@
 """Features of DynamoDB that this server does not have, described truthfully: off, none, not there.
 
 Terraform, CDK and consoles ask for them whenever they look at a table, and go on when they hear so. Switching one on is an
-unknown operation, so nobody believes a backup exists. Shapes: botocore 1.44.5; what a table that never used a feature
-answers: measured by ack-api-quirks in October 2026 (findings 083, 089, 187), test/alternator/test_backup.py.
+unknown operation, so nobody believes that it works. Shapes: botocore 1.44.5; what a table that never used a feature
+answers: measured by ack-api-quirks in October 2026 (findings 083, 089, 187).
 """
 
 from __future__ import annotations
 
 from adapters.dynamodb.tables.tables import find_table
-from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call, check_place
 from adapters.dynamodb.wire.errors import ServiceError
 from adapters.dynamodb.wire.resources import bare_name, table_of_arn
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, FindTable
 from gateway.model.errors import TableMissing
-from gateway.model.tables import State
-
-
-def describe_continuous_backups(call: Call) -> Exchange[Answer]:
-    """DescribeContinuousBackups: no point-in-time recovery. Continuous backups by themselves say that it could be switched
-    on, and are ENABLED on every table of the service seconds after it became ACTIVE (paritysuite and ack-api-quirks,
-    August to October 2026)."""
-    table = yield from find_table(call)
-    now_ms = call.gateway.now_ms()
-    is_new = now_ms < table.created_at_ms + limits.CONTINUOUS_BACKUPS_DELAY_MS
-    is_off = is_new or table.state_at(now_ms) is State.CREATING
-    return {
-        "ContinuousBackupsDescription": {
-            "ContinuousBackupsStatus": "DISABLED" if is_off else "ENABLED",
-            "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "DISABLED"},
-        }
-    }
-
-
-def list_backups(call: Call) -> Exchange[Answer]:
-    """ListBackups: none."""
-    yield from ()
-    return {"BackupSummaries": []}
 
 
 def list_exports(call: Call) -> Exchange[Answer]:
@@ -62,12 +38,6 @@ def list_global_tables(call: Call) -> Exchange[Answer]:
     """ListGlobalTables: none."""
     yield from ()
     return {"GlobalTables": []}
-
-
-def describe_backup(call: Call) -> Exchange[Answer]:
-    """DescribeBackup: not there."""
-    yield from ()
-    raise ServiceError("BackupNotFoundException", f"Backup not found: {call.input['BackupArn']}")
 
 
 def describe_global_table(call: Call) -> Exchange[Answer]:

@@ -103,6 +103,8 @@ class TableProperties:
     encryption_key: str | None = None
     time_to_live_at_ms: int | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+    restore: Mapping[str, Any] | None = None
+    """Of a table that is restored: the RestoreSummary that is shown meanwhile."""
 
     @classmethod
     def of(cls, table: Table) -> TableProperties:

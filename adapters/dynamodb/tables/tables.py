@@ -78,7 +78,7 @@ def create_table(call: Call) -> Exchange[Answer]:
             raise TableBusy(taken.name, State.CREATING.value) from taken
         raise
     shown = describe(_while(State.CREATING, table, now_ms), None, call.caller, now_ms)
-    return {"TableDescription": _in_style(call, _as_created(shown, given))}
+    return {"TableDescription": in_style(call, _as_created(shown, given))}
 
 
 def _new_indexes(given: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -123,7 +123,7 @@ def describe_table(call: Call) -> Exchange[Answer]:
     table = yield from find_table(call)
     statistics = yield from one(CountRows(table))
     shown = describe(table, statistics, call.caller, call.gateway.now_ms())
-    return {"Table": _in_style(call, shown)}
+    return {"Table": in_style(call, shown)}
 
 
 def list_tables(call: Call) -> Exchange[Answer]:
@@ -180,7 +180,7 @@ def update_table(call: Call) -> Exchange[Answer]:
     if "SSEDescription" in before and "SSEDescription" not in shown:
         # LocalStack's snapshot test_dynamodb_create_table_with_partial_sse_specification, January 2024.
         shown["SSEDescription"] = before["SSEDescription"] | {"Status": "UPDATING"}
-    return {"TableDescription": _in_style(call, shown)}
+    return {"TableDescription": in_style(call, shown)}
 
 
 # These make a table UPDATING for a while; the others are done when they are answered (ack-api-quirks 002, 017, 178).
@@ -220,7 +220,7 @@ def delete_table(call: Call) -> Exchange[Answer]:
     shown = describe(_while(State.DELETING, dropped, now_ms), statistics, call.caller, now_ms)
     for name in _NOT_OF_DELETED:
         shown.pop(name, None)
-    return {"TableDescription": _in_style(call, shown)}
+    return {"TableDescription": in_style(call, shown)}
 
 
 _NOT_OF_DELETED = (
@@ -307,7 +307,7 @@ def _while(state: State, table: Table, now_ms: int) -> Table:
     return replace(table, state=state, busy_until_ms=until_ms, indexes=shown)
 
 
-def _in_style(call: Call, shown: dict[str, Any]) -> dict[str, Any]:
+def in_style(call: Call, shown: dict[str, Any]) -> dict[str, Any]:
     """In the classic style, without the members that the service added since (dynalite compares whole bodies)."""
     if call.gateway.settings.message_style != CLASSIC:
         return shown

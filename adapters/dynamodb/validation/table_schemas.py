@@ -79,6 +79,7 @@ def table_requests(style: str) -> dict[str, Request]:
     return {
         **_table_operations(style),
         **_described(TABLE_NAME),
+        **_copies(),
         **_tag_operations(),
         **_streams(),
     }
@@ -202,23 +203,12 @@ def _described(table: Text) -> dict[str, Request]:
         ("Enabled", "AttributeName"),
     )
     by_table: Members = {"TableName": table}
-    backups: Members = {
-        "TableName": table,
-        "Limit": Number("Integer", 1, 100),
-        "TimeRangeLowerBound": Number("Double"),
-        "TimeRangeUpperBound": Number("Double"),
-        "ExclusiveStartBackupArn": Text(minimum=37, maximum=1024),
-        "BackupType": one_of("USER", "SYSTEM", "AWS_BACKUP", "ALL"),
-    }
     return {
         "DescribeLimits": Request(structure("DescribeLimitsInput", {})),
         "DescribeEndpoints": Request(structure("DescribeEndpointsRequest", {})),
         "DescribeTimeToLive": _named_table("DescribeTimeToLiveInput"),
         "UpdateTimeToLive": _named_table(
             "UpdateTimeToLiveInput", {"TimeToLiveSpecification": spec}, ("TimeToLiveSpecification",)
-        ),
-        "DescribeContinuousBackups": Request(
-            structure("DescribeContinuousBackupsInput", by_table, ("TableName",))
         ),
         "DescribeContributorInsights": Request(
             structure(
@@ -231,7 +221,6 @@ def _described(table: Text) -> dict[str, Request]:
         "DescribeTableReplicaAutoScaling": Request(
             structure("DescribeTableReplicaAutoScalingInput", by_table, ("TableName",))
         ),
-        "ListBackups": Request(structure("ListBackupsInput", backups)),
         **_never_there(),
         "GetResourcePolicy": Request(
             structure("GetResourcePolicyInput", {"ResourceArn": _RESOURCE_ARN}, ("ResourceArn",))
@@ -239,8 +228,75 @@ def _described(table: Text) -> dict[str, Request]:
     }
 
 
+def _copies() -> dict[str, Request]:
+    """Continuous backups, backups and restores."""
+    table: Members = {"TableName": TABLE_NAME}
+    backup: Members = {"BackupArn": Text(minimum=37, maximum=1024)}
+    name = Text(pattern=NAME_PATTERN, minimum=3, maximum=255)
+    recovery = structure(
+        "PointInTimeRecoverySpecification",
+        {
+            "PointInTimeRecoveryEnabled": Flag(),
+            "RecoveryPeriodInDays": Number("Integer", 1, limits.RECOVERY_DAYS),
+        },
+        ("PointInTimeRecoveryEnabled",),
+    )
+    listed: Members = {
+        **table,
+        "Limit": Number("Integer", 1, 100),
+        "TimeRangeLowerBound": Number("Double"),
+        "TimeRangeUpperBound": Number("Double"),
+        "ExclusiveStartBackupArn": Text(minimum=37, maximum=1024),
+        "BackupType": one_of("USER", "SYSTEM", "AWS_BACKUP", "ALL"),
+    }
+    local: Members = {"IndexName": _INDEX_NAME, "KeySchema": _key_schema(2, True), "Projection": _PROJECTION}
+    index: Members = {
+        **local,
+        "KeySchema": _key_schema(2 * limits.INDEX_KEY_ATTRIBUTES_PER_ROLE, True),
+        "ProvisionedThroughput": _UNITS,
+        "OnDemandThroughput": _ON_DEMAND,
+        "WarmThroughput": _WARM,
+    }
+    needed = ("IndexName", "KeySchema", "Projection")
+    overrides: Members = {
+        "TargetTableName": name,
+        "BillingModeOverride": _BILLING,
+        "GlobalSecondaryIndexOverride": Sequence(structure("GlobalSecondaryIndex", index, needed)),
+        "LocalSecondaryIndexOverride": Sequence(structure("LocalSecondaryIndex", local, needed)),
+        "ProvisionedThroughputOverride": _UNITS,
+        "OnDemandThroughputOverride": _ON_DEMAND,
+        "SSESpecificationOverride": _ENCRYPTION,
+    }
+    moment: Members = {
+        "SourceTableArn": Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS),
+        "SourceTableName": name,
+        "UseLatestRestorableTime": Flag(),
+        "RestoreDateTime": Number("Double"),
+    }
+    shapes = {
+        "DescribeContinuousBackups": (table, ("TableName",)),
+        "UpdateContinuousBackups": (
+            {**table, "PointInTimeRecoverySpecification": recovery},
+            ("TableName", "PointInTimeRecoverySpecification"),
+        ),
+        "CreateBackup": (
+            {**table, "BackupName": name},
+            ("TableName", "BackupName"),
+        ),
+        "DescribeBackup": (backup, ("BackupArn",)),
+        "DeleteBackup": (backup, ("BackupArn",)),
+        "ListBackups": (listed, ()),
+        "RestoreTableFromBackup": ({**backup, **overrides}, ("BackupArn", "TargetTableName")),
+        "RestoreTableToPointInTime": ({**moment, **overrides}, ("TargetTableName",)),
+    }
+    return {
+        operation: Request(structure(f"{operation}Input", members, required))
+        for operation, (members, required) in shapes.items()
+    }
+
+
 def _never_there() -> dict[str, Request]:
-    """What is asked about backups, exports, imports and global tables, of which features.py says that there are none."""
+    """What is asked about exports, imports and global tables, of which features.py says that there are none."""
     arn = Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS)
     listed: Members = {"TableArn": arn, "NextToken": TEXT}
     insights: Members = {"TableName": arn, "NextToken": TEXT, "MaxResults": Number("Integer", None, 100)}
@@ -249,7 +305,6 @@ def _never_there() -> dict[str, Request]:
         "Limit": _INTEGER_FROM_1,
         "RegionName": TEXT,
     }
-    backup: Members = {"BackupArn": Text(minimum=37, maximum=1024)}
     exports: Members = {**listed, "MaxResults": Number("Integer", 1, 25)}
     imports: Members = {**listed, "PageSize": Number("Integer", 1, 25)}
     return {
@@ -257,7 +312,6 @@ def _never_there() -> dict[str, Request]:
         "ListImports": Request(structure("ListImportsInput", imports)),
         "ListContributorInsights": Request(structure("ListContributorInsightsInput", insights)),
         "ListGlobalTables": Request(structure("ListGlobalTablesInput", global_tables)),
-        "DescribeBackup": Request(structure("DescribeBackupInput", backup, ("BackupArn",))),
         "DescribeGlobalTable": Request(
             structure("DescribeGlobalTableInput", {"GlobalTableName": _INDEX_NAME}, ("GlobalTableName",))
         ),

@@ -159,7 +159,9 @@ CONTROL_PLANE = frozenset(
 )
 """Operations that name the table which is not there; the data plane does not (docs/protocols/dynamodb.md rule 20)."""
 
-_TABLE_NOT_FOUND_TYPED = frozenset({"DescribeContinuousBackups", "UpdateContinuousBackups"})
+_TABLE_NOT_FOUND_TYPED = frozenset(
+    {"CreateBackup", "DescribeContinuousBackups", "RestoreTableToPointInTime", "UpdateContinuousBackups"}
+)
 _STATES = {"creating": "created", "updating": "updated", "deleting": "deleted"}
 
 NUMBER_TOO_PRECISE = "Attempting to store more than 38 significant digits in a Number"
@@ -351,6 +353,21 @@ def _throttled(error: model.Throttled, operation: str) -> ServiceError:
     return ServiceError("ProvisionedThroughputExceededException", text, extra=extra)
 
 
+def _moment_not_kept(error: model.MomentNotKept, operation: str) -> ServiceError:
+    """recovery.py says it of a time that was asked for."""
+    text = f"Point in time recovery is not enabled for table '{error.name}'"
+    return ServiceError("PointInTimeRecoveryUnavailableException", text)
+
+
+def _backup_missing(error: model.BackupMissing, operation: str) -> ServiceError:
+    """backups.py says it with the ARN that was asked for; this and the next are for whoever else meets it."""
+    return ServiceError("BackupNotFoundException", "Backup not found")
+
+
+def _backup_busy(error: model.BackupBusy, operation: str) -> ServiceError:
+    return ServiceError("BackupInUseException", "Backup is being used")
+
+
 def _token_reused(error: model.TokenReused, operation: str) -> ServiceError:
     return ServiceError("IdempotentParameterMismatchException", _TOKEN_REUSED)
 
@@ -374,6 +391,11 @@ def _not_authenticated(error: model.NotAuthenticated, operation: str) -> Service
 def _not_allowed(error: model.NotAllowed, operation: str) -> ServiceError:
     text = error.facts.get("text") or f"User is not authorized to perform: dynamodb:{operation}"
     return ServiceError("AccessDeniedException", text)
+
+
+def _not_permitted(error: model.NotPermitted, operation: str) -> ServiceError:
+    """Without the caller's name, which wire/refusals.py knows."""
+    return ServiceError("AccessDeniedException", f"User is not authorized to perform: dynamodb:{operation}")
 
 
 def foreign_resource(operation: str, access_id: str, account: str, arn: str) -> ServiceError:
@@ -420,10 +442,14 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.DatabaseFailed: _internal,
     model.Unknowable: _internal,
     model.PositionExpired: _trimmed,
+    model.MomentNotKept: _moment_not_kept,
+    model.BackupMissing: _backup_missing,
+    model.BackupBusy: _backup_busy,
     model.TokenReused: _token_reused,
     model.StaleTable: _internal,
     model.NotAuthenticated: _not_authenticated,
     model.NotAllowed: _not_allowed,
+    model.NotPermitted: _not_permitted,
     model.InvalidInput: lambda error, operation: validation(error.rule),
 }
 

@@ -53,6 +53,10 @@ UPDATE_IF_NOT_EXISTS_BYTES = 39
 
 # Continuous backups are ENABLED by themselves up to six seconds after a table is ACTIVE (ack-api-quirks, October 2026).
 CONTINUOUS_BACKUPS_DELAY_MS = 6_000
+# For how long a table can be gone back in, where nothing is said: the most that there is (botocore 1.44.5, RecoveryPeriodInDays).
+RECOVERY_DAYS = 35
+# Times beyond the year 9999 are no times.
+LATEST_SECONDS = 253_402_300_800
 
 # Expressions [13]
 

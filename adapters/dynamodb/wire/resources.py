@@ -19,7 +19,7 @@ _INVALID = "One or more parameter values were invalid: "
 
 def table_arn(caller: Caller, table: str) -> str:
     """The ARN of a table, as this caller knows it: account and region are those of its signature."""
-    return f"arn:{_partition(caller.region)}:dynamodb:{caller.region}:{caller.account}:table/{table}"
+    return f"arn:{partition_of(caller.region)}:dynamodb:{caller.region}:{caller.account}:table/{table}"
 
 
 def index_arn(caller: Caller, table: str, index: str) -> str:
@@ -32,6 +32,11 @@ def stream_arn(caller: Caller, table: str, label: str) -> str:
     return f"{table_arn(caller, table)}/stream/{label}"
 
 
+def backup_arn(caller: Caller, table: str, created_at_ms: int, digits: str) -> str:
+    """The ARN of a backup, by when it was made and eight hexadecimal digits."""
+    return f"{table_arn(caller, table)}/backup/{created_at_ms:014}-{digits}"
+
+
 def key_arn(caller: Caller, key: str) -> str:
     """The ARN of an encryption key that was named by id, alias, or the ARN of either. It ends in the key's id, never in an
     alias (LocalStack's snapshot test_dynamodb_create_table_with_partial_sse_specification, January 2024). There is no KMS
@@ -39,7 +44,7 @@ def key_arn(caller: Caller, key: str) -> str:
     arn = key
     if not key.startswith("arn:"):
         name = key if key.startswith("alias/") else f"key/{key}"
-        arn = f"arn:{_partition(caller.region)}:kms:{caller.region}:{caller.account}:{name}"
+        arn = f"arn:{partition_of(caller.region)}:kms:{caller.region}:{caller.account}:{name}"
     place, is_alias, _ = arn.partition(":alias/")
     return f"{place}:key/{stable_uuid(arn)}" if is_alias else arn
 
@@ -49,7 +54,8 @@ def stable_uuid(name: str) -> str:
     return str(UUID(bytes=hashlib.sha256(name.encode()).digest()[:16], version=4))
 
 
-def _partition(region: str) -> str:
+def partition_of(region: str) -> str:
+    """The partition of ARNs of a region."""
     if region.startswith("cn-"):
         return "aws-cn"
     return "aws-us-gov" if region.startswith("us-gov-") else "aws"
@@ -59,6 +65,12 @@ def bare_name(name: str) -> str:
     """The table's name in a TableName member, which may be an ARN of any place: to be told or compared, not looked up
     (calls.own_name)."""
     return name.rpartition("/")[2] if name.startswith("arn:") else name
+
+
+def table_name_of_arn(arn: str) -> str | None:
+    """The table that an ARN is of; None if it is no table's."""
+    match = _TABLE_ARN.fullmatch(arn)
+    return match[1] if match else None
 
 
 def table_of_arn(arn: str, style: str) -> str:

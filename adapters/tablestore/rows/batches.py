@@ -38,7 +38,7 @@ from adapters.tablestore.wire.names import check_table_name
 from adapters.tablestore.wire.plainbuffer import WireRow
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.engine.engine import each
-from gateway.model.commands import Command, Exchange, GroupOutcome, WriteGroup
+from gateway.model.commands import Command, Exchange, GroupOutcome, Shown, WriteGroup
 from gateway.model.errors import GatewayError, GroupRefused, TableMissing
 from gateway.model.pages import Page
 from gateway.model.patterns import reach_bytes
@@ -76,7 +76,7 @@ def batch_get_row(call: Call) -> Exchange[Message]:
         target = yield from find_target(call, table.table_name)
         for data in table.primary_key:
             try:
-                commands.append(_get(target, keys.decode(data)))
+                commands.append(_get(target, keys.decode(data), call.may_be_old, selection.shown))
             except ServiceError as error:
                 if not _is_of_row(error):
                     raise
@@ -98,11 +98,11 @@ def batch_get_row(call: Call) -> Exchange[Message]:
     return answer
 
 
-def _get(target: Target, wire: WireRow) -> Command[Row | Page | None]:
+def _get(target: Target, wire: WireRow, may_be_old: bool, shown: Shown | None) -> Command[Row | Page | None]:
     if target.index is not None:
-        return keys.index_get(target, wire.key)
+        return keys.index_get(target, wire.key)._replace(may_be_old=may_be_old, shown=shown)
     keys.check_values(wire.key, may_draw=False)
-    return get(target.table, keys.key_of(target.table, wire.key).position, "")
+    return get(target.table, keys.key_of(target.table, wire.key).position, "", may_be_old, shown)
 
 
 def _got(

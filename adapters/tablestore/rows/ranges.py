@@ -51,7 +51,8 @@ def get_range(call: Call) -> Exchange[Message]:
     columns = Columns.of(target, message.columns_to_get, whole_keys)
     command = _page_of(target, selection, message, reverse, encodes=whole_keys and not is_matrix)
     transaction = engine_id(call.caller.namespace, message.transaction_id)
-    page = yield from one(command._replace(transaction=transaction))
+    may_be_old = call.may_be_old and not transaction
+    page = yield from one(command._replace(transaction=transaction, may_be_old=may_be_old))
     consumed = capacity.of_read(page.scanned_bytes)
     consumed_capacity.count_read(target, consumed)
     answer = messages.GetRangeResponse(
@@ -79,7 +80,8 @@ def bulk_export(call: Call) -> Exchange[Message]:
         raise invalid(NO_MATRIX_COLUMN)
     selection = selections.everything(names, parse_filter(message.filter).predicate)
     target = yield from find_target(call, message.table_name)
-    page = yield from one(_page_of(target, selection, message, False, encodes=not is_matrix))
+    command = _page_of(target, selection, message, False, encodes=not is_matrix)
+    page = yield from one(command._replace(may_be_old=call.may_be_old))
     # A matrix has the key columns that are asked for, PlainBuffer all of them (aliyun-tablestore-java-sdk,
     # functiontest/TestBulkExportFunciton).
     columns = Columns.of(target, message.columns_to_get, whole_keys=False)
@@ -122,6 +124,7 @@ def _page_of(target: Target, selection: Selection, message: Any, reverse: bool, 
         reverse,
         selection.wanted(target),
         whole_rows=True,
+        shown=selection.shown,
         cut=selection.encoder(target) if encodes else selection.cutter(target),
         cut_many=selection.encoder_of_many(target) if encodes else None,
     )

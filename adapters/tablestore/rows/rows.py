@@ -53,19 +53,27 @@ def get_row(call: Call) -> Exchange[Message]:
     selection = selections.parse(message, selections.NO_VERSION)
     wire = keys.decode(message.primary_key)
     target = yield from find_target(call, message.table_name)
-    row = yield from read_row(call, target, wire, message.transaction_id)
+    row = yield from read_row(call, target, wire, selection)
     row_data, consumed = shown_row(target, selection, row)
     consumed_capacity.count_read(target, consumed)
     return messages.GetRowResponse(consumed=consumed, row=row_data)
 
 
-def read_row(call: Call, target: Target, wire: WireRow, transaction: str) -> Exchange[Row | None]:
+def read_row(
+    call: Call, target: Target, wire: WireRow, selection: selections.Selection
+) -> Exchange[Row | None]:
     """The row with a key, of a table or of an index."""
     if target.index is None:
         keys.check_values(wire.key, may_draw=False)
         key = keys.key_of(target.table, wire.key)
-        return (yield from one(get(target.table, key.position, transaction)))
-    page = yield from one(keys.index_get(target, wire.key))
+        return (
+            yield from one(
+                get(target.table, key.position, call.message.transaction_id, call.may_be_old, selection.shown)
+            )
+        )
+    page = yield from one(
+        keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old, shown=selection.shown)
+    )
     return page.rows[0] if page.rows else None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from adapters.tablestore.rows import fast_pages, fast_rows
 from adapters.tablestore.rows.fast_rows import EncodedRow
@@ -20,7 +20,8 @@ from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.names import check_column_name
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, row_bytes
 from gateway.model import fast_paths
-from gateway.model.predicates import ALWAYS, And, Exists, Or, Predicate, matches
+from gateway.model.commands import Shown
+from gateway.model.predicates import ALWAYS, And, Exists, Or, Predicate, matches, paths_of
 from gateway.model.rows import Cell, Contents, Row, Window
 from gateway.model.values import Kind
 
@@ -30,6 +31,18 @@ testNotSetVersionOptionsInGetOperations)."""
 
 
 _ENCODES = fast_paths.ARE_ON
+
+
+class ShownBy(NamedTuple):
+    """The attributes that a selection shows, or looks at."""
+
+    selection: Selection
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Their names."""
+        looked_at = {str(path[0]) for path in paths_of(self.selection.predicate)}
+        return self.selection.columns | looked_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +56,11 @@ class Selection:
     end: str
     predicate: Predicate
     pagination: Pagination | None
+
+    @property
+    def shown(self) -> Shown | None:
+        """The attributes that are shown or that the filter looks at, where columns are named (None: all)."""
+        return ShownBy(self) if self.columns else None
 
     def encoder(self, target: Target) -> Callable[[Row], Row]:
         """The cutter for rows that are only to be shown whole: where all of a row is asked for, what it leaves has been

@@ -20,20 +20,22 @@ from adapters.tablestore.wire.names import check_table_name, is_name
 from gateway.dialect import Gateway
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, FindTable, ListTables
-from gateway.model.errors import TableMissing
+from gateway.model.errors import NotPermitted, TableMissing
 from gateway.model.keys import KeyColumn
 from gateway.model.tables import Index, Table
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call whose message has been parsed and has all its required fields. `now_ms`: when it began."""
+    """A call whose message has been parsed and has all its required fields. `now_ms`: when it began.
+    `may_be_old`: by the settings, what it reads may be a little old; the service itself never lets it be."""
 
     operation: str
     message: Any
     caller: Caller
     gateway: Gateway
     now_ms: int
+    may_be_old: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +81,25 @@ def find_target(call: Call, name: str) -> Exchange[Target]:
             return Target.of_index(table, index)
     try:
         table = yield from one(FindTable(namespace, name))
-    except TableMissing:
+    except (TableMissing, NotPermitted) as unknown:
+        # Who may not hear of a table of that name may still be allowed to read an index that has it.
         if not is_name(name):
             check_table_name(name)
-        return (yield from _find_index(call, name))
+        found = yield from _find_index(call, name)
+        if found is None:
+            raise unknown
+        return found
     return Target.of_table(table)
 
 
-def _find_index(call: Call, name: str) -> Exchange[Target]:
-    """The index of that name, of whichever table; Table Store's own before others'. Raises TableMissing."""
+def _find_index(call: Call, name: str) -> Exchange[Target | None]:
+    """The index of that name, of whichever table; Table Store's own before others'."""
     namespace = call.caller.namespace
     tables = yield from one(ListTables(namespace))
     having = [(table, index) for table in tables if (index := table.index(name)) is not None]
     having.sort(key=lambda pair: pair[1].dialect != DIALECT)
     if not having:
-        raise TableMissing(name)
+        return None
     table, index = having[0]
     # Under its own name the table is kept in the engine's cache, which is asked the next time.
     yield from one(FindTable(namespace, table.name))
@@ -103,17 +109,28 @@ def _find_index(call: Call, name: str) -> Exchange[Target]:
     return Target.of_index(table, index)
 
 
+def _naming(call: Call) -> list[Any]:
+    """The parts of a request that each name a table."""
+    fields = call.message.DESCRIPTOR.fields_by_name
+    return (
+        list(call.message.tables) if "tables" in fields else [call.message] if "table_name" in fields else []
+    )
+
+
+def named_tables(call: Call) -> list[str]:
+    """The names of tables, or of indexes, in a request."""
+    return [part.table_name for part in _naming(call)]
+
+
 def check_names(call: Call) -> Exchange[None]:
     """Raises ServiceError if the request names a table that neither is nor could be: before anything else about the request
     is judged. Tables that other dialects made may have names that could not be given here."""
-    fields = call.message.DESCRIPTOR.fields_by_name
-    named = call.message.tables if "tables" in fields else [call.message] if "table_name" in fields else []
-    for part in named:
+    for part in _naming(call):
         name = part.table_name
         if not is_name(name) and (name or part.HasField("table_name")):
             try:
                 yield from find_target(call, name)
-            except TableMissing:
+            except (TableMissing, NotPermitted):
                 check_table_name(name)
 
 

@@ -50,6 +50,13 @@ ACTIONS: Mapping[str, frozenset[Door]] = {
     "GetResourcePolicy": _doors([_P.READ_POLICY]),
     "PutResourcePolicy": _doors([_P.WRITE_POLICY]),
     "DeleteResourcePolicy": _doors([_P.REMOVE_POLICY]),
+    "UpdateContinuousBackups": _doors([_P.ALTER_RECOVERY]),
+    "CreateBackup": _doors([_P.CREATE_BACKUP]),
+    "DescribeBackup": _doors([_P.DESCRIBE_BACKUP]),
+    "ListBackups": _doors([_P.LIST_BACKUPS]),
+    "DeleteBackup": _doors([_P.DELETE_BACKUP]),
+    "RestoreTableFromBackup": _doors([_P.RESTORE_BACKUP]),
+    "RestoreTableToPointInTime": _doors([_P.RESTORE_MOMENT]),
     "ListStreams": _doors([_P.LIST_STREAMS]),
     "DescribeStream": _doors([_P.DESCRIBE_STREAM]),
     "GetShardIterator": _doors([_P.POSITION_STREAM]),
@@ -59,16 +66,17 @@ ACTIONS: Mapping[str, frozenset[Door]] = {
     **dict.fromkeys(
         (
             "DescribeContinuousBackups", "DescribeContributorInsights", "DescribeKinesisStreamingDestination",
-            "DescribeTableReplicaAutoScaling", "DescribeBackup", "DescribeGlobalTable",
+            "DescribeTableReplicaAutoScaling", "DescribeGlobalTable",
         ),
         _doors([_P.DESCRIBE_FEATURES]),
     ),
     **dict.fromkeys(
-        ("ListBackups", "ListExports", "ListImports", "ListContributorInsights", "ListGlobalTables"),
+        ("ListExports", "ListImports", "ListContributorInsights", "ListGlobalTables"),
         _doors([_P.LIST_FEATURES]),
     ),
 }  # fmt: skip
 """Action -> the doors that it opens. An action of the service that is not here is one that this server has no operation for."""
+
 
 def doors_of(patterns: Iterable[str], is_refusal: bool) -> frozenset[Door]:
     """The doors that actions by pattern (`dynamodb:Get*`, without case) open, or close."""

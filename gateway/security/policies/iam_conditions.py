@@ -80,7 +80,9 @@ def _condition(operator: str, key: str, values: list[str], glob_of: GlobMaker) -
     if name.lower() == "null":
         return _null(fact, values, quantifier)
     if fact in MANY_VALUED and quantifier is Quantifier.ONE:
-        raise BadPolicy(f"{key} has many values, so {operator} without ForAllValues or ForAnyValue never matches")
+        raise BadPolicy(
+            f"{key} has many values, so {operator} without ForAllValues or ForAnyValue never matches"
+        )
     plain = name.lower()
     if_exists = plain.endswith("ifexists")
     plain = plain.removesuffix("ifexists")

@@ -85,7 +85,7 @@ def identity_policy(text: str, identity: Identity) -> Policy:
 def resource_policy(text: str) -> tuple[tuple[Principals, dict[str, Any]], ...]:
     """The statements of a resource policy with those whom they are about. Raises BadPolicy."""
     document = read_document(text)
-    anybody = Identity("aws", "anybody", "000000000000", "", "arn:aws:iam::000000000000:user/anybody")
+    anybody = Identity("aws", "anybody", "000000000000", "arn:aws:iam::000000000000:user/anybody")
     reader = _Reader(document, anybody)
     found = []
     for element in reader.statements():

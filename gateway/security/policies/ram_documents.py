@@ -148,7 +148,7 @@ def _resources(name: str, is_wide: bool) -> Iterator[Resources]:
     if kind != "instance":
         raise BadPolicy(f"{name} is no resource of Table Store")
     where = Glob.of(instance.lower())
-    if path in ("*", "table/*", "table*") or not path and instance.endswith("*"):
+    if path in ("*", "table/*", "table*") or (not path and instance.endswith("*")):
         yield Resources(EVERY, instance=where)
         return
     if not path.startswith("table/"):

@@ -44,7 +44,7 @@ def short_policy(document: Mapping[str, Any]) -> Policy:
         raise BadPolicy(f"a grant has no {', '.join(sorted(unknown))}")
     effect = Effect.DENY if document.get("deny") else Effect.ALLOW
     limits = {name: _texts(document[name]) for name in LIMITS if document.get(name)}
-    statements = []
+    statements: list[Statement] = []
     for word, permissions in WORDS.items():
         for pattern in _texts(document.get(word, [])):
             statements += _statements(effect, permissions, pattern, limits)
@@ -85,4 +85,6 @@ def _doors(permissions: frozenset[Permission]) -> frozenset[Door]:
 def _condition(name: str, values: list[str], effect: Effect) -> Condition:
     globs = [Glob.of(value) for value in values]
     quantifier = Quantifier.ALL if effect is Effect.ALLOW else Quantifier.ANY
-    return Condition(_OF_LIMITS[name], lambda value: any(glob.matches(value) for glob in globs), quantifier=quantifier)
+    return Condition(
+        _OF_LIMITS[name], lambda value: any(glob.matches(value) for glob in globs), quantifier=quantifier
+    )

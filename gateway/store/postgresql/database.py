@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -22,10 +24,12 @@ from gateway.store.databases import (
     Retry,
     Row,
     Session,
+    Unreachable,
     Unusable,
 )
+from gateway.store.postgresql import write_ahead_log
 from gateway.store.postgresql.pipeline import Pipeline
-from gateway.store.postgresql.statements import PostgreSQLStatements
+from gateway.store.postgresql.statements import TRANSACTION_ID, PostgreSQLStatements
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +38,12 @@ IDLE_TRANSACTION_TIMEOUT_MS = 5_000
 # A write transaction ends after this whatever it is doing, so that its locks do (PostgreSQL 17 and later).
 WRITE_TRANSACTION_TIMEOUT_MS = 5_000
 _TRANSACTION_TIMEOUT_SINCE = 170_000
+# For so long nobody tries to connect after somebody could not.
+_UNREACHABLE_S = 0.1
+# Which server this is, and since when; up to where it replayed a log before it took writes (None: it was started normally). A
+# transaction of another server, or of this one before a crash, can be known here only as far as that.
+_SERVER = "SELECT pg_postmaster_start_time()::text || coalesce(pg_last_wal_replay_lsn()::text, '')"
+_REPLAYED_BEFORE = "SELECT (pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::bigint"
 _DEFINING = {"lock_timeout": "60s", "statement_timeout": "0"}
 
 
@@ -94,13 +104,16 @@ class PostgreSQL(Database):
     """A server that other gateways may share. Sessions have time-outs, so that a stopped lock holder freezes nobody.
 
     `pooled`: behind a pooler in transaction mode (PgBouncer), where sessions are not ours: time-outs are then set in each
-    transaction, and statements are not prepared.
+    transaction, and statements are not prepared. `patience_ms`: a connection on which nothing comes for so long is given up;
+    None: the server's own time-outs are enough.
     """
 
     shared = True
     name = "postgresql"
 
-    def __init__(self, url: str, pooled: bool = False, schema: str | None = None) -> None:
+    def __init__(
+        self, url: str, pooled: bool = False, schema: str | None = None, patience_ms: int | None = None
+    ) -> None:
         timeouts = {
             "lock_timeout": LOCK_TIMEOUT_MS,
             "statement_timeout": STATEMENT_TIMEOUT_MS,
@@ -121,9 +134,13 @@ class PostgreSQL(Database):
             "keepalives_interval": 5,
             "keepalives_count": 3,
             "tcp_user_timeout": 20_000,
-            "connect_timeout": 5,
+            # The least that libpq takes is 2.
+            "connect_timeout": 5 if patience_ms is None else 2,
         }
         self._pooled = pooled
+        self._patience_ms = patience_ms
+        self._unreachable = (0.0, "")
+        self._written_lock = threading.Lock()
         self._settings = timeouts
         if schema:
             timeouts["search_path"] = schema
@@ -151,18 +168,27 @@ class PostgreSQL(Database):
         pipeline: Pipeline | None = pooled.info.get("pipeline")
         if pipeline is None:
             connection: Any = pooled.driver_connection
-            pipeline = pooled.info["pipeline"] = Pipeline(connection, prepares=not self._pooled)
+            pipeline = pooled.info["pipeline"] = Pipeline(
+                connection, prepares=not self._pooled, patience_ms=self._patience_ms
+            )
         return pipeline
 
     def _opened(self, purpose: str) -> sqlalchemy.PoolProxiedConnection:
+        until, reason = self._unreachable
+        if time.monotonic() < until:
+            raise Unreachable(reason)
         try:
             pooled = self.engine.raw_connection()
             connection: Any = pooled.driver_connection
             is_newer = connection.info.server_version >= _TRANSACTION_TIMEOUT_SINCE
             if purpose == "writer" and not self._pooled and is_newer:
                 connection.execute(f"SET transaction_timeout = {WRITE_TRANSACTION_TIMEOUT_MS}")
+            if purpose == "writer":
+                pooled.info["server"] = connection.execute(_SERVER).fetchone()[0]
         except (sqlalchemy.exc.DBAPIError, psycopg.Error) as error:
-            raise Busy(str(getattr(error, "orig", error))) from error
+            reason = str(getattr(error, "orig", error))
+            self._unreachable = (time.monotonic() + _UNREACHABLE_S, reason)
+            raise Unreachable(reason) from error
         return pooled
 
     def _drop(self, purpose: str) -> None:
@@ -181,8 +207,8 @@ class PostgreSQL(Database):
             pipeline.settle()
 
     @contextmanager
-    def look(self) -> Iterator[Session]:
-        with self._guarded("reader 0") as pipeline:
+    def look(self, reader: int = 0) -> Iterator[Session]:
+        with self._guarded(f"reader {reader}") as pipeline:
             if not self._pooled:
                 yield PostgresSession(pipeline)  # what is asked is a transaction by itself
                 pipeline.settle()
@@ -205,14 +231,17 @@ class PostgreSQL(Database):
                 session = PostgresSession(pipeline)
                 yield session
                 if session.transaction_id is None:
-                    [(session.transaction_id,)] = session.query("SELECT pg_current_xact_id()::text")
+                    [(session.transaction_id,)] = session.query(f"SELECT {TRANSACTION_ID}")
                 transaction_id = session.transaction_id
                 pipeline.send("COMMIT")
+                ask_written = session.ask(write_ahead_log.WRITTEN) if self.notes_written else None
                 pipeline.settle()
+                if ask_written is not None:
+                    self._note_written(write_ahead_log.written(ask_written())[0])
             except psycopg.OperationalError as error:
                 # An error with a code is the server's word that there was no commit. Without one the connection broke.
                 if transaction_id is not None and error.sqlstate is None:
-                    raise CommitLost(transaction_id) from error
+                    raise CommitLost(f"{transaction_id}/{self._server_of_writer()}") from error
                 raise
 
     def _set_locally(self, pipeline: Pipeline, is_writing: bool = False) -> None:
@@ -267,18 +296,49 @@ class PostgreSQL(Database):
             session.query(f"SELECT pg_advisory_xact_lock({DEFINITION_LOCK})::text")
             yield session
 
+    def log_written(self) -> tuple[int, int]:
+        with self.look() as session:
+            return write_ahead_log.written(session.query(write_ahead_log.WRITTEN))
+
+    def log_replayed(self, reader: int = 0) -> int:
+        with self.look(reader) as session:
+            return write_ahead_log.replayed(session)
+
+    def log_timeline(self) -> int:
+        with self.look() as session:
+            return write_ahead_log.timeline(session)
+
+    def _note_written(self, position: int) -> None:
+        with self._written_lock:
+            self.written_up_to = max(self.written_up_to, position)
+
     def close(self) -> None:
         self._engine.dispose()
 
     def committed(self, transaction_id: str | None) -> bool | None:
         if transaction_id is None:
             return None
+        number, position, server = transaction_id.split("/", 2)
         try:
             with self.look() as session:
-                [(status,)] = session.query("SELECT pg_xact_status(?::text::xid8)", (transaction_id,))
+                if session.query("SELECT pg_is_in_recovery()") == [(True,)]:
+                    return None
+                if session.query(_SERVER) != [(server,)]:
+                    # Its number may be another's here, unless something of it came over; and COMMIT is later in the log.
+                    [(replayed,)] = session.query(_REPLAYED_BEFORE)
+                    if replayed is not None and replayed < int(position):
+                        return False
+                [(status,)] = session.query("SELECT pg_xact_status(?::text::xid8)", (number,))
+            if status == "committed" and self.notes_written:
+                self._note_written(self.log_written()[0])
         except (Retry, GatewayError):
             return None
         return {"committed": True, "aborted": False}.get(status)
+
+    def _server_of_writer(self) -> str:
+        """Which server this thread's writes go to."""
+        pooled: sqlalchemy.PoolProxiedConnection = self._local.writer
+        return str(pooled.info["server"])
 
 
 def _connect(dialect: Any, record: Any, arguments: Any, named: dict[str, Any]) -> Any:
@@ -299,6 +359,7 @@ def _connect(dialect: Any, record: Any, arguments: Any, named: dict[str, Any]) -
 _RETRYABLE = (
     psycopg.errors.InvalidSqlStatementName,
     psycopg.errors.SerializationFailure,
+    psycopg.errors.ReadOnlySqlTransaction,  # the primary has become a standby; a new connection goes to the new one
     psycopg.errors.DeadlockDetected,
     psycopg.OperationalError,
     psycopg.InterfaceError,

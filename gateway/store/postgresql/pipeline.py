@@ -122,16 +122,20 @@ class Answer:
 class Pipeline:
     """One psycopg connection. `begin`, any number of `send` and `settle`, `end`; in between psycopg may use it too.
 
-    `prepares`: whether one server session serves the connection all the time, so that it remembers statements.
+    `prepares`: whether one server session serves the connection all the time, so that it remembers statements. `patience_ms`:
+    how long the server may say nothing while it is waited for (None: for ever); then OperationalError.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any], prepares: bool) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[Any], prepares: bool, patience_ms: int | None = None
+    ) -> None:
         self._libpq = connection.pgconn
         self._transformer = Transformer(connection)
         self.server_version: int = connection.info.server_version
         self._prepares = prepares
         self._prepared: dict[str, bytes] = {}
         self._due: deque[Answer | None] = deque()  # None: a Sync
+        self._patience_ms = patience_ms
         self._poll = select.poll()
         self._poll.register(connection.fileno(), select.POLLIN)
 
@@ -228,12 +232,12 @@ class Pipeline:
 
     def _wait(self, is_sent: bool) -> None:
         """Until there is something to read, or room to write what is not sent yet."""
-        if is_sent:
-            self._poll.poll()
-            return
-        poll = select.poll()
-        poll.register(self._libpq.socket, select.POLLIN | select.POLLOUT)
-        poll.poll()
+        poll = self._poll
+        if not is_sent:
+            poll = select.poll()
+            poll.register(self._libpq.socket, select.POLLIN | select.POLLOUT)
+        if not poll.poll(self._patience_ms):
+            raise psycopg.OperationalError(f"the server said nothing for {self._patience_ms} ms")
 
     def _error(self, result: pq.abc.PGresult) -> psycopg.Error:
         if result.status == pq.ExecStatus.PIPELINE_ABORTED:

@@ -16,9 +16,14 @@ from gateway.store.postgresql import binary_rows
 from gateway.store.prefilters import spelled
 from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH
 
-# With the transaction's id, which a statement of its own would have to ask for otherwise.
-_LOCK_VERSIONS = """
-SELECT id, version, pg_current_xact_id()::text FROM tables WHERE id = ANY(?::bigint[]) ORDER BY id FOR SHARE"""
+# A transaction's number, and how far the log was when it had locked something, so that it has a record before and its commit can
+# only have one behind (PostgreSQL.committed).
+TRANSACTION_ID = "pg_current_xact_id()::text || '/' || (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::text"
+# With the transaction's id, which a statement of its own would have to ask for otherwise. What is locked is a part of its own: it
+# comes before the id is made.
+_LOCK_VERSIONS = f"""
+WITH locked AS MATERIALIZED (SELECT id, version FROM tables WHERE id = ANY(?::bigint[]) ORDER BY id FOR SHARE)
+SELECT id, version, {TRANSACTION_ID} FROM locked"""
 
 _KEYS = "unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[])"
 _ROWS = """unnest(?::bigint[], ?::bytea[], ?::bytea[], ?::smallint[], ?::bigint[], ?::bigint[], ?::int[], ?::bytea[],

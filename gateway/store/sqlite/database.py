@@ -175,8 +175,8 @@ class SQLite(Database):
     def read(self, reader: int = 0) -> AbstractContextManager[Session]:
         return self._reading(reader, is_one_statement=False)
 
-    def look(self) -> AbstractContextManager[Session]:
-        return self._reading(0, is_one_statement=True)
+    def look(self, reader: int = 0) -> AbstractContextManager[Session]:
+        return self._reading(reader, is_one_statement=True)
 
     def _reading(self, reader: int, is_one_statement: bool) -> AbstractContextManager[Session]:
         readers = self._readers_of_thread()

@@ -34,13 +34,15 @@ class FakeEngine:
     """Answers a write of bytes with these bytes. Lists of commands are noted as such; `gate` can hold it up. A page takes it
     so many `slices`, each `slice_seconds`; `read` notes them."""
 
+    replicas = None
+
     def __init__(self) -> None:
         self.lists: list[list[Any]] = []
         self.gate = threading.Event()
         self.gate.set()
         self.entered = threading.Semaphore(0)
         self.stale = 0
-        self.contended = 0
+        self.contended, self.wait_s = 0, 5.0
         self.slices, self.slice_seconds = 1, 0.0
         self.read: list[tuple[bytes, int]] = []
 
@@ -53,7 +55,9 @@ class FakeEngine:
             raise RuntimeError("the engine choked")
         return [self._outcome(each) for each in said]
 
-    def run_in_slices(self, commands: list[Any], outcomes: dict[int, Any], slot: int) -> Iterator[None]:
+    def run_in_slices(
+        self, commands: list[Any], outcomes: dict[int, Any], slot: int, written: int
+    ) -> Iterator[None]:
         said = [_said(command) for command in commands]
         self.lists.append(said)
         for at, each in enumerate(said):
@@ -72,7 +76,7 @@ class FakeEngine:
             return StaleTable()
         if said == b"contended" and self.contended:
             self.contended -= 1
-            return Contended("a lock")
+            return Contended("a lock", self.wait_s)
         return Busy("refused") if said == b"busy" else said
 
     def ping(self) -> None:

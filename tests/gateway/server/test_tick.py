@@ -216,10 +216,8 @@ def test_what_is_contended_waits_aside_and_is_run_again_alone(
     )
 
 
-def test_what_stays_contended_ends_in_busy(
-    toy, wire, lane: str, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gateway.server.pending_request.LOCK_RETRY_S", 0.1)
+def test_what_stays_contended_ends_in_busy(toy, wire, lane: str, engine: FakeEngine) -> None:
+    engine.wait_s = 0.1
     engine.contended = 1000
     server = toy(lane)
     assert wire(server).post("/say", b"contended").reply()[::2] == (503, b"toy: busy")

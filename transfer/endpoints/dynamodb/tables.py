@@ -8,8 +8,8 @@ from typing import Any
 
 from adapters.dynamodb.tables.descriptions import (
     KEY_TYPES,
-    PROJECTION_NAMES,
     PROJECTIONS,
+    index_definition,
     key_elements,
     shown_index_keys,
 )
@@ -134,17 +134,10 @@ def _unfit(index: NewIndex, schema: KeySchema, types: Mapping[str, str]) -> str:
 
 
 def _index_wire(index: NewIndex) -> dict[str, Any]:
-    projection: dict[str, Any] = {"ProjectionType": PROJECTION_NAMES[index.projection]}
-    if index.projection is Projection.INCLUDE:
-        if index.included:
-            projection["NonKeyAttributes"] = list(index.included)
-        else:
-            projection["ProjectionType"] = "KEYS_ONLY"
-    return {
-        "IndexName": index.name,
-        "KeySchema": key_elements(shown_index_keys(index.key_schema)),
-        "Projection": projection,
-    }
+    shown = index_definition(index)
+    if index.projection is Projection.INCLUDE and not index.included:
+        shown["Projection"] = {"ProjectionType": "KEYS_ONLY"}
+    return shown
 
 
 def create(client: Client, name: str, definition: Definition) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.tables.descriptions import PROJECTION_NAMES, key_elements, shown_index_keys
+from adapters.dynamodb.tables.descriptions import index_definition, key_elements, shown_index_keys
 from adapters.dynamodb.tables.indexes import KINDS, defined_types, key_schema, new_local
 from adapters.dynamodb.wire.errors import ServiceError
 from gateway.model.commands import NewIndex
@@ -32,21 +32,10 @@ def description_of(definition: Definition) -> bytes:
         "KeySchema": key_elements(shown_index_keys(definition.key_schema)),
     }
     for member, is_local in (("LocalSecondaryIndexes", True), ("GlobalSecondaryIndexes", False)):
-        indexes = [_index(index) for index in definition.indexes if index.local == is_local]
+        indexes = [index_definition(index) for index in definition.indexes if index.local == is_local]
         if indexes:
             table[member] = indexes
     return orjson.dumps({"Table": table}, option=orjson.OPT_INDENT_2)
-
-
-def _index(index: NewIndex) -> dict[str, Any]:
-    projection: dict[str, Any] = {"ProjectionType": PROJECTION_NAMES[index.projection]}
-    if index.included:
-        projection["NonKeyAttributes"] = list(index.included)
-    return {
-        "IndexName": index.name,
-        "KeySchema": key_elements(shown_index_keys(index.key_schema)),
-        "Projection": projection,
-    }
 
 
 def read_description(path: Path) -> tuple[KeySchema, tuple[NewIndex, ...]]:

@@ -17,16 +17,6 @@ DIFFERENCES = Path(__file__).parents[4] / "docs" / "differences.md"
 @pytest.mark.parametrize(
     ("operation", "answer"),
     [
-        (
-            "DescribeContinuousBackups",
-            {
-                "ContinuousBackupsDescription": {
-                    "ContinuousBackupsStatus": "ENABLED",
-                    "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "DISABLED"},
-                }
-            },
-        ),
-        ("ListBackups", {"BackupSummaries": []}),
         ("DescribeContributorInsights", {"TableName": "orders", "ContributorInsightsStatus": "DISABLED"}),
         (
             "DescribeKinesisStreamingDestination",
@@ -149,8 +139,6 @@ def test_the_endpoint_is_where_the_client_found_it(service):
     assert answer == {"Endpoints": [{"Address": "127.0.0.1:4711", "CachePeriodInMinutes": 1440}]}
 
 
-@pytest.mark.parametrize(
-    "operation", ["CreateBackup", "PutResourcePolicy", "UpdateContinuousBackups", "CreateGlobalTable"]
-)
+@pytest.mark.parametrize("operation", ["PutResourcePolicy", "CreateGlobalTable"])
 def test_switching_one_on_is_an_unknown_operation(service, operation):
     assert service.error(operation, {"TableName": "orders"})[0] == "UnknownOperationException"

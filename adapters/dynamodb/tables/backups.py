@@ -1,0 +1,249 @@
+"""Backups: CreateBackup, DescribeBackup, ListBackups, DeleteBackup, RestoreTableFromBackup.
+
+Shapes: botocore 1.44.5; texts and which members are absent when: ack-api-quirks, live service, October 2026.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from adapters.dynamodb.tables import restores
+from adapters.dynamodb.tables.descriptions import describe, index_definition
+from adapters.dynamodb.tables.properties import TableProperties, seconds
+from adapters.dynamodb.tables.tables import find_table
+from adapters.dynamodb.wire.calls import Answer, Call, own_name
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.resources import backup_arn, table_arn
+from gateway.engine.engine import one
+from gateway.model.backups import Backup, BackupKind
+from gateway.model.commands import CreateBackup, DeleteBackup, Exchange, ListBackups, TableStatistics
+from gateway.model.errors import BackupBusy, BackupMissing
+from gateway.model.tables import Table
+from gateway.security.credentials import Scheme
+
+_ARN = re.compile(
+    r"arn:aws[a-z-]*:dynamodb:(?P<region>[a-z0-9-]*):(?P<account>[0-9]*):table/(?P<table>[A-Za-z0-9_.-]{3,255})"
+    r"/backup/(?P<at>[0-9]{14})-(?P<digits>[0-9a-f]{8})"
+)
+_SYSTEM_DIGITS = "00000000"
+_KINDS = {"USER": BackupKind.USER, "SYSTEM": BackupKind.SYSTEM}
+
+
+def create_backup(call: Call) -> Exchange[Answer]:
+    """CreateBackup: begin a backup of a table. Raises ServiceError, TableMissing."""
+    table = yield from find_table(call)
+    backup = yield from one(CreateBackup(table, call.input["BackupName"]))
+    return {"BackupDetails": _details(call, backup)}
+
+
+def describe_backup(call: Call) -> Exchange[Answer]:
+    """DescribeBackup: a backup, and the table as it was. Raises ServiceError."""
+    backup = yield from _find(call)
+    return {"BackupDescription": _description(call, backup)}
+
+
+def delete_backup(call: Call) -> Exchange[Answer]:
+    """DeleteBackup: delete a backup that somebody made. Raises ServiceError."""
+    backup = yield from _find(call)
+    arn = call.input["BackupArn"]
+    if backup.kind is BackupKind.SYSTEM:
+        expires = seconds(backup.expires_at_ms or 0)
+        text = f"User is not allowed to delete the system backup with arn {arn}. It will automatically expire on {expires}"
+        raise validation(text)
+    try:
+        yield from one(DeleteBackup(backup))
+    except BackupMissing:
+        raise _missing(arn) from None
+    except BackupBusy:
+        text = f"Backup is being used to restore table: {arn}"
+        raise ServiceError("BackupInUseException", text) from None
+    shown = _description(call, backup)
+    shown["BackupDetails"]["BackupStatus"] = "DELETED"
+    return {"BackupDescription": shown}
+
+
+def list_backups(call: Call) -> Exchange[Answer]:
+    """ListBackups: a page of backups by table and age. A further page is announced only if it has something in it. Raises
+    ServiceError."""
+    given = call.input
+    lower, upper = (given.get(f"TimeRange{side}Bound") for side in ("Lower", "Upper"))
+    if lower is not None and upper is not None and lower > upper:
+        raise validation("Time range lower bound must be less than or equal to upper bound")
+    limit = given.get("Limit", 100)
+    kind = given.get("BackupType", "USER")
+    name = given.get("TableName")
+    if kind == "AWS_BACKUP":  # made by a service that is not here
+        return {"BackupSummaries": []}
+    found = yield from one(
+        ListBackups(
+            call.caller.namespace,
+            _after(call),
+            limit + 1,
+            None if name is None else own_name(call, name),
+            _KINDS.get(kind),
+            _milliseconds(lower),
+            _milliseconds(upper),
+        )
+    )
+    answer: dict[str, Any] = {"BackupSummaries": [_summary(call, backup) for backup in found[:limit]]}
+    if len(found) > limit:
+        answer["LastEvaluatedBackupArn"] = _arn(call, found[limit - 1])
+    return answer
+
+
+def _milliseconds(at: float | None) -> int | None:
+    return None if at is None else round(max(0.0, min(at, 1e12)) * 1000)
+
+
+def restore_from_backup(call: Call) -> Exchange[Answer]:
+    """RestoreTableFromBackup: make a table with the rows of a backup. Raises ServiceError."""
+    backup = yield from _find(call)
+    arn = call.input["BackupArn"]
+    summary = {
+        "SourceBackupArn": arn,
+        "SourceTableArn": table_arn(call.caller, backup.table_name),
+        "RestoreDateTime": seconds(backup.created_at_ms),
+    }
+    try:
+        return (yield from restores.begin(call, backup, None, summary))
+    except BackupMissing:
+        raise _missing(arn) from None
+    except BackupBusy:
+        text = f"Backup is being used to restore another table: {arn}"
+        raise ServiceError("BackupInUseException", text) from None
+
+
+# Names of backups
+
+
+def _digits(backup: Backup) -> str:
+    return _SYSTEM_DIGITS if backup.kind is BackupKind.SYSTEM else f"{backup.id & 0xFFFF_FFFF:08x}"
+
+
+def _arn(call: Call, backup: Backup) -> str:
+    return backup_arn(call.caller, backup.table_name, backup.created_at_ms, _digits(backup))
+
+
+def _parsed(arn: str) -> re.Match[str]:
+    match = _ARN.fullmatch(arn)
+    if match is not None:
+        return match
+    if arn.startswith("arn:") and not re.match(r"arn:aws[a-z-]*:dynamodb:", arn):
+        raise validation("BackupArn is not valid")
+    raise validation("Invalid Backup ARN")
+
+
+def _missing(arn: str) -> ServiceError:
+    return ServiceError("BackupNotFoundException", f"Backup not found: {arn}")
+
+
+def _find(call: Call) -> Exchange[Backup]:
+    """The backup that BackupArn names. The region in it is not looked at. Raises ServiceError."""
+    arn = call.input["BackupArn"]
+    match = _parsed(arn)
+    place = call.gateway.credentials.namespace(Scheme.AWS, match["account"], call.caller.region)
+    if not match["account"] or place != call.caller.namespace:
+        raise ServiceError("AccessDeniedException", "Access is denied")
+    at_ms = int(match["at"])
+    wanted = ListBackups(call.caller.namespace, table_name=match["table"], from_ms=at_ms, before_ms=at_ms + 1)
+    for backup in (yield from one(wanted)):
+        if _digits(backup) == match["digits"]:
+            return backup
+    raise _missing(arn)
+
+
+def _after(call: Call) -> tuple[str, int, int]:
+    """The place behind which a page begins: an ARN is a position, whether or not there is such a backup."""
+    arn = call.input.get("ExclusiveStartBackupArn")
+    if arn is None:
+        return "", 0, 0
+    match = _parsed(arn)
+    if match["region"] != call.caller.region:
+        raise validation("ExclusiveStartBackupArn does not match the region")
+    # A system backup has no id in its name: it counts as the last of its moment.
+    number = int(match["digits"], 16) if match["digits"] != _SYSTEM_DIGITS else 1 << 62
+    return match["table"], int(match["at"]), number
+
+
+# Descriptions
+
+
+def _details(call: Call, backup: Backup) -> dict[str, Any]:
+    is_system = backup.kind is BackupKind.SYSTEM
+    shown = {
+        "BackupArn": _arn(call, backup),
+        "BackupName": f"{backup.table_name}$DeletedTableBackup" if is_system else backup.name,
+        "BackupSizeBytes": backup.size_bytes,
+        "BackupStatus": "AVAILABLE" if backup.ready else "CREATING",
+        "BackupType": backup.kind.value.upper(),
+        "BackupCreationDateTime": seconds(backup.created_at_ms),
+    }
+    if backup.expires_at_ms is not None:
+        shown["BackupExpiryDateTime"] = seconds(backup.expires_at_ms)
+    return shown
+
+
+def _summary(call: Call, backup: Backup) -> dict[str, Any]:
+    source = _described(call, backup)
+    names = {name: source[name] for name in ("TableName", "TableId", "TableArn")}
+    return {**names, **_details(call, backup)}
+
+
+def _described(call: Call, backup: Backup) -> dict[str, Any]:
+    counted = TableStatistics(backup.rows, backup.size_bytes, {})
+    return describe(backup.source, counted, call.caller, backup.created_at_ms)
+
+
+def _description(call: Call, backup: Backup) -> dict[str, Any]:
+    source = backup.source
+    shown = _described(call, backup)
+    details = {
+        "TableName": shown["TableName"],
+        "TableId": shown["TableId"],
+        "TableArn": shown["TableArn"],
+        "TableSizeBytes": backup.size_bytes,
+        "KeySchema": shown["KeySchema"],
+        "TableCreationDateTime": shown["CreationDateTime"],
+        "ProvisionedThroughput": _units(shown["ProvisionedThroughput"]),
+        "ItemCount": backup.rows,
+        "BillingMode": TableProperties.of(source).billing,
+    }
+    if "OnDemandThroughput" in shown:
+        details["OnDemandThroughput"] = shown["OnDemandThroughput"]
+    own = _details(call, backup)
+    own["BackupArn"] = call.input["BackupArn"]
+    features = {} if backup.kind is BackupKind.SYSTEM else _features(source, shown)
+    return {"BackupDetails": own, "SourceTableDetails": details, "SourceTableFeatureDetails": features}
+
+
+def _units(throughput: dict[str, Any]) -> dict[str, Any]:
+    return {name: throughput[name] for name in ("ReadCapacityUnits", "WriteCapacityUnits")}
+
+
+def _features(source: Table, shown: dict[str, Any]) -> dict[str, Any]:
+    """Only what the table had."""
+    features: dict[str, Any] = {}
+    local = [index_definition(index) for index in source.indexes if index.local]
+    if local:
+        features["LocalSecondaryIndexes"] = local
+    units = {index["IndexName"]: index for index in shown.get("GlobalSecondaryIndexes", ())}
+    wide = [index for index in source.indexes if not index.local]
+    if wide:
+        features["GlobalSecondaryIndexes"] = [
+            {
+                **index_definition(index),
+                "ProvisionedThroughput": _units(units[index.name]["ProvisionedThroughput"]),
+            }
+            for index in wide
+        ]
+    if "StreamSpecification" in shown:
+        features["StreamDescription"] = shown["StreamSpecification"]
+    if source.rules.expiry is not None and source.rules.expiry.attribute is not None:
+        features["TimeToLiveDescription"] = {
+            "TimeToLiveStatus": "ENABLED",
+            "AttributeName": source.rules.expiry.attribute,
+        }
+    if "SSEDescription" in shown:
+        features["SSEDescription"] = shown["SSEDescription"]
+    return features

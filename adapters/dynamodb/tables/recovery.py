@@ -1,0 +1,136 @@
+"""Continuous backups: UpdateContinuousBackups, DescribeContinuousBackups, RestoreTableToPointInTime.
+
+Continuous backups by themselves only say that point-in-time recovery could be switched on, and are ENABLED on every table
+seconds after it became ACTIVE. Order of checks and texts: ack-api-quirks, live service, October 2026; shapes: botocore 1.44.5.
+A table can be restored as it was a moment ago, where the service lags by five minutes.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from adapters.dynamodb.tables import restores
+from adapters.dynamodb.tables.properties import TableProperties, seconds
+from adapters.dynamodb.tables.tables import find_table
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.calls import Answer, Call, check_place
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.resources import table_arn, table_name_of_arn
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange, FindTable, KeepHistory
+from gateway.model.errors import MomentNotKept, TableMissing
+from gateway.model.rows import TICKS_PER_MS
+from gateway.model.tables import State, Table
+
+_INVALID = "Invalid Request: "
+
+
+def describe_continuous_backups(call: Call) -> Exchange[Answer]:
+    """DescribeContinuousBackups: whether, and to when, a table can be restored. Raises TableMissing."""
+    table = yield from find_table(call)
+    return _described(call, table)
+
+
+def update_continuous_backups(call: Call) -> Exchange[Answer]:
+    """UpdateContinuousBackups: switch point-in-time recovery on or off, at once. Raises ServiceError, TableMissing."""
+    given = call.input["PointInTimeRecoverySpecification"]
+    is_on, days = given["PointInTimeRecoveryEnabled"], given.get("RecoveryPeriodInDays")
+    if not is_on and days is not None:
+        text = "Cannot specify RecoveryPeriodInDays when disabling point-in-time recovery."
+        raise validation(_INVALID + text)
+    table = yield from find_table(call)
+    _refuse_new(call, table)
+    rule = table.rules.history
+    if is_on and days is None:
+        days = rule.days if rule is not None and rule.days is not None else limits.RECOVERY_DAYS
+    return _described(call, (yield from one(KeepHistory(table, days if is_on else None))))
+
+
+def _refuse_new(call: Call, table: Table) -> None:
+    """A table that is CREATING has no backups yet; one that is being restored is not there."""
+    if table.state_at(call.gateway.now_ms()) is not State.CREATING:
+        return
+    if TableProperties.of(table).restore is not None:
+        raise TableMissing(table.name)
+    text = f"Backups are being enabled for the table: {table.name}. Please retry later"
+    raise ServiceError("ContinuousBackupsUnavailableException", text)
+
+
+def _described(call: Call, table: Table) -> Answer:
+    now_ms = call.gateway.now_ms()
+    is_new = now_ms < table.created_at_ms + limits.CONTINUOUS_BACKUPS_DELAY_MS
+    rule = table.rules.history
+    recovery: dict[str, Any] = {"PointInTimeRecoveryStatus": "DISABLED"}
+    if rule is not None and rule.days is not None:
+        is_new = False
+        earliest_ms = rule.earliest_ms(now_ms)
+        recovery = {
+            "PointInTimeRecoveryStatus": "ENABLED",
+            "RecoveryPeriodInDays": rule.days,
+            "EarliestRestorableDateTime": seconds(earliest_ms),
+            "LatestRestorableDateTime": seconds(max(earliest_ms, now_ms)),
+        }
+    is_off = is_new or table.state_at(now_ms) is State.CREATING
+    return {
+        "ContinuousBackupsDescription": {
+            "ContinuousBackupsStatus": "DISABLED" if is_off else "ENABLED",
+            "PointInTimeRecoveryDescription": recovery,
+        }
+    }
+
+
+def restore_to_point_in_time(call: Call) -> Exchange[Answer]:
+    """RestoreTableToPointInTime: make a table with what another had at a moment. Raises ServiceError, TableMissing."""
+    given = call.input
+    asked = given.get("RestoreDateTime")
+    _check_times(asked, given.get("UseLatestRestorableTime", False))
+    name = _source_name(call)
+    source = yield from one(FindTable(call.caller.namespace, name))
+    if source.state_at(call.gateway.now_ms()) is State.CREATING:
+        raise TableMissing(name)
+    at = None if asked is None else round(asked * 1000) * TICKS_PER_MS
+    summary = {
+        "SourceTableArn": table_arn(call.caller, name),
+        "RestoreDateTime": seconds(call.gateway.now_ms()) if asked is None else asked,
+    }
+    try:
+        return (yield from restores.begin(call, source, at, summary))
+    except MomentNotKept as refused:
+        if refused.earliest_ms is None or refused.latest_ms is None:
+            raise
+        text = (
+            f"RestoreDateTime '{_iso(asked or 0)}' must be within EarliestRestorableDateTime "
+            f"'{_iso(refused.earliest_ms / 1000)}' and LatestRestorableDateTime '{_iso(refused.latest_ms / 1000)}'"
+        )
+        raise ServiceError("InvalidRestoreTimeException", text) from None
+
+
+def _check_times(asked: float | None, is_latest: bool) -> None:
+    if asked is not None and is_latest:
+        text = "Both RestoreDateTime and UseLatestRestorableTime cannot be set for point-in-time restore request."
+        raise validation(_INVALID + text)
+    if asked is None and not is_latest:
+        text = "Either one of RestoreDateTime or UseLatestRestorableTime must be specified, but not both"
+        raise validation(_INVALID + text)
+    if asked is not None and not abs(asked) < limits.LATEST_SECONDS:
+        raise validation(f"{_INVALID}RestoreDateTime is out of range")
+
+
+def _source_name(call: Call) -> str:
+    name, arn = call.input.get("SourceTableName"), call.input.get("SourceTableArn")
+    if name is not None and arn is not None:
+        raise validation("Must provide exactly one of: sourceTableArn, sourceTableName")
+    if name is not None:
+        return str(name)
+    if arn is None:
+        raise validation("The parameter 'TableName' is required")
+    found = table_name_of_arn(arn)
+    if found is None:
+        raise validation("One or more parameter values were invalid: sourceTableArn is not a valid ARN")
+    check_place(call, arn)
+    return found
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

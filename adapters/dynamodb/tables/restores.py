@@ -1,0 +1,161 @@
+"""What RestoreTableFromBackup and RestoreTableToPointInTime have in common: the table that is made, and its overrides.
+
+A restored table has keys, indexes, billing and encryption of its source; it has no stream, no time to live, no point-in-time
+recovery, no tags, no deletion protection, and the standard class (ack-api-quirks, live service, October 2026; developer
+guide, "Restoring tables").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from adapters.dynamodb import DIALECT
+from adapters.dynamodb.tables import billing
+from adapters.dynamodb.tables.descriptions import describe, index_definition
+from adapters.dynamodb.tables.properties import ON_DEMAND, PROVISIONED, TableProperties
+from adapters.dynamodb.tables.tables import in_style
+from adapters.dynamodb.wire.calls import Answer, Call
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.resources import key_arn
+from gateway.engine.engine import one
+from gateway.model.backups import Backup
+from gateway.model.commands import CreateTable, Exchange, FindTable, NewIndex, RestoreTable
+from gateway.model.errors import TableBusy, TableExists
+from gateway.model.restored_tables import like
+from gateway.model.tables import State, Table
+
+Wire = Mapping[str, Any]
+
+
+def begin(call: Call, source: Table | Backup, at: int | None, summary: Wire) -> Exchange[Answer]:
+    """Begin a restore and describe the table. `summary`: what its RestoreSummary says. Raises ServiceError and what
+    RestoreTable does."""
+    definition = source if isinstance(source, Table) else source.source
+    made = _target(call, definition, summary)
+    try:
+        table = yield from one(RestoreTable(made, source, at))
+    except (TableExists, TableBusy):
+        raise (yield from _taken(call, made.name, summary)) from None
+    shown = describe(table, None, call.caller, call.gateway.now_ms())
+    return {"TableDescription": in_style(call, shown)}
+
+
+def _taken(call: Call, name: str, summary: Wire) -> Exchange[ServiceError]:
+    [existing] = yield [FindTable(call.caller.namespace, name)]
+    if isinstance(existing, Table) and existing.state_at(call.gateway.now_ms()) is State.CREATING:
+        known = TableProperties.of(existing).restore
+        if known is not None:
+            source = known.get("SourceBackupArn", known["SourceTableArn"])
+            text = f"Table: {name} is already being restored from backup: {source}"
+            return ServiceError("TableInUseException", text)
+    return ServiceError("TableAlreadyExistsException", f"Table already exists: {name}")
+
+
+def _target(call: Call, source: Table, summary: Wire) -> CreateTable:
+    given = call.input
+    expiry = source.rules.expiry
+    kept = expiry if expiry is not None and expiry.attribute is None else None
+    made = like(source, call.caller.namespace, given["TargetTableName"])
+    properties = replace(
+        _billed(source, given, call.gateway.now_ms()),
+        table_class=None,
+        table_class_at_ms=None,
+        deletion_protection=False,
+        encryption_key=_encryption_key(call, TableProperties.of(source).encryption_key),
+        time_to_live_at_ms=None,
+        tags={},
+        restore=summary,
+    )
+    return replace(
+        made,
+        dialect=DIALECT,
+        rules=replace(made.rules, expiry=kept),
+        indexes=_indexes(source, made.indexes, given, properties.billing),
+        properties={**made.properties, **properties.document()},
+    )
+
+
+def _billed(source: Table, given: Wire, now_ms: int) -> TableProperties:
+    known = TableProperties.of(source)
+    mode = given.get("BillingModeOverride", known.billing)
+    units = given.get("ProvisionedThroughputOverride")
+    on_demand = given.get("OnDemandThroughputOverride")
+    if units is not None and mode == ON_DEMAND:
+        raise validation("Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED")
+    if units is None and mode == PROVISIONED and "BillingModeOverride" in given:
+        raise validation("Must override ProvisionedThroughput if BillingMode is overridden to PROVISIONED")
+    of_new: dict[str, Any] = {"BillingMode": mode}
+    if mode == PROVISIONED:
+        shown = {
+            "ReadCapacityUnits": known.throughput.read,
+            "WriteCapacityUnits": known.throughput.write,
+        }
+        of_new["ProvisionedThroughput"] = units or shown
+    if on_demand is not None:
+        of_new["OnDemandThroughput"] = on_demand
+    elif mode == ON_DEMAND:
+        of_new["OnDemandThroughput"] = dict(known.on_demand)
+    return billing.of_new_table(of_new, now_ms)
+
+
+def _encryption_key(call: Call, known: str | None) -> str | None:
+    given = call.input.get("SSESpecificationOverride")
+    if given is None:
+        return known
+    if not given.get("Enabled", "SSEType" in given or "KMSMasterKeyId" in given):
+        return None
+    return key_arn(call.caller, given.get("KMSMasterKeyId", "alias/aws/dynamodb"))
+
+
+def _indexes(source: Table, all_of_it: Sequence[NewIndex], given: Wire, mode: str) -> tuple[NewIndex, ...]:
+    """The indexes of the restored table: all, or those that an override lists, which must be indexes of the source, under
+    whatever names."""
+    definitions = [(index, index_definition(index)) for index in source.indexes]
+    new = {index.name: index for index in all_of_it}
+    made: list[NewIndex] = []
+    for member, local in (("LocalSecondaryIndexOverride", True), ("GlobalSecondaryIndexOverride", False)):
+        if member not in given:
+            made += [
+                _billed_index(new[index.name], {}, mode) for index in source.indexes if index.local is local
+            ]
+            continue
+        for wanted in given[member]:
+            name = wanted["IndexName"]
+            same = [
+                index
+                for index, definition in definitions
+                if index.local is local and _same(wanted, definition)
+            ]
+            if not same:
+                raise validation(
+                    f"Index {name} does not match a secondary index that existed in the source table and cannot be created "
+                    "during the restore operation"
+                )
+            made.append(_billed_index(replace(new[same[0].name], name=name), wanted, mode))
+    return tuple(made)
+
+
+def _same(wanted: Wire, definition: Wire) -> bool:
+    projection = wanted["Projection"]
+    shown = {"ProjectionType": projection.get("ProjectionType")}
+    if projection.get("NonKeyAttributes"):
+        shown["NonKeyAttributes"] = sorted(projection["NonKeyAttributes"])
+    keys = [(element["AttributeName"], element["KeyType"]) for element in wanted["KeySchema"]]
+    known = [(element["AttributeName"], element["KeyType"]) for element in definition["KeySchema"]]
+    return keys == known and shown == definition["Projection"]
+
+
+def _billed_index(index: NewIndex, wanted: Wire, mode: str) -> NewIndex:
+    """An index with the throughput that an override gives, with what it had, or with none in a table on demand."""
+    if index.local:
+        return index
+    if mode == ON_DEMAND or "ProvisionedThroughput" in wanted or "OnDemandThroughput" in wanted:
+        given = {**wanted, "IndexName": index.name}
+        if mode == ON_DEMAND:
+            given.pop("ProvisionedThroughput", None)
+        elif "ProvisionedThroughput" not in given:
+            return index
+        return replace(index, properties=billing.of_new_index(given, mode).document())
+    return index

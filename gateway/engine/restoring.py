@@ -1,0 +1,249 @@
+"""Tables as they were: histories, restores, backups.
+
+While a table has a history, the write path records what each row was before it changed (writing.py). A copy of the table as it
+was at a moment is made by background work: first all rows are copied, in the order of keys, while writers go on; then what
+changed since the moment is undone in the copy, from the newest change back, so that each row ends as it was before the first of
+them. Every change from the copy's begin on happens later than its moment (HistoryRule.floor). A backup is such a copy in a table
+that nobody can name; a restored table is one under a name of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.engine import indexing, retaining
+from gateway.engine.defining import Definer
+from gateway.model.backups import Backup, BackupKind
+from gateway.model.commands import (
+    CreateBackup,
+    CreateTable,
+    DeleteBackup,
+    KeepHistory,
+    ListBackups,
+    RestoreTable,
+)
+from gateway.model.errors import MomentNotKept, TableMissing
+from gateway.model.keys import Position
+from gateway.model.namespaces import RETAINED
+from gateway.model.rows import TICKS_PER_MS, Row
+from gateway.model.tables import HistoryRule, State, Table
+from gateway.model.write_groups import RowKey
+from gateway.store import backups, copies, entries, history, rows
+from gateway.store.copies import Copy
+from gateway.store.databases import Session
+from gateway.store.history import Moment
+from gateway.store.store import Store
+
+COMMANDS = (CreateBackup, DeleteBackup, KeepHistory, ListBackups, RestoreTable)
+_FOREVER_MS = 1 << 62
+
+
+def run(store: Store, definer: Definer, command: Any, now: int) -> Any:
+    """The outcome of a command. `now`: ticks since 1970. Raises what the commands say."""
+    match command:
+        case KeepHistory(table, days):
+            return _keep_history(store, table, days, now // TICKS_PER_MS)
+        case RestoreTable():
+            return _restore(store, definer, command, now)
+        case CreateBackup():
+            return _back_up(store, definer, command, now)
+        case ListBackups():
+            with store.read() as session:
+                return backups.page(session, store.catalog.defined, command)
+        case DeleteBackup(backup):
+            with store.write() as session:
+                return retaining.delete(store, session, backup.id)
+    raise TypeError(command)
+
+
+# Histories
+
+
+def _keep_history(store: Store, table: Table, days: int | None, now_ms: int) -> Table:
+    with store.write() as session:
+        current = _locked(store, session, table)
+        if days is not None:
+            current = retaining.with_history(store, session, current, days, now_ms)
+        elif (rule := current.rules.history) is not None:
+            if copies.are_made_of(session, current.id):
+                current = retaining.with_rule(current, dataclasses.replace(rule, days=None))
+                history.begin(session, rule.id, current.id, None)
+            else:
+                history.end(session, rule.id)
+                current = retaining.with_rule(current, None)
+        store.catalog.update(session, current)
+        kept = store.catalog.by_id(session, table.id)
+        assert kept is not None
+    store.catalog.cache.forget(table.id)
+    return kept
+
+
+def _locked(store: Store, session: Session, table: Table) -> Table:
+    current = store.catalog.lock(session, table.id)
+    if current is None or current.namespace != table.namespace:
+        store.catalog.cache.forget(table.id)
+        raise TableMissing(table.name)
+    return current
+
+
+# Beginning a copy
+
+
+def _restore(store: Store, definer: Definer, command: RestoreTable, now: int) -> Table:
+    source = command.source
+    now_ms = now // TICKS_PER_MS
+    with store.write() as session:
+        if isinstance(source, Backup):
+            source_id, moment = retaining.free(store, session, source.id).copy_id, None
+        else:
+            source_id = source.id
+            moment = _moment(store, session, source, command.at, now)
+        made = definer.make(session, command.made, _FOREVER_MS, now_ms)
+        copies.add(session, Copy(made.id, source_id, moment))
+    if isinstance(source, Table):
+        store.catalog.cache.forget(source.id)
+    store.catalog.cache.forget(made.id)
+    return made
+
+
+def _moment(store: Store, session: Session, source: Table, at: int | None, now: int) -> Moment:
+    """The moment of which a table is to be copied, from which on nothing is added to it. Raises TableMissing,
+    MomentNotKept."""
+    current = _locked(store, session, source)
+    rule = current.rules.history
+    if rule is None or rule.days is None:
+        raise MomentNotKept(current.name)
+    if at is None:
+        return _fixed(store, session, current, rule, max(now, history.latest_change(session, rule.id)))
+    earliest_ms = rule.earliest_ms(now // TICKS_PER_MS)
+    if not earliest_ms * TICKS_PER_MS <= at <= now:
+        raise MomentNotKept(current.name, earliest_ms, now // TICKS_PER_MS)
+    return _fixed(store, session, current, rule, at)
+
+
+def _fixed(store: Store, session: Session, table: Table, rule: HistoryRule, at: int) -> Moment:
+    """A moment of a locked table to which nothing is added any more: who writes with an older descriptor is told that it is out
+    of date."""
+    rule = dataclasses.replace(rule, floor=max(rule.floor, at))
+    store.catalog.update(session, retaining.with_rule(table, rule))
+    return Moment(rule.id, at)
+
+
+def _back_up(store: Store, definer: Definer, command: CreateBackup, now: int) -> Backup:
+    now_ms = now // TICKS_PER_MS
+    counted = definer.count(command.table)
+    with store.write() as session:
+        source = _locked(store, session, command.table)
+        if source.state_at(now_ms) is State.CREATING:
+            raise TableMissing(source.name)
+        kept = retaining.with_history(store, session, source, None, now_ms)
+        rule = kept.rules.history
+        assert rule is not None
+        moment = _fixed(
+            store, session, kept, rule, max(now, rule.floor, history.latest_change(session, rule.id))
+        )
+        backup_id = store.catalog.next_id(session)
+        bare = CreateTable(
+            "", f"{RETAINED}{backup_id}", source.name, source.key_schema, rules=retaining.bare(source.rules)
+        )
+        made = definer.make(session, bare, _FOREVER_MS, now_ms)
+        copies.add(session, Copy(made.id, source.id, moment))
+        backup = Backup(
+            backup_id,
+            source.namespace,
+            source.name,
+            command.name,
+            BackupKind.USER,
+            made.id,
+            source,
+            counted.rows,
+            counted.size_bytes,
+            False,
+            now_ms,
+        )
+        backups.add(session, backup, store.catalog.definition(source))
+    store.catalog.cache.forget(source.id)
+    return backup
+
+
+# Carrying it on
+
+
+def advance(store: Store, limit: int) -> int | None:
+    """Carry one batch, of at most `limit` rows, of one copy on. How many rows it went over; None: no copy waits."""
+    with store.read() as session:
+        copy = copies.first(session)
+        if copy is None:
+            return None
+        source = store.catalog.by_id(session, copy.source_id)
+        target = store.catalog.by_id(session, copy.target_id)
+        if copy.undoing and copy.moment is not None:
+            part = history.changes_before(session, copy.moment, copy.mark or history.NEWEST, limit)
+        else:
+            part = history.rows_after(session, copy.source_id, copy.mark, limit)
+    if source is None or target is None:
+        _give_up(store, copy)
+        return 0
+    with store.write() as session:
+        if copies.lock(session, copy.target_id) != copy or store.catalog.check(session, [target], lock=True):
+            return 0  # another server has been here
+        _keep(session, copy, target, part.rows)
+        if part.mark is not None:
+            copies.save_progress(session, copy._replace(mark=part.mark), part.length)
+        elif copy.moment is not None and not copy.undoing:
+            copies.save_progress(session, copy._replace(undoing=True, mark=None), part.length)
+        else:
+            _finish(store, session, copy, target)
+    if part.mark is None:
+        store.catalog.cache.forget(copy.target_id)
+        store.catalog.cache.forget(copy.source_id)
+    return part.length
+
+
+def _keep(session: Session, copy: Copy, target: Table, found: Mapping[Position, Row | None]) -> None:
+    """Store rows in the target of a copy: new ones, or what rows were before they changed."""
+    keys = sorted((target.id, position) for position in found)
+    left = [(key[0], row) for key in keys if (row := found[key[1]]) is not None]
+    for _, row in left:
+        row.expires_at_ms = target.expires_at_ms(row)
+    before: Mapping[RowKey, Row] = {}
+    if not copy.undoing:
+        rows.load(session, left)
+    else:
+        rows.claim(session, keys)
+        before = rows.fetch_many(session, keys)
+        rows.save_many(session, left)
+        gone = [key for key in keys if found[key[1]] is None]
+        rows.remove_many(
+            session, [key for key in gone if key in before], [key for key in gone if key not in before]
+        )
+    if target.indexes:
+        pairs = [(before.get(key), found[key[1]]) for key in keys]
+        removed, added = indexing.differences(target, pairs)
+        entries.remove_many(session, removed)
+        entries.add_many(session, added)
+
+
+def _finish(store: Store, session: Session, copy: Copy, target: Table) -> None:
+    store.catalog.lock(session, target.id)
+    for index in target.indexes:
+        store.catalog.update_index(session, dataclasses.replace(index, busy_until_ms=0))
+    store.catalog.update(session, dataclasses.replace(target, state=State.ACTIVE, busy_until_ms=0))
+    copies.remove(session, copy.target_id)
+    backups.set_ready(session, copy.target_id)
+    retaining.release(store, session, copy.source_id)
+
+
+def _give_up(store: Store, copy: Copy) -> None:
+    """Take away a copy whose source or target is gone, and what there is of it."""
+    with store.write() as session:
+        copies.remove(session, copy.target_id)
+        backups.remove(session, copy.target_id)
+        target = store.catalog.lock(session, copy.target_id)
+        if target is not None:
+            store.catalog.remove(session, target)
+        retaining.release(store, session, copy.source_id)
+    store.catalog.cache.forget(copy.target_id)
+    store.catalog.cache.forget(copy.source_id)

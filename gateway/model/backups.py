@@ -1,0 +1,39 @@
+"""Backups of tables: what one is, and where one stands among others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from gateway.model.tables import Table
+
+
+class BackupKind(Enum):
+    """Who made a backup: somebody who asked for it, or the gateway when it dropped a table that could be gone back in."""
+
+    USER = "user"
+    SYSTEM = "system"
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A backup. `source`: the table as it was then; `copy_id`: of the table that has its rows, which nobody can name;
+    `ready`: whether all of them are there; `expires_at_ms`: None means never. Counts are of the moment when it was asked for."""
+
+    id: int
+    namespace: str
+    table_name: str
+    name: str
+    kind: BackupKind
+    copy_id: int
+    source: Table
+    rows: int
+    size_bytes: int
+    ready: bool
+    created_at_ms: int
+    expires_at_ms: int | None = None
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Where it stands in lists: by table, and by age."""
+        return self.table_name, self.created_at_ms, self.id

@@ -1,0 +1,14 @@
+"""Names of namespaces that belong to no caller: no dialect reaches their tables, and no list has them."""
+
+from __future__ import annotations
+
+SNAPSHOTS = "snapshot/"
+"""What the names of namespaces begin with that hold the tables of a snapshot."""
+
+RETAINED = "retained/"
+"""What the names of namespaces begin with that hold the rows of backups, and of dropped tables that are still copied."""
+
+
+def is_reserved(namespace: str) -> bool:
+    """Whether a namespace holds copies and nothing else."""
+    return namespace.startswith((SNAPSHOTS, RETAINED))

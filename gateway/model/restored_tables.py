@@ -1,0 +1,26 @@
+"""The definition of a table that is to have the rows of another."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from gateway.model.commands import CreateTable, NewIndex
+from gateway.model.tables import Table
+
+
+def like(source: Table, namespace: str, name: str) -> CreateTable:
+    """The definition of a table as another was defined, without its stream and its history."""
+    indexes = tuple(
+        NewIndex(
+            index.name,
+            index.key_schema,
+            index.projection,
+            index.included,
+            index.local,
+            index.properties,
+            dialect=index.dialect,
+        )
+        for index in source.indexes
+    )
+    rules = dataclasses.replace(source.rules, stream=None, history=None, has_local_transactions=False)
+    return CreateTable("", namespace, name, source.key_schema, indexes, rules, source.properties)

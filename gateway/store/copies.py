@@ -1,0 +1,92 @@
+"""Tables that are being filled with what others were, as SQL."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from gateway.store import progress
+from gateway.store.databases import Session
+from gateway.store.history import Mark, Moment
+
+_COLUMNS = "target_id, source_id, history_id, at, phase, mark"
+_COPYING, _UNDOING = 0, 1
+
+
+class Copy(NamedTuple):
+    """A copy that is not done. `moment`: of which the target will be the source's rows; None: those that it has. `undoing`: all
+    rows have been copied, and what changed since the moment is being undone in the copy."""
+
+    target_id: int
+    source_id: int
+    moment: Moment | None
+    undoing: bool = False
+    mark: Mark | None = None
+
+
+def add(session: Session, copy: Copy) -> None:
+    """Ask for a table to be filled."""
+    history_id, at = copy.moment or (None, None)
+    session.execute(
+        f"INSERT INTO copies ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, NULL)",
+        (copy.target_id, copy.source_id, history_id, at, _COPYING),
+    )
+
+
+def first(session: Session) -> Copy | None:
+    """One copy that waits or is under way."""
+    found = session.query(f"SELECT {_COLUMNS} FROM copies ORDER BY target_id LIMIT 1")
+    return _copy(*found[0]) if found else None
+
+
+def lock(session: Session, target_id: int) -> Copy | None:
+    """A copy as it is now, which nobody else moves on until the transaction ends; None: it is done, or was given up."""
+    found = session.query(
+        f"SELECT {_COLUMNS} FROM copies WHERE target_id = ?{session.statements.for_update}", (target_id,)
+    )
+    return _copy(*found[0]) if found else None
+
+
+def are_made_of(session: Session, source_id: int) -> bool:
+    """Whether some copy reads this table."""
+    return bool(session.query("SELECT 1 FROM copies WHERE source_id = ? LIMIT 1", (source_id,)))
+
+
+def save_progress(session: Session, copy: Copy, number: int) -> None:
+    """Remember how far a copy has come, by so many rows more."""
+    session.execute(
+        "UPDATE copies SET phase = ?, mark = ? WHERE target_id = ?",
+        (_UNDOING if copy.undoing else _COPYING, _packed(copy.mark), copy.target_id),
+    )
+    progress.advance(session, progress.COPY, copy.target_id, number)
+
+
+def remove(session: Session, target_id: int) -> None:
+    """Take a copy off the list: it is done, or given up."""
+    session.execute("DELETE FROM copies WHERE target_id = ?", (target_id,))
+    progress.forget(session, progress.COPY, target_id)
+
+
+def _copy(
+    target_id: int, source_id: int, history_id: int | None, at: int | None, phase: int, mark: bytes | None
+) -> Copy:
+    moment = None if history_id is None or at is None else Moment(history_id, at)
+    return Copy(target_id, source_id, moment, phase == _UNDOING, _unpacked(mark))
+
+
+def _packed(mark: Mark | None) -> bytes | None:
+    if mark is None:
+        return None
+    at, slot, partition, sort = mark
+    return _HEAD.pack(at, slot, len(partition)) + partition + sort
+
+
+def _unpacked(mark: bytes | None) -> Mark | None:
+    if mark is None:
+        return None
+    at, slot, length = _HEAD.unpack_from(mark)
+    split = _HEAD.size + length
+    return at, slot, mark[_HEAD.size : split], mark[split:]
+
+
+_HEAD = struct.Struct(">QBI")

@@ -1,0 +1,467 @@
+"""Tables as they were: restores at any moment, backups, dropped tables that are kept; against a model kept beside."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from dataclasses import dataclass, field
+
+import pytest
+
+from gateway.engine.engine import Engine, EngineOptions, run_with_retries
+from gateway.model.backups import Backup, BackupKind
+from gateway.model.commands import (
+    AlterTable,
+    CreateBackup,
+    CreateTable,
+    DeleteBackup,
+    DropTable,
+    FindTable,
+    KeepHistory,
+    ListBackups,
+    Load,
+    NewIndex,
+    ResetTables,
+    RestoreTable,
+    Token,
+    WriteGroup,
+)
+from gateway.model.errors import (
+    BackupBusy,
+    BackupMissing,
+    Contended,
+    GatewayError,
+    GroupRefused,
+    MomentNotKept,
+    StaleTable,
+    TableExists,
+    TableMissing,
+)
+from gateway.model.predicates import RowExists
+from gateway.model.rows import TICKS_PER_MS
+from gateway.model.tables import ExpiryRule, Rules, State, Table
+from gateway.model.updates import Literal, SetTo
+from gateway.model.values import decimal, text
+from gateway.store.databases import Database
+from gateway.store.store import Store
+from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
+
+DAY_S = 86_400
+State_ = dict[object, tuple[object, ...]]
+
+
+def run(engine: Engine, command: object) -> object:
+    [answer] = engine.run([command])  # type: ignore[list-item]
+    if isinstance(answer, GatewayError):
+        raise answer
+    return answer
+
+
+def found(engine: Engine, name: str, namespace: str = "") -> Table:
+    table = run(engine, FindTable(namespace, name))
+    assert isinstance(table, Table)
+    return table
+
+
+def stored(engine: Engine, table_id: int) -> State_:
+    """The rows of a table as they stand in the database, whatever its state."""
+    with engine._store.read() as session:
+        return {
+            tuple(row[:2]): tuple(row[2:])
+            for row in session.query(
+                "SELECT partition, sort, modified_at, size_bytes, kinds, body, full_key FROM rows WHERE table_id = ?",
+                (table_id,),
+            )
+        }
+
+
+def entries_of(engine: Engine, table: Table) -> list[list[tuple[object, ...]]]:
+    with engine._store.read() as session:
+        return [
+            session.query(
+                "SELECT partition, sort, slot, size_bytes, row_partition, row_sort, row_slot FROM entries"
+                " WHERE index_id = ? ORDER BY partition, sort",
+                (index.id,),
+            )
+            for index in table.indexes
+        ]
+
+
+def right_entries(engine: Engine, table: Table) -> int:
+    """How many entries the indexes of a table should have, by its rows."""
+    client = Client(engine, table)
+    return sum(index.entry(row) is not None for row in client.rows() for index in table.indexes)
+
+
+def keeping(engine: Engine, table: Table, days: int | None = 35) -> Client:
+    kept = run(engine, KeepHistory(table, days))
+    assert isinstance(kept, Table)
+    return Client(engine, kept)
+
+
+def as_was(source: Table, name: str, namespace: str = "") -> CreateTable:
+    new = [
+        NewIndex(index.name, index.key_schema, index.projection, index.included, index.local)
+        for index in source.indexes
+    ]
+    return CreateTable("test", namespace, name, source.key_schema, tuple(new))
+
+
+def restored(engine: Engine, source: Table | Backup, at: int | None, name: str) -> Table:
+    definition = source if isinstance(source, Table) else source.source
+    made = run(engine, RestoreTable(as_was(definition, name), source, at))
+    assert isinstance(made, Table)
+    assert made.state_at(1 << 50) is State.CREATING
+    do_background_work(engine)
+    return found(engine, name)
+
+
+@dataclass
+class Model:
+    """A table that is written at random, and what it was after each write."""
+
+    engine: Engine
+    clock: Clock
+    name: str
+    dice: random.Random
+    states: list[tuple[int, State_]] = field(default_factory=list)
+
+    @property
+    def client(self) -> Client:
+        return Client(self.engine, found(self.engine, self.name))
+
+    def note(self) -> None:
+        state = stored(self.engine, self.client.table.id)
+        self.states.append((self.clock.ns // 100, state))
+
+    def step(self) -> None:
+        client, dice = self.client, self.dice
+        key = dice.choice("abc"), dice.randrange(8)
+        color = {"color": text(dice.choice(["red", "blue"]))} if dice.random() < 0.7 else {}
+        at = {"at": decimal(self.clock.ms // 1000 + dice.randrange(1, 40))} if dice.random() < 0.3 else {}
+        more = {"n": decimal(dice.randrange(1000)), **color, **at}
+        match dice.randrange(8):
+            case 0 | 1:
+                client.write(client.put(*key, **more)._replace(wants_old=False))
+            case 2:
+                client.write(client.edit(*key, SetTo(("n",), Literal(decimal(dice.randrange(1000))))))
+            case 3:
+                client.write(client.remove(*key))
+            case 4:  # a transaction; half of them fail
+                token = Token("s", str(dice.random()), b"1", 1000) if dice.random() < 0.5 else None
+                writes = tuple(client.put("t", number, **more) for number in range(3))
+                condition = RowExists() if dice.random() < 0.5 else client.put("t").condition
+                [answer] = self.engine.run(
+                    [WriteGroup((*writes, client.put("u", key[1], condition, **more)), token)]
+                )
+                assert isinstance(answer, (list, GroupRefused))
+            case 5:
+                [answer] = self.engine.run(
+                    [Load(client.table, [(client.key(*key).position, client.contents(*key, **more))])]
+                )
+                assert answer is None
+            case 6:  # several groups in one transaction of the database, some of one row
+                client.write(client.put(*key, **more), client.remove(*key), client.put("a", 0, **more))
+            case 7:
+                self.clock.advance(dice.random() * 20)
+                do_background_work(self.engine)
+        self.note()
+        self.clock.advance(dice.random() / 100)
+
+    def at(self, ticks: int) -> State_:
+        return [state for noted, state in self.states if noted <= ticks][-1]
+
+
+RULES = Rules(expiry=ExpiryRule(attribute="at"))
+
+
+def restores_like_the_model(engine: Engine, clock: Clock, seed: int, restores: int) -> None:
+    dice = random.Random(seed)
+    keeping(engine, make_table(engine, f"t{seed}", indexes=(by_color(),), rules=RULES))
+    model = Model(engine, clock, f"t{seed}", dice)
+    model.note()
+    first = model.states[0][0]
+    for _ in range(restores * 4):
+        model.step()
+    source = model.client.table
+    for number in range(restores):
+        at = dice.choice(model.states)[0] if number % 2 else dice.randrange(first, clock.ns // 100)
+        wanted = model.at(at)
+        name = f"r{seed}.{number}"
+        run(engine, RestoreTable(as_was(source, name), source, at))
+        for _ in range(dice.randrange(4)):  # it is written while it is copied
+            model.step()
+            engine.background_batch()
+        do_background_work(engine)
+        made = found(engine, name)
+        assert made.state_at(clock.ms) is State.ACTIVE
+        assert stored(engine, made.id) == wanted
+        assert len(entries_of(engine, made)[0]) == right_entries(engine, made)
+        source = model.client.table
+        run(engine, ResetTables("", frozenset({name})))
+
+
+def test_restores_at_random_moments_equal_the_model(engine: Engine, clock: Clock) -> None:
+    """issue: 50 here, 1,000 in the soak."""
+    restores_like_the_model(engine, clock, seed=1, restores=50)
+
+
+@pytest.mark.soak
+def test_restores_at_a_thousand_moments_equal_the_model(engine: Engine, clock: Clock) -> None:
+    for seed in range(2, 22):
+        restores_like_the_model(engine, clock, seed, restores=25)
+
+
+def test_a_table_without_a_history_cannot_be_gone_back_in(engine: Engine, things: Client) -> None:
+    with pytest.raises(MomentNotKept) as error:
+        run(engine, RestoreTable(as_was(things.table, "r"), things.table))
+    assert error.value.earliest_ms is None
+    with pytest.raises(TableMissing):
+        found(engine, "r")
+
+
+def test_the_window_is_exact(engine: Engine, things: Client, clock: Clock) -> None:
+    client = keeping(engine, things.table, days=1)
+    rule = client.table.rules.history
+    assert rule is not None
+    since_ms = rule.since_ms
+    clock.advance(10)
+    for at_ms, is_kept in ((since_ms - 1, False), (since_ms, True), (clock.ms, True), (clock.ms + 1, False)):
+        [answer] = engine.run(
+            [RestoreTable(as_was(client.table, f"r{at_ms}"), client.table, at_ms * TICKS_PER_MS)]
+        )
+        assert isinstance(answer, Table) is is_kept, (at_ms, answer)
+    clock.advance(DAY_S)
+    assert rule.earliest_ms(clock.ms) == clock.ms - DAY_S * 1000
+
+
+def test_a_history_is_trimmed_at_the_end_of_its_days(engine: Engine, things: Client, clock: Clock) -> None:
+    client = keeping(engine, things.table, days=1)
+    client.write(client.put("a", 1))
+    client.write(client.put("a", 1, n=decimal(2)))
+    clock.advance(DAY_S - 60)
+    client.write(client.put("a", 1, n=decimal(3)))
+    engine.catch_up()
+    assert recorded(engine) == 3
+    clock.advance(61)
+    engine.catch_up()
+    assert recorded(engine) == 1
+
+
+def recorded(engine: Engine) -> int:
+    with engine._store.read() as session:
+        return int(session.query("SELECT count(*) FROM history")[0][0])
+
+
+def test_a_history_ends_and_begins_anew(engine: Engine, things: Client, clock: Clock) -> None:
+    client = keeping(engine, things.table)
+    client.write(client.put("a", 1))
+    assert recorded(engine) == 1
+    client = keeping(engine, client.table, None)
+    assert client.table.rules == Rules()
+    client.write(client.put("a", 1, n=decimal(1)))
+    do_background_work(engine)
+    assert recorded(engine) == 0
+    clock.advance(5)
+    client = keeping(engine, client.table)
+    rule = client.table.rules.history
+    assert rule is not None
+    assert rule.since_ms == clock.ms
+    again = keeping(engine, client.table, 7).table.rules.history
+    assert again is not None
+    assert (again.since_ms, again.id, again.days) == (rule.since_ms, rule.id, 7)
+
+
+def test_a_table_without_a_history_records_nothing(engine: Engine, things: Client) -> None:
+    things.write(things.put("a", 1), things.put("a", 2))
+    assert recorded(engine) == 0
+
+
+def test_whoever_wrote_with_the_old_descriptor_is_told_so(engine: Engine, things: Client) -> None:
+    keeping(engine, things.table)
+    [answer] = engine.run([WriteGroup((things.put("a", 1),))])
+    assert isinstance(answer, StaleTable)
+
+
+def test_a_dropped_table_with_a_history_is_kept_for_35_days(
+    engine: Engine, things: Client, clock: Clock
+) -> None:
+    client = keeping(engine, things.table)
+    client.write(*[client.put("a", number, color=text("red")) for number in range(20)])
+    state = stored(engine, client.table.id)
+    run(engine, DropTable(found(engine, "things")))
+    with pytest.raises(TableMissing):
+        found(engine, "things")
+    make_table(engine, "things")  # the name is free
+    do_background_work(engine)
+    [backup] = run(engine, ListBackups(""))  # type: ignore[misc]
+    assert (backup.kind, backup.rows, backup.ready) == (BackupKind.SYSTEM, 20, True)
+    assert backup.expires_at_ms == backup.created_at_ms + 35 * DAY_S * 1000
+    assert stored(engine, restored(engine, backup, None, "again").id) == state
+    assert recorded(engine) == 0
+    clock.advance(35 * DAY_S + 1)
+    engine.catch_up()
+    do_background_work(engine)
+    assert run(engine, ListBackups("")) == []
+    assert stored(engine, backup.copy_id) == {}
+
+
+def test_a_reset_keeps_nothing(engine: Engine, things: Client) -> None:
+    client = keeping(engine, things.table)
+    client.write(client.put("a", 1))
+    run(engine, ResetTables("", keeps_definitions=True))
+    made = found(engine, "things")
+    assert made.rules.history is not None
+    do_background_work(engine)
+    assert recorded(engine) == 0
+    assert run(engine, ListBackups("")) == []
+    run(engine, ResetTables())
+    do_background_work(engine)
+    assert run(engine, ListBackups("")) == []
+
+
+def test_a_backup_has_the_rows_of_its_moment(engine: Engine, clock: Clock) -> None:
+    table = make_table(engine, indexes=(by_color(),), rules=RULES)
+    client = Client(engine, table)
+    client.write(*[client.put("a", number, color=text("red")) for number in range(300)])
+    state = stored(engine, table.id)
+    backup = run(engine, CreateBackup(table, "first"))
+    assert isinstance(backup, Backup)
+    assert (backup.ready, backup.rows, backup.name) == (False, 300, "first")
+    with pytest.raises(BackupBusy):
+        run(engine, DeleteBackup(backup))
+    with pytest.raises(BackupBusy):
+        run(engine, RestoreTable(as_was(table, "again"), backup))
+    for number in range(0, 300, 3):
+        client = Client(engine, found(engine, "things"))
+        client.write(client.remove("a", number), client.put("b", number), client.put("a", number + 1))
+        engine.background_batch()
+    do_background_work(engine)
+    [backup] = run(engine, ListBackups(""))  # type: ignore[misc]
+    assert backup.ready
+    assert backup.source.indexes[0].name == "by_color"
+    # The history was for the copy only.
+    assert found(engine, "things").rules.history is None
+    assert recorded(engine) == 0
+    made = restored(engine, backup, None, "again")
+    assert stored(engine, made.id) == state
+    assert len(entries_of(engine, made)[0]) == 300
+    run(engine, DeleteBackup(backup))
+    with pytest.raises(BackupMissing):
+        run(engine, DeleteBackup(backup))
+    do_background_work(engine)
+    assert stored(engine, backup.copy_id) == {}
+
+
+def test_a_backup_outlives_its_table(engine: Engine, things: Client) -> None:
+    things.write(*[things.put("a", number) for number in range(20)])
+    state = stored(engine, things.table.id)
+    run(engine, CreateBackup(things.table, "first"))
+    run(engine, DropTable(found(engine, "things")))
+    do_background_work(engine)
+    [backup] = run(engine, ListBackups(""))  # type: ignore[misc]
+    made = restored(engine, backup, None, "again")
+    assert stored(engine, made.id) == state
+    assert stored(engine, things.table.id) == {}  # purged, once it was copied
+
+
+def test_a_copy_is_resumed_by_the_next_server(database: Database, clock: Clock) -> None:
+    first = Engine(Store(database), EngineOptions(), clock)
+    client = Client(first, make_table(first))
+    client.write(*[client.put("a", number) for number in range(1_000)])
+    client = keeping(first, client.table)
+    state = stored(first, client.table.id)
+    run(first, RestoreTable(as_was(client.table, "again"), client.table))
+    client = Client(first, found(first, "things"))
+    client.write(*[client.remove("a", number) for number in range(0, 1_000, 2)])
+    first.background_batch()
+    assert found(first, "again").state_at(clock.ms) is State.CREATING
+    second = Engine(Store(database), EngineOptions(), clock)
+    do_background_work(second)
+    made = found(second, "again")
+    assert made.state_at(clock.ms) is State.ACTIVE
+    assert stored(second, made.id) == state
+
+
+def test_a_copy_whose_source_is_reset_is_gone(engine: Engine, things: Client) -> None:
+    things.write(*[things.put("a", number) for number in range(20)])
+    client = keeping(engine, things.table)
+    run(engine, RestoreTable(as_was(client.table, "again"), client.table))
+    backup = run(engine, CreateBackup(found(engine, "things"), "first"))
+    assert isinstance(backup, Backup)
+    run(engine, ResetTables("", frozenset({"things"})))
+    do_background_work(engine)
+    for name in ("things", "again"):
+        with pytest.raises(TableMissing):
+            found(engine, name)
+    assert run(engine, ListBackups("")) == []
+
+
+def test_a_restore_needs_a_free_name(engine: Engine, things: Client) -> None:
+    client = keeping(engine, things.table)
+    with pytest.raises(TableExists):
+        run(engine, RestoreTable(as_was(client.table, "things"), client.table))
+
+
+def test_alterations_keep_the_history(engine: Engine, things: Client) -> None:
+    client = keeping(engine, things.table)
+    altered = run(engine, AlterTable("test", client.table, properties={"x": 1}))
+    assert isinstance(altered, Table)
+    assert altered.rules.history == client.table.rules.history
+
+
+def test_a_backup_under_writers_is_a_state_that_was(engine: Engine) -> None:
+    """Each of eight writers writes the same number to two rows in one transaction, and each number after the one before: so in a
+    state that was, the two rows of a writer are equal, and what a writer had acknowledged before the backup is in it."""
+    client = Client(engine, make_table(engine))
+    client.write(*[client.put("filler", number) for number in range(500)])
+    stopping = threading.Event()
+    acknowledged = [0] * 8
+    failures: list[object] = []
+
+    def write(writer: int) -> None:
+        number = 0
+        while not stopping.is_set():
+            mine = Client(engine, found(engine, "things"))
+            n = decimal(number + 1)
+            [answer] = run_with_retries(
+                engine, [WriteGroup((mine.put(f"w{writer}", 0, n=n), mine.put("all", writer, n=n)))]
+            )
+            if isinstance(answer, list):
+                number += 1
+                acknowledged[writer] = number
+            elif not isinstance(answer, (StaleTable, Contended)):
+                failures.append(answer)
+                return
+
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(8)]
+    for thread in threads:
+        thread.start()
+    taken: list[tuple[list[int], list[int]]] = []
+    try:
+        for name in ("first", "second", "third"):
+            before = list(acknowledged)
+            [backup] = run_with_retries(engine, [CreateBackup(found(engine, "things"), name)])
+            assert isinstance(backup, Backup), backup
+            taken.append((before, list(acknowledged)))
+            engine.background_batch()
+    finally:
+        time.sleep(0.1)
+        stopping.set()
+        for thread in threads:
+            thread.join()
+    assert not failures
+    do_background_work(engine)
+    for backup, (before, after) in zip(run(engine, ListBackups("")), taken, strict=True):  # type: ignore[call-overload]
+        made = restored(engine, backup, None, f"r{backup.id}")
+        seen = {(row.latest["p"][1], int(row.latest["s"][1])): row for row in Client(engine, made).rows()}
+        numbers = []
+        for writer in range(8):
+            pair = [seen.get((f"w{writer}", 0)), seen.get(("all", writer))]
+            values = {0 if row is None else int(row.latest["n"][1]) for row in pair}
+            assert len(values) == 1, (writer, values)
+            numbers += values
+        # One that was under way may be in it or not.
+        assert all(low <= n <= high + 1 for low, n, high in zip(before, numbers, after, strict=True))
+    assert any(acknowledged)

