@@ -135,8 +135,9 @@ class Dialect(ABC):
     def limit(
         self, request: Request, purpose: Purpose, namespace: str = "", tables: Iterable[str] = ()
     ) -> None:
-        """Say what a request is for that may not do everything, before anything else of it is looked at. Raises NotPermitted if the
-        caller could do no such thing to one of these tables (own names), whether or not they are there."""
+        """Say what a request is for that may not do everything, before anything else of it is looked at. Raises
+        NotPermitted if the caller could do no such thing to one of these tables (own names), whether or not they are
+        there."""
         authorization = request.authorization
         if authorization is not None:
             authorization.purpose = purpose

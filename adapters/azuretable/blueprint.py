@@ -185,8 +185,8 @@ class AzureTable(Dialect):
         return call
 
     def _authorize(self, request: Request, address: Address, account: str, grant: Grant) -> None:
-        """Give the request of a caller who may not do everything its authorization: by the grants of the account's key, which bound
-        what the key has signed, too; or by the roles of a token."""
+        """Give the request of a caller who may not do everything its authorization: by the grants of the account's key,
+        which bound what the key has signed, too; or by the roles of a token."""
         credentials = self.gateway.credentials
         credential = credentials.find(Scheme.AZURE, account)
         assert credential is not None  # or nobody could have signed

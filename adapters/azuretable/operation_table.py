@@ -30,7 +30,8 @@ from gateway.model.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
 
 
 class Operation(NamedTuple):
-    """One operation of the API. Its handler is given the call and the resource. `purpose`: what a caller must be allowed to do."""
+    """One operation of the API. Its handler is given the call and the resource. `purpose`: what a caller must be
+    allowed to do."""
 
     handler: Callable[..., Exchange[Answer]]
     purpose: Purpose = UNKNOWN_PURPOSE

@@ -205,8 +205,8 @@ class DynamoDB(Dialect):
         return row, _new(Call, (name, checked, caller, gateway, host))
 
     def _limit(self, request: Request, row: Operation, caller: Caller, body: Any) -> None:
-        """Say what the request of a caller is for who may not do everything. Authorization comes before whatever else is wrong with
-        a request, and with the table that it names. Raises NotPermitted."""
+        """Say what the request of a caller is for who may not do everything. Authorization comes before whatever else
+        is wrong with a request, and with the table that it names. Raises NotPermitted."""
         named = body.get("TableName") if isinstance(body, dict) else None
         tables = [bare_name(named)] if isinstance(named, str) else []
         self.limit(request, purpose_of(row.purpose, body), caller.namespace, tables)

@@ -100,8 +100,8 @@ class TableStore(Dialect):
         return replies.reply(request, operation, caller, answer, gateway.real_now_ms())
 
     def _limit(self, request: Request, row: Operation, call: Call) -> None:
-        """Say what the request of a caller is for who may not do everything. What it names that is no table is perhaps an index, and
-        judged when it is found. Raises NotPermitted."""
+        """Say what the request of a caller is for who may not do everything. What it names that is no table is perhaps
+        an index, and judged when it is found. Raises NotPermitted."""
         engine, namespace = call.gateway.engine, call.caller.namespace
         known = [name for name in named_tables(call) if engine.cached_table(namespace, name) is not None]
         self.limit(request, row.purpose, namespace, known)

@@ -1,8 +1,8 @@
 """What commands access: for each type of command, one function that says which permissions it needs, on which resources.
 
 The permission follows from the command itself. Where the model has finer words than the command (to alter a table, or its tags),
-the purpose of the request chooses among those that the command can be (`_finer`), never beyond them. So what a handler says of its
-purpose cannot open a door that its commands do not go through.
+the purpose of the request chooses among those that the command can be (`_finer`), never beyond them. So what a handler
+says of its purpose cannot open a door that its commands do not go through.
 
 The facts that conditions ask for are worked out when a condition asks: `Access.facts`. A test holds the table of types to be
 exhaustive; a command that is not in it is for those only who may do everything.

@@ -38,7 +38,8 @@ class Source(NamedTuple):
 
 class OfResource(NamedTuple):
     """What a resource's own policy says of one caller: `sufficient` by itself, because it names the caller or everybody; or
-    `delegating`, because it names the caller's account, whose own grants must allow the same (so that only its refusals count)."""
+    `delegating`, because it names the caller's account, whose own grants must allow the same (so that only its refusals
+    count)."""
 
     sufficient: Policy = NOTHING
     delegating: Policy = NOTHING
@@ -136,8 +137,8 @@ class Authorization:
         return Verdict.ALLOWED if Verdict.ALLOWED in (own, sufficient) else Verdict.NOT_ALLOWED
 
     def review(self, commands: Sequence[AnyCommand], outcomes: list[Any]) -> list[Any]:
-        """Outcomes, and in place of those of look-ups that the caller must not hear of a refusal. What is not there is told only to
-        who could do something with it, so that absent and forbidden are told alike."""
+        """Outcomes, and in place of those of look-ups that the caller must not hear of a refusal. What is not there is
+        told only to who could do something with it, so that absent and forbidden are told alike."""
         for at, command in enumerate(commands):
             if isinstance(command, (FindTable, FindStream, ListBackups)):
                 refusal = self._refusal_of_found(command, outcomes[at])
@@ -197,16 +198,16 @@ class Authorization:
         return NotPermitted(self.purpose.permissions[0], path, verdict.value)
 
     def refusal_of_name(self, namespace: str, table: str) -> NotPermitted | None:
-        """Why a request cannot do what it is for to a table of that name; None: it may be able to. What the table's own policy says
-        is not known before it is looked up."""
+        """Why a request cannot do what it is for to a table of that name; None: it may be able to. What the table's own
+        policy says is not known before it is looked up."""
         verdict = self.policy.may(self.purpose, namespace, table, self)
         if verdict is Verdict.ALLOWED or (verdict is Verdict.NOT_ALLOWED and self._of_resource is not None):
             return None
         return NotPermitted(self.purpose.permissions[0], table, verdict.value)
 
     def refusal_unasked(self) -> NotPermitted | None:
-        """Why a request is refused that was answered without anything having been judged: it must be for something that the caller
-        may do to something."""
+        """Why a request is refused that was answered without anything having been judged: it must be for something that
+        the caller may do to something."""
         if self.is_checked:
             return None
         verdict = self.policy.may(self.purpose, "", "", self)

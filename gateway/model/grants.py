@@ -48,7 +48,8 @@ class Verdict(Enum):
 
 
 class Place(NamedTuple):
-    """Where a table is, as policies name it: an account and a region, or an instance. "": nobody can say, and no pattern looks."""
+    """Where a table is, as policies name it: an account and a region, or an instance. "": nobody can say, and no
+    pattern looks."""
 
     account: str = ""
     region: str = ""
@@ -175,14 +176,16 @@ class Policy:
         """Whether something of a purpose could be allowed on a table or a part of it (table "": on anything at all), as far as
         can be said before it is known what exactly is asked for."""
         place = place_of(namespace)
+
+        def holds(statement: Statement, is_allowance: bool) -> bool:
+            return all(each.holds(POSSIBLE, circumstances, is_allowance) for each in statement.conditions)
+
         for each in self.statements:
-            if each.effect is Effect.DENY and each.must_cover(purpose, place, table):
-                if all(condition.holds(POSSIBLE, circumstances, False) for condition in each.conditions):
-                    return Verdict.REFUSED
+            if each.effect is Effect.DENY and each.must_cover(purpose, place, table) and holds(each, False):
+                return Verdict.REFUSED
         for each in self.statements:
-            if each.effect is Effect.ALLOW and each.may_cover(purpose, place, table):
-                if all(condition.holds(POSSIBLE, circumstances, True) for condition in each.conditions):
-                    return Verdict.ALLOWED
+            if each.effect is Effect.ALLOW and each.may_cover(purpose, place, table) and holds(each, True):
+                return Verdict.ALLOWED
         return Verdict.NOT_ALLOWED
 
 

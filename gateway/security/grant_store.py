@@ -4,8 +4,8 @@
     role/NAME                                             whoever has the role
     *                                                     everybody who has a stored credential
 
-What a grantee may do is all its own grants, those of its roles, and those of everybody together. A grant that can no longer be read
-(by an older release, say) refuses everything: nobody knows what it refused.
+What a grantee may do is all its own grants, those of its roles, and those of everybody together. A grant that can no
+longer be read (by an older release, say) refuses everything: nobody knows what it refused.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ class Issuer:
         return urlsplit(self.name or "").path.strip("/").partition("/")[0] or "common"
 
     def check(self, token: str, now: float, account: str) -> tuple[str, ...]:
-        """The roles that a token says its bearer has. Raises ServiceError InvalidAuthenticationInfo unless it is good for an account
-        at `now` (seconds since 1970)."""
+        """The roles that a token says its bearer has. Raises ServiceError InvalidAuthenticationInfo unless it is good
+        for an account at `now` (seconds since 1970)."""
         import jwt
 
         try:

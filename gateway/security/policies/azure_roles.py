@@ -1,7 +1,7 @@
 """Azure's roles for data in tables -> policies (model/grants.py).
 
-Built-in roles by name and id: "Azure built-in roles for Storage" (Microsoft Learn). What they may do, operation by operation: "Authorize
-with Microsoft Entra ID", permissions for calling data operations.
+Built-in roles by name and id: "Azure built-in roles for Storage" (Microsoft Learn). What they may do, operation by
+operation: "Authorize with Microsoft Entra ID", permissions for calling data operations.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Condition elements of IAM policies -> conditions (model/conditions.py).
 
-What is not known - an operator, a key, a value of the wrong form - is refused when a policy is read, and so is a condition that could
-never match: a refusal that does nothing looks like one that protects. Operators and keys: "IAM JSON policy elements: Condition
-operators" and "Using IAM policy conditions for fine-grained access control" (DynamoDB developer guide).
+What is not known - an operator, a key, a value of the wrong form - is refused when a policy is read, and so is a
+condition that could never match: a refusal that does nothing looks like one that protects. Operators and keys: "IAM
+JSON policy elements: Condition operators" and "Using IAM policy conditions for fine-grained access control" (DynamoDB
+developer guide).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Alibaba's RAM policies for Table Store -> policies (model/grants.py).
 
-`ots:` actions and `acs:ots:REGION:ACCOUNT:instance/I[/table/T]`; Version "1". There are no conditions on rows. Sources: "Custom RAM
-policies" and "RAM policy elements" (Alibaba Cloud help, Tablestore and RAM, 2026).
+`ots:` actions and `acs:ots:REGION:ACCOUNT:instance/I[/table/T]`; Version "1". There are no conditions on rows. Sources:
+"Custom RAM policies" and "RAM policy elements" (Alibaba Cloud help, Tablestore and RAM, 2026).
 
-An allowance of a table is none of its indexes, which clients read as tables under their own names and which a pattern names so; it is
-one of its streams and tunnels. A refusal of a table is one of all of that.
+An allowance of a table is none of its indexes, which clients read as tables under their own names and which a pattern
+names so; it is one of its streams and tunnels. A refusal of a table is one of all of that.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def _doors_of(patterns: list[str], is_refusal: bool) -> frozenset[Door]:
 
 
 def _resources(name: str, is_wide: bool) -> Iterator[Resources]:
-    """The resources that acs:ots:REGION:ACCOUNT:instance/I/table/T names; `is_wide`: with all that belongs to a table. An instance
-    is looked at where each has tables of its own."""
+    """The resources that acs:ots:REGION:ACCOUNT:instance/I/table/T names; `is_wide`: with all that belongs to a table.
+    An instance is looked at where each has tables of its own."""
     if name == "*":
         yield Resources(EVERY)
         return

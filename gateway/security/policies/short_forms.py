@@ -2,8 +2,8 @@
 
     {"read": ["orders*"], "write": ["orders*"], "keys": ["u1*"], "attributes": ["pk", "name"]}
 
-A table's pattern is for its indexes and streams too, unless the grant is kept to some keys or attributes: what an index is read by is
-another key, and a stream shows all of every row.
+A table's pattern is for its indexes and streams too, unless the grant is kept to some keys or attributes: what an index
+is read by is another key, and a stream shows all of every row.
 """
 
 from __future__ import annotations
