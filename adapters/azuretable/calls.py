@@ -86,7 +86,7 @@ def find_table(call: Call, name: str) -> Exchange[Table]:
 
 
 def find_table_now(call: Call, name: str) -> Exchange[Table]:
-    """The same, of a table that is to be described or changed, by asking the engine: nothing else may be asked of it,
+    """The descriptor of a table that is to be described or changed, by asking the engine: nothing else may be asked of it,
     and who is to know of a table is judged by what the engine is asked."""
     check_table_name(name)
     return (yield from one(FindTable(call.namespace, name, by_azure_name=True)))

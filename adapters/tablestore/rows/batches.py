@@ -73,10 +73,11 @@ def batch_get_row(call: Call) -> Exchange[Message]:
     rows: list[tuple[Target, selections.Selection, int | ServiceError]] = []
     for table in tables:
         selection = selections.parse(table, NO_VERSION)
+        shown = selection if selection.columns else None
         target = yield from find_target(call, table.table_name)
         for data in table.primary_key:
             try:
-                commands.append(_get(target, keys.decode(data), call.may_be_old, selection.shown))
+                commands.append(_get(target, keys.decode(data), call.may_be_old, shown))
             except ServiceError as error:
                 if not _is_of_row(error):
                     raise

@@ -63,16 +63,17 @@ def read_row(
     call: Call, target: Target, wire: WireRow, selection: selections.Selection
 ) -> Exchange[Row | None]:
     """The row with a key, of a table or of an index."""
+    shown = selection if selection.columns else None
     if target.index is None:
         keys.check_values(wire.key, may_draw=False)
         key = keys.key_of(target.table, wire.key)
         return (
             yield from one(
-                get(target.table, key.position, call.message.transaction_id, call.may_be_old, selection.shown)
+                get(target.table, key.position, call.message.transaction_id, call.may_be_old, shown)
             )
         )
     page = yield from one(
-        keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old, shown=selection.shown)
+        keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old, shown=shown)
     )
     return page.rows[0] if page.rows else None
 

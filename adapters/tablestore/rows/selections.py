@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from adapters.tablestore.rows import fast_pages, fast_rows
 from adapters.tablestore.rows.fast_rows import EncodedRow
@@ -20,7 +20,6 @@ from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.names import check_column_name
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, row_bytes
 from gateway.model import fast_paths
-from gateway.model.commands import Shown
 from gateway.model.predicates import ALWAYS, And, Exists, Or, Predicate, matches, paths_of
 from gateway.model.rows import Cell, Contents, Row, Window
 from gateway.model.values import Kind
@@ -31,18 +30,6 @@ testNotSetVersionOptionsInGetOperations)."""
 
 
 _ENCODES = fast_paths.ARE_ON
-
-
-class ShownBy(NamedTuple):
-    """The attributes that a selection shows, or looks at."""
-
-    selection: Selection
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Their names."""
-        looked_at = {str(path[0]) for path in paths_of(self.selection.predicate)}
-        return self.selection.columns | looked_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +45,9 @@ class Selection:
     pagination: Pagination | None
 
     @property
-    def shown(self) -> Shown | None:
-        """The attributes that are shown or that the filter looks at, where columns are named (None: all)."""
-        return ShownBy(self) if self.columns else None
+    def names(self) -> frozenset[str]:
+        """The attributes that are shown or that the filter looks at, where columns are named (commands.Shown)."""
+        return self.columns | {str(path[0]) for path in paths_of(self.predicate)}
 
     def encoder(self, target: Target) -> Callable[[Row], Row]:
         """The cutter for rows that are only to be shown whole: where all of a row is asked for, what it leaves has been
