@@ -72,9 +72,7 @@ def read_row(
                 get(target.table, key.position, call.message.transaction_id, call.may_be_old, shown)
             )
         )
-    page = yield from one(
-        keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old, shown=shown)
-    )
+    page = yield from one(keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old, shown=shown))
     return page.rows[0] if page.rows else None
 
 
