@@ -109,23 +109,19 @@ def _find_index(call: Call, name: str) -> Exchange[Target | None]:
     return Target.of_index(table, index)
 
 
-def _naming(call: Call) -> list[Any]:
-    """The parts of a request that each name a table."""
-    fields = call.message.DESCRIPTOR.fields_by_name
-    return (
-        list(call.message.tables) if "tables" in fields else [call.message] if "table_name" in fields else []
-    )
-
-
 def named_tables(call: Call) -> list[str]:
     """The names of tables, or of indexes, in a request."""
-    return [part.table_name for part in _naming(call)]
+    parts = (call.message, *getattr(call.message, "tables", ()))
+    named = [getattr(part, field, "") for part in parts for field in ("table_name", "main_table_name")]
+    return [name for name in named if name]
 
 
 def check_names(call: Call) -> Exchange[None]:
     """Raises ServiceError if the request names a table that neither is nor could be: before anything else about the request
     is judged. Tables that other dialects made may have names that could not be given here."""
-    for part in _naming(call):
+    fields = call.message.DESCRIPTOR.fields_by_name
+    named = call.message.tables if "tables" in fields else [call.message] if "table_name" in fields else []
+    for part in named:
         name = part.table_name
         if not is_name(name) and (name or part.HasField("table_name")):
             try:
