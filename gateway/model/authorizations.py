@@ -15,7 +15,7 @@ from gateway.model.commands import AnyCommand, FindStream, FindTable, ListBackup
 from gateway.model.conditions import Fact
 from gateway.model.errors import NotPermitted, StreamMissing, TableMissing
 from gateway.model.grants import NOTHING, Policy, Verdict
-from gateway.model.permissions import UNKNOWN_PURPOSE, Permission, Purpose
+from gateway.model.permissions import OF_ACCOUNTS, UNKNOWN_PURPOSE, Permission, Purpose
 from gateway.model.tables import Table
 
 
@@ -206,13 +206,13 @@ class Authorization:
         return NotPermitted(self.purpose.permissions[0], table, verdict.value)
 
     def refusal_unasked(self) -> NotPermitted | None:
-        """Why a request is refused that was answered without anything having been judged: it must be for something that
-        the caller may do to something."""
+        """Why a request is refused that was answered without anything having been judged: it must be for something that the
+        caller may do, to an account as a whole or else to anything at all."""
         if self.is_checked:
             return None
-        verdict = self.policy.may(self.purpose, "", "", self)
-        return (
-            None
-            if verdict is Verdict.ALLOWED
-            else NotPermitted(self.purpose.permissions[0], "", verdict.value)
-        )
+        permission, way = self.purpose.permissions[0], self.purpose.way
+        if permission in OF_ACCOUNTS:
+            verdict = self.judge(Access(permission, way, "", "", None))
+        else:
+            verdict = self.policy.may(self.purpose, "", "", self)
+        return None if verdict is Verdict.ALLOWED else NotPermitted(permission, "", verdict.value)

@@ -85,6 +85,13 @@ WRITING = frozenset({Permission.PUT, Permission.UPDATE, Permission.CHECK})
 STREAMING = frozenset(
     {Permission.LIST_STREAMS, Permission.DESCRIBE_STREAM, Permission.POSITION_STREAM, Permission.READ_STREAM}
 )
+OF_ACCOUNTS = frozenset(
+    {
+        Permission.LIST, Permission.LIST_STREAMS, Permission.LIST_BACKUPS, Permission.LIST_FEATURES,
+        Permission.READ_ACCOUNT, Permission.WRITE_ACCOUNT, Permission.ADMINISTER,
+    }
+)  # fmt: skip
+"""What is done to no single table."""
 DESCRIBING = frozenset(
     {
         Permission.LIST, Permission.DESCRIBE, Permission.DESCRIBE_EXPIRY, Permission.READ_TAGS,
