@@ -76,8 +76,6 @@ class Authorization:
         self.purpose: Purpose = UNKNOWN_PURPOSE
         self.is_checked = False
         """Whether anything that the request asked for has been judged."""
-        self.refused: NotPermitted | None = None
-        """What was refused last."""
         self.source = source
         self._now_ms = now_ms
         self._of_resource = of_resource
@@ -143,6 +141,7 @@ class Authorization:
             if isinstance(command, (FindTable, FindStream, ListBackups)):
                 refusal = self._refusal_of_found(command, outcomes[at])
                 if refusal is not None:
+                    self.is_checked = True
                     outcomes = [*outcomes[:at], refusal, *outcomes[at + 1 :]]
         return outcomes
 
@@ -203,15 +202,17 @@ class Authorization:
         verdict = self.policy.may(self.purpose, namespace, table, self)
         if verdict is Verdict.ALLOWED or (verdict is Verdict.NOT_ALLOWED and self._of_resource is not None):
             return None
+        self.is_checked = True
         return NotPermitted(self.purpose.permissions[0], table, verdict.value)
 
-    def refusal_unasked(self) -> NotPermitted | None:
+    def refusal_unasked(self, is_error: bool) -> NotPermitted | None:
         """Why a request is refused that was answered without anything having been judged: it must be for something that the
-        caller may do, to an account as a whole or else to anything at all."""
+        caller may do, to an account as a whole or, as far as can be said, to anything at all. `is_error`: the answer is one."""
         if self.is_checked:
             return None
+        self.is_checked = True
         permission, way = self.purpose.permissions[0], self.purpose.way
-        if permission in OF_ACCOUNTS:
+        if permission in OF_ACCOUNTS and not is_error:
             verdict = self.judge(Access(permission, way, "", "", None))
         else:
             verdict = self.policy.may(self.purpose, "", "", self)

@@ -3,13 +3,11 @@
     authorize         before commands go to the engine: may the request's caller do that?
     settle            after look-ups: what the caller must not hear of becomes a refusal
     refusal_of_table  before anything but the names in a request is looked at: could it be allowed?
-    conclude          before a request is answered: was anything judged at all? Refusals are told here
+    conclude          before a request is answered: was anything judged at all?
 
 The server's tick and `Dialect` (for Flask) both ask here, and nobody else does. Callers who may do everything have no
 authorization, and are not asked: who calls these functions looks whether there is one. What refuses is worded by the dialect,
 whose handler is given the NotPermitted as if the engine had raised it.
-
-Who wants to know of refusals, as an audit does, adds itself to `on_refusal`.
 """
 
 from __future__ import annotations
@@ -22,30 +20,20 @@ from gateway.model.authorizations import Authorization
 from gateway.model.commands import AnyCommand
 from gateway.model.errors import NotPermitted
 
-OnRefusal = Callable[[Request, Authorization, NotPermitted], None]
-
-on_refusal: list[OnRefusal] = []
-"""Told of each request that is refused, once, before it is answered: the request, who asked, and what was refused."""
-
 
 def authorize(authorization: Authorization, commands: list[AnyCommand]) -> NotPermitted | None:
     """Why the commands of a request may not go to the engine; None: they may."""
-    return _noted(authorization, authorization.refusal(commands))
+    return authorization.refusal(commands)
 
 
 def settle(authorization: Authorization, commands: list[AnyCommand], outcomes: list[Any]) -> list[Any]:
     """The outcomes of commands as the request's handler may hear of them."""
-    reviewed = authorization.review(commands, outcomes)
-    if reviewed is not outcomes:
-        for after in reviewed:
-            if isinstance(after, NotPermitted):
-                _noted(authorization, after)
-    return reviewed
+    return authorization.review(commands, outcomes)
 
 
 def refusal_of_table(authorization: Authorization, namespace: str, table: str) -> NotPermitted | None:
     """Why a request cannot do what it is for to a table, whatever else it says; None: it may be able to."""
-    return _noted(authorization, authorization.refusal_of_name(namespace, table))
+    return authorization.refusal_of_name(namespace, table)
 
 
 def conclude(request: Request, reply: Reply, refuse: Callable[[NotPermitted], Reply | None]) -> Reply:
@@ -54,18 +42,5 @@ def conclude(request: Request, reply: Reply, refuse: Callable[[NotPermitted], Re
     authorization = request.authorization
     if authorization is None:
         return reply
-    refusal = _noted(authorization, authorization.refusal_unasked())
-    if refusal is not None:
-        reply = refuse(refusal) or reply
-    refused, authorization.refused = authorization.refused, None
-    if refused is not None and reply.status >= 400:
-        for tell in on_refusal:
-            tell(request, authorization, refused)
-    return reply
-
-
-def _noted(authorization: Authorization, refusal: NotPermitted | None) -> NotPermitted | None:
-    if refusal is not None:
-        authorization.is_checked = True
-        authorization.refused = refusal
-    return refusal
+    refusal = authorization.refusal_unasked(is_error=reply.status >= 400)
+    return reply if refusal is None else refuse(refusal) or reply

@@ -19,6 +19,7 @@ from typing import Any
 
 import orjson
 
+from gateway import audit
 from gateway.model.grants import Policy
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import (
@@ -90,6 +91,7 @@ class CredentialStore:
                 raise BadCredential(f"{credential.scheme.value} {credential.access_id} is stored already")
             rows.save(session, self._encrypted(credential))
             save_in(session, credential.grantee, granted)
+        _record("added", credential.scheme, credential.access_id, credential.place)
 
     def grant(self, grantee: str, written: Written) -> StoredGrant:
         """Grant something to a stored credential, a role or everybody. Raises BadCredential, BadGrant, BadPolicy."""
@@ -104,6 +106,7 @@ class CredentialStore:
         checked(credential)
         with self._store.write() as session:
             rows.save(session, self._encrypted(credential))
+        _record("changed", credential.scheme, credential.access_id, credential.place)
 
     def find(self, scheme: Scheme, access_id: str) -> Credential:
         """The credential of that id. Raises BadCredential."""
@@ -124,6 +127,18 @@ class CredentialStore:
             if not rows.remove(session, scheme.value, access_id):
                 raise BadCredential(f"no {scheme.value} credential {access_id} is stored")
             grant_rows.remove_of(session, f"{scheme.value}/{access_id}")
+        _record("removed", scheme, access_id)
+
+    def reseal(self, key: str) -> int:
+        """Encrypt all secrets under another key, all or none; how many credentials. Raises WrongKey."""
+        cipher = SecretCipher(key)
+        with self._store.write() as session:
+            known = [self._open(row) for row in rows.all_of(session)]
+            self._known_cipher = cipher
+            for credential in known:
+                rows.save(session, self._encrypted(credential))
+        audit.record("credentials resealed", credentials=len(known))
+        return len(known)
 
     def add_first(self, path: Path) -> int:
         """Store the credentials of a file if there are none yet; how many were stored. Raises BadCredential."""
@@ -134,6 +149,8 @@ class CredentialStore:
             for credential, granted in listed:
                 rows.save(session, self._encrypted(credential))
                 save_in(session, credential.grantee, granted)
+        for credential, _ in listed:
+            _record("added", credential.scheme, credential.access_id, credential.place)
         return len(listed)
 
     def _rows(self) -> list[StoredCredential]:
@@ -164,6 +181,10 @@ class CredentialStore:
         return Credential(
             Scheme(row.scheme), row.access_id, tuple(plain["secrets"]), row.place, plain["session_token"]
         )
+
+
+def _record(what: str, scheme: Scheme, access_id: str, place: str = "") -> None:
+    audit.record(f"credential {what}", scheme=scheme.value, access_id=access_id, place=place)
 
 
 def checked(credential: Credential) -> Credential:

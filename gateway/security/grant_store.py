@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from gateway import audit
 from gateway.model.authorizations import Identity
 from gateway.model.globs import EVERY
 from gateway.model.grants import EVERY_DOOR, EVERYTHING, Effect, Policy, Resources, Statement
@@ -66,6 +67,7 @@ class GrantStore:
         made = _new(grantee, written)
         with self._store.write() as session:
             rows.save(session, made)
+        audit.record("grant added", id=made.id, grantee=grantee, form=made.form, document=made.document)
         return made
 
     def remove(self, grant_id: str) -> None:
@@ -73,6 +75,7 @@ class GrantStore:
         with self._store.write() as session:
             if not rows.remove(session, grant_id):
                 raise BadGrant(f"there is no grant {grant_id}")
+        audit.record("grant removed", id=grant_id)
 
 
 def save_in(session: Session, grantee: str, written: Iterable[Written]) -> None:

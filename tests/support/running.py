@@ -81,6 +81,7 @@ def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
         opened.credential_store,
         mounted(app).gateway.credentials,
         made.background_share,
+        opened.quota_keeper(mounted(app).gateway.quotas),
         made.credentials_period,
     )
 
