@@ -81,7 +81,6 @@ Door = tuple[Permission, Way]
 """A permission, and a way in which it is asked for."""
 
 READING = frozenset({Permission.READ, Permission.QUERY, Permission.SCAN})
-WRITING = frozenset({Permission.PUT, Permission.UPDATE, Permission.CHECK})
 STREAMING = frozenset(
     {Permission.LIST_STREAMS, Permission.DESCRIBE_STREAM, Permission.POSITION_STREAM, Permission.READ_STREAM}
 )
