@@ -20,7 +20,6 @@ from gateway.security.credentials import Credentials
 from gateway.store.databases import CommitLost, Retry
 from gateway.store.replicas import Replicas
 
-_CREDENTIALS_S = 2.0
 _AFTER_FAILURE_S = 1.0
 # A lost connection, a lock, a full disk: nothing that a traceback would tell more of.
 _DATABASE_AWAY = (Busy, Unknowable, Retry, CommitLost)
@@ -29,7 +28,8 @@ _DATABASE_AWAY = (Busy, Unknowable, Retry, CommitLost)
 class BackgroundWork(threading.Thread):
     """Works from `start()` to `stop()`; a failure is logged and tried again.
 
-    `share`: of one core, what the engine's work may have; 0: none, another process of this server does it.
+    `share`: of one core, what the engine's work may have; 0: none, another process of this server does it. `look_period_s`:
+    between two looks for news of credentials and grants.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class BackgroundWork(threading.Thread):
         credentials: Credentials,
         share: float,
         quotas: QuotaKeeper | None = None,
+        look_period_s: float = 2.0,
     ) -> None:
         super().__init__(name="background", daemon=True)
         self._engine = engine
@@ -47,7 +48,8 @@ class BackgroundWork(threading.Thread):
         self._share = share
         self._stopping = threading.Event()
         self._next_batch = monotonic() if share else math.inf
-        self._next_look = monotonic() + _CREDENTIALS_S
+        self._look_period_s = look_period_s
+        self._next_look = monotonic() + look_period_s
         self._is_waiting = False
         self._quotas = quotas
         self._replica_watch = None if engine.replicas is None else ReplicaWatch(engine.replicas)
@@ -106,10 +108,10 @@ class BackgroundWork(threading.Thread):
 
     def _look_at_credentials(self) -> None:
         if monotonic() >= self._next_look:
-            self._next_look = monotonic() + _CREDENTIALS_S
+            self._next_look = monotonic() + self._look_period_s
             changed = self._credential_store.changes()
             if changed is not None:
-                self._credentials.replace(changed)
+                self._credentials.replace(changed, self._credential_store.roles)
             if self._quotas is not None:
                 self._quotas.look()
 

@@ -147,6 +147,9 @@ class Settings:
     credentials_file: Path | None = setting(
         None, "TOML or JSON file of credentials, stored at the first start on an empty database."
     )
+    credentials_period: float = setting(
+        2.0, "Seconds after which a running server has taken up changed credentials and grants."
+    )
     cors_origin: tuple[str, ...] = setting(
         (),
         "Origin of pages that may call (scheme://host[:port], null, or * for all); repeatable. Pages of this machine may "

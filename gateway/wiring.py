@@ -199,7 +199,7 @@ def wire(settings: Settings, opened: Opened) -> Mounted:
     opened.quota_keeper(quotas).look()
     gateway = Gateway(
         opened.engine,
-        Credentials(settings, opened.credential_store.load()),
+        _credentials(settings, opened.credential_store),
         settings,
         opened.clock.now_ms,
         real_now_ms=lambda: time.time_ns() // 1_000_000,
@@ -207,6 +207,12 @@ def wire(settings: Settings, opened: Opened) -> Mounted:
     )
     dialects = tuple(_dialect(name, gateway) for name in settings.dialects)
     return Mounted(gateway, dialects, opened.clock)
+
+
+def _credentials(settings: Settings, store: CredentialStore) -> Credentials:
+    credentials = Credentials(settings)
+    credentials.replace(store.load(), store.roles)
+    return credentials
 
 
 def _module(name: str, part: str) -> ModuleType:

@@ -17,18 +17,20 @@ import orjson
 
 from adapters.dynamodb import DIALECT, audited, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
-from adapters.dynamodb.operation_table import OPERATIONS, READING, Operation
+from adapters.dynamodb.operation_table import OPERATIONS, READING, Operation, purpose_of
 from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.wire import auth, http, limits, planted_errors
-from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
+from adapters.dynamodb.wire.calls import Answer, Call, Caller, OneCommand
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
+from adapters.dynamodb.wire.refusals import not_permitted
+from adapters.dynamodb.wire.resources import bare_name
 from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round, Seed, Summary
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
-from gateway.model.errors import GatewayError, LimitExceeded
+from gateway.model.errors import GatewayError, LimitExceeded, NotPermitted
 from gateway.model.tables import Table
 from gateway.security.credentials import Scheme
 
@@ -229,6 +231,8 @@ class DynamoDB(Dialect):
         now_ms = 0 if gateway.credentials.is_dev else gateway.real_now_ms()
         caller = auth.verify(request, gateway.credentials, now_ms, self._style)
         name = target.partition(".")[2]
+        if request.authorization is not None:
+            self._limit(request, row, caller, body)
         if not text:
             raise serialization()
         if len(text) > limits.LARGE_REQUEST_BYTES:
@@ -237,9 +241,24 @@ class DynamoDB(Dialect):
         host = request.header_map.get("host", "")
         return row, _new(Call, (name, checked, caller, gateway, host))
 
+    def _limit(self, request: Request, row: Operation, caller: Caller, body: Any) -> None:
+        """Say what the request of a caller is for who may not do everything. Authorization comes before whatever else
+        is wrong with a request, and with the table that it names. Raises NotPermitted."""
+        named = body.get("TableName") if isinstance(body, dict) else None
+        tables = [bare_name(named)] if isinstance(named, str) else []
+        self.limit(request, purpose_of(row.purpose, body), caller.namespace, tables)
+
+    def _told(self, request: Request, error: Exception) -> ServiceError:
+        if isinstance(error, NotPermitted) and request.authorization is not None:
+            authorization = request.authorization
+            return not_permitted(
+                error, self.operation(request), authorization.identity, authorization.source.region
+            )
+        return service_error_of(error, self.operation(request), self._style)
+
     def _failure(self, request: Request, error: Exception) -> Reply:
         """The reply to a request that failed. What nobody foresaw is logged under the id that the client gets too."""
-        told = service_error_of(error, self.operation(request), self._style)
+        told = self._told(request, error)
         if told.status >= 500:
             unforeseen = not isinstance(error, (ServiceError, GatewayError))
             facts = {"dialect": DIALECT, "operation": self.operation(request), "request_id": request.id}
@@ -251,7 +270,7 @@ class DynamoDB(Dialect):
         """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse)."""
         if isinstance(error, LimitExceeded):
             return http.too_large(request)
-        told = service_error_of(error, "") if isinstance(error, GatewayError) else internal()
+        told = self._told(request, error) if isinstance(error, GatewayError) else internal()
         return http.reply(request, told.status, render(told))
 
 

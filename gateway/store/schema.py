@@ -341,6 +341,18 @@ credentials = Table(
     PrimaryKeyConstraint("scheme", "access_id"),
 )
 
+# Who may do what (gateway/security/grant_store.py).
+grants = Table(
+    "grants",
+    metadata,
+    Column("id", Name, nullable=False),
+    Column("grantee", Name, nullable=False),
+    Column("form", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("id"),
+)
+
 # Lines of the audit, where it is kept in the database (gateway/audit.py).
 audit_events = Table(
     "audit_events",

@@ -109,6 +109,15 @@ CREATE TABLE expiry_backfills (
 	PRIMARY KEY (table_id)
 )
 
+CREATE TABLE grants (
+	id TEXT NOT NULL,
+	grantee TEXT NOT NULL,
+	form TEXT NOT NULL,
+	document TEXT NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	PRIMARY KEY (id)
+)
+
 CREATE TABLE histories (
 	id BIGINT NOT NULL,
 	table_id BIGINT NOT NULL,
