@@ -11,7 +11,7 @@ from gateway.model.commands import CopyTables, ResetTables
 from gateway.model.errors import TableBusy
 from gateway.model.namespaces import RETAINED, SNAPSHOTS
 from gateway.model.tables import State, Table
-from gateway.store import entries, expiry_backfills, rows
+from gateway.store import entries, expiry_backfills, rows, vectors
 from gateway.store.databases import Session
 from gateway.store.store import Store
 
@@ -40,7 +40,7 @@ def copy(store: Store, definer: Definer, command: CopyTables, now_ms: int) -> in
         for table in replaced:
             definer.forget(session, table, now_ms)
         for table in tables:
-            if not all(index.filled for index in table.indexes):
+            if not all(index.filled for index in (*table.indexes, *table.vector_indexes)):
                 raise TableBusy(table.name, State.UPDATING.value)
             target = targets[table.namespace]
             is_kept = target.startswith(SNAPSHOTS)
@@ -85,5 +85,9 @@ def _copy_rows(session: Session, table: Table, made: Table, is_kept: bool) -> No
         copied = made.index(index.name)
         assert copied is not None
         entries.copy(session, index.id, copied.id)
+    for vector_index in table.vector_indexes:
+        made_index = made.vector_index(vector_index.name)
+        assert made_index is not None
+        vectors.copy(session, vector_index.id, made_index.id)
     if not is_kept and made.rules.expiry is not None:
         expiry_backfills.begin(session, made.id)

@@ -38,11 +38,12 @@ from gateway.engine.engine import Engine, contended
 from gateway.engine.reading import Reading
 from gateway.engine.reading_replicas import may_be_old
 from gateway.http import Reply
-from gateway.model.commands import Exchange, Get, Read, ReadAll, WriteGroup
+from gateway.model.commands import Exchange, Get, Read, ReadAll, SearchVectors, WriteGroup
 from gateway.model.errors import Busy, Contended, StaleTable
 from gateway.server.pending_request import LockRetry, PendingRequest
 
-_READS = {Get, Read, ReadAll}
+_READS = {Get, Read, ReadAll, SearchVectors}
+_IN_SLICES = {Read, SearchVectors}
 _WRITES = {WriteGroup}
 # A request whose tables change under it this many times in a row is told to come back.
 _MOST_RESTARTS = 8
@@ -91,6 +92,7 @@ class Ticker:
             Get: self._read_lane.reads,
             ReadAll: self._read_lane.reads,
             Read: self._read_lane.pages,
+            SearchVectors: self._read_lane.pages,
             WriteGroup: self._write_lane.writes,
         }
         self._old_lane: _Lane | None = None
@@ -159,7 +161,7 @@ class Ticker:
             lane = self._read_lane
             if self._old_lane is not None and may_be_old(cast(list[Reading], pending.commands)):
                 lane = self._old_lane
-            (lane.pages if Read in kinds else lane.reads).append(pending)
+            (lane.reads if _IN_SLICES.isdisjoint(kinds) else lane.pages).append(pending)
         elif kinds == _WRITES:
             self._write_lane.writes.append(pending)
         else:
