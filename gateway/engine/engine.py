@@ -186,6 +186,11 @@ class Engine:
         if left:
             outcomes.update(zip(left, self._read_current([commands[at] for at in left]), strict=True))
 
+    @property
+    def searches_vectors(self) -> bool:
+        """Whether what vector searches need is installed."""
+        return reading.can_search()
+
     def background_batch(self) -> BatchDone | None:
         """Do one batch of background work, of a bounded time: fill an index, delete what expired or was dropped, tend streams.
         None: nothing waits to be done; look again after `idle_s`."""

@@ -185,6 +185,15 @@ def fast_look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> li
     return outcomes
 
 
+def can_search() -> bool:
+    """Whether numpy is there."""
+    try:
+        from gateway.engine import searching  # noqa: F401
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
 def _search(store: Store, session: Session, command: SearchVectors, now_ms: int) -> SearchSlices:
     """The outcome of a search. numpy is not loaded before the first."""
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Sequence
+from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 from typing import Any
@@ -49,9 +50,25 @@ def packed(components: Sequence[float]) -> bytes:
     return _form(len(components)).pack(*components)
 
 
+def float_of(text: str) -> float:
+    """The number of 32 bits that is nearest to a decimal."""
+    return unpacked(packed([float(text)]))[0]
+
+
 def unpacked(vector: bytes) -> tuple[float, ...]:
     """The components of a vector."""
     return _form(len(vector) // COMPONENT_BYTES).unpack(vector)
+
+
+def components_of(vector: bytes) -> list[Decimal]:
+    """The components of a vector, each as the shortest decimal that is read back as it."""
+    found = []
+    for component in unpacked(vector):
+        shortest = next(
+            text for digits in range(6, 10) if float_of(text := f"{component:.{digits}g}") == component
+        )
+        found.append(Decimal(shortest))
+    return found
 
 
 @lru_cache(64)

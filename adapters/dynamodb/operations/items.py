@@ -15,7 +15,7 @@ from adapters.dynamodb.capacity import consumed_capacity
 from adapters.dynamodb.expressions import legacy
 from adapters.dynamodb.expressions.projections import touched
 from adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
-from adapters.dynamodb.values import composites, keys
+from adapters.dynamodb.values import composites, keys, vectors
 from adapters.dynamodb.values.values import Item, is_too_large, keep_kinds, render_values, view
 from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
@@ -72,6 +72,8 @@ def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old:
     """The write that puts an item whose size has been checked. `clauses`: its condition, if it has one; `wants_old`: whether
     the answer needs the old item. Raises ServiceError, BadKey, KeyTooLong."""
     key = keys.item_key(table, item)
+    if table.vector_indexes:
+        vectors.check_put(table, item.contents)
     condition = ALWAYS if clauses is None else clauses.condition(table)
     contents = composites.stored_contents(table, key, item.contents)
     return Write(table, key, Replace(contents), condition, view, _keep_kinds, wants_old=wants_old)
@@ -119,6 +121,8 @@ def _update_rule(table: Table, actions: tuple[Action, ...]) -> RowRule:
         if table.indexes:
             before: Attributes = {} if old is None else old.contents
             keys.check_updated_index_keys(table, before, new)
+        if table.vector_indexes:
+            vectors.check_updated(table, {} if old is None else old.contents, new)
         return new
 
     return rule
@@ -152,6 +156,7 @@ def answer_wants_old(call: Call, table: Table) -> bool:
         or given.get("ReturnConsumedCapacity", "NONE") != "NONE"
         or given.get("ReturnItemCollectionMetrics", "NONE") != "NONE"
         or bool(table.indexes)
+        or bool(table.vector_indexes)
     )
 
 
