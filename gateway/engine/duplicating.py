@@ -40,7 +40,7 @@ def copy(store: Store, definer: Definer, command: CopyTables, now_ms: int) -> in
         for table in replaced:
             definer.forget(session, table, now_ms)
         for table in tables:
-            if not all(index.filled for index in (*table.indexes, *table.vector_indexes)):
+            if not all(index.filled for index in table.all_indexes):
                 raise TableBusy(table.name, State.UPDATING.value)
             target = targets[table.namespace]
             is_kept = target.startswith(SNAPSHOTS)

@@ -79,7 +79,7 @@ def backfill(store: Store, limit: int) -> int | None:
     if not waiting:
         return None
     [table] = waiting
-    index = next(index for index in (*table.indexes, *table.vector_indexes) if not index.filled)
+    index = next(index for index in table.all_indexes if not index.filled)
     with store.write() as session:
         if store.catalog.check(session, [table], lock=True):
             return 0
@@ -94,11 +94,10 @@ def backfill(store: Store, limit: int) -> int | None:
 
 def _fill(session: Session, index: Index | VectorIndex, rows: Iterable[Row]) -> None:
     if isinstance(index, VectorIndex):
-        vectors.fill(session, index.id, [entry for row in rows if (entry := index.entry(row)) is not None])
+        vectors.fill(session, index.id, [found for row in rows if (found := index.entry(row)) is not None])
     else:
-        entries.add_many(
-            session, [(index.id, entry) for row in rows if (entry := index.entry(row)) is not None]
-        )
+        added = [(index.id, entry) for row in rows if (entry := index.entry(row)) is not None]
+        entries.add_many(session, added)
 
 
 def _finish(store: Store, table: Table, index: Index | VectorIndex) -> None:

@@ -29,17 +29,17 @@ StoredEntry = tuple[int, bytes | None, bytes, bytes]
 
 
 class Target(NamedTuple):
-    """What is looked for: how many vectors near to one, by a metric, of those whose digests at these places are these."""
+    """What is looked for: so many vectors near to one, by a metric, of those whose digests at these places are these."""
 
     metric: Metric
     vector: NDArray[np.float32]
-    count: int
+    most: int
     digests: tuple[tuple[int, bytes], ...] = ()
 
 
-def target(metric: Metric, vector: bytes, count: int, digests: Sequence[tuple[int, bytes]]) -> Target:
+def target(metric: Metric, vector: bytes, most: int, digests: Sequence[tuple[int, bytes]]) -> Target:
     """A target near to a vector as model/vectors.py packs it."""
-    return Target(metric, np.frombuffer(vector, "<f4"), count, tuple(digests))
+    return Target(metric, np.frombuffer(vector, "<f4"), most, tuple(digests))
 
 
 def rows_in_a_block(dimensions: int) -> int:
@@ -88,7 +88,9 @@ class Block:
         self.versions[start:end] = versions
         if self.digests.shape[1]:
             joined = b"".join([(one or b"") + rest for one, rest in zip(partitions, filters, strict=True)])
-            self.digests[start:end] = np.frombuffer(joined, "<u8").reshape(len(entries), *self.digests.shape[1:])
+            self.digests[start:end] = np.frombuffer(joined, "<u8").reshape(
+                len(entries), *self.digests.shape[1:]
+            )
         self.length = end
 
 
@@ -168,15 +170,15 @@ class Best:
             merits = 2.0 * approximate - (squares + self._square)
             wrong = 2.0 * wrong + 1e-12 * (squares + self._square)
         needed = self._least_merit
-        count = self._target.count
-        if len(merits) > count:
+        most = self._target.most
+        if len(merits) > most:
             at_least = merits - wrong
-            needed = max(needed, float(np.partition(at_least, -count)[-count]))
+            needed = max(needed, float(np.partition(at_least, -most)[-most]))
         return merits + wrong >= needed
 
     @property
     def _least_merit(self) -> float:
-        return -np.inf if len(self._merits) < self._target.count else float(self._merits[-1])
+        return -np.inf if len(self._merits) < self._target.most else float(self._merits[-1])
 
     def _exact(self, vectors: Floats) -> Floats:
         if self._target.metric is Metric.EUCLIDEAN:
@@ -192,7 +194,7 @@ class Best:
     def _take(self, merits: Floats, versions: NDArray[np.int64]) -> None:
         merits = np.concatenate([self._merits, merits])
         versions = np.concatenate([self._versions, versions])
-        order = np.lexsort((versions, -merits))[: self._target.count]
+        order = np.lexsort((versions, -merits))[: self._target.most]
         self._merits, self._versions = merits[order], versions[order]
 
 

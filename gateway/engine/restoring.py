@@ -225,7 +225,7 @@ def _keep(session: Session, copy: Copy, target: Table, found: Mapping[Position, 
 
 def _finish(store: Store, session: Session, copy: Copy, target: Table) -> None:
     store.catalog.lock(session, target.id)
-    for index in (*target.indexes, *target.vector_indexes):
+    for index in target.all_indexes:
         store.catalog.update_index(session, dataclasses.replace(index, busy_until_ms=0))
     store.catalog.update(session, dataclasses.replace(target, state=State.ACTIVE, busy_until_ms=0))
     copies.remove(session, copy.target_id)

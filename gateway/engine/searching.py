@@ -1,8 +1,8 @@
 """Searching a vector index: all of it is looked at, so that the nearest are found, always.
 
-A search is of one snapshot, like any page, and read in slices. What it looks at is the index's image in memory (vector_images.py),
-brought up to date by what has changed since; or, where there is no room for one, the entries as they come from the database. Needs
-numpy, and so is imported by the first search (reading.py).
+A search is of one snapshot, like any page, and read in slices. What it looks at is the index's image in memory
+(vector_images.py), brought up to date by what has changed since; or, where there is no room for one, the entries as they come
+from the database. Needs numpy, and so is imported by the first search (reading.py).
 """
 
 from __future__ import annotations
@@ -92,9 +92,7 @@ def _found(
 # The image
 
 
-def _image(
-    session: Session, images: Images, index: VectorIndex
-) -> Generator[None, None, Image | None]:
+def _image(session: Session, images: Images, index: VectorIndex) -> Generator[None, None, Image | None]:
     """The image of an index as the session sees it, brought up to date; None: it is to be read from the database."""
     last, replaced = vectors.versions(session, index.id)
     if images.get(index.id) is None and not images.has_room(index, vectors.count(session, index.id)[0]):
@@ -117,9 +115,7 @@ def _image(
     return image
 
 
-def _gone(
-    session: Session, index: VectorIndex, image: Image, last: int
-) -> Generator[None, None, list[int]]:
+def _gone(session: Session, index: VectorIndex, image: Image, last: int) -> Generator[None, None, list[int]]:
     """The versions of entries of an image that are no longer there. What is there is in the image, so where the numbers are equal
     the entries are."""
     gone: list[int] = []

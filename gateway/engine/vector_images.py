@@ -89,9 +89,7 @@ class Images:
                     capacity = min(nearest.rows_in_a_block(index.dimensions), max(_FEWEST_ROWS, length))
                     parts.append(Part(Block(capacity, index.dimensions, len(index.columns)), 0))
                 parts[-1], entries = _grown(parts[-1], entries)
-            self._images[index.id] = Image(
-                version, max(grown.seen_at, seen_at), grown.clean_at, tuple(parts)
-            )
+            self._images[index.id] = Image(version, max(grown.seen_at, seen_at), grown.clean_at, tuple(parts))
             self._images.move_to_end(index.id)
             return self._make_room(index.id)
 
@@ -127,7 +125,9 @@ def counts_by_range(image: Image, width: int) -> dict[int, int]:
 def versions_between(image: Image, first: int, last: int) -> list[int]:
     """The versions of the entries of an image between two, both included, in order."""
     versions: NDArray[np.int64] = nearest.live_versions(image.parts)
-    found: list[int] = versions[np.searchsorted(versions, first) : np.searchsorted(versions, last, "right")].tolist()
+    found: list[int] = versions[
+        np.searchsorted(versions, first) : np.searchsorted(versions, last, "right")
+    ].tolist()
     return found
 
 

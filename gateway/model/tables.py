@@ -301,6 +301,11 @@ class Table:
         """The state at a moment. A table whose DELETING is over is gone: the catalogue no longer gives it."""
         return State.ACTIVE if now_ms >= self.busy_until_ms else self.state
 
+    @property
+    def all_indexes(self) -> tuple[Index | VectorIndex, ...]:
+        """The indexes of both sorts."""
+        return (*self.indexes, *self.vector_indexes)
+
     def index(self, name: str) -> Index | None:
         """The index of that name."""
         for index in self.indexes:

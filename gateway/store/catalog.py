@@ -210,7 +210,7 @@ class Catalog:
             (*_columns(table), table.azure_name.lower()),
         )
         if inserted == 1:
-            for index in (*table.indexes, *table.vector_indexes):
+            for index in table.all_indexes:
                 self.insert_index(session, table.id, index)
         return inserted == 1
 
@@ -252,7 +252,7 @@ class Catalog:
 
     def remove(self, session: Session, table: Table) -> None:
         """Forget a table, in constant time; its rows and entries are purged later. Its id is never used again."""
-        for index in (*table.indexes, *table.vector_indexes):
+        for index in table.all_indexes:
             self.remove_index(session, index)
         session.execute("DELETE FROM tables WHERE id = ?", (table.id,))
         expiry_backfills.finish(session, table.id)
@@ -275,15 +275,14 @@ class Catalog:
         session.execute(
             "UPDATE tables SET namespace = ?, version = version + 1 WHERE id = ?", (namespace, table.id)
         )
-        for index in (*table.indexes, *table.vector_indexes):
+        for index in table.all_indexes:
             self.remove_index(session, index)
 
     # Definitions by themselves, of tables that may be gone
 
     def definition(self, table: Table) -> str:
         """A table and its indexes as a text, of which `defined` makes them again."""
-        indexes = (*table.indexes, *table.vector_indexes)
-        return _json([_columns(table), [_index_columns(index) for index in indexes]])
+        return _json([_columns(table), [_index_columns(index) for index in table.all_indexes]])
 
     def defined(self, definition: str) -> Table:
         """The inverse of `definition`."""
@@ -382,12 +381,15 @@ def _columns(table: Table) -> tuple[Any, ...]:
 
 def _index_columns(index: Index | VectorIndex) -> tuple[Any, ...]:
     """An index as _INDEXES has it, without its table."""
-    is_vector_index = isinstance(index, VectorIndex)
+    if isinstance(index, VectorIndex):
+        definition, properties = _vector_definition_json(index), "{}"
+    else:
+        definition, properties = _definition_json(index), _json(index.properties)
     return (
         index.id,
         index.name,
-        _vector_definition_json(index) if is_vector_index else _definition_json(index),
-        "{}" if is_vector_index else _json(index.properties),
+        definition,
+        properties,
         int(index.filled),
         index.busy_until_ms,
     )

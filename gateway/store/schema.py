@@ -118,8 +118,8 @@ entries = Table(
 )
 Index("entries_by_slot", entries.c.index_id, entries.c.slot, entries.c.partition, entries.c.sort)
 
-# Entries of vector indexes: 32-bit floating point numbers, and digests of the values by which a search is narrowed. Each has the
-# next number of its index whenever it is written, so that what has changed since a number can be read alone. The key is the row's.
+# Entries of vector indexes: 32-bit floating point numbers, and digests of the values by which a search is narrowed. Each gets the
+# next number of its index whenever it is written, so that what has changed since can be read alone. The key is the row's.
 vectors = Table(
     "vectors",
     metadata,

@@ -71,7 +71,18 @@ def _numbered(index_id: int, entries: Sequence[VectorEntry], before: int) -> lis
         partition, sort, slot, full_key = stored_position(entry.row.position)
         digest = entry.partition or None
         columns.append(
-            (index_id, partition, sort, slot, number, entry.size_bytes, digest, entry.filters, full_key, entry.vector)
+            (
+                index_id,
+                partition,
+                sort,
+                slot,
+                number,
+                entry.size_bytes,
+                digest,
+                entry.filters,
+                full_key,
+                entry.vector,
+            )
         )
     return sorted(columns, key=lambda each: each[:4])
 
@@ -141,7 +152,7 @@ def counts_by_range(session: Session, index_id: int, first: int, last: int, widt
         " GROUP BY 1",
         (width, index_id, first, last),
     )
-    return {part: number for part, number in found}
+    return {int(part): int(number) for part, number in found}
 
 
 def versions_between(session: Session, index_id: int, first: int, last: int) -> list[int]:
@@ -153,9 +164,7 @@ def versions_between(session: Session, index_id: int, first: int, last: int) -> 
     return [version for (version,) in found]
 
 
-def by_version(
-    session: Session, index_id: int, wanted: Sequence[int]
-) -> dict[int, tuple[Position, bytes]]:
+def by_version(session: Session, index_id: int, wanted: Sequence[int]) -> dict[int, tuple[Position, bytes]]:
     """The row's position and the vector of each entry, by version."""
     condition, parameters = session.statements.one_of("version", wanted)
     found = session.query(

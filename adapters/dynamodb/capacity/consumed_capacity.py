@@ -11,8 +11,8 @@ from typing import Any
 from adapters.dynamodb import DIALECT
 from adapters.dynamodb.capacity import capacity
 from adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
-from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire.limits import TRANSACTION_FACTOR
 from gateway.metrics import consumed
 from gateway.model.commands import Nearest, Outcome, Read, Replayed

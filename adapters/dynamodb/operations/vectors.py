@@ -67,7 +67,7 @@ def _index(call: Call, table: Table) -> VectorIndex:
 
 
 def _found(call: Call, clauses: _Clauses, search: SearchVectors, found: list[Nearest]) -> Answer:
-    results = []
+    results: list[dict[str, Any]] = []
     left = limits.SEARCH_ANSWER_BYTES
     for nearest in found:
         left -= nearest.row.size_bytes

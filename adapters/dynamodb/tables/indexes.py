@@ -70,8 +70,7 @@ def changes(
     vector_updates = given.get("VectorIndexUpdates", ())
     creates = [update["Create"] for update in updates if "Create" in update]
     deletes = [update["Delete"]["IndexName"] for update in updates if "Delete" in update]
-    all_indexes = (*table.indexes, *table.vector_indexes)
-    building = [index.name for index in all_indexes if not index.is_active(now_ms)]
+    building = [index.name for index in table.all_indexes if not index.is_active(now_ms)]
     stopped = {*deletes, *_vectors_stopped(vector_updates)}
     others_at_work = [name for name in building if name not in stopped]
     online = len(creates) + len(deletes) + len(vector_updates)
@@ -89,8 +88,8 @@ def changes(
 
 
 def _vectors_stopped(updates: Sequence[Wire]) -> list[str]:
-    """The names of vector indexes to which nothing else is done at the same time: those that go, and those that are to be made and
-    are there, of which vector_indexes.py has something else to say."""
+    """The names of vector indexes that these updates are about: one that is being made may go, and of one that is to be made
+    again vector_indexes.py has something else to say."""
     return [change["IndexName"] for update in updates for change in update.values()]
 
 

@@ -141,9 +141,7 @@ def _redefined(old: str, new_schema: str) -> ServiceError:
     )
 
 
-def restored(
-    source: Table, made: tuple[NewVectorIndex, ...], given: Wire
-) -> tuple[NewVectorIndex, ...]:
+def restored(source: Table, made: tuple[NewVectorIndex, ...], given: Wire) -> tuple[NewVectorIndex, ...]:
     """The indexes of a restored table: all, or those that VectorIndexOverride lists, which must be indexes of the source."""
     if "VectorIndexOverride" not in given:
         return made

@@ -60,7 +60,9 @@ _PROJECTION = Structure(
 )
 _VECTOR_INDEX_MEMBERS: Members = {
     "IndexName": _INDEX_NAME,
-    "VectorAttribute": structure("VectorAttributeDefinition", {"AttributeName": _KEY_NAME}, ("AttributeName",)),
+    "VectorAttribute": structure(
+        "VectorAttributeDefinition", {"AttributeName": _KEY_NAME}, ("AttributeName",)
+    ),
     "SearchSchema": Sequence(
         structure(
             "SearchSchemaElement",

@@ -7,7 +7,7 @@ botocore 1.44.5.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from adapters.dynamodb.validation.expression_rules import check_parameters, check_placeholders
@@ -23,10 +23,8 @@ _SCHEMA_ROLES = {"HASH": limits.SEARCH_SCHEMA_HASHES, "INLINE_FILTER": limits.SE
 # Indexes
 
 
-def check_index(
-    index: Input, definitions: Iterable[str], check_projection: Callable[[Input], None]
-) -> None:
-    """Raise ServiceError for a vector index whose members do not go together, or not with the AttributeDefinitions of the request.
+def check_index(index: Input, definitions: Iterable[str], check_projection: Callable[[Input], None]) -> None:
+    """Raise ServiceError for a vector index whose members do not go together, or not with the request's AttributeDefinitions.
     `check_projection`: of indexes of all sorts."""
     schema = index.get("SearchSchema", ())
     for role, most in _SCHEMA_ROLES.items():
@@ -43,8 +41,8 @@ def check_index(
     check_projection(index)
 
 
-def check_dimensions(known: Iterable[tuple[str, int]], index: Input) -> None:
-    """Raise ServiceError if another index has vectors of another length in the same attribute. `known`: (attribute, dimensions)."""
+def check_dimensions(known: Iterable[tuple[str, int]], index: Mapping[str, Any]) -> None:
+    """Raise ServiceError if another index has other dimensions for the same attribute. `known`: (attribute, dimensions)."""
     name = index["VectorAttribute"]["AttributeName"]
     if any(attribute == name and dimensions != index["Dimensions"] for attribute, dimensions in known):
         raise _refused("vector-dimensions-differ", name=name)

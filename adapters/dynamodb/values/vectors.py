@@ -1,8 +1,8 @@
 """What an item of a table with vector indexes may have in the attributes of their search schemas, and vectors as they are shown.
 
 Texts: captures of the live service, August 2026 (nubo-db/dynamodb-conformance, eu-west-2; ExtendDB's change notes, us-east-1);
-botocore 1.44.5, PutItem. They are in errors.py, by the rules here. What other dialects write is not refused: what is no vector of an
-index is not in it.
+botocore 1.44.5, PutItem. They are in errors.py, by the rules here. What other dialects write is not refused: what is no vector
+of an index is not in it.
 """
 
 from __future__ import annotations

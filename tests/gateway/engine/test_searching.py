@@ -42,7 +42,9 @@ def list_of(numbers: Any) -> Value:
     return Value(Kind.LIST, tuple(Value(Kind.DECIMAL, Decimal(repr(float(number)))) for number in numbers))
 
 
-def by_meaning(metric: Metric = Metric.COSINE, name: str = "by_meaning", dimensions: int = 3, **more: Any) -> NewVectorIndex:
+def by_meaning(
+    metric: Metric = Metric.COSINE, name: str = "by_meaning", dimensions: int = 3, **more: Any
+) -> NewVectorIndex:
     return NewVectorIndex(name, "v", dimensions, metric, Projection.ALL, **more)
 
 
@@ -52,7 +54,9 @@ def make(engine: Engine, *indexes: NewVectorIndex, name: str = "things") -> Clie
     return Client(engine, table)
 
 
-def search(client: Client, query: Any, count: int = 5, name: str = "by_meaning", **where: Any) -> list[Nearest]:
+def search(
+    client: Client, query: Any, count: int = 5, name: str = "by_meaning", **where: Any
+) -> list[Nearest]:
     index = client.table.vector_index(name)
     assert index is not None
     [found] = client.engine.run([SearchVectors(client.table, index, packed(query), count, **where)])
@@ -108,7 +112,12 @@ def test_the_three_metrics(engine: Engine, metric: Metric, scores: list[float]) 
     """botocore 1.44.5, SearchVectors: COSINE from 0 (identical) to 2 (opposite) and EUCLIDEAN, the smallest first; DOT_PRODUCT,
     the greatest first. Of (1, 0, 0) to (0.6, 0.8, 0) the figures follow from the definitions."""
     client = make(engine, by_meaning(metric))
-    for name, vector in {"opposite": (-1, 0, 0), "near": (0.6, 0.8, 0), "across": (0, 1, 0), "same": (1, 0, 0)}.items():
+    for name, vector in {
+        "opposite": (-1, 0, 0),
+        "near": (0.6, 0.8, 0),
+        "across": (0, 1, 0),
+        "same": (1, 0, 0),
+    }.items():
         client.write(client.put(name, v=list_of(vector)))
     found = search(client, (1, 0, 0))
     assert names(found) == ["same", "near", "across", "opposite"]
@@ -127,7 +136,9 @@ def test_numbers_at_the_ends_of_their_range(engine: Engine, metric: Metric) -> N
     """Products that are too great or too small for 32 bits are right all the same; a score is a number of 32 bits at most."""
     client = make(engine, by_meaning(metric))
     great, small = float(FLOAT32.max), float(FLOAT32.smallest_subnormal)
-    for at, vector in enumerate([(great, great, great), (-great, 0, 0), (small, small, 0), (small, 0, 0), (1, 1, 1), (1e-30, 0, 0)]):
+    for at, vector in enumerate(
+        [(great, great, great), (-great, 0, 0), (small, small, 0), (small, 0, 0), (1, 1, 1), (1e-30, 0, 0)]
+    ):
         client.write(client.put(f"p{at}", v=list_of(vector)))
     for query in [(great, great, great), (small, 0, 0), (1e-30, 1e-30, 0), (1, 1, 1)]:
         found = [nearest.score for nearest in search(client, query, 6)]
@@ -157,22 +168,42 @@ def test_what_is_no_vector_of_the_index_is_not_found(engine: Engine) -> None:
 
 
 def test_partitions_and_filters(engine: Engine) -> None:
-    client = make(engine, by_meaning(partition=column("tenant"), filters=(column("kind"), column("year", Kind.DECIMAL))))
+    client = make(
+        engine, by_meaning(partition=column("tenant"), filters=(column("kind"), column("year", Kind.DECIMAL)))
+    )
     chance = random.Random(1)
     for at in range(200):
-        more: dict[str, Value] = {"tenant": text(f"t{at % 3}"), "kind": text("ab"[at % 2]), "year": decimal(2000 + at % 5)}
+        more: dict[str, Value] = {
+            "tenant": text(f"t{at % 3}"),
+            "kind": text("ab"[at % 2]),
+            "year": decimal(2000 + at % 5),
+        }
         for name in ("tenant", "kind", "year"):
             if chance.random() < 0.2:
                 del more[name]
         client.write(client.put(f"p{at}", v=list_of([chance.uniform(-1, 1) for _ in range(3)]), **more))
     query = (0.3, -0.2, 0.7)
-    for where in [{}, {"kind": text("a")}, {"year": decimal("2003.0")}, {"kind": text("b"), "year": decimal(2001)}, {"kind": text("")}]:
+    for where in [
+        {},
+        {"kind": text("a")},
+        {"year": decimal("2003.0")},
+        {"kind": text("b"), "year": decimal(2001)},
+        {"kind": text("")},
+    ]:
         wanted = {"tenant": text("t1")} | where
-        rows = [row for row in client.rows() if all(row.latest.get(name) == value for name, value in wanted.items())]
+        rows = [
+            row
+            for row in client.rows()
+            if all(row.latest.get(name) == value for name, value in wanted.items())
+        ]
         for count in (1, 7, 100):
             found = search(client, query, count, partition=text("t1"), filters=where)
-            assert [nearest.score for nearest in found] == pytest.approx(expected(rows, Metric.COSINE, query, count))
-            assert all(nearest.row.latest.get(name) == value for nearest in found for name, value in wanted.items())
+            assert [nearest.score for nearest in found] == pytest.approx(
+                expected(rows, Metric.COSINE, query, count)
+            )
+            assert all(
+                nearest.row.latest.get(name) == value for nearest in found for name, value in wanted.items()
+            )
     assert search(client, query, partition=text("t9")) == []
 
 
@@ -195,15 +226,19 @@ def test_it_follows_random_writes(engine: Engine, memory: int) -> None:
                 writes.append(client.put(p, s, v=list_of([1.0, 2.0])))
             else:
                 writes.append(client.put(p, s, v=list_of([chance.uniform(-2, 2) for _ in range(3)])))
-        groups = [WriteGroup(tuple({write.key.position: write for write in writes}.values()))] if chance.random() < 0.3 else [
-            WriteGroup((write,)) for write in writes
-        ]
+        groups = (
+            [WriteGroup(tuple({write.key.position: write for write in writes}.values()))]
+            if chance.random() < 0.3
+            else [WriteGroup((write,)) for write in writes]
+        )
         client.engine.run([*groups])
         query = [chance.uniform(-2, 2) for _ in range(3)]
         check(client, Metric.EUCLIDEAN, query, chance.choice([1, 5, 100]))
         if chance.random() < 0.3:
             check(client, Metric.DOT_PRODUCT, query, name="other")
-    assert client.engine.run([CountRows(client.table)])[0].indexes["by_meaning"][0] == len(search(client, (1, 1, 1), 100))
+    assert client.engine.run([CountRows(client.table)])[0].indexes["by_meaning"][0] == len(
+        search(client, (1, 1, 1), 100)
+    )
 
 
 @settings(max_examples=25, deadline=None)
@@ -215,7 +250,9 @@ def test_it_equals_brute_force(data: st.DataObject) -> None:
     dimensions = data.draw(st.integers(1, 5))
     number = st.floats(width=32, allow_nan=False, allow_infinity=False)
     component = st.one_of(number, st.sampled_from([0.0, 1.0, -1.0, 0.5]))
-    vectors = data.draw(st.lists(st.lists(component, min_size=dimensions, max_size=dimensions), min_size=1, max_size=40))
+    vectors = data.draw(
+        st.lists(st.lists(component, min_size=dimensions, max_size=dimensions), min_size=1, max_size=40)
+    )
     query = data.draw(st.lists(component, min_size=dimensions, max_size=dimensions))
     count, width = data.draw(st.integers(1, 10)), data.draw(st.integers(1, 15))
     for metric in Metric:
@@ -226,19 +263,27 @@ def test_it_equals_brute_force(data: st.DataObject) -> None:
             best.look_at(nearest.Part(block, block.length))
         found = best.found()
         scores = [score(metric, one, query) for one in vectors]
-        wanted = np.clip(sorted(scores, reverse=metric is Metric.DOT_PRODUCT)[:count], -FLOAT32.max, FLOAT32.max)
+        wanted = np.clip(
+            sorted(scores, reverse=metric is Metric.DOT_PRODUCT)[:count], -FLOAT32.max, FLOAT32.max
+        )
         assert [score for _, score in found] == pytest.approx(list(wanted), rel=1e-6, abs=1e-7)
 
 
 def test_a_new_index_is_filled_with_what_was_there(engine: Engine, things: Client) -> None:
     chance = random.Random(3)
-    things.write(*(things.put(f"p{n}", n, v=list_of([chance.uniform(-1, 1) for _ in range(3)])) for n in range(300)))
+    things.write(
+        *(things.put(f"p{n}", n, v=list_of([chance.uniform(-1, 1) for _ in range(3)])) for n in range(300))
+    )
     [things.table] = engine.run([AlterTable("test", things.table, add_vector_indexes=(by_meaning(),))])
     with pytest.raises(TableBusy):
         search(things, (1, 0, 0))
     # Meanwhile rows are written, before and behind the place that filling has come to.
     engine.background_batch()
-    things.write(things.remove("p7", 7), things.put("p8", 8, v=list_of((1, 1, 1))), things.put("new", v=list_of((1, 0, 0))))
+    things.write(
+        things.remove("p7", 7),
+        things.put("p8", 8, v=list_of((1, 1, 1))),
+        things.put("new", v=list_of((1, 0, 0))),
+    )
     things.write(things.remove("p9", 9), things.put("p10", 10))
     do_background_work(engine)
     [things.table] = engine.run([FindTable("", "things")])
@@ -292,7 +337,9 @@ def test_a_restored_table_has_its_index(engine: Engine, clock: Clock) -> None:
     clock.advance(10)
     at = clock.ns // 100
     clock.advance(10)
-    client.write(client.remove("p1"), client.put("p2", v=list_of((9, 9, 9))), client.put("new", v=list_of((1, 1, 1))))
+    client.write(
+        client.remove("p1"), client.put("p2", v=list_of((9, 9, 9))), client.put("new", v=list_of((1, 1, 1)))
+    )
     [_] = engine.run([RestoreTable(like(client.table, "", "restored"), client.table, at)])
     do_background_work(engine)
     [restored] = engine.run([FindTable("", "restored")])

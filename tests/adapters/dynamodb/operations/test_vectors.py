@@ -142,8 +142,8 @@ def test_a_table_is_made_with_vector_indexes_and_described(service) -> None:
         ),
         (
             definition(index(Dimensions=0)),
-            "1 validation error detected: Value '0' at 'vectorIndexes.1.member.dimensions' failed to satisfy constraint: "
-            "Member must have value greater than or equal to 1",
+            ("1 validation error detected: Value '0' at 'vectorIndexes.1.member.dimensions' failed to satisfy constraint: "
+            "Member must have value greater than or equal to 1"),
         ),
         (
             definition(index(), index("other", Dimensions=4)),
@@ -166,8 +166,8 @@ def test_a_table_is_made_with_vector_indexes_and_described(service) -> None:
         ),
         (
             definition(index(Projection=None)),
-            "1 validation error detected: Value null at 'vectorIndexes.1.member.projection' failed to satisfy constraint: "
-            "Member must not be null",
+            ("1 validation error detected: Value null at 'vectorIndexes.1.member.projection' failed to satisfy constraint: "
+            "Member must not be null"),
         ),
         (
             definition(index(Projection={"ProjectionType": "INCLUDE"})),
@@ -195,7 +195,10 @@ def test_definitions_at_their_limits(service, function) -> None:
     made(
         service,
         index("whole", Dimensions=4096, DistanceFunction=function, SearchSchema=schema("h", *filters)),
-        *(index(f"index{at}", Dimensions=4096, Projection={"ProjectionType": "KEYS_ONLY"}) for at in range(4)),
+        *(
+            index(f"index{at}", Dimensions=4096, Projection={"ProjectionType": "KEYS_ONLY"})
+            for at in range(4)
+        ),
         AttributeDefinitions=defined(pk="S", h="B", **dict.fromkeys(filters, "N")),
     )
     assert len(described(service)["VectorIndexes"]) == 5
@@ -225,7 +228,9 @@ def test_an_index_that_is_added_is_filled_and_then_searched(service) -> None:
     put(service, "short", emb=vector(1))
     answer = service.call("UpdateTable", update({"Create": index()}))["TableDescription"]
     assert answer["TableStatus"] == "UPDATING"
-    assert [(each["IndexStatus"], each["Backfilling"]) for each in answer["VectorIndexes"]] == [("CREATING", False)]
+    assert [(each["IndexStatus"], each["Backfilling"]) for each in answer["VectorIndexes"]] == [
+        ("CREATING", False)
+    ]
     [shown] = described(service)["VectorIndexes"]
     assert (shown["IndexStatus"], shown["Backfilling"]) == ("CREATING", True)
     assert service.error("SearchVectors", searching(1, 0, 0)) == (
@@ -239,8 +244,10 @@ def test_an_index_that_is_added_is_filled_and_then_searched(service) -> None:
     assert service.error("UpdateTable", update({"Create": index("other")}))[0] == "LimitExceededException"
     assert service.error("DeleteTable", {"TableName": "docs"}) == (
         "ResourceInUseException",
-        "Attempt to change a resource which is still in use: Cannot delete table while indexes are being created, updated, or "
-        "deleted.",
+        (
+            "Attempt to change a resource which is still in use: Cannot delete table while indexes are being created, "
+            "updated, or deleted."
+        ),
     )
     put(service, "later", emb=vector(0, 1, 0))
     settle(service)
@@ -363,8 +370,8 @@ ONCE = "One or more parameter values were invalid. "
         ({"year": {"S": "1"}}, ONCE + "Attribute 'year' type mismatch. Expected: N, Actual: S. IndexName: plain"),
         (
             {"tenant": {"S": ""}},
-            "One or more parameter values are not valid. A value specified for a secondary index key is not supported. The "
-            "AttributeValue for a key attribute cannot contain an empty string value. IndexName: plain, IndexKey: tenant",
+            ("One or more parameter values are not valid. A value specified for a secondary index key is not supported. The "
+            "AttributeValue for a key attribute cannot contain an empty string value. IndexName: plain, IndexKey: tenant"),
         ),
         ({"tenant": {"S": "x" * 2049}}, ONCE + "Aggregate size for HASH key attributes exceeds the maximum of 2048 bytes"),
         ({"kind": {"S": "x" * 10241}}, ONCE + "Size limit exceeded for SearchSchema attribute 'kind': maximum 10240 bytes"),
@@ -390,7 +397,13 @@ def test_what_a_vector_index_does_not_take_is_refused(service, attributes, text)
 
 def test_what_a_vector_index_takes_just_so(service) -> None:
     made(service, TENANTS, AttributeDefinitions=TENANT_DEFINITIONS)
-    put(service, "a", emb=vector("3.4028235E38", "-3.4028235E38", "1E-130"), tenant={"S": "x" * 2048}, kind={"S": "x" * 10240})
+    put(
+        service,
+        "a",
+        emb=vector("3.4028235E38", "-3.4028235E38", "1E-130"),
+        tenant={"S": "x" * 2048},
+        kind={"S": "x" * 10240},
+    )
     put(service, "b", emb=vector(1, 2, 3), kind={"S": ""})
     assert described(service)["VectorIndexes"][0]["ItemCount"] == 1
 
@@ -412,9 +425,14 @@ def test_writes_of_all_sorts_keep_the_index(service) -> None:
     ]})  # fmt: skip
     assert keys(search(service, 1, 0, 0)) == ["a", "c"]
     # One component by its place, as the service's documents have it of any list.
-    service.call("UpdateItem", key | {"UpdateExpression": "SET emb[0] = :n", "ExpressionAttributeValues": {":n": {"N": "-1"}}})
+    service.call(
+        "UpdateItem",
+        key | {"UpdateExpression": "SET emb[0] = :n", "ExpressionAttributeValues": {":n": {"N": "-1"}}},
+    )
     assert keys(search(service, 1, 0, 0)) == ["c", "a"]
-    service.call("BatchWriteItem", {"RequestItems": {"docs": [{"DeleteRequest": {"Key": {"pk": {"S": "c"}}}}]}})
+    service.call(
+        "BatchWriteItem", {"RequestItems": {"docs": [{"DeleteRequest": {"Key": {"pk": {"S": "c"}}}}]}}
+    )
     assert keys(search(service, 1, 0, 0)) == ["a"]
 
 
@@ -440,12 +458,23 @@ def test_scores(service, function, scores) -> None:
     [
         ({"ProjectionType": "ALL"}, {"pk", "tenant", "kind", "year", "other"}),
         ({"ProjectionType": "KEYS_ONLY"}, {"pk", "tenant", "kind", "year"}),
-        ({"ProjectionType": "INCLUDE", "NonKeyAttributes": ["other"]}, {"pk", "tenant", "kind", "year", "other"}),
+        (
+            {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["other"]},
+            {"pk", "tenant", "kind", "year", "other"},
+        ),
     ],
 )
 def test_an_item_has_what_the_index_projects_but_not_the_vector(service, projection, names) -> None:
     made(service, {**TENANTS, "Projection": projection}, AttributeDefinitions=TENANT_DEFINITIONS)
-    put(service, "a", emb=vector("0.1", 2, "-1e-7"), tenant={"S": "t"}, kind={"S": "k"}, year={"N": "1"}, other={"BOOL": True})
+    put(
+        service,
+        "a",
+        emb=vector("0.1", 2, "-1e-7"),
+        tenant={"S": "t"},
+        kind={"S": "k"},
+        year={"N": "1"},
+        other={"BOOL": True},
+    )
     where = {"SearchConditionExpression": "tenant = :t", "ExpressionAttributeValues": {":t": {"S": "t"}}}
     [result] = search(service, 1, 0, 0, **where)
     assert set(result["Item"]) == names
@@ -486,21 +515,30 @@ def test_partitions_and_filters(service) -> None:
 
     def nearest(**wanted: Any) -> list[str]:
         found = [(name, numbers) for name, given, numbers in items if wanted.items() <= given.items()]
-        return [name for name, numbers in sorted(found, key=lambda item: -np.float32(item[1])[0] / np.linalg.norm(item[1]))]
+        return [
+            name
+            for name, numbers in sorted(
+                found, key=lambda item: -np.float32(item[1])[0] / np.linalg.norm(item[1])
+            )
+        ]
 
     tenant = {"S": "t1"}
-    assert keys(search(service, 1, 0, 0, TopK=100, SearchConditionExpression="tenant = :t", **values(t=tenant))) == nearest(
-        tenant=tenant
-    )
-    given = {"SearchConditionExpression": "#k = :k AND :t = tenant", "ExpressionAttributeNames": {"#k": "kind"}}
+    assert keys(
+        search(service, 1, 0, 0, TopK=100, SearchConditionExpression="tenant = :t", **values(t=tenant))
+    ) == nearest(tenant=tenant)
+    given = {
+        "SearchConditionExpression": "#k = :k AND :t = tenant",
+        "ExpressionAttributeNames": {"#k": "kind"},
+    }
     assert keys(search(service, 1, 0, 0, TopK=100, **given, **values(t=tenant, k={"S": "a"}))) == nearest(
         tenant=tenant, kind={"S": "a"}
     )
     text = "(tenant = :t AND kind = :k) AND #y = :y"
     given = {"SearchConditionExpression": text, "ExpressionAttributeNames": {"#y": "year"}}
-    assert keys(search(service, 1, 0, 0, TopK=3, **given, **values(t=tenant, k={"S": "b"}, y={"N": "1.0"}))) == nearest(
-        tenant=tenant, kind={"S": "b"}, year={"N": "1"}
-    )[:3]
+    assert (
+        keys(search(service, 1, 0, 0, TopK=3, **given, **values(t=tenant, k={"S": "b"}, y={"N": "1.0"})))
+        == nearest(tenant=tenant, kind={"S": "b"}, year={"N": "1"})[:3]
+    )
 
 
 CONDITION = "SearchConditionExpression"
@@ -509,15 +547,15 @@ CONDITION = "SearchConditionExpression"
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"TopK": 0}, "1 validation error detected: Value '0' at 'topK' failed to satisfy constraint: "
-                      "Member must have value greater than or equal to 1"),
+        ({"TopK": 0}, ("1 validation error detected: Value '0' at 'topK' failed to satisfy constraint: "
+                      "Member must have value greater than or equal to 1")),
         ({"TopK": 101}, "Provided TopK value '101' is out of valid range. The value must be between 1 and 100 inclusive"),
         ({"SearchVector": query(1, 2)}, "Input search vector dimension 2 does not match vector index dimension 3"),
         ({"IndexName": "none"}, "The table does not have the specified index: none"),
         ({CONDITION: None, "ExpressionAttributeValues": None},
          f"{CONDITION} must be provided when SearchSchema has a HASH key"),
-        ({CONDITION: None}, "ExpressionAttributeValues can only be specified when using expressions: "
-                            f"{CONDITION} is null"),
+        ({CONDITION: None}, ("ExpressionAttributeValues can only be specified when using expressions: "
+                            f"{CONDITION} is null")),
         ({CONDITION: "tenant > :t"}, f"Invalid {CONDITION}: Invalid comparator used in {CONDITION}"),
         ({CONDITION: "kind <> :t"}, f"Invalid {CONDITION}: Invalid comparator used in {CONDITION}"),
         ({CONDITION: "tenant = :t OR kind = :t"}, f"Invalid operator used in {CONDITION}"),
@@ -533,8 +571,8 @@ CONDITION = "SearchConditionExpression"
         ({"ExpressionAttributeValues": {":t": {"N": "1"}}},
          f"Type of 'tenant' attribute in {CONDITION} (N) does not match type in search schema (S)"),
         ({"ExpressionAttributeValues": {":t": {"S": ""}}},
-         "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty string "
-         "value. Key: tenant"),
+         ("One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty string "
+         "value. Key: tenant")),
         ({"ExpressionAttributeValues": {":t": {"S": "t"}, ":u": {"S": "u"}}},
          "Value provided in ExpressionAttributeValues unused in expressions: keys: {:u}"),
         ({CONDITION: "tenant = :x"},
@@ -545,19 +583,36 @@ CONDITION = "SearchConditionExpression"
 def test_searches_that_are_refused(service, given, text) -> None:
     made(service, TENANTS, AttributeDefinitions=TENANT_DEFINITIONS)
     whole = searching(1, 0, 0, SearchConditionExpression="tenant = :t", **values(t={"S": "t"})) | given
-    code, told = service.error("SearchVectors", {name: value for name, value in whole.items() if value is not None})
+    code, told = service.error(
+        "SearchVectors", {name: value for name, value in whole.items() if value is not None}
+    )
     assert code == VALIDATION
     assert text is None or told == text
 
 
 @pytest.mark.parametrize(
     "element",
-    [{"S": "1"}, {"N": "1e39"}, {"N": "-1e39"}, {"L": [{"N": "1"}]}, {"BOOL": True}, {"N": "x"}, {"N": ""}, {}],
+    [
+        {"S": "1"},
+        {"N": "1e39"},
+        {"N": "-1e39"},
+        {"L": [{"N": "1"}]},
+        {"BOOL": True},
+        {"N": "x"},
+        {"N": ""},
+        {},
+    ],
 )
 def test_search_vectors_of_other_things_than_numbers(service, element) -> None:
     made(service, index())
-    told = "Search vector contains invalid values. All values in the search vector must be a 32-bit floating-point number attribute"
-    assert service.error("SearchVectors", searching(1, 0) | {"SearchVector": [*query(1), element]}) == (VALIDATION, told)
+    told = (
+        "Search vector contains invalid values. "
+        "All values in the search vector must be a 32-bit floating-point number attribute"
+    )
+    assert service.error("SearchVectors", searching(1, 0) | {"SearchVector": [*query(1), element]}) == (
+        VALIDATION,
+        told,
+    )
 
 
 def test_a_search_vector_has_1_to_4096_numbers(service) -> None:
@@ -581,7 +636,9 @@ def test_other_readers_do_not_take_a_vector_index(service) -> None:
     assert service.error("Query", given | condition)[1] == "Query operation not supported on this index type."
     assert service.error("Scan", given)[1] == "Scan operation not supported on this index type"
     statement = {"Statement": 'SELECT * FROM "docs"."plain"'}
-    assert service.error("ExecuteStatement", statement)[1] == "Scan operation not supported on this index type"
+    assert (
+        service.error("ExecuteStatement", statement)[1] == "Scan operation not supported on this index type"
+    )
 
 
 def test_a_table_is_named_by_its_arn(service) -> None:
@@ -610,11 +667,18 @@ def consumed(service, operation: str, given: dict[str, Any], mode: str = "INDEXE
 
 @pytest.mark.parametrize(
     ("dimensions", "projection", "blob", "expected"),
-    [(1024, "KEYS_ONLY", 0, 4111), (2048, "KEYS_ONLY", 0, 8207), (1024, "ALL", 2000, 6115), (3, "ALL", 0, 1024)],
+    [
+        (1024, "KEYS_ONLY", 0, 4111),
+        (2048, "KEYS_ONLY", 0, 8207),
+        (1024, "ALL", 2000, 6115),
+        (3, "ALL", 0, 1024),
+    ],
 )
 def test_what_a_write_costs_an_index(service, dimensions, projection, blob, expected) -> None:
     """Figures: paritysuite, to the byte (pk "b1", tenant "t1", a blob of 2,000 bytes under ALL)."""
-    definition = index(Dimensions=dimensions, SearchSchema=schema("tenant"), Projection={"ProjectionType": projection})
+    definition = index(
+        Dimensions=dimensions, SearchSchema=schema("tenant"), Projection={"ProjectionType": projection}
+    )
     made(service, definition, AttributeDefinitions=defined(pk="S", tenant="S"))
     item = {"pk": {"S": "b1"}, "tenant": {"S": "t1"}, "emb": vector(*[1] * dimensions)}
     if blob:
@@ -622,7 +686,9 @@ def test_what_a_write_costs_an_index(service, dimensions, projection, blob, expe
     told = consumed(service, "PutItem", {"Item": item})
     assert told["VectorIndexes"] == {"plain": {"VectorWriteRequestBytes": expected}}
     assert "VectorIndexes" not in consumed(service, "PutItem", {"Item": item})  # nothing has changed
-    assert "VectorIndexes" not in consumed(service, "PutItem", {"Item": {**item, "emb": vector(*[2] * dimensions)}}, "TOTAL")
+    assert "VectorIndexes" not in consumed(
+        service, "PutItem", {"Item": {**item, "emb": vector(*[2] * dimensions)}}, "TOTAL"
+    )
     moved = consumed(service, "PutItem", {"Item": {**item, "tenant": {"S": "t2"}}})
     assert moved["VectorIndexes"] == {"plain": {"VectorWriteRequestBytes": 2 * expected}}
     gone = consumed(service, "DeleteItem", {"Key": {"pk": {"S": "b1"}}})
@@ -650,16 +716,24 @@ def test_a_backup_has_the_index_and_so_has_what_is_restored_from_it(service) -> 
     made(service, TENANTS, index("other"), AttributeDefinitions=TENANT_DEFINITIONS)
     put(service, "a", emb=vector(1, 0, 0), tenant={"S": "t"})
     service.clock.ms += 60_000
-    arn = service.call("CreateBackup", {"TableName": "docs", "BackupName": "first"})["BackupDetails"]["BackupArn"]
+    arn = service.call("CreateBackup", {"TableName": "docs", "BackupName": "first"})["BackupDetails"][
+        "BackupArn"
+    ]
     settle(service)
-    shown = service.call("DescribeBackup", {"BackupArn": arn})["BackupDescription"]["SourceTableFeatureDetails"]
+    shown = service.call("DescribeBackup", {"BackupArn": arn})["BackupDescription"][
+        "SourceTableFeatureDetails"
+    ]
     assert shown["VectorIndexes"] == [TENANTS, index("other")]
     service.call("DeleteTable", {"TableName": "docs"})
     restore = {"BackupArn": arn, "TargetTableName": "docs"}
-    assert service.error("RestoreTableFromBackup", restore | {"VectorIndexOverride": [index("other", Dimensions=4)]}) == (
+    assert service.error(
+        "RestoreTableFromBackup", restore | {"VectorIndexOverride": [index("other", Dimensions=4)]}
+    ) == (
         VALIDATION,
-        "Index other does not match a secondary index that existed in the source table and cannot be created during the restore "
-        "operation",
+        (
+            "Index other does not match a secondary index that existed in the source table and cannot be created during the "
+            "restore operation"
+        ),
     )
     service.call("RestoreTableFromBackup", restore | {"VectorIndexOverride": [index("other")]})
     settle(service)
