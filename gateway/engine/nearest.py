@@ -151,8 +151,9 @@ class Best:
         return None if mask is None else np.flatnonzero(mask)
 
     def _products(self, vectors: NDArray[np.float32]) -> Floats:
+        # Row by row, in this thread: a product of the whole with a vector would wait for all cores, which others use.
         with np.errstate(over="ignore", invalid="ignore"):
-            return (vectors @ self._target.vector).astype(np.float64)
+            return np.vecdot(vectors, self._target.vector).astype(np.float64)
 
     def _may_be_among_best(self, approximate: Floats, squares: Floats) -> Flags:
         """Which vectors may be among the best, by products that are about right."""
