@@ -1,10 +1,10 @@
 """Vector searches against numpy itself on the same array: `python -m benchmarks.vectors [VECTORS [DIMENSIONS]]`.
 
-Prints milliseconds and how many times as long as numpy they are, medians of rounds in which all have their turn: numpy's product of the array with the search vector and its
-choice of the ten greatest; a search of the index as the server has it in memory, of all of it and with filters of several
-selectivities; the first search, which reads the index; one that has no room and reads the database. And the recall of the ten
-nearest, against numpy with 64 bits. Entries are stored as the write path stores them, but their rows hold no vectors: they would
-be most of the time that it takes to begin.
+Prints milliseconds and how many times as long as numpy they are, medians of rounds in which all have their turn: numpy's product
+of the array with the search vector and its choice of the ten greatest; a search of the index as the server has it in memory, of
+all of it and with filters of several selectivities; the first search, which reads the index; one that has no room and reads the
+database. And the recall of the ten nearest, against numpy with 64 bits. Entries are stored as the write path stores them, but
+their rows hold no vectors: they would be most of the time that it takes to begin.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from benchmarks import machine
 from benchmarks.contestants import Postgres, Workspace
 from gateway.engine.engine import Engine, EngineOptions
 from gateway.model.commands import CreateTable, Nearest, NewVectorIndex, SearchVectors
-from gateway.model.keys import Key, KeyColumn, KeySchema
+from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Projection, Table, VectorEntry
 from gateway.model.values import Kind, Value, decimal, text
@@ -69,7 +70,10 @@ def filled(store: Store, engine: Engine, array: Array) -> Table:
             digests = b"".join(chosen if at % 1_000 < share else rest for share in SELECTIVITIES)
             entries.append(VectorEntry(row, array[at].tobytes(), b"", digests, array.shape[1] * 4))
         with store.write() as session:
-            rows.load(session, sorted(((table.id, entry.row) for entry in entries), key=lambda pair: pair[1].position))
+            rows.load(
+                session,
+                sorted(((table.id, entry.row) for entry in entries), key=lambda pair: pair[1].position),
+            )
             vectors.fill(session, made.id, entries)
     return table
 
@@ -117,8 +121,8 @@ def measure(name: str, url: str, array: Array, queries: Array) -> None:
         "search": lambda: search(queries[0], {}),
     }
     for share in SELECTIVITIES:
-        wanted = {f"in_{share}": decimal(1)}
-        runs[f"search, filter lets {share / 10:g} % through"] = lambda wanted=wanted: search(queries[0], wanted)
+        wanted: dict[str, Value] = {f"in_{share}": decimal(1)}
+        runs[f"search, filter lets {share / 10:g} % through"] = partial(search, queries[0], wanted)
     found = medians(runs)
     of_numpy, cpu_of_numpy = found["numpy"]
     for run, (took, cpu) in found.items():

@@ -14,7 +14,7 @@ import os
 from bisect import bisect_left
 from collections import Counter as Tally
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from prometheus_client import (
@@ -29,6 +29,7 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 
 class _ManyAtOnce(Histogram):
@@ -193,6 +194,14 @@ def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
     if tables is not None:
         _forget_others(tables)
     return generate_latest(REGISTRY), CONTENT_TYPE_LATEST
+
+
+def samples() -> Iterator[Sample]:
+    """Everything counted, sample by sample."""
+    count_noted()
+    collector: Collector = _AllProcesses(None) if "PROMETHEUS_MULTIPROC_DIR" in os.environ else REGISTRY
+    for metric in collector.collect():
+        yield from metric.samples
 
 
 def _forget_others(tables: frozenset[str]) -> None:

@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gateway import logs, metrics
 from gateway.clock import Clock
 from gateway.control.access import PREFIX
+from gateway.control.watching import Watch
 from gateway.database_urls import hosts_of
 from gateway.dialect import Claims, Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
@@ -35,6 +36,8 @@ from gateway.store.opening import open_database, open_replica
 from gateway.store.store import Store
 
 if TYPE_CHECKING:
+    from gateway.model.rows import Row
+    from gateway.model.writes import Write
     from gateway.store.replicas import Lag, Replicas
 
 OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
@@ -60,12 +63,16 @@ class Mounted:
 
     gateway: Gateway
     dialects: tuple[Dialect, ...]
+    now_ns: Callable[[], int] = time.time_ns
+    """The tables' clock."""
+    watch: Watch = field(init=False)
     _browsers: Browsers = field(init=False)
 
     def __post_init__(self) -> None:
         hosts = [dialect.service_hosts for dialect in self.dialects]
         settings = self.gateway.settings
         object.__setattr__(self, "_browsers", Browsers(settings, settings.auth == "dev", hosts))
+        object.__setattr__(self, "watch", Watch(self.dialects, self.now_ns, settings.recorded_requests))
 
     def dialect_of(self, request: Request) -> Dialect | None:
         """The dialect that a request speaks; None: it is for the gateway itself, or for nobody."""
@@ -185,7 +192,8 @@ def wire(settings: Settings, opened: Opened) -> Mounted:
         opened.clock.now_ms,
         real_now_ms=lambda: time.time_ns() // 1_000_000,
     )
-    return Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects))
+    dialects = tuple(_dialect(name, gateway) for name in settings.dialects)
+    return Mounted(gateway, dialects, opened.clock.now_ns)
 
 
 def _module(name: str, part: str) -> ModuleType:
@@ -236,6 +244,26 @@ Listing = Callable[[Table], tuple[str, str, str]]
 def listings(settings: Settings) -> dict[str, Listing]:
     """Dialect -> how it calls tables."""
     return {name: _module(name, "blueprint").listed for name in sorted(settings.dialects)}
+
+
+class Display(NamedTuple):
+    """How a dialect shows rows to people (adapters/*/display.py): what its form is called; a row as a JSON document; a few lines
+    of its SDK that read a table of a server at a URL; the write that puts a row of such a document (raises ValueError),
+    where it can be written so."""
+
+    form: str
+    shown_row: Callable[[Table, Row], Any]
+    snippet: Callable[[Table, str], str]
+    put_of: Callable[[Table, Any], Write] | None
+
+
+def displays(settings: Settings) -> dict[str, Display]:
+    """Dialect -> how it shows rows."""
+    made = {}
+    for name in settings.dialects:
+        module = _module(name, "display")
+        made[name] = Display(module.FORM, module.shown_row, module.snippet, getattr(module, "put_of", None))
+    return made
 
 
 def figures(gateway: Gateway, request: Request, is_public: bool) -> Reply:

@@ -21,21 +21,26 @@ PREFIX = "/_tablegate/"
 
 def check(request: Request, settings: Settings) -> None:
     """Raises NotAllowed, rule `origin` or `administrator`, with a text that says what to do."""
-    origin = request.header("origin")
-    if origin and not _is_own(origin, request) and not {origin.lower(), ANY} & {*settings.cors_origin}:
-        raise NotAllowed(
-            "origin", text=f"Pages of {origin[:256]} cannot use the control API (--cors-origin)."
-        )
+    check_origin(request, settings)
     given = request.header("authorization").encode("latin-1")
     token = settings.admin_token
     if token and hmac.compare_digest(given, f"Bearer {token}".encode()):
         return
-    if settings.auth == "dev" and not given and _is_loopback(request.client):
+    if settings.auth == "dev" and not given and is_loopback(request.client):
         return
     raise NotAllowed(
         "administrator",
         text="The control API wants the administrator's token: --admin-token, Authorization: Bearer ...",
     )
+
+
+def check_origin(request: Request, settings: Settings) -> None:
+    """Raises NotAllowed, rule `origin`, of what a page of another origin sends that the settings do not name."""
+    origin = request.header("origin")
+    if origin and not _is_own(origin, request) and not {origin.lower(), ANY} & {*settings.cors_origin}:
+        raise NotAllowed(
+            "origin", text=f"Pages of {origin[:256]} cannot use the control API (--cors-origin)."
+        )
 
 
 def _is_own(origin: str, request: Request) -> bool:
@@ -45,7 +50,8 @@ def _is_own(origin: str, request: Request) -> bool:
     return parts.scheme == scheme and parts.netloc.lower() == request.header("host").lower()
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Whether an address is this machine's own."""
     try:
         return ipaddress.ip_address(address.partition("%")[0]).is_loopback
     except ValueError:

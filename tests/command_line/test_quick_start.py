@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 _HEAVY = {
-    "alembic", "cryptography", "flask", "google.protobuf", "hypothesis", "jinja2", "jwt", "lark", "mako", "numpy", "psycopg", "pyarrow",
+    "alembic", "cryptography", "flask", "google.protobuf", "hypothesis", "jinja2", "jwt", "lark", "mako", "numpy",
+    "psycopg", "pyarrow",
     "rich", "sqlalchemy", "transfer", "werkzeug",
 }  # fmt: skip
 # Serves in the main thread; another one asks, then tells which modules are there and stops the server.

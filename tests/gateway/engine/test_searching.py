@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,8 +18,11 @@ from gateway.model.commands import (
     CopyTables,
     CountRows,
     CreateTable,
+    DescribeTables,
     DropTable,
     FindTable,
+    ImportDefinition,
+    ImportRows,
     KeepHistory,
     Nearest,
     NewVectorIndex,
@@ -30,7 +34,7 @@ from gateway.model.commands import (
 from gateway.model.errors import IndexMissing, TableBusy
 from gateway.model.restored_tables import like
 from gateway.model.rows import Row
-from gateway.model.tables import Projection, Table
+from gateway.model.tables import ExpiryRule, Projection, Rules, Table
 from gateway.model.values import Kind, Value, decimal, text
 from gateway.model.vectors import Metric, packed
 from tests.gateway.engine.conftest import PAIR, Client, Clock, column, do_background_work, make_table
@@ -329,6 +333,20 @@ def test_resets_and_copies_take_it_along(engine: Engine) -> None:
     assert sorted(after) == sorted({*before, "new"} - {"p5"})
 
 
+def test_a_snapshot_in_a_file_takes_it_along(engine: Engine) -> None:
+    client = make(engine, by_meaning(Metric.EUCLIDEAN, filters=(column("kind"),)))
+    client.write(*(client.put(f"p{n}", v=list_of((n, 1, 1)), kind=text("ab"[n % 2])) for n in range(20)))
+    [[(_, document)]] = engine.run([DescribeTables("")])
+    [made] = engine.run([ImportDefinition("elsewhere", orjson.loads(orjson.dumps(document)))])
+    assert isinstance(made, Table), made
+    [answer] = engine.run([ImportRows(made, client.rows())])
+    assert answer is None
+    copy = Client(engine, made)
+    for where in ({}, {"kind": text("a")}):
+        wanted = names(search(client, (3, 1, 1), 10, filters=where))
+        assert sorted(names(search(copy, (3, 1, 1), 10, filters=where))) == sorted(wanted)
+
+
 def test_a_restored_table_has_its_index(engine: Engine, clock: Clock) -> None:
     client = make(engine, by_meaning())
     [client.table] = engine.run([KeepHistory(client.table, 35)])
@@ -344,6 +362,23 @@ def test_a_restored_table_has_its_index(engine: Engine, clock: Clock) -> None:
     do_background_work(engine)
     [restored] = engine.run([FindTable("", "restored")])
     assert sorted(names(search(Client(engine, restored), (1, 1, 1), 100))) == sorted(wanted)
+
+
+def test_rows_that_expire_leave_it(engine: Engine, clock: Clock) -> None:
+    [table] = engine.run(
+        [
+            CreateTable(
+                "test", "", "things", PAIR, rules=Rules(ExpiryRule("until")), vector_indexes=(by_meaning(),)
+            )
+        ]
+    )
+    client = Client(engine, table)
+    until = decimal(clock.ms // 1000 + 60)
+    client.write(client.put("a", v=list_of((1, 0, 0)), until=until), client.put("b", v=list_of((1, 0, 0))))
+    assert names(search(client, (1, 0, 0))) == ["a", "b"]
+    clock.advance(120)
+    do_background_work(engine)
+    assert names(search(client, (1, 0, 0))) == ["b"]
 
 
 def test_a_search_in_slices_sees_one_moment(engine: Engine) -> None:
