@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from gateway.engine import nearest, vector_images
-from gateway.engine.nearest import Best, Block, Part
+from gateway.engine.nearest import Best, Block, Part, StoredEntry
 from gateway.engine.vector_images import Image, Images
 from gateway.model.commands import Nearest, SearchVectors
 from gateway.model.tables import VectorIndex
@@ -21,6 +21,7 @@ from gateway.store.store import Store
 
 _PIECE_BYTES = 1 << 20
 _FEWEST_ROWS, _MOST_ROWS = 16, 4_096
+_MOST_VERSIONS = 1 << 20
 # A partition of no more entries is read from the database where there is no image yet: that is sooner done than making one.
 _FEW_ENTRIES = 2_000
 # Versions are compared with those in the database by ranges of so many, so many ranges at a time.
@@ -45,11 +46,13 @@ def search(
             best.look_at(part)
             yield
     else:
-        version = 0
-        while entries := vectors.after(session, index.id, version, _rows_in_a_piece(index), partition):
-            block = Block.of(entries)
-            best.look_at(Part(block, block.length))
-            version = entries[-1][0]
+        version, last = 0, vectors.versions(session, index.id).last
+        pieces = _Pieces(session, index, last, partition)
+        while version < last:
+            entries, version = pieces.behind(version)
+            if entries:
+                block = Block.of(entries)
+                best.look_at(Part(block, block.length))
             yield
     return _found(session, command, best.found(), now_ms)
 
@@ -67,8 +70,32 @@ def _is_small(session: Session, index: VectorIndex, partition: bytes) -> bool:
     return vectors.has_at_most(session, index.id, partition, _FEW_ENTRIES)
 
 
-def _rows_in_a_piece(index: VectorIndex) -> int:
-    return max(_FEWEST_ROWS, min(_MOST_ROWS, _PIECE_BYTES // (COMPONENT_BYTES * index.dimensions)))
+class _Pieces:
+    """The entries of an index, or of a partition of it, up to a version, in pieces of about a megabyte.
+
+    Each is asked for between two versions, so that a database that knows nothing yet of how many entries there are does not sort
+    all of them for a few. Between which, is found by how many the last one had."""
+
+    def __init__(
+        self, session: Session, index: VectorIndex, last: int, partition: bytes | None = None
+    ) -> None:
+        self._session = session
+        self._index_id = index.id
+        self._last = last
+        self._partition = partition
+        bytes_each = COMPONENT_BYTES * index.dimensions
+        self._limit = self._width = max(_FEWEST_ROWS, min(_MOST_ROWS, _PIECE_BYTES // bytes_each))
+
+    def behind(self, version: int) -> tuple[Sequence[StoredEntry], int]:
+        """Some of the entries behind a version, and up to which version these are all."""
+        end = min(version + self._width, self._last)
+        found = vectors.between(self._session, self._index_id, version, end, self._limit, self._partition)
+        if len(found) == self._limit:
+            self._width = max(self._limit, self._width // 2)
+            return found, found[-1][0]
+        if 2 * len(found) < self._limit:
+            self._width = min(_MOST_VERSIONS, 2 * self._width)
+        return found, end
 
 
 def _found(
@@ -97,15 +124,14 @@ def _image(session: Session, images: Images, index: VectorIndex) -> Generator[No
     last, replaced = vectors.versions(session, index.id)
     if images.get(index.id) is None and not images.has_room(index, vectors.count(session, index.id)[0]):
         return None
-    limit = _rows_in_a_piece(index)
+    pieces = _Pieces(session, index, last)
     while True:
         image = images.get(index.id)
         if image is not None and image.seen_at > last:
             return None  # somebody who sees more has been here
         if image is not None and image.version >= last:
             break
-        entries = vectors.after(session, index.id, 0 if image is None else image.version, limit)
-        version = entries[-1][0] if len(entries) == limit else last
+        entries, version = pieces.behind(0 if image is None else image.version)
         if not images.add(index, image, entries, version, last):
             return None
         yield

@@ -131,16 +131,19 @@ def has_at_most(session: Session, index_id: int, partition: bytes, most: int) ->
     return bool(number <= most)
 
 
-def after(
-    session: Session, index_id: int, version: int, limit: int, partition: bytes | None = None
+def between(
+    session: Session, index_id: int, after: int, last: int, limit: int, partition: bytes | None = None
 ) -> list[Row]:
-    """(version, digest of the partition, digests of the filters, vector) of the next entries behind a version, in order; of one
-    partition, or of all."""
-    condition = "" if partition is None else " AND partition_digest = ?"
-    parameters = (index_id, version) if partition is None else (index_id, version, partition)
+    """(version, digest of the partition, digests of the filters, vector) of the next entries behind a version, up to another, in
+    order; of one partition, or of all."""
+    condition = ""
+    parameters: list[int | bytes] = [index_id, after, last]
+    if partition is not None:
+        condition = " AND partition_digest = ?"
+        parameters.append(partition)
     return session.query(
         "SELECT version, partition_digest, filter_digests, vector FROM vectors"
-        f" WHERE index_id = ? AND version > ?{condition} ORDER BY version LIMIT ?",
+        f" WHERE index_id = ? AND version > ? AND version <= ?{condition} ORDER BY version LIMIT ?",
         (*parameters, limit),
     )
 

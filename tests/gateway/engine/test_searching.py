@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.engine.engine import Engine
+from gateway.engine.engine import Engine, EngineOptions
 from gateway.model.commands import (
     AlterTable,
     CopyTables,
@@ -37,6 +37,7 @@ from gateway.model.rows import Row
 from gateway.model.tables import ExpiryRule, Projection, Rules, Table
 from gateway.model.values import Kind, Value, decimal, text
 from gateway.model.vectors import Metric, packed
+from gateway.store.store import Store
 from tests.gateway.engine.conftest import PAIR, Client, Clock, column, do_background_work, make_table
 
 FLOAT32 = np.finfo(np.float32)
@@ -402,6 +403,45 @@ def test_a_search_in_slices_sees_one_moment(engine: Engine) -> None:
         assert len(outcomes[0]) == count
         assert wanted is None or names(outcomes[0]) == wanted
         check(client, Metric.EUCLIDEAN, (0, 0, 0), 100)
+
+
+def test_servers_that_share_a_database_see_each_others_writes(engine: Engine, clock: Clock) -> None:
+    """Each has an image of its own."""
+    other = Engine(Store(engine._store.database), EngineOptions(), clock)
+    other.register_view("test", lambda value, is_partition: value)
+    one = make(engine, by_meaning(Metric.EUCLIDEAN))
+    [table] = other.run([FindTable("", "things")])
+    two = Client(other, table)
+    chance = random.Random(11)
+    for turn in range(30):
+        writer, reader = (one, two) if turn % 2 else (two, one)
+        for _ in range(chance.randint(1, 5)):
+            p = chance.choice("abcdefgh")
+            vector = list_of([chance.uniform(-1, 1) for _ in range(3)])
+            writer.write(writer.remove(p) if chance.random() < 0.4 else writer.put(p, v=vector))
+        check(reader, Metric.EUCLIDEAN, (0.1, 0.2, 0.3), 100)
+
+
+def test_pieces_of_an_index_with_gaps(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most versions have been replaced, and partitions have few of those that are left."""
+    from gateway.engine import searching
+
+    monkeypatch.setattr(searching, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(searching, "_MOST_ROWS", 4)
+    monkeypatch.setattr(searching, "_FEW_ENTRIES", 0)
+    for memory in (0, 1 << 20):
+        engine._store.vector_memory_bytes, engine._store.vector_images = memory, None
+        client = make(engine, by_meaning(partition=column("t")), name=f"things{memory}")
+        for turn in range(60):
+            vector, tenant = list_of((1, turn, 0)), text(f"t{turn % 5 if turn % 5 else turn % 2}")
+            client.write(client.put(f"p{turn % 17}", v=vector, t=tenant))
+            if turn % 20 == 19:
+                found = {
+                    name: row.latest["t"].data for row in client.rows() for name in [row.latest["p"].data]
+                }
+                for tenant_name in {*found.values()}:
+                    wanted = sorted(name for name, of in found.items() if of == tenant_name)
+                    assert sorted(names(search(client, (1, 0, 0), 50, partition=text(tenant_name)))) == wanted
 
 
 def test_without_numpy_a_search_says_what_is_missing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
