@@ -18,6 +18,7 @@ from gateway.model.vectors import COMPONENT_BYTES, digest_of
 from gateway.store import rows, vectors
 from gateway.store.databases import Session
 from gateway.store.store import Store
+from gateway.store.vectors import Versions
 
 _PIECE_BYTES = 1 << 20
 _FEWEST_ROWS, _MOST_ROWS = 16, 4_096
@@ -37,18 +38,20 @@ def search(
     images: Images = store.vector_images
     index = command.index
     partition = None if command.partition is None else digest_of(command.partition)
+    versions = vectors.versions(session, index.id)
     best = Best(nearest.target(index.metric, command.vector, command.count, _digests(command, partition)))
     image = None
-    if partition is None or images.get(index.id) or not _is_small(session, index, partition):
-        image = yield from _image(session, images, index)
+    known = images.get(index.id, versions.server_start)
+    if partition is None or known is not None or not _is_small(session, index, partition):
+        image = yield from _image(session, images, index, versions)
     if image is not None:
         for part in image.parts:
             best.look_at(part)
             yield
     else:
-        version, last = 0, vectors.versions(session, index.id).last
-        pieces = _Pieces(session, index, last, partition)
-        while version < last:
+        version = 0
+        pieces = _Pieces(session, index, versions.last, partition)
+        while version < versions.last:
             entries, version = pieces.behind(version)
             if entries:
                 block = Block.of(entries)
@@ -119,29 +122,33 @@ def _found(
 # The image
 
 
-def _image(session: Session, images: Images, index: VectorIndex) -> Generator[None, None, Image | None]:
+def _image(
+    session: Session, images: Images, index: VectorIndex, versions: Versions
+) -> Generator[None, None, Image | None]:
     """The image of an index as the session sees it, brought up to date; None: it is to be read from the database."""
-    last, replaced = vectors.versions(session, index.id)
-    if images.get(index.id) is None and not images.has_room(index, vectors.count(session, index.id)[0]):
-        return None
+    last, replaced, server_start = versions
+    if images.get(index.id, server_start) is None:
+        number, _ = vectors.count(session, index.id)
+        if not images.has_room(index, number):
+            return None
     pieces = _Pieces(session, index, last)
     while True:
-        image = images.get(index.id)
+        image = images.get(index.id, server_start)
         if image is not None and image.seen_at > last:
             return None  # somebody who sees more has been here
         if image is not None and image.version >= last:
             break
         entries, version = pieces.behind(0 if image is None else image.version)
-        if not images.add(index, image, entries, version, last):
+        if not images.add(index, image, entries, version, versions):
             return None
         yield
     if image.clean_at < replaced:
-        gone = yield from _gone(session, index, image, last)
+        gone = yield from _gone(session, index, image)
         return images.clean(index, image, gone)
     return image
 
 
-def _gone(session: Session, index: VectorIndex, image: Image, last: int) -> Generator[None, None, list[int]]:
+def _gone(session: Session, index: VectorIndex, image: Image) -> Generator[None, None, list[int]]:
     """The versions of entries of an image that are no longer there. What is there is in the image, so where the numbers are equal
     the entries are."""
     gone: list[int] = []

@@ -19,6 +19,7 @@ from gateway.engine import nearest
 from gateway.engine.nearest import Block, Part, StoredEntry
 from gateway.model.tables import VectorIndex
 from gateway.model.vectors import COMPONENT_BYTES, DIGEST_BYTES
+from gateway.store.vectors import Versions
 
 _FEWEST_ROWS = 64
 _BESIDES_BYTES = 16
@@ -27,11 +28,13 @@ _BESIDES_BYTES = 16
 
 class Image(NamedTuple):
     """All entries of an index up to a version. `seen_at`: the version of the newest snapshot of which any of it was read: nobody
-    who sees an older one can use it. `clean_at`: as of this version no entry in it had gone or been replaced."""
+    who sees an older one can use it. `clean_at`: as of this version no entry in it had gone or been replaced. `server_start`: of
+    the database server that all of it was read from (Versions)."""
 
     version: int
     seen_at: int
     clean_at: int
+    server_start: str
     parts: tuple[Part, ...] = ()
 
     @property
@@ -55,18 +58,24 @@ class Images:
         self._images: OrderedDict[int, Image] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, index_id: int) -> Image | None:
-        """The image of an index, if there is one."""
+    def get(self, index_id: int, server_start: str) -> Image | None:
+        """The image of an index, if there is one. One of a server that was started at another time goes."""
         with self._lock:
             image = self._images.get(index_id)
-            if image is not None:
-                self._images.move_to_end(index_id)
+            if image is None:
+                return None
+            if image.server_start != server_start:
+                del self._images[index_id]
+                return None
+            self._images.move_to_end(index_id)
             return image
 
     def has_room(self, index: VectorIndex, entries: int) -> bool:
         """Whether an index of so many entries can have an image."""
-        digests = DIGEST_BYTES * len(index.columns)
-        return entries * (COMPONENT_BYTES * index.dimensions + digests + _BESIDES_BYTES) <= self._most_bytes
+        bytes_each = COMPONENT_BYTES * index.dimensions + DIGEST_BYTES * len(index.columns) + _BESIDES_BYTES
+        # The last block may be empty but for one.
+        rows = entries + min(nearest.rows_in_a_block(index.dimensions), max(_FEWEST_ROWS, entries))
+        return rows * bytes_each <= self._most_bytes
 
     def add(
         self,
@@ -74,14 +83,14 @@ class Images:
         known: Image | None,
         entries: Sequence[StoredEntry],
         version: int,
-        seen_at: int,
+        seen: Versions,
     ) -> bool:
-        """Make an image of `known` and the next entries, which go up to a version and were read at another, unless somebody has
-        made one meanwhile. False: there is no room, and no image is left."""
+        """Make an image of `known` and the next entries, which go up to a version and were read when these had been reached,
+        unless somebody has made one meanwhile. False: there is no room, and no image is left."""
         with self._lock:
             if self._images.get(index.id) is not known:
                 return True
-            grown = known or Image(0, seen_at, seen_at)
+            grown = known or Image(0, seen.last, seen.last, seen.server_start)
             parts = list(grown.parts)
             while entries:
                 if not parts or not _can_grow(parts[-1]):
@@ -89,7 +98,8 @@ class Images:
                     capacity = min(nearest.rows_in_a_block(index.dimensions), max(_FEWEST_ROWS, length))
                     parts.append(Part(Block(capacity, index.dimensions, len(index.columns)), 0))
                 parts[-1], entries = _grown(parts[-1], entries)
-            self._images[index.id] = Image(version, max(grown.seen_at, seen_at), grown.clean_at, tuple(parts))
+            seen_at = max(grown.seen_at, seen.last)
+            self._images[index.id] = grown._replace(version=version, seen_at=seen_at, parts=tuple(parts))
             self._images.move_to_end(index.id)
             return self._make_room(index.id)
 

@@ -30,10 +30,12 @@ _REMOVE = "DELETE FROM vectors WHERE index_id = ? AND partition = ? AND sort = ?
 
 
 class Versions(NamedTuple):
-    """The version of the last change of an index, and of the last that was not only something new."""
+    """The version of the last change of an index, and of the last that was not only something new; and what says that versions
+    are still those that they were (Statements.server_start)."""
 
     last: int
     replaced: int
+    server_start: str
 
 
 # Writing
@@ -109,9 +111,14 @@ def forget(session: Session, index_id: int) -> None:
 
 def versions(session: Session, index_id: int) -> Versions:
     """How far an index has come."""
-    return Versions(
-        counters.value_of(session, _counter(index_id)), counters.value_of(session, _replaced(index_id))
+    names = _counter(index_id), _replaced(index_id)
+    found = session.query(
+        f"SELECT name, value, {session.statements.server_start} FROM counters"
+        " WHERE (name = ? AND slot = ?) OR (name = ? AND slot = ?)",
+        [each for name in names for each in (name, counters.slot_of_counter(name))],
     )
+    values = {name: int(value) for name, value, _ in found}
+    return Versions(values.get(names[0], 0), values.get(names[1], 0), found[0][2] if found else "")
 
 
 def count(session: Session, index_id: int) -> tuple[int, int]:

@@ -422,6 +422,36 @@ def test_servers_that_share_a_database_see_each_others_writes(engine: Engine, cl
         check(reader, Metric.EUCLIDEAN, (0.1, 0.2, 0.3), 100)
 
 
+def test_nothing_is_kept_of_a_server_that_another_has_replaced(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A standby may have lost commits, and given their versions to others."""
+    client = make(engine, by_meaning())
+    client.write(client.put("a", v=list_of((1, 0, 0))), client.put("b", v=list_of((0, 1, 0))))
+    assert names(search(client, (1, 0, 0), 1)) == ["a"]
+    with engine._store.write() as session:
+        session.execute("UPDATE vectors SET vector = ?", (packed((0, 0, 1)),))
+        statements = type(session.statements)
+    assert search(client, (0, 0, 1), 1)[0].score == 1
+    monkeypatch.setattr(statements, "server_start", "'later'")
+    assert search(client, (0, 0, 1), 1)[0].score == 0
+
+
+def test_images_together_have_so_many_bytes_at_most(engine: Engine) -> None:
+    """The one that was searched least recently goes."""
+    engine._store.vector_memory_bytes = 2 * 64 * (12 + 8 + 8) + 64
+    clients = [make(engine, by_meaning(), name=name) for name in ("one", "two", "three")]
+    for client in clients:
+        client.write(client.put("a", v=list_of((1, 0, 0))))
+    kept = []
+    for at in (0, 1, 0, 2):
+        assert names(search(clients[at], (1, 0, 0))) == ["a"]
+        images = engine._store.vector_images
+        indexes = [each.table.vector_indexes[0].id for each in clients]
+        kept.append([index for index in range(3) if indexes[index] in images._images])
+    assert kept == [[0], [0, 1], [0, 1], [0, 2]]
+
+
 def test_pieces_of_an_index_with_gaps(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Most versions have been replaced, and partitions have few of those that are left."""
     from gateway.engine import searching
