@@ -9,7 +9,7 @@ import logging
 
 from google.protobuf.message import Message
 
-from adapters.tablestore import DIALECT, summaries
+from adapters.tablestore import DIALECT, audited, summaries
 from adapters.tablestore.claims import CLAIMS
 from adapters.tablestore.operation_table import OPERATIONS
 from adapters.tablestore.values.values import key_type
@@ -27,11 +27,13 @@ from adapters.tablestore.wire.errors import (
 )
 from adapters.tablestore.wire.parsing import parse
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Summary
 from gateway.http import Reply, Request
 from gateway.model.commands import Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
 from gateway.model.tables import Table
+from gateway.security.credentials import Scheme
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +58,7 @@ class TableStore(Dialect):
     service_hosts = CLAIMS.service_hosts
     faults = PLANTED
     batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
+    audited_operations = audited.KINDS
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -95,6 +98,10 @@ class TableStore(Dialect):
         except (ServiceError, GatewayError):
             return None
 
+    def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
+        """What a request did, for the audit."""
+        return audited.deed_of(request, reply, operation)
+
     # From request to reply
 
     def handle(self, request: Request) -> Exchange[Reply]:
@@ -116,7 +123,12 @@ class TableStore(Dialect):
             may_be_old = gateway.settings.replica_reads == "all"
             call = Call(operation, message, caller, gateway, now_ms, may_be_old)
             yield from check_names(call)
-            made: Message = yield from row.handler(call)
+            exchange = row.handler(call)
+            if gateway.quotas.is_on:
+                exchange = gateway.quotas.limited(
+                    request, Scheme.TABLESTORE.value, caller.access_id, caller.namespace, exchange
+                )
+            made: Message = yield from exchange
             answer = made.SerializeToString()
         except ServiceError as error:
             answer = error

@@ -19,7 +19,7 @@ from gateway.console.charts import CHARTS, Recorder, drawing
 from gateway.console.reading import Reading
 from gateway.console.searches import KEY_OPERATORS, OPERATORS, BadSearch, Search, place_of, position_of
 from gateway.console.sign_in import COOKIE, HOURS, SignIn, Visitor
-from gateway.control.access import PREFIX
+from gateway.control.access import CONSOLE
 from gateway.dialect import Gateway
 from gateway.model.changes import Change
 from gateway.model.commands import WriteGroup
@@ -31,7 +31,6 @@ from gateway.model.writes import Remove, Write
 from gateway.server.flask_bridge import current_request
 from gateway.wiring import Display, displays, listings
 
-PATH = f"{PREFIX}console"
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
     " base-uri 'none'; frame-ancestors 'none'"
@@ -47,7 +46,7 @@ _HEADERS = {
 def create(gateway: Gateway) -> flask.Blueprint:
     """The routes of the console."""
     made = flask.Blueprint(
-        "console", __name__, url_prefix=PATH, static_folder="static", template_folder="templates"
+        "console", __name__, url_prefix=CONSOLE, static_folder="static", template_folder="templates"
     )
     console = Console(gateway)
     pages: tuple[tuple[str, Callable[[Visitor], Any]], ...] = (
@@ -121,7 +120,7 @@ class Console:
             if cookie is not None:
                 response = flask.redirect(flask.url_for("console.tables"), 303)
                 response.set_cookie(
-                    COOKIE, cookie, max_age=HOURS * 3600, path=PATH, httponly=True, samesite="Strict",
+                    COOKIE, cookie, max_age=HOURS * 3600, path=CONSOLE, httponly=True, samesite="Strict",
                     secure=current_request().secure,
                 )  # fmt: skip
                 return response
@@ -131,7 +130,7 @@ class Console:
     def sign_out(self) -> Any:
         """Forget who it is."""
         response = flask.redirect(flask.url_for("console.sign_in"), 303)
-        response.delete_cookie(COOKIE, path=PATH)
+        response.delete_cookie(COOKIE, path=CONSOLE)
         return response
 
     # Tables

@@ -17,6 +17,8 @@ from gateway.settings import ANY, Settings
 
 PREFIX = "/_tablegate/"
 """What all paths of the control API begin with. No dialect has such a path."""
+CONSOLE = f"{PREFIX}console"
+"""Where the console's pages are, which are no part of the control API."""
 
 
 def check(request: Request, settings: Settings) -> None:

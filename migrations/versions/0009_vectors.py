@@ -6,7 +6,7 @@ import sqlalchemy
 from alembic import op
 
 revision = "0009"
-down_revision = "0006"
+down_revision = "0008"
 
 
 def upgrade() -> None:
