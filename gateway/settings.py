@@ -210,6 +210,10 @@ class Settings:
     background_share: float = setting(
         0.25, "Share of one core, at most 1, for background work: purging, filling indexes, expiry, trimming."
     )
+    vector_memory_bytes: int = setting(
+        512 << 20,
+        "Most bytes of vector indexes that searches keep in memory; an index that has no room is read at each search.",
+    )
     stream_shards: int = setting(1, "Shards that a new change stream has.")
     stream_roll_hours: float = setting(
         0.0,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from adapters.dynamodb.operations import batches, items, queries, streams, transactions
+from adapters.dynamodb.operations import batches, items, queries, streams, transactions, vectors
 from adapters.dynamodb.partiql import statements
 from adapters.dynamodb.tables import account, backups, features, recovery, tables, tags, time_to_live
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
@@ -40,6 +40,7 @@ _SINGLE: Mapping[str, OneCommand[Any, Any]] = {
     "DeleteItem": items.DELETE_ITEM,
     "Query": queries.QUERY,
     "Scan": queries.SCAN,
+    "SearchVectors": vectors.SEARCH_VECTORS,
 }
 _DATA: _Handlers = {
     "BatchGetItem": batches.batch_get_item,
@@ -99,6 +100,7 @@ PURPOSES: Mapping[str, Purpose] = {
     "DeleteItem": Purpose((_P.DELETE,)),
     "Query": Purpose((_P.QUERY,)),
     "Scan": Purpose((_P.SCAN,)),
+    "SearchVectors": Purpose((_P.SEARCH,)),
     "BatchGetItem": Purpose((_P.READ,), Way.BATCH),
     "BatchWriteItem": Purpose((_P.PUT, _P.DELETE), Way.BATCH),
     "TransactGetItems": Purpose((_P.READ,), Way.TRANSACTION),

@@ -21,14 +21,15 @@ from gateway.model.commands import (
     GetProperties,
     ListTables,
     NewIndex,
+    NewVectorIndex,
     PutProperties,
     TableStatistics,
 )
 from gateway.model.errors import IndexMissing, StaleTable, TableBusy, TableExists, TableMissing
 from gateway.model.keys import KeySchema
 from gateway.model.namespaces import SNAPSHOTS
-from gateway.model.tables import Index, Rules, State, Table, azure_name_for
-from gateway.store import changes, entries, expiry_backfills, rows
+from gateway.model.tables import Index, Rules, State, Table, VectorIndex, azure_name_for
+from gateway.store import changes, entries, expiry_backfills, rows, vectors
 from gateway.store.databases import Session
 from gateway.store.store import Store
 
@@ -116,7 +117,11 @@ class Definer:
             self._index(session, new, command.key_schema, command.dialect, busy_until_ms)
             for new in command.indexes
         )
-        table = dataclasses.replace(table, indexes=indexes)
+        vector_indexes = tuple(
+            self._vector_index(session, added, command.key_schema, command.dialect, busy_until_ms)
+            for added in command.vector_indexes
+        )
+        table = dataclasses.replace(table, indexes=indexes, vector_indexes=vector_indexes)
         table = self._with_stream(session, None, table, now_ms)
         if not self._catalog.insert(session, table):
             raise TableExists(command.name)
@@ -135,7 +140,7 @@ class Definer:
     def make_again(self, session: Session, copies: Sequence[tuple[Table, str]], now_ms: int) -> list[Table]:
         """An empty table with the definition of each of these, under the same names in a namespace that has none of them. Its
         stream, if its rule asks for one, begins now; in a snapshot the rule is kept for later."""
-        ids = iter(self._catalog.next_ids(session, sum(1 + len(table.indexes) for table, _ in copies)))
+        ids = iter(self._catalog.next_ids(session, sum(1 + len(table.all_indexes) for table, _ in copies)))
         made = [self._made_again(session, table, namespace, ids, now_ms) for table, namespace in copies]
         inserted = [self._catalog.ask_insert(session, table) for table in made]
         for table, is_inserted in zip(made, inserted, strict=True):
@@ -149,11 +154,16 @@ class Definer:
         indexes = tuple(
             dataclasses.replace(index, id=next(ids), filled=True, busy_until_ms=0) for index in table.indexes
         )
+        vector_indexes = tuple(
+            dataclasses.replace(index, id=next(ids), filled=True, busy_until_ms=0)
+            for index in table.vector_indexes
+        )
         made = dataclasses.replace(
             table,
             id=next(ids),
             namespace=namespace,
             indexes=indexes,
+            vector_indexes=vector_indexes,
             rules=dataclasses.replace(table.rules, has_local_transactions=False, history=None),
             state=State.ACTIVE,
             busy_until_ms=0,
@@ -220,6 +230,32 @@ class Definer:
             view=self._catalog.views.get(new.dialect or dialect),
         )
 
+    def _vector_index(
+        self,
+        session: Session,
+        new: NewVectorIndex,
+        table_keys: KeySchema,
+        dialect: str,
+        busy_until_ms: int,
+        filled: bool = True,
+    ) -> VectorIndex:
+        return VectorIndex(
+            id=self._catalog.next_id(session),
+            name=new.name,
+            attribute=new.attribute,
+            dimensions=new.dimensions,
+            metric=new.metric,
+            projection=new.projection,
+            table_keys=table_keys.names,
+            partition=new.partition,
+            filters=new.filters,
+            included=new.included,
+            filled=filled,
+            busy_until_ms=busy_until_ms,
+            dialect=new.dialect or dialect,
+            view=self._catalog.views.get(new.dialect or dialect),
+        )
+
     def _alter(self, command: AlterTable, now_ms: int) -> Table:
         with self._store.write() as session:
             table = self._catalog.lock(session, command.table.id)
@@ -233,11 +269,16 @@ class Definer:
                     session, new, table.key_schema, command.dialect, busy_until_ms, filled=not new.fill
                 )
                 self._catalog.insert_index(session, table.id, index)
+            for added in command.add_vector_indexes:
+                vector_index = self._vector_index(
+                    session, added, table.key_schema, command.dialect, busy_until_ms, filled=False
+                )
+                self._catalog.insert_index(session, table.id, vector_index)
             for name in command.drop_indexes:
-                dropped = table.index(name)
+                dropped = table.index(name) or table.vector_index(name)
                 if dropped is None:
                     raise IndexMissing(table.name, name)
-                self._catalog.remove_index(session, dropped.id)
+                self._catalog.remove_index(session, dropped)
             for name, properties in command.index_properties.items():
                 changed = table.index(name)
                 if changed is None:
@@ -302,9 +343,10 @@ class Definer:
         began = time.monotonic()
         with self._store.read() as session:
             number, size = rows.count(session, table.id)
-            statistics = TableStatistics(
-                number, size, {index.name: entries.count(session, index.id) for index in table.indexes}
-            )
+            counted = {index.name: entries.count(session, index.id) for index in table.indexes}
+            for vector_index in table.vector_indexes:
+                counted[vector_index.name] = vectors.count(session, vector_index.id)
+            statistics = TableStatistics(number, size, counted)
         took = time.monotonic() - began
         if took > _LONG_COUNT_S:
             if len(self._counted) > 1_000:

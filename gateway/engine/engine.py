@@ -52,6 +52,7 @@ from gateway.model.commands import (
     ReadChanges,
     ResetTables,
     Reshard,
+    SearchVectors,
     Stage,
     WriteGroup,
 )
@@ -81,19 +82,22 @@ _LONG_ATTEMPT_S = 1.0
 _TENDING_PERIOD_S = 60.0
 # Rows that are caught up with together, by somebody who waits for it.
 _BATCH_AT_ONCE = 1_000
+_READS = (Get, Read, ReadAll, SearchVectors)
 _STREAM_READS = (FindPosition, FindStream, ListShards, ListStreams, ReadChanges)
 
 
 class EngineOptions(NamedTuple):
     """`control_plane_delay_ms`: how long tables stay creating, updating, deleting. `sweep_period_s`: between looks for
     expired rows. `stream_shards`: how many shards a new stream has. `stream_roll_ms`: the age at which an open shard
-    is closed and has a child (0: never). `failover_s`: how long a database that cannot be reached is waited for."""
+    is closed and has a child (0: never). `failover_s`: how long a database that cannot be reached is waited for.
+    `vector_memory_bytes`: how much memory vector searches may keep."""
 
     control_plane_delay_ms: int = 0
     sweep_period_s: float = 60.0
     stream_shards: int = 1
     stream_roll_ms: int = 0
     failover_s: float = 5.0
+    vector_memory_bytes: int = 512 << 20
 
 
 class Engine:
@@ -113,6 +117,7 @@ class Engine:
         """A table's descriptor without any I/O, by namespace and name, or None: then ask with FindTable."""
         self.cached_azure_table = store.catalog.cache.get_azure
         """The same by namespace and Azure name, in whatever case."""
+        store.vector_memory_bytes = options.vector_memory_bytes
         self._options = options
         self._now = now
         self._definer = Definer(store, options.control_plane_delay_ms, options.stream_shards)
@@ -145,10 +150,10 @@ class Engine:
         """
         outcomes: list[Any] = [None] * len(commands)
         writes = [at for at, command in enumerate(commands) if isinstance(command, WriteGroup)]
-        reads = [at for at, command in enumerate(commands) if isinstance(command, (Get, Read, ReadAll))]
+        reads = [at for at, command in enumerate(commands) if isinstance(command, _READS)]
         if len(writes) + len(reads) < len(commands):
             for at, command in enumerate(commands):
-                if not isinstance(command, (WriteGroup, Get, Read, ReadAll)):
+                if not isinstance(command, (WriteGroup, *_READS)):
                     outcomes[at] = self._define(command)
         if writes:
             for at, answer in zip(writes, self._write([commands[at] for at in writes], nowait), strict=True):  # type: ignore[misc]
@@ -183,6 +188,11 @@ class Engine:
         left = [at for at in range(len(commands)) if at not in outcomes]
         if left:
             outcomes.update(zip(left, self._read_current([commands[at] for at in left]), strict=True))
+
+    @property
+    def searches_vectors(self) -> bool:
+        """Whether what vector searches need is installed."""
+        return reading.can_search()
 
     def background_batch(self) -> BatchDone | None:
         """Do one batch of background work, of a bounded time: fill an index, delete what expired or was dropped, tend streams.

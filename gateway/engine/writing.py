@@ -28,7 +28,7 @@ from gateway.model.rows import Row
 from gateway.model.tables import HistoryRule, Table
 from gateway.model.write_groups import RowKey, apply_group, defects
 from gateway.model.writes import Write
-from gateway.store import entries, history, local_transactions, rows, tokens
+from gateway.store import history, local_transactions, rows, tokens
 from gateway.store.databases import Retry, Session
 from gateway.store.store import Store
 
@@ -273,14 +273,13 @@ class Batch:
                 (unused if old is None else removed).append(key)
             elif new is not old:
                 saved.append((key[0], new))
-            if new is not old and tables[key[0]].indexes:
+            table = tables[key[0]]
+            if new is not old and (table.indexes or table.vector_indexes):
                 changed.setdefault(key[0], []).append((old, new))
         rows.save_many(session, saved)
         rows.remove_many(session, removed, claims=unused)
         for table_id, pairs in changed.items():
-            gone, added = indexing.differences(tables[table_id], pairs)
-            entries.remove_many(session, gone)
-            entries.add_many(session, added)
+            indexing.keep_up(session, tables[table_id], pairs)
 
     def _keep_history(
         self,

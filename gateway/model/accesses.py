@@ -95,6 +95,13 @@ def _of_read(command: c.Read, purpose: Purpose) -> Iterator[Access]:
     yield Access(permission, purpose.way, table.namespace, path, command, table)
 
 
+def _of_search(command: c.SearchVectors, purpose: Purpose) -> Iterator[Access]:
+    """A search is one of the table and of its index; whose rows it may show cannot be said beforehand."""
+    table = command.table
+    for path in (table.name, f"{table.name}/index/{command.index.name}"):
+        yield Access(Permission.SEARCH, purpose.way, table.namespace, path, command, table)
+
+
 _CHANGES: Mapping[type, Permission] = {
     Replace: Permission.PUT,
     Edit: Permission.UPDATE,
@@ -229,6 +236,7 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterator[Access]]] = {
     c.Get: _of_get,
     c.ReadAll: _of_read_all,
     c.Read: _of_read,
+    c.SearchVectors: _of_search,
     c.WriteGroup: _of_group,
     c.Load: _of_load,
     c.FindTable: _of_look_up,
@@ -341,7 +349,7 @@ def leading_keys(source: Any) -> Known:
             return (key_text(first),) if isinstance(first, Value) else EVERYTHING
         case c.BeginTransaction(table, partition):
             return _leading(table.key_schema, partition)
-        case c.Load() | c.RestoreTable():
+        case c.Load() | c.RestoreTable() | c.SearchVectors():
             return EVERYTHING
     return None
 
@@ -385,7 +393,7 @@ def attributes(source: Any) -> Known:
             return _with_shown(names, source.shown, shows)
         case Write():
             return _attributes_of_write(source)
-        case c.Load() | c.RestoreTable():
+        case c.Load() | c.RestoreTable() | c.SearchVectors():
             return EVERYTHING
     return None
 

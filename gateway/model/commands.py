@@ -15,12 +15,14 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 from gateway.model.backups import Backup, BackupKind
 from gateway.model.changes import AtTime, ChangePage, Latest, Oldest, Shard, Stream
 from gateway.model.errors import GatewayError
-from gateway.model.keys import KeySchema, Position
+from gateway.model.keys import KeyColumn, KeySchema, Position
 from gateway.model.pages import Concatenation, Page, PageLimits, Segment
 from gateway.model.predicates import ALWAYS, Predicate, View
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Contents, Row
-from gateway.model.tables import Index, Projection, Rules, Table
+from gateway.model.tables import Index, Projection, Rules, Table, VectorIndex
+from gateway.model.values import Value
+from gateway.model.vectors import Metric
 from gateway.model.writes import Write
 
 R = TypeVar("R")
@@ -133,6 +135,32 @@ class Read(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class SearchVectors(Asks["list[Nearest]"]):
+    """Find the rows with the nearest vectors in an index, at most `count`. Outcome: list of Nearest, the nearest first;
+    IndexMissing, TableBusy, NotInstalled.
+
+    `vector`: as model/vectors.py packs it. `partition`: where to look in an index that has partitions; `filters`: values that
+    columns of the index must be equal to, by name.
+    """
+
+    table: Table
+    index: VectorIndex
+    vector: bytes
+    count: int
+    partition: Value | None = None
+    filters: Mapping[str, Value] = field(default_factory=dict)
+    may_be_old: ClassVar[bool] = False
+
+
+class Nearest(NamedTuple):
+    """A row that a search found, its score by the metric of the index, and its vector as the index has it."""
+
+    row: Row
+    score: float
+    vector: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Token:
     """An idempotency token: a name in a scope, what the request was (digest), and how long it is remembered."""
 
@@ -208,6 +236,21 @@ class NewIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class NewVectorIndex:
+    """A vector index to be made: of each member VectorIndex (model/tables.py) says what it is, of `dialect` NewIndex."""
+
+    name: str
+    attribute: str
+    dimensions: int
+    metric: Metric
+    projection: Projection
+    included: tuple[str, ...] = ()
+    partition: KeyColumn | None = None
+    filters: tuple[KeyColumn, ...] = ()
+    dialect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class FindTable(Asks[Table]):
     """Look a table up by name, or by its Azure name. Outcome: Table; TableMissing."""
 
@@ -241,6 +284,7 @@ class CreateTable(Asks[Table]):
     rules: Rules = field(default_factory=Rules)
     properties: Mapping[str, Any] = field(default_factory=dict)
     ignoring_case: bool = False
+    vector_indexes: tuple[NewVectorIndex, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +304,7 @@ class AlterTable(Asks[Table]):
     drop_indexes: tuple[str, ...] = ()
     index_properties: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     instant: bool = False
+    add_vector_indexes: tuple[NewVectorIndex, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -527,6 +572,7 @@ AnyCommand = (
     Get
     | ReadAll
     | Read
+    | SearchVectors
     | WriteGroup
     | Load
     | FindTable

@@ -16,6 +16,7 @@ class Permission(Enum):
     READ = "read"
     QUERY = "query"  # rows of one partition
     SCAN = "scan"  # rows of any
+    SEARCH = "search"  # the nearest rows, by a vector index
     PUT = "put"
     UPDATE = "update"
     DELETE = "delete"
@@ -80,7 +81,7 @@ class Way(Enum):
 Door = tuple[Permission, Way]
 """A permission, and a way in which it is asked for."""
 
-READING = frozenset({Permission.READ, Permission.QUERY, Permission.SCAN})
+READING = frozenset({Permission.READ, Permission.QUERY, Permission.SCAN, Permission.SEARCH})
 STREAMING = frozenset(
     {Permission.LIST_STREAMS, Permission.DESCRIBE_STREAM, Permission.POSITION_STREAM, Permission.READ_STREAM}
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from gateway.model.commands import CreateTable, NewIndex
+from gateway.model.commands import CreateTable, NewIndex, NewVectorIndex
 from gateway.model.tables import Table
 
 
@@ -22,5 +22,28 @@ def like(source: Table, namespace: str, name: str) -> CreateTable:
         )
         for index in source.indexes
     )
+    vector_indexes = tuple(
+        NewVectorIndex(
+            index.name,
+            index.attribute,
+            index.dimensions,
+            index.metric,
+            index.projection,
+            index.included,
+            index.partition,
+            index.filters,
+            index.dialect,
+        )
+        for index in source.vector_indexes
+    )
     rules = dataclasses.replace(source.rules, stream=None, history=None, has_local_transactions=False)
-    return CreateTable("", namespace, name, source.key_schema, indexes, rules, source.properties)
+    return CreateTable(
+        "",
+        namespace,
+        name,
+        source.key_schema,
+        indexes,
+        rules,
+        source.properties,
+        vector_indexes=vector_indexes,
+    )

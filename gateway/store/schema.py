@@ -118,6 +118,34 @@ entries = Table(
 )
 Index("entries_by_slot", entries.c.index_id, entries.c.slot, entries.c.partition, entries.c.sort)
 
+# Entries of vector indexes: 32-bit floating point numbers, and digests of the values by which a search is narrowed. Each gets the
+# next number of its index whenever it is written, so that what has changed since can be read alone. The key is the row's.
+vectors = Table(
+    "vectors",
+    metadata,
+    Column("index_id", BigInteger, nullable=False),
+    Column("partition", LargeBinary, nullable=False),
+    Column("sort", LargeBinary, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("size_bytes", Integer, nullable=False),
+    # NULL: the index has no partitions.
+    Column("partition_digest", LargeBinary),
+    Column("filter_digests", LargeBinary, nullable=False),
+    Column("full_key", LargeBinary),
+    Column("vector", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("index_id", "partition", "sort", "slot"),
+)
+Index("vectors_by_version", vectors.c.index_id, vectors.c.version, vectors.c.size_bytes)
+Index(
+    "vectors_by_partition",
+    vectors.c.index_id,
+    vectors.c.partition_digest,
+    vectors.c.version,
+    sqlite_where=text("partition_digest IS NOT NULL"),
+    postgresql_where=text("partition_digest IS NOT NULL"),
+)
+
 # Numbers that must never be given twice: ids, auto-increment columns, stream sequences.
 counters = Table(
     "counters",

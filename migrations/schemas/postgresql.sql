@@ -1,11 +1,11 @@
--- 0008
+-- 0009
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )
 
-INSERT INTO alembic_version (version_num) VALUES ('0008')
+INSERT INTO alembic_version (version_num) VALUES ('0009')
 
 CREATE TABLE audit_events (
 	at_ms BIGINT NOT NULL,
@@ -294,3 +294,21 @@ CREATE TABLE tokens (
 )
 
 CREATE INDEX ix_tokens_expires_at_ms ON tokens (expires_at_ms)
+
+CREATE TABLE vectors (
+	index_id BIGINT NOT NULL,
+	partition BYTEA NOT NULL,
+	sort BYTEA NOT NULL,
+	slot SMALLINT NOT NULL,
+	version BIGINT NOT NULL,
+	size_bytes INTEGER NOT NULL,
+	partition_digest BYTEA,
+	filter_digests BYTEA NOT NULL,
+	full_key BYTEA,
+	vector BYTEA NOT NULL,
+	PRIMARY KEY (index_id, partition, sort, slot)
+)
+
+CREATE INDEX vectors_by_partition ON vectors (index_id, partition_digest, version) WHERE partition_digest IS NOT NULL
+
+CREATE INDEX vectors_by_version ON vectors (index_id, version, size_bytes)

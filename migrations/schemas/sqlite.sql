@@ -1,11 +1,11 @@
--- 0008
+-- 0009
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )
 
-INSERT INTO alembic_version (version_num) VALUES ('0008')
+INSERT INTO alembic_version (version_num) VALUES ('0009')
 
 CREATE TABLE audit_events (
 	at_ms BIGINT NOT NULL,
@@ -298,3 +298,21 @@ CREATE TABLE tokens (
 )
 
 CREATE INDEX ix_tokens_expires_at_ms ON tokens (expires_at_ms)
+
+CREATE TABLE vectors (
+	index_id BIGINT NOT NULL,
+	partition BLOB NOT NULL,
+	sort BLOB NOT NULL,
+	slot SMALLINT NOT NULL,
+	version BIGINT NOT NULL,
+	size_bytes INTEGER NOT NULL,
+	partition_digest BLOB,
+	filter_digests BLOB NOT NULL,
+	full_key BLOB,
+	vector BLOB NOT NULL,
+	PRIMARY KEY (index_id, partition, sort, slot)
+)
+
+CREATE INDEX vectors_by_partition ON vectors (index_id, partition_digest, version) WHERE partition_digest IS NOT NULL
+
+CREATE INDEX vectors_by_version ON vectors (index_id, version, size_bytes)

@@ -27,7 +27,14 @@ from adapters.dynamodb.wire.errors import (
 )
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Get, Outcome, ReadAll, Replayed, Token, WriteGroup
-from gateway.model.errors import BadKey, ConditionFailed, GatewayError, GroupRefused, TokenReused
+from gateway.model.errors import (
+    BadKey,
+    ConditionFailed,
+    GatewayError,
+    GroupRefused,
+    RowRefused,
+    TokenReused,
+)
 from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.model.writes import Write
@@ -52,8 +59,8 @@ def transact_write_items(call: Call) -> Exchange[Answer]:
         try:
             writes.append(_write(name, table, action, clauses))
             reasons.append(None)
-        except BadKey as error:
-            if error.rule not in REASON_RULES:
+        except (BadKey, RowRefused) as error:
+            if isinstance(error, BadKey) and error.rule not in REASON_RULES:
                 raise
             reasons.append(service_error_of(error, call.operation))
     if any(reasons):

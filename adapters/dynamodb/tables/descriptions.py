@@ -24,10 +24,12 @@ from adapters.dynamodb.wire.resources import index_arn, key_arn, stable_uuid, st
 from gateway.model.commands import NewIndex, TableStatistics
 from gateway.model.composites import name_of
 from gateway.model.keys import KeySchema
-from gateway.model.tables import Index, Projection, State, Table
+from gateway.model.tables import Index, Projection, State, Table, VectorIndex
 from gateway.model.values import Kind
+from gateway.model.vectors import Metric
 
 KEY_TYPES = {Kind.TEXT: "S", Kind.BYTES: "B", Kind.DECIMAL: "N", Kind.INT64: "N"}
+DISTANCE_FUNCTIONS = {metric.name: metric for metric in Metric}
 PROJECTIONS = {"ALL": Projection.ALL, "KEYS_ONLY": Projection.KEYS, "INCLUDE": Projection.INCLUDE}
 _PROJECTION_NAMES = {projection: name for name, projection in PROJECTIONS.items()}
 
@@ -87,6 +89,10 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
         indexes = [index for index in table.indexes if index.local is local]
         if indexes:
             shown[name] = [describe_index(table, index, counted, caller, now_ms) for index in indexes]
+    if table.vector_indexes:
+        shown["VectorIndexes"] = [
+            _describe_vector_index(table, index, counted, caller, now_ms) for index in table.vector_indexes
+        ]
     shown |= _stream(table, caller)
     if properties.encryption_key is not None:
         shown["SSEDescription"] = {
@@ -138,16 +144,57 @@ def describe_index(
     return shown
 
 
+def _describe_vector_index(
+    table: Table, index: VectorIndex, statistics: TableStatistics, caller: Caller, now_ms: int
+) -> dict[str, Any]:
+    """One member of VectorIndexes."""
+    rows, size_bytes = statistics.indexes.get(index.name, (0, 0))
+    shown = vector_index_definition(index)
+    state, active = table.state_at(now_ms), index.is_active(now_ms)
+    shown["IndexStatus"] = "ACTIVE" if active else "CREATING"
+    if not active and state is not State.CREATING:
+        shown["Backfilling"] = state is State.ACTIVE
+    return shown | {
+        "IndexSizeBytes": size_bytes,
+        "ItemCount": rows,
+        "IndexArn": index_arn(caller, table.name, index.name),
+    }
+
+
+def vector_index_definition(index: VectorIndex) -> dict[str, Any]:
+    """A vector index by what never changes of it."""
+    shown: dict[str, Any] = {
+        "IndexName": index.name,
+        "VectorAttribute": {"AttributeName": index.attribute},
+        "Projection": _shown_projection(index),
+        "Dimensions": index.dimensions,
+        "DistanceFunction": index.metric.name,
+    }
+    if index.columns:
+        shown["SearchSchema"] = [
+            {
+                "AttributeName": column.name,
+                "SearchSchemaElementType": "HASH" if column is index.partition else "INLINE_FILTER",
+            }
+            for column in index.columns
+        ]
+    return shown
+
+
 def index_definition(index: Index | NewIndex) -> dict[str, Any]:
     """An index by what never changes of it."""
-    projection: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
-    if index.projection is Projection.INCLUDE:
-        projection["NonKeyAttributes"] = sorted(index.included)
     return {
         "IndexName": index.name,
         "KeySchema": key_elements(shown_index_keys(index.key_schema)),
-        "Projection": projection,
+        "Projection": _shown_projection(index),
     }
+
+
+def _shown_projection(index: Index | NewIndex | VectorIndex) -> dict[str, Any]:
+    shown: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
+    if index.projection is Projection.INCLUDE:
+        shown["NonKeyAttributes"] = sorted(index.included)
+    return shown
 
 
 def table_id(table: Table) -> str:
@@ -161,6 +208,9 @@ def _attribute_definitions(table: Table, keys: tuple[ShownKey, ...]) -> list[dic
     for index in table.indexes:
         for key in shown_index_keys(index.key_schema):
             types.setdefault(key.name, key.type)
+    for vector_index in table.vector_indexes:
+        for column in vector_index.columns:
+            types.setdefault(column.name, KEY_TYPES[column.kind])
     return [{"AttributeName": name, "AttributeType": types[name]} for name in sorted(types)]
 
 

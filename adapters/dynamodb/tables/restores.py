@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from adapters.dynamodb import DIALECT
-from adapters.dynamodb.tables import billing
+from adapters.dynamodb.tables import billing, vector_indexes
 from adapters.dynamodb.tables.descriptions import describe, index_definition
 from adapters.dynamodb.tables.properties import ON_DEMAND, PROVISIONED, TableProperties
 from adapters.dynamodb.tables.tables import in_style
@@ -73,6 +73,7 @@ def _target(call: Call, source: Table, summary: Wire) -> CreateTable:
         dialect=DIALECT,
         rules=replace(made.rules, expiry=kept),
         indexes=_indexes(source, made.indexes, given, properties.billing),
+        vector_indexes=vector_indexes.restored(source, made.vector_indexes, given),
         properties={**made.properties, **properties.document()},
     )
 

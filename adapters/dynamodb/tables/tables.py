@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from adapters.dynamodb import DIALECT
-from adapters.dynamodb.tables import billing, indexes, tags
+from adapters.dynamodb.tables import billing, indexes, tags, vector_indexes
 from adapters.dynamodb.tables.descriptions import describe
 from adapters.dynamodb.tables.properties import TableProperties
-from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.calls import Answer, Call, own_name
 from adapters.dynamodb.wire.errors import CLASSIC, validation
 from adapters.dynamodb.wire.resources import key_arn
@@ -41,8 +41,6 @@ _NOT_OFFERED = (
     "MultiRegionConsistency",
     "ReplicaUpdates",
     "ResourcePolicy",
-    "VectorIndexUpdates",
-    "VectorIndexes",
 )
 
 
@@ -59,14 +57,18 @@ def create_table(call: Call) -> Exchange[Answer]:
     the state of the table that has it. Raises ServiceError, TableExists."""
     given, now_ms = call.input, call.gateway.now_ms()
     _refuse_not_offered(given)
+    if given.get("VectorIndexes"):
+        _require_vectors(call)
+    types = indexes.defined_types(given)
     command = CreateTable(
         DIALECT,
         call.caller.namespace,
         own_name(call, given["TableName"]),
-        indexes.key_schema(given["KeySchema"], indexes.defined_types(given)),
+        indexes.key_schema(given["KeySchema"], types),
         _new_indexes(given),
         Rules(stream=_first_stream(given.get("StreamSpecification"), now_ms)),
         _new_properties(call, now_ms).document(),
+        vector_indexes=tuple(vector_indexes.new(index, types) for index in given.get("VectorIndexes", ())),
     )
     try:
         table = yield from one(command)
@@ -150,6 +152,9 @@ def update_table(call: Call) -> Exchange[Answer]:
     properties = billing.of_table(table, given, now_ms)
     updates = given.get("GlobalSecondaryIndexUpdates", ())
     added, dropped = indexes.changes(table, given, properties.billing, now_ms)
+    new_vectors, dropped_vectors = vector_indexes.changes(table, given, properties.billing, now_ms)
+    if new_vectors:
+        _require_vectors(call)
     throughput = [update["Update"] for update in updates if "Update" in update]
     changed = billing.of_indexes(table, properties.billing, throughput, now_ms)
     properties = replace(
@@ -159,16 +164,18 @@ def update_table(call: Call) -> Exchange[Answer]:
     )
     if "TableClass" in given and given["TableClass"] != (properties.table_class or "STANDARD"):
         properties = replace(properties, table_class=given["TableClass"], table_class_at_ms=now_ms)
-    instant = not (added or dropped or any(name in given for name in _SLOW_CHANGES))
+    slow = (added, dropped, new_vectors, dropped_vectors)
+    instant = not (any(slow) or any(name in given for name in _SLOW_CHANGES))
     command = AlterTable(
         DIALECT,
         table,
         _altered_rules(table, given.get("StreamSpecification"), now_ms),
         properties.document(),
         added,
-        dropped,
+        (*dropped, *dropped_vectors),
         {name: item.document() for name, item in changed.items() if name not in dropped},
         instant,
+        new_vectors,
     )
     statistics = yield from one(CountRows(table))
     altered = yield from one(command)
@@ -176,7 +183,7 @@ def update_table(call: Call) -> Exchange[Answer]:
     if instant:
         shown["TableStatus"] = altered.state_at(now_ms).value.upper()
     before = describe(table, statistics, call.caller, now_ms)
-    _show_index_changes(shown, before, dropped, changed)
+    _show_index_changes(shown, before, (*dropped, *dropped_vectors), changed)
     if "SSEDescription" in before and "SSEDescription" not in shown:
         # LocalStack's snapshot test_dynamodb_create_table_with_partial_sse_specification, January 2024.
         shown["SSEDescription"] = before["SSEDescription"] | {"Status": "UPDATING"}
@@ -201,6 +208,12 @@ def _show_index_changes(
             kept[-1].pop("Backfilling", None)
     if kept:
         shown["GlobalSecondaryIndexes"] = kept
+    going = [index for index in before.get("VectorIndexes", ()) if index["IndexName"] in dropped]
+    if going:
+        left = [{**index, "IndexStatus": "DELETING"} for index in going]
+        for index in left:
+            index.pop("Backfilling", None)
+        shown["VectorIndexes"] = [*shown.get("VectorIndexes", ()), *left]
 
 
 # DeleteTable
@@ -214,6 +227,10 @@ def delete_table(call: Call) -> Exchange[Answer]:
     if TableProperties.of(table).deletion_protection:
         raise validation(
             "Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first."
+        )
+    if not all(index.is_active(now_ms) for index in table.vector_indexes):
+        raise vector_indexes.in_use(
+            "Cannot delete table while indexes are being created, updated, or deleted."
         )
     statistics = yield from one(CountRows(table))
     dropped = yield from one(DropTable(table))
@@ -229,6 +246,7 @@ _NOT_OF_DELETED = (
     "GlobalSecondaryIndexes",
     "KeySchema",
     "LocalSecondaryIndexes",
+    "VectorIndexes",
     "WarmThroughput",
 )
 
@@ -240,6 +258,11 @@ def _refuse_not_offered(given: Mapping[str, Any]) -> None:
     for name in _NOT_OFFERED:
         if name in given:
             raise validation(f"{_INVALID}{name} is not supported by this server")
+
+
+def _require_vectors(call: Call) -> None:
+    if not call.gateway.engine.searches_vectors:
+        raise validation(messages.bare("vectors-not-installed"))
 
 
 def _first_stream(given: Mapping[str, Any] | None, now_ms: int) -> StreamRule | None:
@@ -301,10 +324,11 @@ def _encryption_key(call: Call, known: str | None) -> str | None:
 def _while(state: State, table: Table, now_ms: int) -> Table:
     """The table as it is while a change is under way, be it ever so short: the answer to a change always shows that."""
     until_ms = max(table.busy_until_ms, now_ms + 1)
-    shown = table.indexes
+    shown, vectors = table.indexes, table.vector_indexes
     if state is State.CREATING:
         shown = tuple(replace(index, busy_until_ms=until_ms) for index in shown)
-    return replace(table, state=state, busy_until_ms=until_ms, indexes=shown)
+        vectors = tuple(replace(index, busy_until_ms=until_ms) for index in vectors)
+    return replace(table, state=state, busy_until_ms=until_ms, indexes=shown, vector_indexes=vectors)
 
 
 def in_style(call: Call, shown: dict[str, Any]) -> dict[str, Any]:

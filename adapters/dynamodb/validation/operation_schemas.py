@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from adapters.dynamodb.validation import item_rules, resource_rules, shortening, table_rules
+from adapters.dynamodb.validation import item_rules, resource_rules, shortening, table_rules, vector_rules
 from adapters.dynamodb.validation.fast_validator import Checker, Rule, fast_check, leave_to_full_validator
 from adapters.dynamodb.validation.item_schemas import item_requests
 from adapters.dynamodb.validation.rule_context import RuleContext
@@ -75,6 +75,7 @@ _RULES: dict[str, Rule] = {
     "GetItem": item_rules.get_item,
     "Query": item_rules.query,
     "Scan": item_rules.scan,
+    "SearchVectors": vector_rules.search_vectors,
     "BatchGetItem": item_rules.batch_get,
     "BatchWriteItem": item_rules.batch_write,
     "TransactGetItems": item_rules.transact_get,

@@ -58,6 +58,34 @@ _PROJECTION = Structure(
         "NonKeyAttributes": Sequence(Text(minimum=1, maximum=limits.PROJECTED_NAME_CHARACTERS), 1),
     },
 )
+_VECTOR_INDEX_MEMBERS: Members = {
+    "IndexName": _INDEX_NAME,
+    "VectorAttribute": structure(
+        "VectorAttributeDefinition", {"AttributeName": _KEY_NAME}, ("AttributeName",)
+    ),
+    "SearchSchema": Sequence(
+        structure(
+            "SearchSchemaElement",
+            {"AttributeName": _KEY_NAME, "SearchSchemaElementType": one_of("HASH", "INLINE_FILTER")},
+            ("AttributeName", "SearchSchemaElementType"),
+        ),
+        1,
+    ),
+    "Projection": _PROJECTION,
+    "Dimensions": _LONG_FROM_1,
+    "DistanceFunction": one_of("COSINE", "DOT_PRODUCT", "EUCLIDEAN"),
+}
+_VECTOR_INDEX_NEEDED = ("IndexName", "VectorAttribute", "Projection", "Dimensions", "DistanceFunction")
+_VECTOR_INDEXES = Sequence(structure("VectorIndex", _VECTOR_INDEX_MEMBERS, _VECTOR_INDEX_NEEDED))
+_VECTOR_INDEX_UPDATES = Sequence(
+    structure(
+        "VectorIndexUpdate",
+        {
+            "Create": structure("CreateVectorIndexAction", _VECTOR_INDEX_MEMBERS, _VECTOR_INDEX_NEEDED),
+            "Delete": structure("DeleteVectorIndexAction", {"IndexName": _INDEX_NAME}, ("IndexName",)),
+        },
+    )
+)
 _RESOURCE_ARN = Text(minimum=1, maximum=1283)
 _STREAM_ARN = Text(minimum=37, maximum=1024)
 _SHARD_ID = Text(minimum=28, maximum=65)
@@ -129,7 +157,7 @@ def _table_operations(style: str) -> dict[str, Request]:
         "Tags": Sequence(_TAG),
         "ResourcePolicy": TEXT,
         "GlobalTableSourceArn": Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS),
-        "VectorIndexes": Sequence(Structure("VectorIndex", {})),
+        "VectorIndexes": _VECTOR_INDEXES,
     }
     once_needed = frozenset({"ProvisionedThroughput"})
     updates: Members = {
@@ -163,7 +191,7 @@ def _table_operations(style: str) -> dict[str, Request]:
         "MultiRegionConsistency": one_of("EVENTUAL", "STRONG"),
         "GlobalTableWitnessUpdates": Sequence(Structure("GlobalTableWitnessGroupUpdate", {}), 1, 1),
         "DisassociationProtectionEnabled": Flag(),
-        "VectorIndexUpdates": Sequence(Structure("VectorIndexUpdate", {})),
+        "VectorIndexUpdates": _VECTOR_INDEX_UPDATES,
     }
     create_shape = structure("CreateTableInput", create, ("AttributeDefinitions", "KeySchema"))
     return {
@@ -263,6 +291,7 @@ def _copies() -> dict[str, Request]:
         "BillingModeOverride": _BILLING,
         "GlobalSecondaryIndexOverride": Sequence(structure("GlobalSecondaryIndex", index, needed)),
         "LocalSecondaryIndexOverride": Sequence(structure("LocalSecondaryIndex", local, needed)),
+        "VectorIndexOverride": _VECTOR_INDEXES,
         "ProvisionedThroughputOverride": _UNITS,
         "OnDemandThroughputOverride": _ON_DEMAND,
         "SSESpecificationOverride": _ENCRYPTION,

@@ -27,6 +27,7 @@ ACTIONS: Mapping[str, frozenset[Door]] = {
     "GetItem": _doors([_P.READ], _BY_ITSELF),
     "Query": _doors([_P.QUERY], _BY_ITSELF),
     "Scan": _doors([_P.SCAN], _BY_ITSELF),
+    "SearchVectors": _doors([_P.SEARCH]),
     "PutItem": _doors([_P.PUT], _BY_ITSELF),
     "UpdateItem": _doors([_P.UPDATE], (*_BY_ITSELF, Way.BATCH)),  # the service has no batch of updates
     "DeleteItem": _doors([_P.DELETE], _BY_ITSELF),
