@@ -16,6 +16,7 @@ from collections import Counter as Tally
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -27,6 +28,7 @@ from prometheus_client import (
     Metric,
     generate_latest,
 )
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
@@ -189,6 +191,7 @@ def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
         registry.register(_AllProcesses(tables))
+        registry.register(_Contributors())
         return generate_latest(registry), CONTENT_TYPE_LATEST
     if tables is not None:
         _forget_others(tables)
@@ -202,6 +205,39 @@ def _forget_others(tables: frozenset[str]) -> None:
         _CONSUMED_CAPACITY.remove(*labels)
     if gone:
         _capacity.cache_clear()
+
+
+class ContributorSample(NamedTuple):
+    """How often a key was met, of those of a table or index (index "") that are met most; `rule`: what is counted."""
+
+    table: str
+    index: str
+    rule: str
+    key: tuple[str, ...]
+    count: int
+
+
+contributor_sources: list[Callable[[], Iterable[ContributorSample]]] = []
+"""Who can tell of keys that are met most."""
+
+
+class _Contributors(Collector):
+    """The keys that are met most, as this process has counted them."""
+
+    def collect(self) -> Iterable[Metric]:
+        family = GaugeMetricFamily(
+            "tablegate_contributor_requests",
+            "Requests of the keys that have most, where contributor insights are on, in the process that answers.",
+            labels=["table", "index", "rule", "partition", "sort"],
+        )
+        for source in contributor_sources:
+            for table, index, rule, key, count in source():
+                family.add_metric([table, index, rule, key[0], ",".join(key[1:])], count)
+        if family.samples:
+            yield family
+
+
+REGISTRY.register(_Contributors())
 
 
 class _AllProcesses(Collector):

@@ -8,9 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from adapters.dynamodb.capacity import contributor_insights
 from adapters.dynamodb.operations import batches, items, queries, streams, transactions
 from adapters.dynamodb.partiql import statements
-from adapters.dynamodb.tables import account, backups, features, recovery, tables, tags, time_to_live
+from adapters.dynamodb.tables import (
+    account,
+    backups,
+    features,
+    global_tables,
+    recovery,
+    tables,
+    tags,
+    time_to_live,
+)
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from gateway.model.commands import Exchange
 
@@ -77,10 +87,15 @@ _CONTROL: _Handlers = {
     "RestoreTableFromBackup": backups.restore_from_backup,
     "ListExports": features.list_exports,
     "ListImports": features.list_imports,
-    "ListContributorInsights": features.list_contributor_insights,
-    "ListGlobalTables": features.list_global_tables,
-    "DescribeGlobalTable": features.describe_global_table,
-    "DescribeContributorInsights": features.describe_contributor_insights,
+    "ListContributorInsights": contributor_insights.list_contributor_insights,
+    "DescribeContributorInsights": contributor_insights.describe_contributor_insights,
+    "UpdateContributorInsights": contributor_insights.update_contributor_insights,
+    "ListGlobalTables": global_tables.list_global_tables,
+    "DescribeGlobalTable": global_tables.describe_global_table,
+    "DescribeGlobalTableSettings": global_tables.refuse_settings,
+    "CreateGlobalTable": global_tables.create_global_table,
+    "UpdateGlobalTable": global_tables.update_global_table,
+    "UpdateGlobalTableSettings": global_tables.refuse_settings,
     "DescribeKinesisStreamingDestination": features.describe_kinesis_destination,
     "DescribeTableReplicaAutoScaling": features.describe_replica_auto_scaling,
     "GetResourcePolicy": features.get_resource_policy,

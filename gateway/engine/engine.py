@@ -8,27 +8,32 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple
+from uuid import uuid4
 
 from gateway.engine import (
     defining,
     duplicating,
     expiring,
+    following,
     indexing,
     loading,
     local_transactions,
     pacing,
     reading,
     reading_replicas,
+    replicating,
     restoring,
     retaining,
     streaming,
 )
 from gateway.engine.defining import Definer
+from gateway.engine.following import Deliver
 from gateway.engine.pacing import BatchDone
 from gateway.engine.reading import Reading
 from gateway.engine.writing import Batch
 from gateway.model.commands import (
     AbortTransaction,
+    AddReplicas,
     AnyCommand,
     BeginTransaction,
     Command,
@@ -37,6 +42,7 @@ from gateway.model.commands import (
     Exchange,
     FindPosition,
     FindStream,
+    Follow,
     Get,
     ListNamespaces,
     ListShards,
@@ -47,9 +53,11 @@ from gateway.model.commands import (
     Read,
     ReadAll,
     ReadChanges,
+    RemoveReplicas,
     ResetTables,
     Reshard,
     Stage,
+    Unfollow,
     WriteGroup,
 )
 from gateway.model.errors import (
@@ -84,13 +92,15 @@ _STREAM_READS = (FindPosition, FindStream, ListShards, ListStreams, ReadChanges)
 class EngineOptions(NamedTuple):
     """`control_plane_delay_ms`: how long tables stay creating, updating, deleting. `sweep_period_s`: between looks for
     expired rows. `stream_shards`: how many shards a new stream has. `stream_roll_ms`: the age at which an open shard
-    is closed and has a child (0: never). `failover_s`: how long a database that cannot be reached is waited for."""
+    is closed and has a child (0: never). `failover_s`: how long a database that cannot be reached is waited for.
+    `replication_lag_ms`: how long a write stays in its own replica at least."""
 
     control_plane_delay_ms: int = 0
     sweep_period_s: float = 60.0
     stream_shards: int = 1
     stream_roll_ms: int = 0
     failover_s: float = 5.0
+    replication_lag_ms: int = 0
 
 
 class Engine:
@@ -114,12 +124,16 @@ class Engine:
         self._now = now
         self._definer = Definer(store, options.control_plane_delay_ms, options.stream_shards)
         self._next_sweep = self._next_tending = self._next_forgetting = self._next_history = 0.0
-        self._tended_up_to = 0
+        self._tended_up_to = self._brought_up_to = 0
+        self._owner = uuid4().hex
+        self.deliveries: dict[str, Deliver] = {}
+        """Kind of followers -> who delivers to them (`deliver`)."""
         works: dict[str, pacing.Batch] = {
             progress.INDEX_BACKFILL: lambda limit: indexing.backfill(store, limit),
             progress.EXPIRY_BACKFILL: lambda limit: expiring.backfill(store, limit),
             progress.PURGE: self._purge,
             progress.COPY: lambda limit: restoring.advance(store, limit),
+            "replication": self._replicate,
             "history_trim": self._tend_histories,
             "expiry_sweep": self._sweep,
             "stream_trim": self._tend_streams,
@@ -231,10 +245,39 @@ class Engine:
             self._next_tending = time.monotonic() + _TENDING_PERIOD_S
         return gone
 
+    def _replicate(self, limit: int) -> int | None:
+        """Bring the next replica that lacks something some of what others have. How much; None: they lack nothing."""
+        until_ms = self._now_ms() - self._options.replication_lag_ms
+        while True:
+            found = replicating.next_brought(self._store, until_ms, limit, self._brought_up_to)
+            if isinstance(found, int):
+                self._brought_up_to = found
+                continue
+            self._brought_up_to = 0 if found is None else found.follower.id
+            if found is None or not self.bring(found):
+                return None
+            return max(1, found.length)
+
+    def bring(self, brought: replicating.Brought) -> bool:
+        """Bring a replica what another has. False: it could not be taken now."""
+        answers = self._write(brought.groups) if brought.groups else []
+        if any(isinstance(answer, GatewayError) for answer in answers):
+            return False
+        replicating.note(self._store, brought)
+        return True
+
+    def deliver(self, kind: str, limit: int, after: int = 0) -> tuple[int, int]:
+        """Deliver some changes to the next follower of a kind behind an id. (How many; its id, 0: there was none.) Raises what the
+        delivery does."""
+        return following.deliver_next(
+            self._store, kind, self.deliveries[kind], self._owner, self._now_ms(), limit, after
+        )
+
     def _tend_histories(self, limit: int) -> int | None:
         if time.monotonic() < self._next_history:
             return None
         gone = retaining.tend(self._store, self._now_ms(), limit)
+        gone += replicating.tend(self._store, self._now_ms(), limit)
         if not gone:
             self._next_history = time.monotonic() + _TENDING_PERIOD_S
             return None
@@ -258,7 +301,7 @@ class Engine:
         """Do now what has become due: after the clock has gone ahead nobody should wait for the next look at it."""
         self._next_sweep = self._next_tending = self._next_forgetting = self._next_history = 0.0
         self._tended_up_to = 0
-        for work in (self._sweep, self._tend_streams, self._forget, self._tend_histories):
+        for work in (self._sweep, self._tend_streams, self._forget, self._tend_histories, self._replicate):
             while work(_BATCH_AT_ONCE) is not None:
                 pass
         while defining.remove_gone(self._store, self._now_ms(), _BATCH_AT_ONCE):
@@ -296,6 +339,8 @@ class Engine:
             return self._load(command)
         if isinstance(command, Reshard):
             return self._with_retries(lambda: streaming.reshard(self._store, command, now_ms))
+        if isinstance(command, Follow | Unfollow | AddReplicas | RemoveReplicas):
+            return self._with_retries(lambda: self._depend(command, now_ms))
         if isinstance(command, _STREAM_READS):
             return self._with_retries(lambda: streaming.read(self._store, command))
         if isinstance(command, ResetTables):
@@ -309,6 +354,18 @@ class Engine:
                 lambda: restoring.run(self._store, self._definer, command, self._now() // 100)
             )
         return self._with_retries(lambda: self._definer.run(command, now_ms))
+
+    def _depend(self, command: Follow | Unfollow | AddReplicas | RemoveReplicas, now_ms: int) -> Any:
+        """The outcome of a command about followers and replicas."""
+        match command:
+            case Follow():
+                return following.follow(self._store, self._definer, command, now_ms)
+            case Unfollow():
+                return following.unfollow(self._store, command, now_ms)
+            case AddReplicas():
+                return replicating.add(self._store, self._definer, command, now_ms)
+            case RemoveReplicas():
+                return replicating.remove(self._store, self._definer, command, now_ms)
 
     def _transact(self, command: BeginTransaction | Stage | CommitTransaction | AbortTransaction) -> Any:
         """The outcome of a command of local transactions."""

@@ -78,6 +78,14 @@ class Contents:
         self._cells: dict[str, tuple[Cell, ...]] | None = None
 
     @classmethod
+    def measured(cls, body: bytes, kinds: bytes | None) -> Contents:
+        """Contents that are packed already, of a size that nobody has kept."""
+        made = cls(body, kinds, 0)
+        for name, versions in made.cells(0).items():
+            made.size_bytes += sum(len(name.encode()) + size_bytes(cell.value) for cell in versions)
+        return made
+
+    @classmethod
     def of_members(cls, members: dict[str, dict[str, Any]], kinds: bytes | None, size: int) -> Contents:
         """Contents of values that are tagged already, as a body has them; of `kinds` and the size the caller knows."""
         made = cls(None, kinds, size)

@@ -28,39 +28,6 @@ def list_imports(call: Call) -> Exchange[Answer]:
     return {"ImportSummaryList": []}
 
 
-def list_contributor_insights(call: Call) -> Exchange[Answer]:
-    """ListContributorInsights: names only tables that have had them."""
-    yield from ()
-    return {"ContributorInsightsSummaries": []}
-
-
-def list_global_tables(call: Call) -> Exchange[Answer]:
-    """ListGlobalTables: none."""
-    yield from ()
-    return {"GlobalTables": []}
-
-
-def describe_global_table(call: Call) -> Exchange[Answer]:
-    """DescribeGlobalTable: not there."""
-    yield from ()
-    name = call.input["GlobalTableName"]
-    raise ServiceError("GlobalTableNotFoundException", f"Global table with name: '{name}' does not exist.")
-
-
-def describe_contributor_insights(call: Call) -> Exchange[Answer]:
-    """DescribeContributorInsights: off, for the table and each of its indexes."""
-    table = yield from find_table(call)
-    answer = {"TableName": table.name}
-    index = call.input.get("IndexName")
-    if index is not None:
-        known = table.index(index)
-        if known is None or known.local:
-            text = f"Requested resource not found: Index: {index} not found for table: {table.name}"
-            raise ServiceError("ResourceNotFoundException", text)
-        answer["IndexName"] = index
-    return {**answer, "ContributorInsightsStatus": "DISABLED"}
-
-
 def describe_kinesis_destination(call: Call) -> Exchange[Answer]:
     """DescribeKinesisStreamingDestination: none."""
     table = yield from find_table(call)

@@ -17,6 +17,9 @@ from gateway.model.tables import Index, Table
 
 ON_DEMAND = "PAY_PER_REQUEST"
 PROVISIONED = "PROVISIONED"
+INSIGHTS = "dynamodb/contributor_insights"
+"""In Table.properties: the modes of what has contributor insights, by the name of the index ("": of the table). It stands beside
+the other properties because handlers of items look there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,8 @@ class TableProperties:
     tags: Mapping[str, str] = field(default_factory=dict)
     restore: Mapping[str, Any] | None = None
     """Of a table that is restored: the RestoreSummary that is shown meanwhile."""
+    insights: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What is known of contributor insights, by the name of the index ("": of the table): on, mode, since_ms, changed_at_ms."""
 
     @classmethod
     def of(cls, table: Table) -> TableProperties:
@@ -116,7 +121,11 @@ class TableProperties:
 
     def document(self) -> dict[str, Any]:
         """The properties as commands take them: documents by dialect."""
-        return {DIALECT: asdict(self)}
+        documents: dict[str, Any] = {DIALECT: asdict(self)}
+        if self.insights:
+            on = {name: known["mode"] for name, known in self.insights.items() if known["on"]}
+            documents[INSIGHTS] = on
+        return documents
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,9 @@ def update_table(call: Call) -> Exchange[Answer]:
     )
     if "TableClass" in given and given["TableClass"] != (properties.table_class or "STANDARD"):
         properties = replace(properties, table_class=given["TableClass"], table_class_at_ms=now_ms)
+    if dropped:
+        kept = {name: known for name, known in properties.insights.items() if name not in dropped}
+        properties = replace(properties, insights=kept)
     instant = not (added or dropped or any(name in given for name in _SLOW_CHANGES))
     command = AlterTable(
         DIALECT,

@@ -147,6 +147,12 @@ CONTROL_PLANE = frozenset(
     {
         "CreateTable",
         "DeleteTable",
+        "DisableKinesisStreamingDestination",
+        "EnableKinesisStreamingDestination",
+        "ListContributorInsights",
+        "UpdateContributorInsights",
+        "UpdateKinesisStreamingDestination",
+        "UpdateTableReplicaAutoScaling",
         "DescribeContinuousBackups",
         "DescribeContributorInsights",
         "DescribeKinesisStreamingDestination",

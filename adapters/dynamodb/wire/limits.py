@@ -140,6 +140,10 @@ STREAM_ITERATOR_LIFETIME_MS = 15 * 60 * 1000
 STREAM_RETENTION_MS = 24 * 60 * 60 * 1000
 STREAM_SHARDS_PAGE = 100
 
+# Contributor insights [botocore 1.44.5; developer guide, "Service, account, and table quotas"]
+
+INSIGHTS_PAGE = 100  # summaries in one ListContributorInsights answer
+
 # Wire and signatures [5, 7, 8]
 
 PREFLIGHT_SECONDS = 172_800
