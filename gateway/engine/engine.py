@@ -248,15 +248,19 @@ class Engine:
     def _replicate(self, limit: int) -> int | None:
         """Bring the next replica that lacks something some of what others have. How much; None: they lack nothing."""
         until_ms = self._now_ms() - self._options.replication_lag_ms
-        while True:
+        rounds = 0 if self._brought_up_to else 1
+        while rounds < 2:
             found = replicating.next_brought(self._store, until_ms, limit, self._brought_up_to)
-            if isinstance(found, int):
+            if found is None:  # that was the last of them: once more from the first
+                self._brought_up_to = 0
+                rounds += 1
+            elif isinstance(found, int):
                 self._brought_up_to = found
-                continue
-            self._brought_up_to = 0 if found is None else found.follower.id
-            if found is None or not self.bring(found):
-                return None
-            return max(1, found.length)
+            else:
+                self._brought_up_to = found.follower.id
+                if self.bring(found):
+                    return max(1, found.length)
+        return None
 
     def bring(self, brought: replicating.Brought) -> bool:
         """Bring a replica what another has. False: it could not be taken now."""

@@ -56,7 +56,7 @@ def add(store: Store, definer: Definer, command: AddReplicas, now_ms: int) -> Ta
         if not command.strong:
             joined = [following.followed(definer, session, member, now_ms) for member in joined]
             for new in joined[-len(made) :]:
-                _begin_following(store, session, joined, new, table)
+                _begin_following(store, session, joined, new, table, copies=until_ms > 0)
         stored = [altered(store, session, member) for member in joined]
     return next(member for member in stored if member.id == table.id)
 
@@ -68,9 +68,11 @@ def _joined(table: Table, group: Sequence[Replica], command: AddReplicas) -> Tab
     return dataclasses.replace(table, rules=dataclasses.replace(table.rules, replication=rule))
 
 
-def _begin_following(store: Store, session: Session, group: Sequence[Table], new: Table, source: Table) -> None:
-    """Have a new replica told by all others, and tell them. The rows come from one, `source`; from the others what that one has
-    still to be told, too."""
+def _begin_following(
+    store: Store, session: Session, group: Sequence[Table], new: Table, source: Table, copies: bool
+) -> None:
+    """Have a new replica told by all others, and tell them. The rows that are there (`copies`) come from one, `source`; from the
+    others what that one has still to be told, too."""
     target = str(new.id)
     for member in group:
         if member.id == new.id:
@@ -79,7 +81,7 @@ def _begin_following(store: Store, session: Session, group: Sequence[Table], new
         if all(each.table_id != new.id for each in followers.of_target(session, REPLICA, str(member.id))):
             following.add(store, session, new, REPLICA, str(member.id))
         like = told[0] if told else None
-        following.add(store, session, member, REPLICA, target, like, copies=member.id == source.id)
+        following.add(store, session, member, REPLICA, target, like, copies=copies and member.id == source.id)
     tombstones.copy(session, source.id, new.id)
 
 
@@ -128,6 +130,8 @@ def brought(store: Store, session: Session, follower: Follower, until_ms: int, l
         return None
     if follower.copying:
         return _rows_brought(session, follower, target, limit)
+    if target.busy_until_ms == _FOREVER_MS:  # the rows come first, from one other; its stream tells of what comes after them
+        return None
     found = following.pending(session, follower, until_ms, limit)
     if found is None:
         return None

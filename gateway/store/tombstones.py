@@ -11,11 +11,11 @@ from gateway.store.positions import stored_position
 
 def of_keys(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, int]:
     """When the rows of these keys were deleted, in ticks, as far as that is still known."""
-    found = session.query_each(
-        "SELECT deleted_at FROM tombstones WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?",
-        [(table_id, *stored_position(position)[:3]) for table_id, position in keys],
-    )
-    return {key: rows[0][0] for key, rows in zip(keys, found, strict=True) if rows}
+    statement = "SELECT deleted_at FROM tombstones WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
+    asked = [
+        session.ask(statement, (table_id, *stored_position(position)[:3])) for table_id, position in keys
+    ]
+    return {key: rows[0][0] for key, answer in zip(keys, asked, strict=True) if (rows := answer())}
 
 
 def keep(session: Session, deleted: Mapping[RowKey, int]) -> None:
