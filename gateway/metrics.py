@@ -174,6 +174,27 @@ def followed(replica: str, lag_ms: float | None, is_used: bool) -> None:
     _REPLICA_IS_USED.labels(replica).set(is_used)
 
 
+_DELIVERED = Counter(
+    "tablegate_kinesis_records_total", "Records that were put into Kinesis data streams.", ["table"]
+)
+_FOLLOWER_LAG = Gauge(
+    "tablegate_follower_lag_seconds",
+    "Age of the oldest change that has still to go to those who follow a table: its replicas, Kinesis.",
+    ["kind"],
+    multiprocess_mode="max",
+)
+
+
+def delivered(table: str, records: int) -> None:
+    """Count records that were put into a Kinesis data stream."""
+    _DELIVERED.labels(table).inc(records)
+
+
+def lagging(kind: str, seconds: float) -> None:
+    """Set how far those of a kind who follow tables are behind."""
+    _FOLLOWER_LAG.labels(kind).set(seconds)
+
+
 _known_works: set[str] = set()
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from adapters.dynamodb.capacity import contributor_insights
+from adapters.dynamodb.kinesis import destinations
 from adapters.dynamodb.operations import batches, items, queries, streams, transactions
 from adapters.dynamodb.partiql import statements
 from adapters.dynamodb.tables import (
@@ -96,7 +97,10 @@ _CONTROL: _Handlers = {
     "CreateGlobalTable": global_tables.create_global_table,
     "UpdateGlobalTable": global_tables.update_global_table,
     "UpdateGlobalTableSettings": global_tables.refuse_settings,
-    "DescribeKinesisStreamingDestination": features.describe_kinesis_destination,
+    "DescribeKinesisStreamingDestination": destinations.describe_destination,
+    "EnableKinesisStreamingDestination": destinations.enable_destination,
+    "DisableKinesisStreamingDestination": destinations.disable_destination,
+    "UpdateKinesisStreamingDestination": destinations.update_destination,
     "DescribeTableReplicaAutoScaling": features.describe_replica_auto_scaling,
     "GetResourcePolicy": features.get_resource_policy,
 }

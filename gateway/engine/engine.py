@@ -271,11 +271,20 @@ class Engine:
         return True
 
     def deliver(self, kind: str, limit: int, after: int = 0) -> tuple[int, int]:
-        """Deliver some changes to the next follower of a kind behind an id. (How many; its id, 0: there was none.) Raises what the
-        delivery does."""
+        """Deliver some changes to the next follower of a kind behind an id. (How many; its id, 0: there was none.) Raises
+        NotDelivered."""
         return following.deliver_next(
             self._store, kind, self.deliveries[kind], self._owner, self._now_ms(), limit, after
         )
+
+    def lag_s(self, kind: str) -> float:
+        """The age of the oldest change that has still to go to followers of a kind, in seconds; 0: they have all."""
+        try:
+            with self._store.read() as session:
+                oldest_ms = following.oldest_of_kind(session, kind)
+        except Exception:
+            return 0.0
+        return 0.0 if oldest_ms is None else max(0.0, (self._now_ms() - oldest_ms) / 1000)
 
     def _tend_histories(self, limit: int) -> int | None:
         if time.monotonic() < self._next_history:

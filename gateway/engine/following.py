@@ -30,6 +30,14 @@ _PAGE = 100
 # that was killed. What takes longer may be delivered twice.
 _OWNED_MS = 5_000
 
+class NotDelivered(Exception):
+    """Changes did not arrive at a follower, or it is not known whether they did."""
+
+    def __init__(self, follower_id: int, reason: str) -> None:
+        super().__init__(reason)
+        self.follower_id = follower_id
+
+
 Deliver = Callable[[Table, str, Sequence[Change]], None]
 """Gives changes of a table to the target of a follower, and returns when they have arrived there. Called again with the same
 changes if it raises, or is killed."""
@@ -165,14 +173,26 @@ def oldest_pending_ms(session: Session, follower: Follower) -> int | None:
     return None
 
 
+def oldest_of_kind(session: Session, kind: str) -> int | None:
+    """When the oldest change was made that some follower of a kind has not been told; None: they have been told all."""
+    oldest: list[int] = []
+    follower = followers.of_kind(session, kind)
+    while follower is not None:
+        at_ms = oldest_pending_ms(session, follower)
+        if at_ms is not None:
+            oldest.append(at_ms)
+        follower = followers.of_kind(session, kind, follower.id)
+    return min(oldest, default=None)
+
+
 # Delivering
 
 
 def deliver_next(
     store: Store, kind: str, deliver: Deliver, owner: str, now_ms: int, limit: int, after: int = 0
 ) -> tuple[int, int]:
-    """Deliver some changes to the next follower of a kind behind an id. (How many changes; the id, 0: there was none.) What
-    `deliver` raises is raised, and nothing counts as delivered."""
+    """Deliver some changes to the next follower of a kind behind an id. (How many changes; the id, 0: there was none.) Raises
+    NotDelivered, and nothing counts as delivered then."""
     with store.read() as session:
         follower = followers.of_kind(session, kind, after)
         found = None if follower is None else pending(session, follower, now_ms, limit)
@@ -189,7 +209,10 @@ def deliver_next(
     with store.read() as session:
         table = store.catalog.by_id(session, follower.table_id)
     if table is not None and found.changes:
-        deliver(table, follower.target, found.changes)
+        try:
+            deliver(table, follower.target, found.changes)
+        except Exception as error:
+            raise NotDelivered(follower.id, str(error)) from error
     with store.write() as session:
         followers.advance(session, follower, found.after)
     return max(1, len(found.changes)), follower.id

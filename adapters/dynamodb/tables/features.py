@@ -7,7 +7,6 @@ answers: measured by ack-api-quirks in October 2026 (findings 083, 089, 187).
 
 from __future__ import annotations
 
-from adapters.dynamodb.tables.tables import find_table
 from adapters.dynamodb.wire.calls import Answer, Call, check_place
 from adapters.dynamodb.wire.errors import ServiceError
 from adapters.dynamodb.wire.resources import bare_name, table_of_arn
@@ -26,12 +25,6 @@ def list_imports(call: Call) -> Exchange[Answer]:
     """ListImports: none."""
     yield from ()
     return {"ImportSummaryList": []}
-
-
-def describe_kinesis_destination(call: Call) -> Exchange[Answer]:
-    """DescribeKinesisStreamingDestination: none."""
-    table = yield from find_table(call)
-    return {"TableName": table.name, "KinesisDataStreamDestinations": []}
 
 
 def describe_replica_auto_scaling(call: Call) -> Exchange[Answer]:

@@ -6,7 +6,7 @@ reads back what was set, and says how it looks while a change is under way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -108,6 +108,8 @@ class TableProperties:
     tags: Mapping[str, str] = field(default_factory=dict)
     restore: Mapping[str, Any] | None = None
     """Of a table that is restored: the RestoreSummary that is shown meanwhile."""
+    kinesis: Sequence[Mapping[str, Any]] = ()
+    """Kinesis destinations, one of a stream: arn, on, failure (why it could not be), precision, updating, changed_at_ms."""
     insights: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What is known of contributor insights, by the name of the index ("": of the table): on, mode, since_ms, changed_at_ms."""
 

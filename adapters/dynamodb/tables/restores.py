@@ -67,6 +67,7 @@ def _target(call: Call, source: Table, summary: Wire) -> CreateTable:
         time_to_live_at_ms=None,
         tags={},
         insights={},
+        kinesis=(),
         restore=summary,
     )
     return replace(

@@ -144,6 +144,13 @@ STREAM_SHARDS_PAGE = 100
 
 INSIGHTS_PAGE = 100  # summaries in one ListContributorInsights answer
 
+# Kinesis [API reference of Kinesis Data Streams, PutRecords: 500 records, 5 MiB together, 1 MiB each]
+
+KINESIS_RECORDS = 500
+KINESIS_CALL_BYTES = 5 << 20
+KINESIS_RECORD_BYTES = 1 << 20
+KINESIS_PARTITION_KEY_CHARACTERS = 256
+
 # Wire and signatures [5, 7, 8]
 
 PREFLIGHT_SECONDS = 172_800

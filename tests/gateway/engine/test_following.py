@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from gateway.engine.engine import Engine
+from gateway.engine.following import NotDelivered
 from gateway.model.changes import Change
 from gateway.model.commands import (
     AlterTable,
@@ -135,7 +136,7 @@ def test_what_could_not_be_delivered_is_delivered_again(things, target):
     follow(things)
     put(things, "a", 1)
     target.fails = True
-    with pytest.raises(OSError, match="nobody"):
+    with pytest.raises(NotDelivered, match="nobody"):
         deliver(things.engine)
     target.fails = False
     things.write(things.remove("a"))
