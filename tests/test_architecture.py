@@ -21,7 +21,7 @@ GROUPS = {
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
-        "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "partiql",
+        "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "kinesis", "partiql",
         "operation_table", "blueprint",
     ),
     "adapters.azuretable": (

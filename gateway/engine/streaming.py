@@ -53,7 +53,8 @@ class Record(NamedTuple):
 
 def wants(table: Table) -> bool:
     """Whether the writes of a table are recorded in a stream."""
-    return table.rules.recorder is not None
+    rules = table.rules
+    return rules.log is not None or (rules.stream is not None and rules.stream.enabled)
 
 
 def record(session: Session, records: Iterable[Record], now_ms: int) -> None:
