@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 from gateway import logs, metrics
 from gateway.clock import Clock
 from gateway.control.access import PREFIX
+from gateway.control.watching import Watch
 from gateway.database_urls import hosts_of
 from gateway.dialect import Claims, Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
@@ -60,12 +61,16 @@ class Mounted:
 
     gateway: Gateway
     dialects: tuple[Dialect, ...]
+    now_ns: Callable[[], int] = time.time_ns
+    """The tables' clock."""
+    watch: Watch = field(init=False)
     _browsers: Browsers = field(init=False)
 
     def __post_init__(self) -> None:
         hosts = [dialect.service_hosts for dialect in self.dialects]
         settings = self.gateway.settings
         object.__setattr__(self, "_browsers", Browsers(settings, settings.auth == "dev", hosts))
+        object.__setattr__(self, "watch", Watch(self.dialects, self.now_ns, settings.recorded_requests))
 
     def dialect_of(self, request: Request) -> Dialect | None:
         """The dialect that a request speaks; None: it is for the gateway itself, or for nobody."""
@@ -185,7 +190,8 @@ def wire(settings: Settings, opened: Opened) -> Mounted:
         opened.clock.now_ms,
         real_now_ms=lambda: time.time_ns() // 1_000_000,
     )
-    return Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects))
+    dialects = tuple(_dialect(name, gateway) for name in settings.dialects)
+    return Mounted(gateway, dialects, opened.clock.now_ns)
 
 
 def _module(name: str, part: str) -> ModuleType:

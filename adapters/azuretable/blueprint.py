@@ -14,7 +14,7 @@ from datetime import date
 from email.utils import formatdate
 from functools import lru_cache
 
-from adapters.azuretable import DIALECT
+from adapters.azuretable import DIALECT, summaries
 from adapters.azuretable.auth import auth, bearer
 from adapters.azuretable.auth.auth import Account
 from adapters.azuretable.auth.bearer import Issuer
@@ -32,9 +32,9 @@ from adapters.azuretable.wire.addresses import (
     Nested,
     Service,
 )
-from adapters.azuretable.wire.errors import ServiceError, as_json, as_xml, service_error_of
+from adapters.azuretable.wire.errors import PLANTED, ServiceError, as_json, as_xml, service_error_of
 from adapters.azuretable.wire.methods import method_of
-from gateway.dialect import Dialect, Gateway
+from gateway.dialect import Dialect, Gateway, Summary
 from gateway.http import Reply, Request
 from gateway.model.commands import Exchange
 from gateway.model.composites import name_of
@@ -72,6 +72,7 @@ class AzureTable(Dialect):
     hint = CLAIMS.hint
     service_hosts = CLAIMS.service_hosts
     methods = Dialect.methods | {"MERGE"}
+    faults = PLANTED
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -98,6 +99,15 @@ class AzureTable(Dialect):
             return "unknown"
         verb = request.method if request.method in self.methods else "OTHER"
         return f"{verb} {type(resource).__name__}"
+
+    def summary(self, request: Request) -> Summary:
+        """What a request asks for, in short (Dialect.summary)."""
+        return summaries.summary(request, self.operation(request))
+
+    def fault(self, request: Request, name: str) -> Reply:
+        """An error reply that was planted (Dialect.fault)."""
+        answer = self._refusal(request, ServiceError(name))
+        return Reply(answer.status, self._headers(request, answer), answer.body)
 
     # From request to reply
 

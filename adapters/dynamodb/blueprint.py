@@ -16,17 +16,17 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import DIALECT
+from adapters.dynamodb import DIALECT, seeds, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
 from adapters.dynamodb.kinesis.destinations import KIND as KINESIS
 from adapters.dynamodb.operation_table import OPERATIONS, Operation
 from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
-from adapters.dynamodb.wire import auth, http, limits
+from adapters.dynamodb.wire import auth, http, limits, planted_errors
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
-from gateway.dialect import Dialect, Gateway, Handler, Round
+from gateway.dialect import Dialect, Gateway, Handler, Round, Seed, Summary
 from gateway.http import Reply, Request
 from gateway.model.changes import Change
 from gateway.model.commands import AnyCommand, Exchange
@@ -74,6 +74,8 @@ class DynamoDB(Dialect):
     name = DIALECT
     hint = _HINT
     service_hosts = _SERVICE_HOSTS
+    faults = planted_errors.NAMES
+    batches = frozenset({"BatchGetItem", "BatchWriteItem"})
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -111,6 +113,19 @@ class DynamoDB(Dialect):
         if row is None or not row.hot:
             return None
         return self.handle if row.parts is None or self._throttle is not None else self._begin
+
+    def summary(self, request: Request) -> Summary:
+        """What a request asks for, in short (Dialect.summary)."""
+        return summaries.summary(request, self.operation(request), self.gateway)
+
+    def plant(self, seed: Seed) -> dict[str, int]:
+        """Make the tables and items of a seed (Dialect.plant)."""
+        return seeds.plant(self.gateway, seed)
+
+    def fault(self, request: Request, name: str) -> Reply:
+        """An error reply that was planted (Dialect.fault)."""
+        told = planted_errors.PLANTED[name]
+        return http.reply(request, told.status, render(told, self._style))
 
     # From request to reply
 

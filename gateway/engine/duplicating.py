@@ -6,13 +6,17 @@ their ETags are the same; its stream, if its rule asks for one, begins anew.
 
 from __future__ import annotations
 
+from typing import Any
+
+from gateway.engine import indexing, retaining
 from gateway.engine.defining import Definer
-from gateway.model.commands import CopyTables, ResetTables
-from gateway.model.errors import TableBusy
+from gateway.model.commands import CopyTables, ImportDefinition, ImportRows, ResetTables
+from gateway.model.errors import InvalidInput, TableBusy
 from gateway.model.namespaces import RETAINED, SNAPSHOTS
+from gateway.model.rows import Row
 from gateway.model.tables import State, Table
 from gateway.store import entries, expiry_backfills, rows
-from gateway.store.databases import Session
+from gateway.store.databases import Occupied, Session
 from gateway.store.store import Store
 
 
@@ -25,6 +29,8 @@ def reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> 
             definer.forget(session, table, now_ms)
             if command.keeps_definitions:
                 definer.make_again(session, table, table.namespace, now_ms)
+        if command.names is None and not command.keeps_definitions:
+            retaining.forget_backups(store, session, command.namespace)
     for table in tables:
         store.catalog.cache.forget(table.id)
     return len(tables)
@@ -55,6 +61,37 @@ def namespaces(store: Store, prefix: str) -> list[str]:
     """Names of the namespaces that have tables and whose names begin so, in order."""
     with store.read() as session:
         return [name for name in store.catalog.namespaces(session) if name.startswith(prefix)]
+
+
+def described(store: Store, namespace: str) -> list[tuple[Table, dict[str, Any]]]:
+    """All tables of a namespace with the documents that make them anew."""
+    with store.read() as session:
+        tables = store.catalog.all(session, "namespace = ? ORDER BY id", (namespace,))
+    return [(table, store.catalog.document_of(table)) for table in tables]
+
+
+def import_definition(store: Store, definer: Definer, command: ImportDefinition, now_ms: int) -> Table:
+    """Make an empty table of a document, whose stream, if its rule asks for one, has not begun. Raises InvalidInput."""
+    try:
+        table = store.catalog.table_of(command.document)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput("document", error=repr(error)) from None
+    with store.write() as session:
+        return definer.make_again(session, table, command.namespace, now_ms, with_stream=False)
+
+
+def import_rows(store: Store, command: ImportRows) -> None:
+    """Put rows just as they were, with their index entries. Raises InvalidInput."""
+    table = command.table
+    made = [Row(row.position, row.contents, row.modified_at) for row in command.rows]
+    made.sort(key=lambda row: row.position)
+    _, added = indexing.differences(table, ((None, row) for row in made)) if table.indexes else ([], [])
+    try:
+        with store.write() as session:
+            rows.load(session, ((table.id, row) for row in made))
+            entries.add_many(session, added)
+    except Occupied:
+        raise InvalidInput("rows", error="a row is there twice") from None
 
 
 def _locked(

@@ -15,7 +15,7 @@ from typing import Protocol, cast
 
 import httptools
 
-from gateway.http import Headers, Reply, Request
+from gateway.http import CUT, Headers, Reply, Request
 from gateway.model import fast_paths
 from gateway.model.errors import Busy, LimitExceeded
 from gateway.server import fast_heads, framing, heads
@@ -372,6 +372,8 @@ class Connection(asyncio.Protocol):
             return
         self._current = None
         self._reception.buffered_bytes -= len(current.body)
+        if reply is CUT:
+            self._transport.abort()
         if self._transport.is_closing():
             return
         keep_alive = current.keep_alive and not (self._reception.is_stopping and not self._in_line)

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import monotonic
 
-from gateway import logs, metrics
+from gateway import handling, logs, metrics
 from gateway.http import Reply, Request
 from gateway.model import fast_paths
 from gateway.server import allocator
@@ -137,12 +137,20 @@ class Server:
             self._heads.pop(connection.client, None)
 
     def handle(self, pending: PendingRequest) -> None:
-        """Have a request handled; it is answered once, in a later turn of the loop."""
-        pending.began = monotonic()
-        dialect = pending.dialect = self._mounted.dialect_of(pending)
-        refusal = self._mounted.turn_away(pending)
-        if refusal is not None:
-            self._loop.call_soon(self.answer, pending, refusal)
+        """Have a request handled; it is answered once, in a later turn of the loop. One that is watched comes here twice."""
+        dialect, met = pending.dialect, pending.met
+        if met is None:
+            pending.began = monotonic()
+            dialect = pending.dialect = self._mounted.dialect_of(pending)
+            instead = self._mounted.turn_away(pending)
+            if instead is None and dialect is not None and self._mounted.watch.is_on:
+                pending.met = self._mounted.watch.meet(pending, dialect)
+                self._loop.call_later(pending.met.latency_s, self.handle, pending)
+                return
+        else:
+            instead = met.instead()
+        if instead is not None:
+            self._loop.call_soon(self.answer, pending, instead)
             return
         try:
             handler = dialect.enter(pending) if dialect is not None and fast_paths.ARE_ON else None
@@ -150,13 +158,13 @@ class Server:
             self._loop.call_soon(self.answer, pending, self.refuse(pending, error))
             return
         if handler is not None:
-            self._ticker.submit(pending, handler)
+            self._ticker.submit(pending, handler if met is None else met.watched(handler))
         else:
             self._threads.submit(self._serve, pending)
 
     def answer(self, pending: PendingRequest, reply: Reply) -> None:
         """Send the reply to a request in hand, then note it for the figures and write down what is worth a line."""
-        pending.connection.answer(reply)
+        pending.connection.answer(reply if pending.met is None else pending.met.answered(reply))
         seconds = monotonic() - pending.began
         dialect = pending.dialect
         if dialect is not None:
@@ -179,6 +187,7 @@ class Server:
     def _serve(self, pending: PendingRequest) -> None:
         dialect = pending.dialect
         is_dialects = dialect is not None and fast_paths.ARE_ON and pending.method in dialect.methods
+        token = None if pending.met is None else handling.CURRENT.set(pending.met.handling)
         try:
             if dialect is not None and is_dialects:
                 reply = dialect.serve(pending)
@@ -186,6 +195,9 @@ class Server:
                 reply = self._mounted.own_reply(pending) or self._call_application(pending)
         except Exception as error:
             reply = self.refuse(pending, error)
+        finally:
+            if token is not None:
+                handling.CURRENT.reset(token)
         self._loop.call_soon_threadsafe(self.answer, pending, reply)
 
     def _sweep(self) -> None:

@@ -12,6 +12,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -22,7 +23,9 @@ from typing import Any
 from gateway import __version__, logs
 from gateway.background import BackgroundWork
 from gateway.database_urls import without_password
+from gateway.dialect import BadSeed
 from gateway.http import Reply, Request
+from gateway.model.errors import GatewayError
 from gateway.server import certificates, server, workers, wsgi
 from gateway.server.file_lock import FileLock
 from gateway.settings import Settings
@@ -75,6 +78,8 @@ def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> Non
     logs.configure(settings.log_level)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read again
     _check_exposure(settings)
+    if settings.stop_with_stdin:
+        threading.Thread(target=_stop_with_stdin, name="standard input", daemon=True).start()
     _allow_descriptors(settings.max_connections)
     with _sole_owner(settings):
         tls = _certificate(settings)
@@ -83,6 +88,8 @@ def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> Non
         opened = open_store(settings, database)
         if settings.credentials_file is not None:
             opened.credential_store.add_first(settings.credentials_file)
+        if settings.seed is not None or settings.start_from is not None:
+            _plant(settings, opened)
         sockets = [_bind(settings.host, port) for port in _ports(settings)]
         figures = _metrics_socket(settings)
         announcement.bound(settings, sockets)
@@ -140,6 +147,31 @@ def _work(
         os._exit(1)
     background.stop()
     opened.close()
+
+
+def _plant(settings: Settings, opened: Opened) -> None:
+    """Make the tables with which the server begins. Raises Refused."""
+    from gateway.control import answers, seeds, snapshots
+
+    dialects = wire(settings, opened).dialects
+    try:
+        if settings.start_from is not None:
+            snapshots.start_from(opened.engine, settings.start_from)
+    except (answers.BadRequest, answers.Refused, GatewayError, OSError) as error:
+        raise Refused(f"from {settings.start_from}: {error}") from None
+    try:
+        if settings.seed is not None:
+            seeds.from_folder(dialects, settings.seed)
+    except BadSeed as error:
+        raise Refused(f"seed: {error}") from None
+
+
+def _stop_with_stdin() -> None:
+    """Tell this process to stop when nobody has the other end of its standard input any more, killed or not."""
+    with contextlib.suppress(OSError):
+        while os.read(sys.stdin.fileno(), 4096):
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _application(dialects: Mounted, opened: Opened) -> Callable[[Request], Reply]:

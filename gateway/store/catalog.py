@@ -112,6 +112,39 @@ class Catalog:
         self.cache = Cache()
         self.views: dict[str, IndexView] = {}
 
+    # As documents, for files
+
+    def document_of(self, table: Table) -> dict[str, Any]:
+        """What makes a table anew, as JSON."""
+        return {
+            "name": table.name,
+            "azure_name": table.azure_name,
+            "key_schema": orjson.loads(_key_schema_json(table.key_schema)),
+            "rules": orjson.loads(_rules_json(table.rules)),
+            "properties": orjson.loads(_json(table.properties)),
+            "indexes": [
+                {
+                    "name": index.name,
+                    "definition": orjson.loads(_definition_json(index)),
+                    "properties": orjson.loads(_json(index.properties)),
+                }
+                for index in table.indexes
+            ],
+        }
+
+    def table_of(self, document: Mapping[str, Any]) -> Table:
+        """A table that is of no namespace and has no id yet. Raises KeyError, TypeError, ValueError for what `document_of` has
+        not made."""
+        indexes = [
+            (0, index["name"], _json(index["definition"]), _json(index["properties"]), True, 0)
+            for index in document["indexes"]
+        ]
+        columns = (
+            0, "", str(document["name"]), str(document["azure_name"]), _json(document["key_schema"]),
+            _json(document["rules"]), _json(document["properties"]), State.ACTIVE.value, 0, 1, 0,
+        )  # fmt: skip
+        return self._table(columns, indexes)
+
     # Reading
 
     def find(self, session: Session, namespace: str, name: str, by_azure_name: bool = False) -> Table | None:
