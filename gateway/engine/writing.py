@@ -144,7 +144,9 @@ class Batch:
     def _tables(self) -> list[Table]:
         """The table of each write, as its group has parsed it: groups may have seen different versions of one table."""
         named = [write.table for group in self._groups for write in group.writes]
-        return [*named, *(peer for peers in self._mirrors.values() for peer in peers)]
+        for peers in self._mirrors.values():
+            named += peers
+        return named
 
     def _rows_of(self, left: list[list[Row]]) -> list[tuple[int, Row]]:
         """(table id, row) of every write."""
