@@ -232,10 +232,10 @@ class ContributorSample(NamedTuple):
     """How often a key was met, of those of a table or index (index "") that are met most; `rule`: what is counted."""
 
     table: str
-    index: str
+    index_name: str
     rule: str
     key: tuple[str, ...]
-    count: int
+    requests: int
 
 
 contributor_sources: list[Callable[[], Iterable[ContributorSample]]] = []

@@ -213,11 +213,12 @@ class Settings:
 
     # Copies that follow
     global_table_lag_ms: int = setting(
-        0, "DynamoDB: how long a write stays in its own region at least, before it goes to the replicas of a global table."
+        0,
+        "DynamoDB: how long a write stays in its own region at least, before it goes to the replicas of a global table.",
     )
     kinesis_endpoint_url: str = setting(
         "",
-        "URL of the Kinesis that streaming destinations are in (kinesalite, https://kinesis.eu-west-1.amazonaws.com); empty: none.",
+        "URL of the Kinesis with the streaming destinations (kinesalite, https://kinesis.eu-west-1.amazonaws.com); empty: none.",
     )
     kinesis_access_key_id: str = setting(
         "", "Access key for that Kinesis; empty: what boto3 finds (environment, profile, role)."

@@ -1,5 +1,5 @@
-"""A server that is killed while it puts changes into a Kinesis data stream: whoever reads the stream sees each change at least once,
-and those of an item in their order. Against kinesalite, from npm."""
+"""A server that is killed while it puts changes into a Kinesis data stream: whoever reads the stream sees each change at
+least once, and those of an item in their order. Against kinesalite, from npm."""
 
 from __future__ import annotations
 
@@ -105,7 +105,9 @@ def test_what_is_in_order() -> None:
 
 
 @pytest.mark.soak
-def test_each_change_arrives_and_those_of_an_item_in_order(tmp_path: Path, database_url: str, kinesis: str) -> None:
+def test_each_change_arrives_and_those_of_an_item_in_order(
+    tmp_path: Path, database_url: str, kinesis: str
+) -> None:
     chosen = random.Random(1)
     port = str(free_port())
     flags = ("--database", database_url, "--dialects", "dynamodb", "--kinesis-endpoint-url", kinesis)

@@ -167,7 +167,9 @@ class Definer:
         elif rule is not None and old is not None and old.stream is not None and rule != old.stream:
             rule = dataclasses.replace(rule, id=old.stream.id, shards=old.stream.shards)
             changes.update_rule(session, rule)
-        return self.with_log(session, dataclasses.replace(table, rules=dataclasses.replace(new, stream=rule)), now_ms)
+        return self.with_log(
+            session, dataclasses.replace(table, rules=dataclasses.replace(new, stream=rule)), now_ms
+        )
 
     def with_log(self, session: Session, table: Table, now_ms: int) -> Table:
         """A table whose changes are recorded for those who follow it, if somebody does and clients have no stream; else not."""
@@ -324,9 +326,7 @@ class Definer:
 
 def _with_own(wanted: Rules, known: Rules) -> Rules:
     """The rules that are wanted, with what is the engine's own of those that are known."""
-    return dataclasses.replace(
-        wanted, followed=known.followed, log=known.log, replication=known.replication
-    )
+    return dataclasses.replace(wanted, followed=known.followed, log=known.log, replication=known.replication)
 
 
 def _is_gone(table: Table, now_ms: int) -> bool:

@@ -47,7 +47,8 @@ def released(session: Session, table: Table, now_ms: int) -> Table:
 
 
 def members(store: Store, session: Session, table: Table) -> list[Table]:
-    """The replicas of a group, the table that is asked about among them, locked in the order of their ids; none if it has none."""
+    """The replicas of a group, the table that is asked about among them, locked in the order of their ids; none if it has
+    none."""
     rule = table.rules.replication
     if rule is None:
         return []

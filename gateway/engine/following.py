@@ -30,6 +30,7 @@ _PAGE = 100
 # that was killed. What takes longer may be delivered twice.
 _OWNED_MS = 5_000
 
+
 class NotDelivered(Exception):
     """Changes did not arrive at a follower, or it is not known whether they did."""
 
@@ -120,7 +121,9 @@ def pending(session: Session, follower: Follower, until_ms: int, limit: int) -> 
         if not _is_open_for(shard, shards, positions):
             continue
         place = follower.stream_id, shard.number
-        for change in changes.page(session, place, _position(shard, positions), min(_PAGE, limit - len(found))):
+        for change in changes.page(
+            session, place, _position(shard, positions), min(_PAGE, limit - len(found))
+        ):
             if change.at_ms > until_ms or (found and size > _BYTES):
                 break
             found.append(change)
@@ -136,9 +139,9 @@ def pending(session: Session, follower: Follower, until_ms: int, limit: int) -> 
 def _next_stream(session: Session, follower: Follower, shards: Sequence[Shard]) -> Pending | None:
     """A step to the table's next stream, if this one is over and has been read to its end."""
     stream = changes.stream_by_id(session, follower.stream_id)
-    if stream is not None:
-        if stream.ended_at_ms is None or any(not _is_drained(shard, follower.positions) for shard in shards):
-            return None
+    is_over = stream is None or stream.ended_at_ms is not None
+    if not is_over or any(not _is_drained(shard, follower.positions) for shard in shards):
+        return None
     following = changes.next_stream(session, follower.table_id, follower.stream_id)
     return None if following is None else Pending([], follower._replace(stream_id=following.id, positions={}))
 
@@ -165,7 +168,10 @@ def oldest_pending_ms(session: Session, follower: Follower) -> int | None:
     positions = follower.positions
     while stream_id is not None:
         for shard in changes.shards_of(session, stream_id):
-            oldest += [each.at_ms for each in changes.page(session, (stream_id, shard.number), _position(shard, positions), 1)]
+            oldest += [
+                each.at_ms
+                for each in changes.page(session, (stream_id, shard.number), _position(shard, positions), 1)
+            ]
         if oldest:
             return min(oldest)
         following = changes.next_stream(session, follower.table_id, stream_id)

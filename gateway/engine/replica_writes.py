@@ -32,7 +32,9 @@ def mirrors(store: Store, tables: Mapping[int, Table]) -> dict[int, list[Table]]
     for table in tables.values():
         rule = table.rules.replication
         if rule is not None and rule.strong:
-            found[table.id] = [peer for each in rule.peers if (peer := _descriptor(store, each.table_id, tables)) is not None]
+            found[table.id] = [
+                peer for each in rule.peers if (peer := _descriptor(store, each.table_id, tables)) is not None
+            ]
     return found
 
 
@@ -46,7 +48,9 @@ def _descriptor(store: Store, table_id: int, tables: Mapping[int, Table]) -> Tab
     return table
 
 
-def mirror(write: Write, outcome: Outcome, peer: Table, view: MutableMapping[RowKey, Row | None]) -> list[Record]:
+def mirror(
+    write: Write, outcome: Outcome, peer: Table, view: MutableMapping[RowKey, Row | None]
+) -> list[Record]:
     """Leave a row of a strong replica as a write has left it in another; what the replica's stream is told."""
     key = peer.id, write.key.position
     old, new = view.get(key), outcome.new

@@ -51,7 +51,9 @@ def add(store: Store, definer: Definer, command: AddReplicas, now_ms: int) -> Ta
         names += [command.name] * (not names) + [new.name for new in command.replicas]
         ready = [True] * max(1, len(known)) + [not until_ms] * len(made)
         group_of_all = [*(known or [table]), *made]
-        group = [Replica(*each) for each in zip(names, (member.id for member in group_of_all), ready, strict=True)]
+        group = [
+            Replica(*each) for each in zip(names, (member.id for member in group_of_all), ready, strict=True)
+        ]
         joined = [_joined(member, group, command) for member in group_of_all]
         if not command.strong:
             joined = [following.followed(definer, session, member, now_ms) for member in joined]
@@ -77,7 +79,11 @@ def _begin_following(
     for member in group:
         if member.id == new.id:
             continue
-        told = [each for each in followers.of_target(session, REPLICA, str(source.id)) if each.table_id == member.id]
+        told = [
+            each
+            for each in followers.of_target(session, REPLICA, str(source.id))
+            if each.table_id == member.id
+        ]
         if all(each.table_id != new.id for each in followers.of_target(session, REPLICA, str(member.id))):
             following.add(store, session, new, REPLICA, str(member.id))
         like = told[0] if told else None
@@ -130,7 +136,9 @@ def brought(store: Store, session: Session, follower: Follower, until_ms: int, l
         return None
     if follower.copying:
         return _rows_brought(session, follower, target, limit)
-    if target.busy_until_ms == _FOREVER_MS:  # the rows come first, from one other; its stream tells of what comes after them
+    if (
+        target.busy_until_ms == _FOREVER_MS
+    ):  # the rows come first, from one other; its stream tells of what comes after them
         return None
     found = following.pending(session, follower, until_ms, limit)
     if found is None:
@@ -189,7 +197,8 @@ def _set_ready(store: Store, session: Session, table_id: int) -> None:
         rule = member.rules.replication
         assert rule is not None
         peers = tuple(
-            dataclasses.replace(peer, ready=True) if peer.table_id == table_id else peer for peer in rule.peers
+            dataclasses.replace(peer, ready=True) if peer.table_id == table_id else peer
+            for peer in rule.peers
         )
         rules = dataclasses.replace(member.rules, replication=dataclasses.replace(rule, peers=peers))
         member = dataclasses.replace(member, rules=rules)

@@ -205,7 +205,12 @@ class Batch:
             return [None] * len(self._groups)
         return [
             next(
-                (busy[each.table.id] for each in group.writes if each.table.id in busy and each.stamp is None), None
+                (
+                    busy[each.table.id]
+                    for each in group.writes
+                    if each.table.id in busy and each.stamp is None
+                ),
+                None,
             )
             for group in self._groups
         ]

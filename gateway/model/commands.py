@@ -463,8 +463,8 @@ class Reshard(Asks[Table]):
 
 @dataclass(frozen=True, slots=True)
 class Follow(Asks[Table]):
-    """Have somebody told each change of a table from now on: what kind, and whom it means by `target`; and merge `properties` into
-    the table's, as AlterTable does. Outcome: Table; StaleTable."""
+    """Have somebody told each change of a table from now on: what kind, and whom it means by `target`; and merge
+    `properties` into the table's, as AlterTable does. Outcome: Table; StaleTable."""
 
     table: Table
     kind: str

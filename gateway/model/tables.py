@@ -169,9 +169,9 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationRule:
-    """A table is one of several that have the same rows: what it is called among them, and the others. `strong`: a write is in all
-    of them or in none; else it follows later, and of two writes of a row the later one stays. `witness`: what stands in for a
-    third one, without rows."""
+    """A table is one of several that have the same rows: what it is called among them, and the others. `strong`: a write is
+    in all of them or in none; else it follows later, and of two writes of a row the later one stays. `witness`: what stands
+    in for a third one, without rows."""
 
     name: str
     peers: tuple[Replica, ...]
@@ -190,8 +190,8 @@ class Rules:
     `stamped`: cells keep the time of their own write (tables made through Table Store). `has_local_transactions`:
     it has had one, so writers look for locked partitions.
 
-    The engine's own: `followed`: somebody follows its changes (engine/following.py), for whom they are recorded in `log`, a stream
-    that no client sees, while clients have no stream of their own.
+    The engine's own: `followed`: somebody follows its changes (engine/following.py), for whom they are recorded in `log`, a
+    stream that no client sees, while clients have no stream of their own.
     """
 
     expiry: ExpiryRule | None = None

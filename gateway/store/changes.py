@@ -110,7 +110,8 @@ def stream_by_id(session: Session, stream_id: int) -> Stream | None:
 def next_stream(session: Session, table_id: int, stream_id: int) -> Stream | None:
     """The stream of a table that began next after another of it; None: there is none yet."""
     found = session.query(
-        f"SELECT {_STREAM} FROM streams WHERE table_id = ? AND id > ? ORDER BY id LIMIT 1", (table_id, stream_id)
+        f"SELECT {_STREAM} FROM streams WHERE table_id = ? AND id > ? ORDER BY id LIMIT 1",
+        (table_id, stream_id),
     )
     return _stream(found[0]) if found else None
 

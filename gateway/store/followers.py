@@ -13,9 +13,9 @@ _COLUMNS = "id, table_id, kind, target, stream_id, positions, copying, mark"
 
 
 class Follower(NamedTuple):
-    """Somebody who is told each change of a table: what kind, and whom it means by `target`. It has come to a stream of the table,
-    and in it to a sequence of each shard that it has begun. `copying`: it is yet to be told the rows that were there, from
-    `mark` on."""
+    """Somebody who is told each change of a table: what kind, and whom it means by `target`. It has come to a stream of the
+    table, and in it to a sequence of each shard that it has begun. `copying`: it is yet to be told the rows that were there,
+    from `mark` on."""
 
     id: int
     table_id: int
@@ -108,8 +108,10 @@ def remove(session: Session, follower_id: int) -> None:
 
 def _found(session: Session, where: str, parameters: Sequence[Any]) -> list[Follower]:
     return [
-        Follower(*columns[:5], _positions(columns[5]), bool(columns[6]), columns[7])
-        for columns in session.query(f"SELECT {_COLUMNS} FROM followers WHERE {where}", parameters)
+        Follower(follower_id, table_id, kind, target, stream_id, _positions(positions), bool(copying), mark)
+        for follower_id, table_id, kind, target, stream_id, positions, copying, mark in session.query(
+            f"SELECT {_COLUMNS} FROM followers WHERE {where}", parameters
+        )
     ]
 
 
@@ -128,4 +130,3 @@ def _positions(text: str) -> dict[int, int]:
 
 def _positions_json(positions: Mapping[int, int]) -> str:
     return orjson.dumps({str(shard): positions[shard] for shard in sorted(positions)}).decode()
-

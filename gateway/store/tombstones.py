@@ -11,7 +11,9 @@ from gateway.store.positions import stored_position
 
 def of_keys(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, int]:
     """When the rows of these keys were deleted, in ticks, as far as that is still known."""
-    statement = "SELECT deleted_at FROM tombstones WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
+    statement = (
+        "SELECT deleted_at FROM tombstones WHERE table_id = ? AND partition = ? AND sort = ? AND slot = ?"
+    )
     asked = [
         session.ask(statement, (table_id, *stored_position(position)[:3])) for table_id, position in keys
     ]
@@ -25,7 +27,10 @@ def keep(session: Session, deleted: Mapping[RowKey, int]) -> None:
         "INSERT INTO tombstones (table_id, partition, sort, slot, full_key, deleted_at) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET"
         f" deleted_at = {greatest}(tombstones.deleted_at, excluded.deleted_at)",
-        [(table_id, *stored_position(position), deleted[table_id, position]) for table_id, position in sorted(deleted)],
+        [
+            (table_id, *stored_position(position), deleted[table_id, position])
+            for table_id, position in sorted(deleted)
+        ],
     )
 
 
@@ -54,7 +59,10 @@ def trim(session: Session, table_id: int, before: int, limit: int) -> int:
 
 def owners(session: Session) -> list[int]:
     """The tables that have any."""
-    return [table_id for (table_id,) in session.query("SELECT DISTINCT table_id FROM tombstones ORDER BY table_id")]
+    return [
+        table_id
+        for (table_id,) in session.query("SELECT DISTINCT table_id FROM tombstones ORDER BY table_id")
+    ]
 
 
 def forget(session: Session, table_id: int) -> None:

@@ -35,7 +35,16 @@ def _command(name: str, port: int, folder: Path) -> list[str]:
         return [node, main, "--port", str(port), "--host", "127.0.0.1", *states]
     if name == "kinesalite":
         main = str(installing.npm_package("kinesalite", installing.KINESALITE) / "cli.js")
-        states = ["--createStreamMs", "0", "--deleteStreamMs", "0", "--updateStreamMs", "0", "--shardLimit", "50"]
+        states = [
+            "--createStreamMs",
+            "0",
+            "--deleteStreamMs",
+            "0",
+            "--updateStreamMs",
+            "0",
+            "--shardLimit",
+            "50",
+        ]
         return [node, main, "--port", str(port), *states]
     package = installing.npm_package("azurite", installing.AZURITE)
     main = str(package / "dist" / "src" / "table" / "main.js")

@@ -116,7 +116,9 @@ def list_contributor_insights(call: Call) -> Exchange[Answer]:
     return answer
 
 
-def _summaries(call: Call, table: Table, after: tuple[str, str]) -> list[tuple[tuple[str, str], dict[str, Any]]]:
+def _summaries(
+    call: Call, table: Table, after: tuple[str, str]
+) -> list[tuple[tuple[str, str], dict[str, Any]]]:
     """((table, index), summary) of everything in a table that has insights, behind a place."""
     names = ["", *(index.name for index in table.indexes if not index.local)]
     insights = TableProperties.of(table).insights

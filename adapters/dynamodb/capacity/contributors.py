@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from adapters.dynamodb.tables.properties import INSIGHTS
 from adapters.dynamodb.values.values import render_values, view
 from gateway.metrics import ContributorSample, contributor_sources
 from gateway.model.commands import AnyCommand, Get, Outcome, Read, ReadAll, WriteGroup
-from gateway.model.keys import Key, KeySchema, decode_column
+from gateway.model.keys import KeySchema, decode_column
 from gateway.model.tables import Index, Table
 from gateway.model.values import Value
 from gateway.model.writes import Write

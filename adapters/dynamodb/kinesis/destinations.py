@@ -26,12 +26,12 @@ KIND = "kinesis"
 """The kind of these followers; the target is the ARN of the stream."""
 MILLISECOND, MICROSECOND = "MILLISECOND", "MICROSECOND"
 
-_STREAM = re.compile(r"arn:aws[a-z-]*:kinesis:(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):stream/(?P<name>[a-zA-Z0-9_.-]{1,128})")
+_STREAM = re.compile(
+    r"arn:aws[a-z-]*:kinesis:(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):stream/(?P<name>[a-zA-Z0-9_.-]{1,128})"
+)
 _NOT_VALID = "Table is not in a valid state to enable Kinesis Streaming Destination: "
 _NO_PERMISSION = "User does not have a permission to use kinesis stream"
-_ELSEWHERE = (
-    "The kinesis Arn used to enable kinesis replication belongs to a stream which is not in {}"
-)
+_ELSEWHERE = "The kinesis Arn used to enable kinesis replication belongs to a stream which is not in {}"
 _PRECISION = "ApproximateCreationDateTimePrecision"
 
 
@@ -64,7 +64,9 @@ def enable_destination(call: Call) -> Exchange[Answer]:
     table = yield from find_table(call)
     known = TableProperties.of(table).kinesis
     if any(_status(call, table, each) in _LIVE for each in known):
-        text = "EnableKinesisStreamingDestination must be DISABLED or ENABLE_FAILED to perform ENABLE operation."
+        text = (
+            "EnableKinesisStreamingDestination must be DISABLED or ENABLE_FAILED to perform ENABLE operation."
+        )
         raise validation(_NOT_VALID + text)
     failure = _failure(call, arn)
     entry = {

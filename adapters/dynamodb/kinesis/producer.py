@@ -1,9 +1,10 @@
 """Delivers changes to Kinesis data streams with PutRecords, by boto3. Loaded only where `--kinesis-endpoint-url` is set.
 
 The record is the JSON that the developer guide shows ("Using Kinesis Data Streams to capture changes to DynamoDB"; LocalStack's
-snapshots of the service). The partition key is the item's key, so that all changes of an item are in one shard. PutRecords keeps no
-order among its records, since each may be refused by itself; so two records of one item are never in one call, and a record that
-was refused is put again before any other of its item: what a shard has of an item is in order, even if some of it is there twice.
+snapshots of the service). The partition key is the item's key, so that all changes of an item are in one shard. PutRecords
+keeps no order among its records, since each may be refused by itself; so two records of one item are never in one call, and
+a record that was refused is put again before any other of its item: what a shard has of an item is in order, even if some of
+it is there twice.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ class Producer:
 
     def _put_all(self, region: str, stream_arn: str, records: list[dict[str, Any]]) -> None:
         for attempt in range(_ATTEMPTS):
-            answer = self._client(region).put_records(StreamName=stream_arn.rpartition("/")[2], Records=records)
+            answer = self._client(region).put_records(
+                StreamName=stream_arn.rpartition("/")[2], Records=records
+            )
             if not answer["FailedRecordCount"]:
                 return
             refused = [
@@ -135,7 +138,9 @@ def rounds(records: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
         size = 0
         for record in waiting:
             size_with = size + len(record["Data"]) + len(record["PartitionKey"].encode())
-            is_full = len(taken) >= limits.KINESIS_RECORDS or (taken and size_with > limits.KINESIS_CALL_BYTES)
+            is_full = len(taken) >= limits.KINESIS_RECORDS or (
+                taken and size_with > limits.KINESIS_CALL_BYTES
+            )
             if is_full or record["PartitionKey"] in keys:
                 left.append(record)
             else:

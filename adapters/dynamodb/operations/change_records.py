@@ -1,4 +1,5 @@
-"""What records of changes tell of a change, whoever reads them: keys, images, how large it all is, and what kind of change it was.
+"""What records of changes tell of a change, whoever reads them: keys, images, how large it all is, and what kind of change
+it was.
 
 (docs/protocols/dynamodb.md rule 38.)
 """

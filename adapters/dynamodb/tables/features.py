@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from adapters.dynamodb.wire.calls import Answer, Call, check_place
 from adapters.dynamodb.wire.errors import ServiceError
-from adapters.dynamodb.wire.resources import bare_name, table_of_arn
+from adapters.dynamodb.wire.resources import table_of_arn
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, FindTable
 from gateway.model.errors import TableMissing
@@ -25,13 +25,6 @@ def list_imports(call: Call) -> Exchange[Answer]:
     """ListImports: none."""
     yield from ()
     return {"ImportSummaryList": []}
-
-
-def describe_replica_auto_scaling(call: Call) -> Exchange[Answer]:
-    """DescribeTableReplicaAutoScaling: known of global tables only, and there is none."""
-    yield from ()
-    name = bare_name(call.input["TableName"])
-    raise ServiceError("ResourceNotFoundException", f"Global table with name: '{name}' does not exist.")
 
 
 def get_resource_policy(call: Call) -> Exchange[Answer]:

@@ -62,7 +62,9 @@ def update_global_table(call: Call) -> Exchange[Answer]:
 
 def _missing(call: Call, head: str = "") -> ServiceError:
     name = call.input["GlobalTableName"]
-    return ServiceError("GlobalTableNotFoundException", f"{head}Global table with name: '{name}' does not exist.")
+    return ServiceError(
+        "GlobalTableNotFoundException", f"{head}Global table with name: '{name}' does not exist."
+    )
 
 
 def _unsupported(call: Call) -> ServiceError:

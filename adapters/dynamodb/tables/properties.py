@@ -108,6 +108,16 @@ class TableProperties:
     tags: Mapping[str, str] = field(default_factory=dict)
     restore: Mapping[str, Any] | None = None
     """Of a table that is restored: the RestoreSummary that is shown meanwhile."""
+    replicas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What is set of the replicas of a global table, its own region among them, by region: encryption_key, read_units,
+    max_read_units, indexes (the last two by index), table_class and table_class_at_ms, creating_until_ms. Each of them has
+    all."""
+    replication_mode: str = "ENABLED_WITH_OVERRIDES"
+    disassociation_protection: bool = True
+    sourced: Mapping[str, int] = field(default_factory=dict)
+    """When replicas were added from here, by region."""
+    auto_scaling: Mapping[str, Any] = field(default_factory=dict)
+    """Auto scaling of a global table: settings by "/"-joined place: write, write/INDEX, REGION/read, REGION/read/INDEX."""
     kinesis: Sequence[Mapping[str, Any]] = ()
     """Kinesis destinations, one of a stream: arn, on, failure (why it could not be), precision, updating, changed_at_ms."""
     insights: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -68,6 +68,9 @@ def _target(call: Call, source: Table, summary: Wire) -> CreateTable:
         tags={},
         insights={},
         kinesis=(),
+        replicas={},
+        sourced={},
+        auto_scaling={},
         restore=summary,
     )
     return replace(

@@ -31,6 +31,63 @@ def replication_requests() -> dict[str, Request]:
     }
 
 
+def _overrides(java: str) -> Structure:
+    index: Members = {"IndexName": _NAME, **_THROUGHPUT_OVERRIDES}
+    members: Members = {
+        "RegionName": TEXT,
+        "KMSMasterKeyId": TEXT,
+        **_THROUGHPUT_OVERRIDES,
+        "GlobalSecondaryIndexes": Sequence(
+            structure("ReplicaGlobalSecondaryIndex", index, ("IndexName",)), 1
+        ),
+        "TableClassOverride": _TABLE_CLASS,
+    }
+    return structure(java, members, ("RegionName",))
+
+
+def _of_region(java: str, members: Members | None = None) -> Structure:
+    members = {"RegionName": TEXT, **(members or {})}
+    return structure(java, members, members)
+
+
+_THROUGHPUT_OVERRIDES: Members = {
+    "ProvisionedThroughputOverride": Structure(
+        "ProvisionedThroughputOverride", {"ReadCapacityUnits": _UNITS}
+    ),
+    "OnDemandThroughputOverride": Structure(
+        "OnDemandThroughputOverride", {"MaxReadRequestUnits": Number("Long")}
+    ),
+}
+REPLICA_UPDATES = Sequence(
+    Structure(
+        "ReplicationGroupUpdate",
+        {
+            "Create": _overrides("CreateReplicationGroupMemberAction"),
+            "Update": _overrides("UpdateReplicationGroupMemberAction"),
+            "Delete": _of_region("DeleteReplicationGroupMemberAction"),
+            "Disassociate": _of_region(
+                "DisassociateReplicationGroupMemberAction",
+                {"DisassociationMode": one_of("WAIT_FOR_REPLICATION")},
+            ),
+        },
+    ),
+    1,
+)
+"""Of UpdateTable."""
+WITNESS_UPDATES = Sequence(
+    Structure(
+        "GlobalTableWitnessGroupUpdate",
+        {
+            "Create": _of_region("CreateGlobalTableWitnessGroupMemberAction"),
+            "Delete": _of_region("DeleteGlobalTableWitnessGroupMemberAction"),
+        },
+    ),
+    1,
+    1,
+)
+"""Of UpdateTable."""
+
+
 _Shapes = dict[str, tuple[Members, tuple[str, ...]]]
 
 
@@ -53,8 +110,12 @@ def _global_tables() -> _Shapes:
         "ProvisionedReadCapacityUnits": _UNITS,
         "ProvisionedReadCapacityAutoScalingSettingsUpdate": _SCALING,
     }
-    index = structure("GlobalTableGlobalSecondaryIndexSettingsUpdate", {"IndexName": _NAME, **write}, ("IndexName",))
-    replica_index = structure("ReplicaGlobalSecondaryIndexSettingsUpdate", {"IndexName": _NAME, **read}, ("IndexName",))
+    index = structure(
+        "GlobalTableGlobalSecondaryIndexSettingsUpdate", {"IndexName": _NAME, **write}, ("IndexName",)
+    )
+    replica_index = structure(
+        "ReplicaGlobalSecondaryIndexSettingsUpdate", {"IndexName": _NAME, **read}, ("IndexName",)
+    )
     replica: Members = {
         **region,
         "ReplicaProvisionedReadCapacityUnits": _UNITS,
@@ -68,7 +129,9 @@ def _global_tables() -> _Shapes:
         "GlobalTableProvisionedWriteCapacityUnits": _UNITS,
         "GlobalTableProvisionedWriteCapacityAutoScalingSettingsUpdate": _SCALING,
         "GlobalTableGlobalSecondaryIndexSettingsUpdate": Sequence(index, 1, 20),
-        "ReplicaSettingsUpdate": Sequence(structure("ReplicaSettingsUpdate", replica, ("RegionName",)), 1, 50),
+        "ReplicaSettingsUpdate": Sequence(
+            structure("ReplicaSettingsUpdate", replica, ("RegionName",)), 1, 50
+        ),
     }
     listed: Members = {"ExclusiveStartGlobalTableName": _NAME, "Limit": Number("Integer", 1), **region}
     group = Sequence(structure("Replica", region))
@@ -147,8 +210,12 @@ def _kinesis() -> _Shapes:
     by_table: Members = {"TableName": TABLE_NAME}
     stream: Members = {**by_table, "StreamArn": _KINESIS_ARN}
     precision: Members = {"ApproximateCreationDateTimePrecision": one_of("MILLISECOND", "MICROSECOND")}
-    enabling: Members = {"EnableKinesisStreamingConfiguration": Structure("EnableKinesisStreamingConfiguration", precision)}
-    updating: Members = {"UpdateKinesisStreamingConfiguration": Structure("UpdateKinesisStreamingConfiguration", precision)}
+    enabling: Members = {
+        "EnableKinesisStreamingConfiguration": Structure("EnableKinesisStreamingConfiguration", precision)
+    }
+    updating: Members = {
+        "UpdateKinesisStreamingConfiguration": Structure("UpdateKinesisStreamingConfiguration", precision)
+    }
     needed = ("TableName", "StreamArn")
     return {
         "DescribeKinesisStreamingDestination": (by_table, ("TableName",)),

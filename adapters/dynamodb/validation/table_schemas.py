@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from adapters.dynamodb.validation.replication_schemas import REPLICA_UPDATES, WITNESS_UPDATES
 from adapters.dynamodb.validation.schema_parts import (
     NAME_OR_ARN,
     NAME_PATTERN,
@@ -159,9 +160,9 @@ def _table_operations(style: str) -> dict[str, Request]:
         "GlobalSecondaryIndexUpdates": Sequence(structure("GlobalSecondaryIndexUpdate", updates)),
         "AttributeDefinitions": Sequence(definition),
         **settings,
-        "ReplicaUpdates": Sequence(Structure("ReplicationGroupUpdate", {}), 1),
+        "ReplicaUpdates": REPLICA_UPDATES,
         "MultiRegionConsistency": one_of("EVENTUAL", "STRONG"),
-        "GlobalTableWitnessUpdates": Sequence(Structure("GlobalTableWitnessGroupUpdate", {}), 1, 1),
+        "GlobalTableWitnessUpdates": WITNESS_UPDATES,
         "DisassociationProtectionEnabled": Flag(),
         "VectorIndexUpdates": Sequence(Structure("VectorIndexUpdate", {})),
     }

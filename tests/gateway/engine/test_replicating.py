@@ -12,6 +12,7 @@ import pytest
 
 from gateway.engine import replicating
 from gateway.engine.engine import Engine, EngineOptions
+from gateway.model.changes import Change, Oldest
 from gateway.model.commands import (
     AddReplicas,
     AlterTable,
@@ -27,7 +28,6 @@ from gateway.model.commands import (
     RemoveReplicas,
     WriteGroup,
 )
-from gateway.model.changes import Change, Oldest
 from gateway.model.errors import ConditionFailed, StaleTable, TableBusy
 from gateway.model.predicates import Not, RowExists
 from gateway.model.tables import ExpiryRule, Rules, State, StreamRule, Table
@@ -54,14 +54,19 @@ def run(engine: Engine, command: object) -> object:
 class Group:
     """A table in several regions, each a namespace, and partitions between these."""
 
-    def __init__(self, engine: Engine, regions: tuple[str, ...] = REGIONS, strong: bool = False, rules: Rules = Rules()) -> None:
+    def __init__(
+        self, engine: Engine, regions: tuple[str, ...] = REGIONS, strong: bool = False, rules: Rules = Rules()
+    ) -> None:
         self.engine = engine
         self.regions = regions
         self.rules = rules
         first, *others = regions
         table = run(engine, self._made(first))
         assert isinstance(table, Table)
-        run(engine, AddReplicas(table, first, tuple(NewReplica(each, self._made(each)) for each in others), strong))
+        run(
+            engine,
+            AddReplicas(table, first, tuple(NewReplica(each, self._made(each)) for each in others), strong),
+        )
 
     def _made(self, region: str) -> CreateTable:
         rules = dataclasses.replace(self.rules, stream=stream(region))
@@ -114,7 +119,11 @@ class Group:
             self.engine.bring(step)
             if chosen.random() < 0.2:  # a server that was killed before it noted how far it had come
                 answers = self.engine.run(list(step.groups))
-                assert not [each for each in answers if isinstance(each, Exception) and not isinstance(each, StaleTable)]
+                assert not [
+                    each
+                    for each in answers
+                    if isinstance(each, Exception) and not isinstance(each, StaleTable)
+                ]
 
     def converge(self) -> None:
         do_background_work(self.engine)
@@ -167,7 +176,9 @@ def check_index(client: Client) -> None:
     [index] = client.table.indexes
     found = client.rows(index=index)
     wanted = [row for row in client.rows() if "color" in row.latest]
-    assert sorted(map(repr, (row.latest for row in found))) == sorted(map(repr, (row.latest for row in wanted)))
+    assert sorted(map(repr, (row.latest for row in found))) == sorted(
+        map(repr, (row.latest for row in wanted))
+    )
 
 
 def check_stream(group: Group, region: str) -> None:

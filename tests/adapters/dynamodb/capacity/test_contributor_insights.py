@@ -95,7 +95,10 @@ def test_only_global_indexes_have_them(service):
         "Requested resource not found: Index: nobody not found for table: orders",
     )
     code, text = service.error("UpdateContributorInsights", {**ON, "TableName": "nobody"})
-    assert (code, text) == ("ResourceNotFoundException", "Requested resource not found: Table: nobody not found")
+    assert (code, text) == (
+        "ResourceNotFoundException",
+        "Requested resource not found: Table: nobody not found",
+    )
 
 
 def test_the_list_has_tables_before_their_indexes_and_pages(service):
@@ -109,7 +112,9 @@ def test_the_list_has_tables_before_their_indexes_and_pages(service):
         asked = {"MaxResults": 1, **({"NextToken": token} if token else {})}
         answer = service.call("ListContributorInsights", asked)
         assert len(answer["ContributorInsightsSummaries"]) <= 1
-        names += [(each["TableName"], each.get("IndexName")) for each in answer["ContributorInsightsSummaries"]]
+        names += [
+            (each["TableName"], each.get("IndexName")) for each in answer["ContributorInsightsSummaries"]
+        ]
         token = answer.get("NextToken")
         if token is None:
             break

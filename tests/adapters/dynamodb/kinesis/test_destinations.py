@@ -1,5 +1,6 @@
-"""What is said of Kinesis streaming destinations, and which records are put where. Texts and states: ack-api-quirks (live service,
-October 2026) and LocalStack's snapshots; the record: developer guide, "Using Kinesis Data Streams to capture changes"."""
+"""What is said of Kinesis streaming destinations, and which records are put where. Texts and states: ack-api-quirks (live
+service, October 2026) and LocalStack's snapshots; the record: developer guide, "Using Kinesis Data Streams to capture
+changes"."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ class Kinesis:
         results = []
         for at, record in enumerate(Records):
             if at in self.refuses:
-                results.append({"ErrorCode": "ProvisionedThroughputExceededException", "ErrorMessage": "slow"})
+                results.append(
+                    {"ErrorCode": "ProvisionedThroughputExceededException", "ErrorMessage": "slow"}
+                )
             else:
                 self.taken.append(record)
                 results.append({"SequenceNumber": str(len(self.taken)), "ShardId": "shardId-0"})
@@ -76,7 +79,10 @@ def test_a_destination_is_enabled_and_disabled(streaming):
     assert streaming.error("EnableKinesisStreamingDestination", {**ON, "StreamArn": OTHER}) == (
         "ValidationException", HEAD + LIVE,
     )  # fmt: skip
-    assert streaming.call("DisableKinesisStreamingDestination", ON) == {**ON, "DestinationStatus": "DISABLING"}
+    assert streaming.call("DisableKinesisStreamingDestination", ON) == {
+        **ON,
+        "DestinationStatus": "DISABLING",
+    }
     assert listed(streaming) == [{"StreamArn": ARN, "DestinationStatus": "DISABLED"}]
     must = "KinesisStreamingDestination must be ACTIVE to perform DISABLE operation."
     assert streaming.error("DisableKinesisStreamingDestination", ON) == ("ValidationException", HEAD + must)
@@ -115,17 +121,28 @@ def test_the_precision_can_be_changed(streaming):
     streaming.call("EnableKinesisStreamingDestination", ON)
     micro = {"ApproximateCreationDateTimePrecision": "MICROSECOND"}
     change = {**ON, "UpdateKinesisStreamingConfiguration": micro}
-    assert streaming.call("UpdateKinesisStreamingDestination", change) == {**change, "DestinationStatus": "UPDATING"}
+    assert streaming.call("UpdateKinesisStreamingDestination", change) == {
+        **change,
+        "DestinationStatus": "UPDATING",
+    }
     assert listed(streaming) == [{"StreamArn": ARN, "DestinationStatus": "ACTIVE", **micro}]
     assert streaming.error("UpdateKinesisStreamingDestination", change)[1] == (
         "Invalid Request: Precision is already set to the desired value of MICROSECOND "
         f"for tableId: {table['TableId']}, kdsArn: {ARN}"
     )
-    assert "cannot be null or contain only null values" in streaming.error("UpdateKinesisStreamingDestination", ON)[1]
+    assert (
+        "cannot be null or contain only null values"
+        in streaming.error("UpdateKinesisStreamingDestination", ON)[1]
+    )
     elsewhere = {**change, "StreamArn": OTHER}
-    assert "No streaming destination with streamArn" in streaming.error("UpdateKinesisStreamingDestination", elsewhere)[1]
+    assert (
+        "No streaming destination with streamArn"
+        in streaming.error("UpdateKinesisStreamingDestination", elsewhere)[1]
+    )
     bad = {"ApproximateCreationDateTimePrecision": "SECOND"}
-    text = streaming.error("UpdateKinesisStreamingDestination", {**ON, "UpdateKinesisStreamingConfiguration": bad})[1]
+    text = streaming.error(
+        "UpdateKinesisStreamingDestination", {**ON, "UpdateKinesisStreamingConfiguration": bad}
+    )[1]
     assert "Member must satisfy enum value set: [MILLISECOND, MICROSECOND]" in text
 
 

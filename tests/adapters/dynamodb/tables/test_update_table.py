@@ -433,7 +433,7 @@ def test_encryption_is_switched_on_and_off(service):
     assert "SSEDescription" not in service.described()
 
 
-@pytest.mark.parametrize("member", ["ReplicaUpdates", "VectorIndexUpdates", "GlobalTableWitnessUpdates"])
+@pytest.mark.parametrize("member", ["VectorIndexUpdates"])
 def test_what_is_not_offered_is_said(service, member):
     service.table()
     code, text = refused(service, **{member: [{"Create": {"RegionName": "eu-west-1"}}]})
