@@ -112,7 +112,7 @@ def delete_table(call: Call) -> Exchange[Answer]:
 
 
 def _elsewhere(call: Call) -> Exchange[list[Call]]:
-    """The same call in the other regions of the table that it is about."""
+    """A call about a table as it would be made in each other region of the table."""
     table = yield from find_table(call)
     rule = table.rules.replication
     input_ = {**call.input, "TableName": table.name}
