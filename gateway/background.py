@@ -81,8 +81,8 @@ class BackgroundWork(threading.Thread):
         for delivery in self._deliveries:
             delivery.tell_to_stop()
         self.join()
-        for delivery in self._deliveries:
-            delivery.join()
+        for delivery in self._deliveries:  # what a slow network has not taken by then is delivered again
+            delivery.join(_LONGEST_REST_S)
         if self._replica_watch is not None:
             self._replica_watch.stop()
 

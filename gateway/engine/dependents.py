@@ -66,7 +66,8 @@ def leave(store: Store, session: Session, table: Table, gone: Collection[int], n
                 followers.remove(session, follower.id)
     for member in group:
         rule = member.rules.replication
-        assert rule is not None
+        if rule is None:  # it was left alone by one that went in the same transaction
+            continue
         peers = tuple(peer for peer in rule.peers if peer.table_id not in gone)
         stays = member.id not in gone and peers
         kept = dataclasses.replace(rule, peers=peers) if stays else None

@@ -10,6 +10,7 @@ at least once, whatever is killed. Nothing is trimmed that a follower has still 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -115,25 +116,31 @@ def pending(session: Session, follower: Follower, until_ms: int, limit: int) -> 
     are none. Where one of its streams is through, there may be no changes and yet a step to the next."""
     found: list[Change] = []
     positions = dict(follower.positions)
-    size = 0
     shards = changes.shards_of(session, follower.stream_id)
+    room = _BYTES
     for shard in shards:
         if not _is_open_for(shard, shards, positions):
             continue
         place = follower.stream_id, shard.number
-        for change in changes.page(
-            session, place, _position(shard, positions), min(_PAGE, limit - len(found))
-        ):
-            if change.at_ms > until_ms or (found and size > _BYTES):
-                break
-            found.append(change)
-            size += sum(len(row.body) for row in (change.old, change.new) if row is not None)
-            positions[shard.number] = change.sequence + 1
-        if len(found) >= limit or size > _BYTES:
+        page = _page(session, place, _position(shard, positions), until_ms, limit - len(found))
+        while page and room > 0:
+            found += page
+            room -= sum(len(row.body) for each in page for row in (each.old, each.new) if row is not None)
+            positions[shard.number] = page[-1].sequence + 1
+            page = _page(session, place, positions[shard.number], until_ms, limit - len(found))
+        if len(found) >= limit or room <= 0:
             break
     if found:
         return Pending(found, follower._replace(positions=positions))
     return _next_stream(session, follower, shards)
+
+
+def _page(
+    session: Session, shard: changes.Numbered, sequence: int, until_ms: int, limit: int
+) -> list[Change]:
+    """Some changes of a shard from a sequence on, up to the first that was made after a time."""
+    page = changes.page(session, shard, sequence, min(_PAGE, limit)) if limit > 0 else []
+    return list(itertools.takewhile(lambda change: change.at_ms <= until_ms, page))
 
 
 def _next_stream(session: Session, follower: Follower, shards: Sequence[Shard]) -> Pending | None:

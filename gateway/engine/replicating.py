@@ -75,20 +75,22 @@ def _begin_following(
 ) -> None:
     """Have a new replica told by all others, and tell them. The rows that are there (`copies`) come from one, `source`; from the
     others what that one has still to be told, too."""
-    target = str(new.id)
     for member in group:
         if member.id == new.id:
             continue
-        told = [
-            each
-            for each in followers.of_target(session, REPLICA, str(source.id))
-            if each.table_id == member.id
-        ]
-        if all(each.table_id != new.id for each in followers.of_target(session, REPLICA, str(member.id))):
+        told = _link(session, member.id, source.id)
+        if _link(session, new.id, member.id) is None:
             following.add(store, session, new, REPLICA, str(member.id))
-        like = told[0] if told else None
-        following.add(store, session, member, REPLICA, target, like, copies=copies and member.id == source.id)
+        if _link(session, member.id, new.id) is None:
+            is_source = copies and member.id == source.id
+            following.add(store, session, member, REPLICA, str(new.id), told, copies=is_source)
     tombstones.copy(session, source.id, new.id)
+
+
+def _link(session: Session, of_table: int, to_table: int) -> Follower | None:
+    """The follower of one replica that tells another; None: there is none yet."""
+    found = followers.of_target(session, REPLICA, str(to_table))
+    return next((each for each in found if each.table_id == of_table), None)
 
 
 def remove(store: Store, definer: Definer, command: RemoveReplicas, now_ms: int) -> Table:

@@ -115,7 +115,8 @@ class Table:
         if config.get("range_key"):
             keys.append({"AttributeName": config["range_key"], "KeyType": "RANGE"})
         definitions = [
-            {"AttributeName": attribute, "AttributeType": kind} for attribute, kind in config["attribute"].items()
+            {"AttributeName": attribute, "AttributeType": kind}
+            for attribute, kind in config["attribute"].items()
         ]
         made = {
             "TableName": config["name"],
@@ -324,7 +325,9 @@ class Table:
         state: Config = {
             "name": name,
             "billing_mode": shown.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED"),
-            "attribute": {each["AttributeName"]: each["AttributeType"] for each in shown["AttributeDefinitions"]},
+            "attribute": {
+                each["AttributeName"]: each["AttributeType"] for each in shown["AttributeDefinitions"]
+            },
             "table_class": shown.get("TableClassSummary", {}).get("TableClass", "STANDARD"),
             "deletion_protection_enabled": shown["DeletionProtectionEnabled"],
             "stream_view_type": shown.get("StreamSpecification", {}).get("StreamViewType"),
@@ -348,7 +351,8 @@ class Table:
         state["ttl"] = expiry.get("AttributeName") if expiry["TimeToLiveStatus"] == "ENABLED" else None
         mode = shown.get("MultiRegionConsistency", "EVENTUAL")
         state["replica"] = {
-            entry["RegionName"]: self._read_replica(name, entry, mode, asked) for entry in shown.get("Replicas", ())
+            entry["RegionName"]: self._read_replica(name, entry, mode, asked)
+            for entry in shown.get("Replicas", ())
         }
         witnesses = [each["RegionName"] for each in shown.get("GlobalTableWitnesses", ())]
         state["global_table_witness"] = witnesses[0] if witnesses else None
@@ -495,7 +499,9 @@ class KinesisDestination(Attached):
         more = {}
         if config.get("approximate_creation_date_time_precision"):
             precision = config["approximate_creation_date_time_precision"]
-            more = {"EnableKinesisStreamingConfiguration": {"ApproximateCreationDateTimePrecision": precision}}
+            more = {
+                "EnableKinesisStreamingConfiguration": {"ApproximateCreationDateTimePrecision": precision}
+            }
         name, arn = config["name"], config["stream_arn"]
         self.main.enable_kinesis_streaming_destination(TableName=name, StreamArn=arn, **more)
         wait(lambda: self._status(name, arn, "DISABLED", "ENABLING") == "ACTIVE")
@@ -508,7 +514,9 @@ class KinesisDestination(Attached):
         return status
 
     def _entry(self, name: str, arn: str) -> Config | None:
-        shown = self.main.describe_kinesis_streaming_destination(TableName=name)["KinesisDataStreamDestinations"]
+        shown = self.main.describe_kinesis_streaming_destination(TableName=name)[
+            "KinesisDataStreamDestinations"
+        ]
         found = [each for each in shown if each["StreamArn"] == arn]
         assert len(found) <= 1
         return found[0] if found else None
@@ -687,7 +695,11 @@ CASES: dict[str, tuple[Any, list[Config]]] = {
         Table,
         [
             {**PLAIN, **STREAMED, "replica": {SECOND: REPLICA}},
-            {**PLAIN, **STREAMED, "replica": {SECOND: {**REPLICA, "point_in_time_recovery": True}, THIRD: REPLICA}},
+            {
+                **PLAIN,
+                **STREAMED,
+                "replica": {SECOND: {**REPLICA, "point_in_time_recovery": True}, THIRD: REPLICA},
+            },
             {
                 **PLAIN,
                 **STREAMED,
@@ -793,7 +805,11 @@ def provider(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Provide
 
 def cases() -> Iterator[Any]:
     for case in CASES:
-        marks = [pytest.mark.skip(reason=f"{case}: its operations come with another branch")] if case in COMING else []
+        marks = (
+            [pytest.mark.skip(reason=f"{case}: its operations come with another branch")]
+            if case in COMING
+            else []
+        )
         for delay in (0.0,) if case in AT_ONCE else (0.0, 0.15):
             yield pytest.param(case, (case, delay), id=f"{case}-{delay}", marks=marks)
 

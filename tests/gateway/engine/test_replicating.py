@@ -26,6 +26,7 @@ from gateway.model.commands import (
     NewReplica,
     ReadChanges,
     RemoveReplicas,
+    ResetTables,
     WriteGroup,
 )
 from gateway.model.errors import ConditionFailed, StaleTable, TableBusy
@@ -340,3 +341,39 @@ def test_deletes_are_forgotten_when_nothing_older_can_come(engine: Engine, clock
     engine.catch_up()
     assert kept() == 0
     assert run(engine, GetProperties("north", "nothing")) is None
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("names", [("north",), None])
+def test_a_reset_leaves_no_half_of_a_group(
+    engine: Engine, keeps: bool, names: tuple[str, ...] | None
+) -> None:
+    """Tables that are emptied as if they were new are nobody's replicas; those that stay go on without them."""
+    group = Group(engine)
+    north = group.client("north")
+    north.write(north.put("a"))
+    group.converge()
+    run(engine, ResetTables(None if names is None else names[0], None, keeps))
+    if keeps:
+        north = group.client("north")
+        assert north.table.rules.replication is None and not north.table.rules.followed
+        north.write(north.put("b"))
+    group.converge()
+    if names is not None:
+        south = group.client("south")
+        assert [peer.name for peer in south.table.rules.replication.peers] == ["west"]
+        assert len(group.rows("south")) == len(group.rows("west")) == 1
+    with engine._store.read() as session:
+        assert session.query("SELECT count(*) FROM followers") == [(2 if names else 0,)]
+
+
+def test_what_is_behind_comes_in_large_parts(engine: Engine) -> None:
+    group = Group(engine, REGIONS[:2])
+    north = group.client("north")
+    for first in range(0, 1_000, 100):
+        north.write(*(north.put(f"k{n}") for n in range(first, first + 100)))
+    found = replicating.next_brought(engine._store, 1 << 60, 750, 0)
+    while isinstance(found, int):
+        found = replicating.next_brought(engine._store, 1 << 60, 750, found)
+    assert isinstance(found, replicating.Brought)
+    assert found.length == 750
