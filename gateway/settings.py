@@ -227,6 +227,23 @@ class Settings:
         0, "Azure: longest URL path segment in characters (260 in 2009); 0: none."
     )
 
+    # Copies that follow
+    global_table_lag_ms: int = setting(
+        0,
+        "DynamoDB: how long a write stays in its own region at least, before it goes to the replicas of a global table.",
+    )
+    kinesis_endpoint_url: str = setting(
+        "",
+        "URL of the Kinesis with the streaming destinations (kinesalite, https://kinesis.eu-west-1.amazonaws.com); empty: none.",
+    )
+    kinesis_access_key_id: str = setting(
+        "", "Access key for that Kinesis; empty: what boto3 finds (environment, profile, role)."
+    )
+    kinesis_secret_access_key: str = setting("", "Secret of that access key.")
+    kinesis_secret_access_key_file: Path | None = setting(
+        None, "File that holds the secret of that access key."
+    )
+
     # The server process
     workers: int = setting(1, "Server processes. On a SQLite file one of them writes, and all read.")
     lane: str = setting(
@@ -359,6 +376,7 @@ def _checked(values: dict[str, Any]) -> Settings:
         secret_key=_of_file(settings, "secret_key"),
         metrics_token=_of_file(settings, "metrics_token"),
         admin_token=_of_file(settings, "admin_token"),
+        kinesis_secret_access_key=_of_file(settings, "kinesis_secret_access_key"),
     )
 
 

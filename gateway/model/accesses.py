@@ -60,7 +60,8 @@ class Access(NamedTuple):
 
 _ALTERING = (
     Permission.ALTER, Permission.TAG, Permission.UNTAG, Permission.ALTER_EXPIRY, Permission.WRITE_POLICY,
-    Permission.REMOVE_POLICY, Permission.CREATE_INDEX, Permission.DROP_INDEX,
+    Permission.REMOVE_POLICY, Permission.CREATE_INDEX, Permission.DROP_INDEX, Permission.ALTER_FEATURES,
+    Permission.ALTER_INSIGHTS,
 )  # fmt: skip
 _READING_STREAMS = (Permission.DESCRIBE_STREAM, Permission.POSITION_STREAM, Permission.READ_STREAM)
 
@@ -133,6 +134,23 @@ def _of_create(command: c.CreateTable, purpose: Purpose) -> Iterator[Access]:
 def _of_alter(command: c.AlterTable, purpose: Purpose) -> Iterator[Access]:
     for permission in (_finer(purpose, *_ALTERING), *purpose.also):
         yield _of_table(command, command.table, permission, purpose)
+
+
+def _of_follower(command: c.Follow | c.Unfollow, purpose: Purpose) -> Iterator[Access]:
+    yield _of_table(command, command.table, Permission.ALTER_DELIVERIES, purpose)
+
+
+def _of_new_replicas(command: c.AddReplicas, purpose: Purpose) -> Iterator[Access]:
+    yield _of_table(command, command.table, Permission.ALTER, purpose)
+    for replica in command.replicas:
+        yield from _of_create(replica.made, purpose)
+
+
+def _of_removed_replicas(command: c.RemoveReplicas, purpose: Purpose) -> Iterator[Access]:
+    """The tables that go are called as the one that stays, and their keys' namespaces are of one account."""
+    yield _of_table(command, command.table, Permission.ALTER, purpose)
+    if not command.keeps:
+        yield _of_table(command, command.table, Permission.DROP, purpose)
 
 
 def _of_drop(command: c.DropTable, purpose: Purpose) -> Iterator[Access]:
@@ -244,6 +262,10 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterator[Access]]] = {
     c.CreateTable: _of_create,
     c.AlterTable: _of_alter,
     c.DropTable: _of_drop,
+    c.Follow: _of_follower,
+    c.Unfollow: _of_follower,
+    c.AddReplicas: _of_new_replicas,
+    c.RemoveReplicas: _of_removed_replicas,
     c.ResetTables: _of_account(Permission.ADMINISTER),
     c.CopyTables: _of_account(Permission.ADMINISTER),
     c.ListNamespaces: _of_account(Permission.ADMINISTER),
@@ -285,6 +307,7 @@ _TABLE_WIDE = frozenset(
     {
         Permission.ALTER, Permission.DROP, Permission.CREATE_INDEX, Permission.DROP_INDEX, Permission.ALTER_EXPIRY,
         Permission.WRITE_POLICY, Permission.REMOVE_POLICY, Permission.READ_STREAM, Permission.ADMINISTER,
+        Permission.ALTER_FEATURES, Permission.ALTER_INSIGHTS, Permission.ALTER_DELIVERIES,
         Permission.ALTER_RECOVERY, Permission.CREATE_BACKUP, Permission.DELETE_BACKUP, Permission.RESTORE_BACKUP,
         Permission.RESTORE_MOMENT,
     }

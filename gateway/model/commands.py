@@ -525,6 +525,59 @@ class Reshard(Asks[Table]):
     shards: int
 
 
+@dataclass(frozen=True, slots=True)
+class Follow(Asks[Table]):
+    """Have somebody told each change of a table from now on: what kind, and whom it means by `target`; and merge
+    `properties` into the table's, as AlterTable does. Outcome: Table; StaleTable."""
+
+    table: Table
+    kind: str
+    target: str
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfollow(Asks[Table]):
+    """Have somebody told no longer. Outcome: Table; StaleTable."""
+
+    table: Table
+    kind: str
+    target: str
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+# Replicas
+
+
+@dataclass(frozen=True, slots=True)
+class NewReplica:
+    """A table to be made that will have the rows of another, and what it is called among its replicas."""
+
+    name: str
+    made: CreateTable
+
+
+@dataclass(frozen=True, slots=True)
+class AddReplicas(Asks[Table]):
+    """Make tables that have the same rows as one (which is called `name` among them), and have each told what changes in the
+    others. Outcome: the Table; StaleTable, TableExists, TableBusy. `strong`, `witness`: as of ReplicationRule."""
+
+    table: Table
+    name: str
+    replicas: tuple[NewReplica, ...]
+    strong: bool = False
+    witness: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveReplicas(Asks[Table]):
+    """Drop replicas of a table, by name; or if they are kept, let them go on alone. Outcome: the Table; StaleTable."""
+
+    table: Table
+    names: tuple[str, ...]
+    keeps: bool = False
+
+
 # Local transactions
 
 
@@ -600,6 +653,10 @@ AnyCommand = (
     | FindPosition
     | ReadChanges
     | Reshard
+    | Follow
+    | Unfollow
+    | AddReplicas
+    | RemoveReplicas
     | BeginTransaction
     | Stage
     | CommitTransaction

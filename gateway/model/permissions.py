@@ -36,6 +36,9 @@ class Permission(Enum):
     UNTAG = "untag"
     DESCRIBE_FEATURES = "describe-features"
     LIST_FEATURES = "list-features"
+    ALTER_FEATURES = "alter-features"
+    ALTER_INSIGHTS = "alter-insights"
+    ALTER_DELIVERIES = "alter-deliveries"  # whoever else is told of changes
     ALTER_RECOVERY = "alter-recovery"
     # Backups, and tables as they were
     LIST_BACKUPS = "list-backups"
@@ -101,7 +104,8 @@ DESCRIBING = frozenset(
 )  # fmt: skip
 DEFINING = DESCRIBING | {
     Permission.CREATE, Permission.ALTER, Permission.DROP, Permission.CREATE_INDEX, Permission.DROP_INDEX,
-    Permission.ALTER_EXPIRY, Permission.TAG, Permission.UNTAG,
+    Permission.ALTER_EXPIRY, Permission.TAG, Permission.UNTAG, Permission.ALTER_FEATURES,
+    Permission.ALTER_INSIGHTS, Permission.ALTER_DELIVERIES,
 }  # fmt: skip
 
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.capacity import consumed_capacity
+from adapters.dynamodb.capacity import consumed_capacity, contributors
 from adapters.dynamodb.expressions import legacy
 from adapters.dynamodb.expressions.projections import touched
 from adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
 from adapters.dynamodb.expressions.updates import statement_bytes
+from adapters.dynamodb.tables.properties import INSIGHTS
 from adapters.dynamodb.values import composites, keys, vectors
 from adapters.dynamodb.values.values import Item, is_too_large, keep_kinds, render_values, view
 from adapters.dynamodb.wire import limits, messages
@@ -42,6 +43,8 @@ def _get(call: Call, clauses: ReadClauses, table: Table) -> Get:
 
 def _got(call: Call, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:
     blocks = consumed_capacity.item_read(call, row)
+    if get.table.properties.get(INSIGHTS):
+        contributors.read(get)
     if row is None:
         return blocks
     item = clauses.cut(get.table, row)
@@ -183,6 +186,8 @@ def _written(
     """The answer to a write, by ReturnValues."""
     [write], [outcome] = group.writes, outcomes
     blocks = consumed_capacity.item_write(call, write, outcome)
+    if write.table.properties.get(INSIGHTS):
+        contributors.written(write, outcome)
     return {**returned(call, write, outcome), **blocks} if "ReturnValues" in call.input else blocks
 
 

@@ -158,6 +158,12 @@ CONTROL_PLANE = frozenset(
     {
         "CreateTable",
         "DeleteTable",
+        "DisableKinesisStreamingDestination",
+        "EnableKinesisStreamingDestination",
+        "ListContributorInsights",
+        "UpdateContributorInsights",
+        "UpdateKinesisStreamingDestination",
+        "UpdateTableReplicaAutoScaling",
         "DescribeContinuousBackups",
         "DescribeContributorInsights",
         "DescribeKinesisStreamingDestination",

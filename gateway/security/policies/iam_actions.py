@@ -67,13 +67,27 @@ ACTIONS: Mapping[str, frozenset[Door]] = {
     **dict.fromkeys(
         (
             "DescribeContinuousBackups", "DescribeContributorInsights", "DescribeKinesisStreamingDestination",
-            "DescribeTableReplicaAutoScaling", "DescribeGlobalTable",
+            "DescribeTableReplicaAutoScaling", "DescribeGlobalTable", "DescribeGlobalTableSettings",
         ),
         _doors([_P.DESCRIBE_FEATURES]),
     ),
     **dict.fromkeys(
         ("ListExports", "ListImports", "ListContributorInsights", "ListGlobalTables"),
         _doors([_P.LIST_FEATURES]),
+    ),
+    "UpdateContributorInsights": _doors([_P.ALTER_INSIGHTS]),
+    **dict.fromkeys(
+        (
+            "EnableKinesisStreamingDestination", "DisableKinesisStreamingDestination",
+            "UpdateKinesisStreamingDestination",
+        ),
+        _doors([_P.ALTER_DELIVERIES]),
+    ),
+    **dict.fromkeys(
+        (
+            "UpdateTableReplicaAutoScaling", "CreateGlobalTable", "UpdateGlobalTable", "UpdateGlobalTableSettings",
+        ),
+        _doors([_P.ALTER_FEATURES]),
     ),
 }  # fmt: skip
 """Action -> the doors that it opens. An action of the service that is not here is one that this server has no operation for."""
