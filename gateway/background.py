@@ -1,5 +1,5 @@
 """Background work on a thread of its own: the engine's batches (backfill, expiry, purging), and news of credentials; and on
-another, looks at replicas.
+others, jobs (exports, imports), which wait for somebody else's disks, and looks at replicas.
 
 Knows when to call, and rests after each batch (gateway/engine/pacing.py); what is done is the engine's.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from time import monotonic
+from time import monotonic, thread_time
 
 from gateway import logs, metrics
 from gateway.engine.engine import Engine
@@ -21,6 +21,7 @@ from gateway.store.replicas import Replicas
 
 _CREDENTIALS_S = 2.0
 _AFTER_FAILURE_S = 1.0
+_LONGEST_STOP_S = 5.0
 # A lost connection, a lock, a full disk: nothing that a traceback would tell more of.
 _DATABASE_AWAY = (Busy, Unknowable, Retry, CommitLost)
 
@@ -44,11 +45,14 @@ class BackgroundWork(threading.Thread):
         self._next_look = monotonic() + _CREDENTIALS_S
         self._is_waiting = False
         self._replica_watch = None if engine.replicas is None else ReplicaWatch(engine.replicas)
+        self._jobs = JobWork(engine, share) if share and engine.has_workers else None
 
     def run(self) -> None:
         """The thread: batches of work and looks at stored credentials, until told to stop."""
         if self._replica_watch is not None:
             self._replica_watch.start()
+        if self._jobs is not None:
+            self._jobs.start()
         while not self._stopping.wait(max(0.0, min(self._next_batch, self._next_look) - monotonic())):
             try:
                 if monotonic() >= self._next_batch:
@@ -73,6 +77,8 @@ class BackgroundWork(threading.Thread):
         self.join()
         if self._replica_watch is not None:
             self._replica_watch.stop()
+        if self._jobs is not None:
+            self._jobs.stop()
 
     def look_at_credentials_now(self) -> None:
         """Look for news of credentials before the next piece of work."""
@@ -96,6 +102,41 @@ class BackgroundWork(threading.Thread):
             changed = self._credential_store.changes()
             if changed is not None:
                 self._credentials.replace(changed)
+
+
+class JobWork(threading.Thread):
+    """Carries jobs on from `start()` to `stop()`, with this share of one core: what they wait for elsewhere does not count."""
+
+    def __init__(self, engine: Engine, share: float) -> None:
+        super().__init__(name="jobs", daemon=True)
+        self._engine = engine
+        self._share = share
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        """The thread: a batch, a rest, until told to stop."""
+        pause = 0.0
+        while not self._stopping.wait(pause):
+            began, used = monotonic(), thread_time()
+            try:
+                batch = self._engine.job_batch()
+            except _DATABASE_AWAY:
+                pause = _AFTER_FAILURE_S  # the other thread tells
+                continue
+            except Exception as error:
+                logs.error("jobs could not be carried on", error)
+                pause = _AFTER_FAILURE_S
+                continue
+            pause = rest_after(thread_time() - used, self._share)
+            if batch is None:
+                pause = max(pause, self._engine.idle_s)
+            else:
+                metrics.worked(batch.work, batch.rows, monotonic() - began)
+
+    def stop(self) -> None:
+        """End after the batch in hand, which may wait for somebody else, but not for long: what it has not saved is done again."""
+        self._stopping.set()
+        self.join(_LONGEST_STOP_S)
 
 
 class ReplicaWatch(threading.Thread):

@@ -21,8 +21,8 @@ GROUPS = {
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
-        "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "partiql",
-        "operation_table", "blueprint",
+        "wire", "values", "export_files", "object_stores", "expressions", "validation", "tables", "capacity", "operations",
+        "jobs", "partiql", "operation_table", "blueprint",
     ),
     "adapters.azuretable": (
         "claims", "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",

@@ -17,6 +17,7 @@ import orjson
 
 from adapters.dynamodb import DIALECT
 from adapters.dynamodb.capacity.throughput import Throttle
+from adapters.dynamodb.jobs import workers
 from adapters.dynamodb.operation_table import OPERATIONS, Operation
 from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
@@ -65,6 +66,7 @@ class DynamoDB(Dialect):
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
         gateway.engine.register_view(DIALECT, keys.index_view)
+        workers.register(gateway)
         self._operations = OPERATIONS
         self._style = gateway.settings.message_style
         self._throttle = Throttle(gateway.now_ms) if gateway.settings.throughput == "enforce" else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from adapters.dynamodb.jobs import exports, imports
 from adapters.dynamodb.operations import batches, items, queries, streams, transactions
 from adapters.dynamodb.partiql import statements
 from adapters.dynamodb.tables import account, backups, features, recovery, tables, tags, time_to_live
@@ -75,8 +76,12 @@ _CONTROL: _Handlers = {
     "ListBackups": backups.list_backups,
     "DeleteBackup": backups.delete_backup,
     "RestoreTableFromBackup": backups.restore_from_backup,
-    "ListExports": features.list_exports,
-    "ListImports": features.list_imports,
+    "ExportTableToPointInTime": exports.export_table,
+    "DescribeExport": exports.describe_export,
+    "ListExports": exports.list_exports,
+    "ImportTable": imports.import_table,
+    "DescribeImport": imports.describe_import,
+    "ListImports": imports.list_imports,
     "ListContributorInsights": features.list_contributor_insights,
     "ListGlobalTables": features.list_global_tables,
     "DescribeGlobalTable": features.describe_global_table,

@@ -16,18 +16,6 @@ from gateway.model.commands import Exchange, FindTable
 from gateway.model.errors import TableMissing
 
 
-def list_exports(call: Call) -> Exchange[Answer]:
-    """ListExports: none."""
-    yield from ()
-    return {"ExportSummaries": []}
-
-
-def list_imports(call: Call) -> Exchange[Answer]:
-    """ListImports: none."""
-    yield from ()
-    return {"ImportSummaryList": []}
-
-
 def list_contributor_insights(call: Call) -> Exchange[Answer]:
     """ListContributorInsights: names only tables that have had them."""
     yield from ()

@@ -58,16 +58,7 @@ def create_table(call: Call) -> Exchange[Answer]:
     """CreateTable: make a table with its indexes, and describe it. A name that is taken is ResourceInUseException, whatever
     the state of the table that has it. Raises ServiceError, TableExists."""
     given, now_ms = call.input, call.gateway.now_ms()
-    _refuse_not_offered(given)
-    command = CreateTable(
-        DIALECT,
-        call.caller.namespace,
-        own_name(call, given["TableName"]),
-        indexes.key_schema(given["KeySchema"], indexes.defined_types(given)),
-        _new_indexes(given),
-        Rules(stream=_first_stream(given.get("StreamSpecification"), now_ms)),
-        _new_properties(call, now_ms).document(),
-    )
+    command = new_table(call)
     try:
         table = yield from one(command)
     except TableBusy as busy:
@@ -79,6 +70,21 @@ def create_table(call: Call) -> Exchange[Answer]:
         raise
     shown = describe(_while(State.CREATING, table, now_ms), None, call.caller, now_ms)
     return {"TableDescription": in_style(call, _as_created(shown, given))}
+
+
+def new_table(call: Call) -> CreateTable:
+    """The table that the members of CreateTable define. Raises ServiceError."""
+    given, now_ms = call.input, call.gateway.now_ms()
+    _refuse_not_offered(given)
+    return CreateTable(
+        DIALECT,
+        call.caller.namespace,
+        own_name(call, given["TableName"]),
+        indexes.key_schema(given["KeySchema"], indexes.defined_types(given)),
+        _new_indexes(given),
+        Rules(stream=_first_stream(given.get("StreamSpecification"), now_ms)),
+        _new_properties(call, now_ms).document(),
+    )
 
 
 def _new_indexes(given: Mapping[str, Any]) -> tuple[Any, ...]:

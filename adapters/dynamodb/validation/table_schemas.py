@@ -165,7 +165,7 @@ def _table_operations(style: str) -> dict[str, Request]:
         "DisassociationProtectionEnabled": Flag(),
         "VectorIndexUpdates": Sequence(Structure("VectorIndexUpdate", {})),
     }
-    create_shape = structure("CreateTableInput", create, ("AttributeDefinitions", "KeySchema"))
+    create_shape = structure("CreateTableInput", create, _NEEDED_TO_CREATE)
     return {
         "CreateTable": Request(create_shape, "TableName", classic, "TableName"),
         "UpdateTable": Request(structure("UpdateTableInput", update), "TableName", True),
@@ -181,6 +181,28 @@ def _table_operations(style: str) -> dict[str, Request]:
             )
         ),
     }
+
+
+_NEEDED_TO_CREATE = ("AttributeDefinitions", "KeySchema")
+_OF_IMPORTED_TABLES = (
+    "AttributeDefinitions",
+    "TableName",
+    "BillingMode",
+    "ProvisionedThroughput",
+    "KeySchema",
+    "GlobalSecondaryIndexes",
+    "SSESpecification",
+    "OnDemandThroughput",
+    "VectorIndexes",
+)
+
+
+def table_creation_parameters(style: str) -> Structure:
+    """What ImportTable may say of its table: some members of CreateTable."""
+    known = _table_operations(style)["CreateTable"].shape.members
+    members = {name: known[name] for name in _OF_IMPORTED_TABLES}
+    members["TableName"] = Text(pattern=NAME_PATTERN, minimum=3, maximum=limits.TABLE_NAME_CHARACTERS)
+    return structure("TableCreationParameters", members, ("TableName", *_NEEDED_TO_CREATE))
 
 
 def _control_name(minimum: int | None = None) -> Text:
@@ -296,20 +318,15 @@ def _copies() -> dict[str, Request]:
 
 
 def _never_there() -> dict[str, Request]:
-    """What is asked about exports, imports and global tables, of which features.py says that there are none."""
+    """What is asked about global tables and insights, of which features.py says that there are none."""
     arn = Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS)
-    listed: Members = {"TableArn": arn, "NextToken": TEXT}
     insights: Members = {"TableName": arn, "NextToken": TEXT, "MaxResults": Number("Integer", None, 100)}
     global_tables: Members = {
         "ExclusiveStartGlobalTableName": _INDEX_NAME,
         "Limit": _INTEGER_FROM_1,
         "RegionName": TEXT,
     }
-    exports: Members = {**listed, "MaxResults": Number("Integer", 1, 25)}
-    imports: Members = {**listed, "PageSize": Number("Integer", 1, 25)}
     return {
-        "ListExports": Request(structure("ListExportsInput", exports)),
-        "ListImports": Request(structure("ListImportsInput", imports)),
         "ListContributorInsights": Request(structure("ListContributorInsightsInput", insights)),
         "ListGlobalTables": Request(structure("ListGlobalTablesInput", global_tables)),
         "DescribeGlobalTable": Request(

@@ -1,0 +1,17 @@
+"""Who carries the jobs of this dialect on, where the settings name a place for their objects."""
+
+from __future__ import annotations
+
+from adapters.dynamodb.jobs.exporting import ExportWorker
+from adapters.dynamodb.jobs.importing import ImportWorker
+from adapters.dynamodb.jobs.job_names import EXPORT, IMPORT
+from adapters.dynamodb.object_stores.opening import is_named, open_store
+from gateway.dialect import Gateway
+
+
+def register(gateway: Gateway) -> None:
+    """Say who carries jobs on. Raises BadSetting."""
+    if is_named(gateway.settings):
+        store = open_store(gateway.settings)
+        gateway.engine.register_worker(EXPORT.name, ExportWorker(gateway, store))
+        gateway.engine.register_worker(IMPORT.name, ImportWorker(gateway, store))
