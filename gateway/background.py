@@ -134,7 +134,7 @@ class JobWork(threading.Thread):
                 metrics.worked(batch.work, batch.rows, monotonic() - began)
 
     def stop(self) -> None:
-        """End after the batch in hand, which may wait for somebody else, but not for long: what it has not saved is done again."""
+        """End after the batch in hand, unless that waits for somebody else: what it has not saved is done again."""
         self._stopping.set()
         self.join(_LONGEST_STOP_S)
 

@@ -1,8 +1,8 @@
 """An import while it is carried on: its table is made, records become items, the table is opened.
 
 What is stored and how far the records have been read are one transaction, so that a server that is killed neither loses anything
-nor counts it twice. A record that cannot be stored is counted and logged; then the import ends FAILED, with the others in the table
-(ack-api-quirks, October 2026).
+nor counts it twice. A record that cannot be stored is counted and logged; then the import ends FAILED, with the others in the
+table (ack-api-quirks, October 2026).
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ from gateway.model.jobs import Job
 from gateway.model.tables import Table
 from gateway.model.writes import Write
 
-_ITEM_ERRORS = "Some of the items failed validation checks and were not imported. Please check CloudWatch error logs for more details."
+_ITEM_ERRORS = (
+    "Some of the items failed validation checks and were not imported. "
+    "Please check CloudWatch error logs for more details."
+)
 
 
 class ImportWorker:
