@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from adapters.dynamodb.jobs import exports, imports
+from adapters.dynamodb.jobs import bulk_puts, exports, imports
 from adapters.dynamodb.operations import batches, items, queries, streams, transactions
 from adapters.dynamodb.partiql import statements
 from adapters.dynamodb.tables import account, backups, features, recovery, tables, tags, time_to_live
@@ -82,6 +82,10 @@ _CONTROL: _Handlers = {
     "ImportTable": imports.import_table,
     "DescribeImport": imports.describe_import,
     "ListImports": imports.list_imports,
+    "StartBulkPutItems": bulk_puts.start_bulk_put_items,
+    "DescribeBulkOperation": bulk_puts.describe_bulk_operation,
+    "ListBulkOperations": bulk_puts.list_bulk_operations,
+    "CancelBulkOperation": bulk_puts.cancel_bulk_operation,
     "ListContributorInsights": features.list_contributor_insights,
     "ListGlobalTables": features.list_global_tables,
     "DescribeGlobalTable": features.describe_global_table,

@@ -7,6 +7,7 @@ table (ack-api-quirks, October 2026).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,17 +20,17 @@ from adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceO
 from adapters.dynamodb.object_stores.object_store import Bucket, ObjectStore, Refused
 from adapters.dynamodb.operations.items import put_write
 from adapters.dynamodb.tables.tables import new_table
-from adapters.dynamodb.values.values import is_too_large, item_of
+from adapters.dynamodb.values.values import Item, is_too_large, item_of
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError, service_error_of, validation
 from adapters.dynamodb.wire.messages import bare
-from gateway import logs
 from gateway.dialect import Gateway
 from gateway.model.commands import AdvanceJob, FindTable, WriteGroup
 from gateway.model.errors import GatewayError, StaleTable, TableBusy, TableExists, TableMissing
 from gateway.model.jobs import Job
 from gateway.model.tables import Table
-from gateway.model.writes import Write
+
+log = logging.getLogger("tablegate")
 
 _ITEM_ERRORS = (
     "Some of the items failed validation checks and were not imported. "
@@ -140,7 +141,7 @@ class ImportWorker:
         errors = 0
         for each in found:
             try:
-                groups.append(WriteGroup((put_of(table, each),)))
+                groups.append(WriteGroup((put_write(table, checked_item(each), None, wants_old=False),)))
                 sources.append(each)
             except (ServiceError, GatewayError) as error:
                 self._log(job, each, _text_of(error), job.progress["errors"] + errors)
@@ -151,12 +152,12 @@ class ImportWorker:
         """An event as the service's log group has it ("Validation errors" in the developer guide on imports)."""
         if number < limits.LOGGED_ERRORS:
             bucket = job.definition["request"]["S3BucketSource"]["S3Bucket"]
-            logs.info(
-                "an item was not imported",
-                itemS3Pointer={"bucket": bucket, "key": each.key, "itemIndex": each.number - 1},
-                importArn=IMPORT.arn(job),
-                errorMessages=[text],
-            )
+            facts = {
+                "itemS3Pointer": {"bucket": bucket, "key": each.key, "itemIndex": each.number - 1},
+                "importArn": IMPORT.arn(job),
+                "errorMessages": [text],
+            }
+            log.info("an item was not imported", extra={"facts": facts})
 
     def _end(self, job: Job, table: Table | None, failed: Mapping[str, str] | None) -> None:
         progress = {**_NOTHING, **job.progress}
@@ -175,14 +176,14 @@ _NOTHING: Mapping[str, Any] = {
 }
 
 
-def put_of(table: Table, each: Found) -> Write:
-    """The write that stores what a record has. Raises ServiceError, GatewayError."""
+def checked_item(each: Found) -> Item:
+    """The item that a record is. Raises ServiceError."""
     if each.record.error:
         raise validation(each.record.error)
     item = item_of(each.record.members["Item"])
     if is_too_large(item.size_bytes):
         raise validation(bare("item-size"))
-    return put_write(table, item, None, wants_old=False)
+    return item
 
 
 def _text_of(error: Exception) -> str:

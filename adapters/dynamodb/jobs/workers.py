@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from adapters.dynamodb.jobs.bulk_putting import BulkPutWorker
 from adapters.dynamodb.jobs.exporting import ExportWorker
 from adapters.dynamodb.jobs.importing import ImportWorker
-from adapters.dynamodb.jobs.job_names import EXPORT, IMPORT
+from adapters.dynamodb.jobs.job_names import BULK, EXPORT, IMPORT
 from adapters.dynamodb.object_stores.opening import is_named, open_store
 from gateway.dialect import Gateway
 
@@ -15,3 +16,4 @@ def register(gateway: Gateway) -> None:
         store = open_store(gateway.settings)
         gateway.engine.register_worker(EXPORT.name, ExportWorker(gateway, store))
         gateway.engine.register_worker(IMPORT.name, ImportWorker(gateway, store))
+        gateway.engine.register_worker(BULK.name, BulkPutWorker(gateway, store))

@@ -156,7 +156,7 @@ def table_id(table: Table) -> str:
 
 
 def table_id_of(number: int, created_at_ms: int, name: str) -> str:
-    """The same of a table that is still to be made."""
+    """The UUID of a table that is still to be made."""
     return stable_uuid(f"{number}/{created_at_ms}/{name}")
 
 

@@ -158,6 +158,7 @@ TIME_TO_LIVE_CHANGE_MS = 60 * 60 * 1000  # two changes of a table's time to live
 EXPORTS_AT_ONCE = 300
 IMPORTS_AT_ONCE = 50
 BULK_PUTS_AT_ONCE = 50  # our own: the quota is not public
+BULK_PUT_OBJECTS = 50_000
 JOBS_PAGE = 10
 JOBS_PAGE_MOST = 25
 JOBS_LISTED_MS = 90 * 24 * 60 * 60 * 1000

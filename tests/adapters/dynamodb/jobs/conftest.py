@@ -84,7 +84,7 @@ class Exporter:
             page = self.ok("Scan", TableName=name, **more)
             found += page["Items"]
             if "LastEvaluatedKey" not in page:
-                return sorted(found, key=repr)
+                return sorted(found, key=lambda item: item["pk"]["S"])
             more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
     def export(self, **more: Any) -> dict[str, Any]:
