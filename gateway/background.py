@@ -99,6 +99,8 @@ class BackgroundWork(threading.Thread):
     def _look_at_credentials(self) -> None:
         if monotonic() >= self._next_look:
             self._next_look = monotonic() + _CREDENTIALS_S
+            if self._jobs is not None:
+                self._engine.renew_claims()
             changed = self._credential_store.changes()
             if changed is not None:
                 self._credentials.replace(changed)

@@ -18,7 +18,7 @@ from tests.support.raw_client import RawClient
 from tests.support.running import Process
 
 KILLS = int(os.environ.get("TABLEGATE_EXPORT_KILLS", "2"))
-ITEMS = 1_500
+ITEMS = 900
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/things"
 KEY = {
     "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],

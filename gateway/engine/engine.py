@@ -203,6 +203,10 @@ class Engine:
         """Carry one job on by a batch. None: there is none that could be; look again after `idle_s`."""
         return self._runner.next_batch()
 
+    def renew_claims(self) -> None:
+        """Hold on to the jobs that this server carries on; to be called every second or two, from another thread."""
+        self._runner.renew()
+
     @property
     def idle_s(self) -> float:
         """Seconds between two looks for background work when there is none."""

@@ -30,8 +30,8 @@ log = logging.getLogger("tablegate")
 COMMANDS = (CancelJob, ListJobs, StartJob)
 _FOREVER_MS = 1 << 62
 _REMEMBERED_MS = 90 * 86_400_000
-# Another server takes a job over that has not been heard of for so long.
-_CLAIM_MS = 20_000
+# Another server takes a job over whose claim has not been renewed for so long.
+_CLAIM_MS = 6_000
 # So many of the oldest jobs are carried on at a time.
 _JOBS_AT_ONCE = 4
 # A job that fails for passing reasons is tried again for so long, with pauses.
@@ -220,17 +220,23 @@ class Runner:
                 return BatchDone(job.kind, rows)
         return None
 
+    def renew(self) -> None:
+        """Hold on to the claims of this server while a batch takes long, from another thread than the batch's."""
+        held = [*self._claims.items()]
+        if held:
+            with self._store.write() as session:
+                for job_id, claim in held:
+                    jobs.renew(session, job_id, claim, _claimed_until_ms())
+
     def _claimed(self, job: Job, until_ms: int) -> Job | None:
         """The job under a claim of this server; None: somebody else has it."""
         now_ms = time.time_ns() // 1_000_000
-        is_mine = self._claims.get(job.id) == job.claim
-        if is_mine and now_ms < until_ms - _CLAIM_MS // 2:
+        if self._claims.get(job.id) == job.claim:
             return job
         # Nobody else serves a database that is not shared: its last claims are those of a server that is gone.
-        if not is_mine and now_ms < until_ms and self._store.shared:
+        if now_ms < until_ms and self._store.shared:
             return None
-        if not is_mine:
-            self._let_go(job.id)
+        self._let_go(job.id)
         with self._store.write() as session:
             if not jobs.claim(session, job, now_ms + _CLAIM_MS):
                 return None

@@ -87,6 +87,14 @@ def claim(session: Session, job: Job, until_ms: int) -> bool:
     )
 
 
+def renew(session: Session, job_id: int, claim: int, until_ms: int) -> None:
+    """Let a claim hold until a time, if it is the last one."""
+    session.execute(
+        "UPDATE jobs SET claimed_until_ms = ? WHERE id = ? AND claim = ? AND ended_at_ms IS NULL",
+        (until_ms, job_id, claim),
+    )
+
+
 def save(session: Session, job: Job, until_ms: int) -> bool:
     """Save how far a job has come, as whoever has the last claim on it, which holds until that time. False: somebody else has,
     or the job has ended."""
