@@ -7,6 +7,13 @@ CREATE TABLE alembic_version (
 
 INSERT INTO alembic_version (version_num) VALUES ('0011')
 
+CREATE TABLE audit_events (
+	at_ms BIGINT NOT NULL,
+	id TEXT NOT NULL,
+	line TEXT NOT NULL,
+	PRIMARY KEY (at_ms, id)
+)
+
 CREATE TABLE backups (
 	id BIGINT NOT NULL,
 	namespace TEXT COLLATE "C" NOT NULL,
@@ -188,6 +195,21 @@ CREATE TABLE purges (
 	kind TEXT NOT NULL,
 	id BIGINT NOT NULL,
 	PRIMARY KEY (kind, id)
+)
+
+CREATE TABLE quota_demands (
+	owner TEXT COLLATE "C" NOT NULL,
+	process TEXT NOT NULL,
+	document TEXT NOT NULL,
+	at_ms BIGINT NOT NULL,
+	PRIMARY KEY (owner, process)
+)
+
+CREATE TABLE quotas (
+	owner TEXT COLLATE "C" NOT NULL,
+	document TEXT NOT NULL,
+	changed_at_ms BIGINT NOT NULL,
+	PRIMARY KEY (owner)
 )
 
 CREATE TABLE rows (
