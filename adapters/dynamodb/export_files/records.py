@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from adapters.dynamodb.export_files import ion
 from adapters.dynamodb.export_files.compression import Unreadable
-from adapters.dynamodb.export_files.lines import json_object
+from gateway.model.row_lines import json_object
 
 RECORD_BYTES = 8 << 20
 """No record is longer: an item of 400 KB whose every character is escaped has less than half of it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapters.dynamodb.jobs.exports import COMPLETED, FAILED, IN_PROGRESS
+from adapters.dynamodb.jobs.exports import IN_PROGRESS
 from adapters.dynamodb.jobs.job_names import (
     BULK,
     INVALID_REQUEST,
@@ -34,7 +34,6 @@ from gateway.model.tables import State
 
 CANCELLING, CANCELLED = "CANCELLING", "CANCELLED"
 WITH_ERRORS = "COMPLETED_WITH_ERRORS"
-ENDED = (COMPLETED, WITH_ERRORS, FAILED, CANCELLED)
 
 
 def start_bulk_put_items(call: Call) -> Exchange[Answer]:

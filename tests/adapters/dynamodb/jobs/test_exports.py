@@ -1,5 +1,6 @@
 """ExportTableToPointInTime, DescribeExport and ListExports, as ack-api-quirks measured them on the live service in October 2026
-(its notes on exports), botocore's model has them, and the developer guide has the objects ("DynamoDB table export output format")."""
+(its notes on exports), botocore's model has them, and the developer guide has the objects ("DynamoDB table export output
+format")."""
 
 from __future__ import annotations
 
