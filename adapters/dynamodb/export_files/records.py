@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 from adapters.dynamodb.export_files import ion
@@ -22,6 +23,7 @@ RECORD_BYTES = 8 << 20
 """No record is longer: an item of 400 KB whose every character is escaped has less than half of it."""
 _CELL_CHARACTERS = 1 << 20
 csv.field_size_limit(_CELL_CHARACTERS)
+_JSON = json.JSONDecoder()
 
 
 class Record(NamedTuple):
@@ -49,30 +51,53 @@ def records(stream: BinaryIO, layout: Layout) -> Iterator[Record]:
         if layout.format == "CSV":
             yield from _rows(stream, layout)
         else:
-            yield from _lines(stream, _ion_members if layout.format == "ION" else json_object)
+            yield from _lines(stream, _ion_members if layout.format == "ION" else _json_members)
     except Unreadable as error:
         yield Record({}, str(error), ends=True)
 
 
-def _lines(stream: BinaryIO, read: Any) -> Iterator[Record]:
+def _lines(stream: BinaryIO, read: Callable[[bytes], Iterator[Mapping[str, Any]]]) -> Iterator[Record]:
     while line := stream.readline(RECORD_BYTES):
         if len(line) == RECORD_BYTES and not line.endswith(b"\n"):
             raise Unreadable("a line is too long")
         if line.isspace():
             continue
-        members = read(line)
-        if not isinstance(members.get("Item"), dict):
-            raise Unreadable("no Item")
-        yield Record(members)
+        for members in read(line):
+            if not isinstance(members.get("Item"), dict):
+                raise Unreadable("no Item")
+            yield Record(members)
 
 
-def _ion_members(line: bytes) -> dict[str, Any]:
-    """The fields of an Ion struct, in the shape that JSON gives: texts, and maps by name."""
+def _json_members(line: bytes) -> Iterator[Mapping[str, Any]]:
+    """The JSON objects of a line: one, or several behind each other (moto's test_dynamodb_import_table, verified on the service)."""
     try:
-        fields = ion.parse(line.decode())
+        yield json_object(line)
+        return
+    except Unreadable:
+        text = _text(line).rstrip()
+    at = 0
+    while at < len(text):
+        try:
+            found, end = _JSON.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            # As the reader of a whole line says it, with the place in what is left.
+            found, end = json_object(text[at:].encode()), len(text)
+        if not isinstance(found, dict):
+            raise Unreadable("no JSON object")
+        yield found
+        at = end
+
+
+def _ion_members(line: bytes) -> Iterator[Mapping[str, Any]]:
+    """The fields of an Ion struct, in the shape that JSON gives: texts, and maps by name."""
+    yield {name: _untagged(name, value) for name, value in ion.parse(_text(line)).items()}
+
+
+def _text(line: bytes) -> str:
+    try:
+        return line.decode()
     except UnicodeDecodeError:
         raise Unreadable("not UTF-8") from None
-    return {name: _untagged(name, value) for name, value in fields.items()}
 
 
 def _untagged(name: str, value: Mapping[str, Any]) -> Any:

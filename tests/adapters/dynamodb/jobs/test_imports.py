@@ -267,6 +267,16 @@ def test_a_line_that_cannot_be_read_ends_its_object(exporter: Exporter) -> None:
     assert counts(shown) == (7, 6, 1)
 
 
+def test_objects_behind_each_other_on_a_line(exporter: Exporter) -> None:
+    """moto's test_import_table_single_file_with_multiple_items, verified on the service."""
+    together = b"".join(line(str(number)).rstrip() for number in range(5))
+    exporter.place.put(
+        "in/1", line("first") + together + b"\n" + line("last") + together.replace(b"S", b"X", 1)[:-1]
+    )
+    assert counts(imported(exporter)) == (12, 10, 2)  # a value without a type; an object that does not end
+    assert len(exporter.items("orders")) == 7
+
+
 def test_no_objects(exporter: Exporter) -> None:
     shown = imported(exporter, prefix="nothing/")
     assert shown["ImportStatus"] == "COMPLETED"
