@@ -69,7 +69,8 @@ def _lines(stream: BinaryIO, read: Callable[[bytes], Iterator[Mapping[str, Any]]
 
 
 def _json_members(line: bytes) -> Iterator[Mapping[str, Any]]:
-    """The JSON objects of a line: one, or several behind each other (moto's test_dynamodb_import_table, verified on the service)."""
+    """The JSON objects of a line: one, or several behind each other (moto test_dynamodb_import_table.py, verified on the
+    service)."""
     try:
         yield json_object(line)
         return
