@@ -235,6 +235,12 @@ class Settings:
         None, "Folder in place of an S3: its sub-folders are the buckets, files the objects."
     )
 
+    s3_bucket: tuple[str, ...] = setting(
+        (),
+        "Bucket that clients may name, as BUCKET or ACCOUNT/BUCKET; repeatable. Without any, all with one set of tables for "
+        "all, else none.",
+    )
+
     # The server process
     workers: int = setting(1, "Server processes (PostgreSQL only).")
     lane: str = setting(

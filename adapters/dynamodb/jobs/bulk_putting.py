@@ -23,13 +23,13 @@ from adapters.dynamodb.export_files.compression import Compression
 from adapters.dynamodb.export_files.data_files import DataFile
 from adapters.dynamodb.export_files.records import Layout
 from adapters.dynamodb.expressions.request_clauses import WriteClauses
-from adapters.dynamodb.jobs.asking import ask, call_of, failure
+from adapters.dynamodb.jobs.asking import ask, bucket_of, call_of, failure
 from adapters.dynamodb.jobs.bulk_puts import CANCELLED, WITH_ERRORS
 from adapters.dynamodb.jobs.exports import COMPLETED, FAILED
 from adapters.dynamodb.jobs.importing import checked_item
 from adapters.dynamodb.jobs.job_names import BULK
 from adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects
-from adapters.dynamodb.object_stores.object_store import Bucket, Encryption, ObjectStore, Refused
+from adapters.dynamodb.object_stores.object_store import Encryption, ObjectStore, Refused
 from adapters.dynamodb.operations.items import put_write
 from adapters.dynamodb.values.composites import render
 from adapters.dynamodb.wire import limits
@@ -242,7 +242,7 @@ class BulkPutWorker:
     def _write(self, job: Job, key: str, data: bytes) -> str:
         place = job.definition["request"]["OutputS3Configuration"]
         return self._store.write(
-            Bucket(place["S3Bucket"], place.get("S3BucketOwner", "")),
+            bucket_of(job, place),
             key,
             io.BytesIO(data),
             Encryption(place.get("S3SseAlgorithm", ""), place.get("S3SseKmsKeyId", "")),
@@ -385,7 +385,7 @@ def _folder(job: Job) -> str:
 def _source(job: Job) -> Source:
     place = job.definition["request"]["InputS3Configuration"]
     return Source(
-        Bucket(place["S3Bucket"], place.get("S3BucketOwner", "")),
+        bucket_of(job, place),
         place.get("S3KeyPrefix", ""),
         Compression(place.get("InputCompressionType", "NONE")),
         Layout(place["InputFormat"]),

@@ -22,7 +22,7 @@ from adapters.dynamodb.export_files import manifests
 from adapters.dynamodb.export_files.data_files import DataFile
 from adapters.dynamodb.export_files.lines import change_line, item_line
 from adapters.dynamodb.expressions.request_clauses import ReadClauses
-from adapters.dynamodb.jobs.asking import ask, call_of, failure
+from adapters.dynamodb.jobs.asking import ask, bucket_of, call_of, failure
 from adapters.dynamodb.jobs.exports import COMPLETED, FAILED, NEW_AND_OLD, clauses_of, view_of
 from adapters.dynamodb.jobs.job_names import EXPORT
 from adapters.dynamodb.object_stores.object_store import Bucket, Encryption, ObjectStore, Refused
@@ -207,15 +207,13 @@ class ExportWorker:
         """The key of a data file: what looks like chance is made of the export's name, and so the same again."""
         random = hashlib.sha256(f"{EXPORT.arn(job)}/{number}".encode()).digest()[:16]
         request = job.definition["request"]
-        folder = manifests.data_folder_of(
-            request.get("S3Prefix", ""), EXPORT.id(job), job.definition["window"] is not None
-        )
+        folder = manifests.data_folder_of(_prefix(job), EXPORT.id(job), job.definition["window"] is not None)
         return folder + manifests.data_file_name(random, request.get("ExportFormat", "DYNAMODB_JSON"))
 
     # Manifests
 
     def _folder(self, job: Job) -> str:
-        return manifests.folder_of(job.definition["request"].get("S3Prefix", ""), EXPORT.id(job))
+        return manifests.folder_of(_prefix(job), EXPORT.id(job))
 
     def _finish(self, job: Job) -> None:
         """Write the manifests; then the export is complete."""
@@ -242,7 +240,7 @@ class ExportWorker:
             ended_at_ms=self._gateway.now_ms(),
             exported_at_ms=job.created_at_ms if known["at_ms"] is None else known["at_ms"],
             bucket=request["S3Bucket"],
-            prefix=request.get("S3Prefix", ""),
+            prefix=_prefix(job),
             output_format=request.get("ExportFormat", "DYNAMODB_JSON"),
             items=progress["items"],
             billed_bytes=progress["billed"],
@@ -265,8 +263,11 @@ _EMPTY: dict[str, Any] = {"files": [], "items": 0, "billed": 0}
 
 
 def _bucket(job: Job) -> Bucket:
-    request = job.definition["request"]
-    return Bucket(request["S3Bucket"], request.get("S3BucketOwner", ""))
+    return bucket_of(job, job.definition["request"])
+
+
+def _prefix(job: Job) -> str:
+    return str(job.definition["request"].get("S3Prefix", "")).rstrip("/")
 
 
 def _encryption(job: Job) -> Encryption:

@@ -13,11 +13,11 @@ from typing import Any
 
 from adapters.dynamodb.export_files.compression import Compression
 from adapters.dynamodb.export_files.records import Layout
-from adapters.dynamodb.jobs.asking import ask, call_of, failure
+from adapters.dynamodb.jobs.asking import ask, bucket_of, call_of, failure
 from adapters.dynamodb.jobs.exports import COMPLETED, FAILED
 from adapters.dynamodb.jobs.job_names import IMPORT
 from adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects
-from adapters.dynamodb.object_stores.object_store import Bucket, ObjectStore, Refused
+from adapters.dynamodb.object_stores.object_store import ObjectStore, Refused
 from adapters.dynamodb.operations.items import put_write
 from adapters.dynamodb.tables.tables import new_table
 from adapters.dynamodb.values.values import Item, is_too_large, item_of
@@ -201,7 +201,7 @@ def _source(job: Job) -> Source:
         {each["AttributeName"]: each["AttributeType"] for each in parameters["AttributeDefinitions"]},
     )
     return Source(
-        Bucket(place["S3Bucket"], place.get("S3BucketOwner", "")),
+        bucket_of(job, place),
         place.get("S3KeyPrefix", ""),
         Compression(request.get("InputCompressionType", "NONE")),
         layout,

@@ -17,10 +17,11 @@ class Refused(Exception):
 
 
 class Bucket(NamedTuple):
-    """A bucket. `owner`: the account that it must belong to; empty: any."""
+    """A bucket that an account names. `owner`: the account that it must belong to; empty: any."""
 
     name: str
     owner: str = ""
+    account: str = ""
 
 
 class Encryption(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from adapters.dynamodb.object_stores.allowed_buckets import AllowedBuckets
 from adapters.dynamodb.object_stores.folders import Folder
 from adapters.dynamodb.object_stores.object_store import ObjectStore
 from gateway.settings import BadSetting, Settings
@@ -13,7 +14,11 @@ def is_named(settings: Settings) -> bool:
 
 
 def open_store(settings: Settings) -> ObjectStore:
-    """The place that the settings name. Raises BadSetting."""
+    """The place that the settings name, with the buckets that they allow. Raises BadSetting."""
+    return AllowedBuckets(_opened(settings), settings)
+
+
+def _opened(settings: Settings) -> ObjectStore:
     if settings.s3_folder is not None:
         if not settings.s3_folder.is_dir():
             raise BadSetting(f"s3_folder: there is no folder {settings.s3_folder}")
