@@ -1,7 +1,9 @@
 """What all tests share: databases, and live servers on them.
 
 `database` is an open, migrated, empty database, once on SQLite and once on PostgreSQL; `database_url` its URL alone. With
-TABLEGATE_TEST_DATABASE_URL (a PostgreSQL URL whose role may create databases) that server takes the place of both.
+TABLEGATE_TEST_DATABASE_URL (a PostgreSQL URL whose role may create databases) that server takes the place of both; with
+TABLEGATE_TEST_SECOND_DATABASE_URL too, they are the coordinator and a worker of Citus, and databases are distributed
+(`make test-distributed`).
 `serve` starts servers in this process, `server` is one with default settings.
 
 Property-based tests try the same examples each time, so that a commit either passes or does not; `make fuzz` has them try new
@@ -46,6 +48,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile(os.environ.get("TABLEGATE_TEST_EXAMPLES", "repeatable"))
 
 OWN_URL = os.environ.get("TABLEGATE_TEST_DATABASE_URL", "")
+SECOND_URL = os.environ.get("TABLEGATE_TEST_SECOND_DATABASE_URL", "")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -75,7 +78,7 @@ def _a_busy_machine_changes_no_answer() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server, started when the first test asks for it."""
-    with start_postgres(OWN_URL) as server:
+    with start_postgres(OWN_URL, SECOND_URL) as server:
         yield server
 
 

@@ -62,6 +62,7 @@ class Batch:
         self._now = now
         self._nowait = nowait
         self._now_ms = now // 10_000
+        self._near = b""
         self._records: list[Record] = []
         self.answers: list[Answer] = []
 
@@ -80,12 +81,14 @@ class Batch:
 
     def _run(self) -> None:
         tables = {write.table.id: write.table for group in self._groups for write in group.writes}
+        first = self._groups[0].writes
+        self._near = first[0].key.position.partition if first else b""
         puts = blind_writes.puts(self._groups, tables.values(), self._now)
         if puts is None and self._insert(tables):
             return
         with self._store.write(self._nowait) as session:
             # Asked together and answered together: on PostgreSQL this is one round trip up to the first answer used.
-            outdated = self._store.catalog.ask_check(session, self._tables(), lock=True)
+            outdated = self._store.catalog.ask_check(session, self._tables(), lock=True, near=self._near)
             if puts is not None and self._put_blindly(session, puts, outdated):
                 return
             self._decide(session, tables, outdated)
@@ -119,7 +122,7 @@ class Batch:
         by_key = sorted(self._rows_of(inserts), key=lambda pair: (pair[0], pair[1].position))
         try:
             with self._store.write(self._nowait) as session:
-                outdated = self._store.catalog.ask_check(session, self._tables(), lock=True)
+                outdated = self._store.catalog.ask_check(session, self._tables(), lock=True, near=self._near)
                 inserted = rows.ask_insert_many(session, by_key)
                 stale = outdated()
                 if stale:

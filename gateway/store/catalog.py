@@ -156,18 +156,21 @@ class Catalog:
                 indexes.setdefault(table_id, []).append(tuple(index))
         return [self._table(columns, indexes.get(columns[0], [])) for columns in found]
 
-    def check(self, session: Session, tables: Iterable[Table], lock: bool) -> set[int]:
-        """Ids of those tables whose descriptor is out of date. With `lock` none of them can change until the end."""
-        return self.ask_check(session, tables, lock)()
+    def check(self, session: Session, tables: Iterable[Table], lock: bool, near: bytes = b"") -> set[int]:
+        """Ids of those tables whose descriptor is out of date. With `lock` none of them can change until the end. `near`: a
+        partition that the transaction will write to (Statements.ask_versions)."""
+        return self.ask_check(session, tables, lock, near)()
 
-    def ask_check(self, session: Session, tables: Iterable[Table], lock: bool) -> Callable[[], set[int]]:
+    def ask_check(
+        self, session: Session, tables: Iterable[Table], lock: bool, near: bytes
+    ) -> Callable[[], set[int]]:
         """Ask what `check` tells: the ids are to be had by calling what this returns (Session.ask). Of a table that is there in
         two versions one is out of date, whichever the database has."""
         expected: dict[int, int] = {}
         several = {
             table.id for table in tables if expected.setdefault(table.id, table.version) != table.version
         }
-        answer = session.statements.ask_versions(session, sorted(expected), lock)
+        answer = session.statements.ask_versions(session, sorted(expected), lock, near)
 
         def outdated() -> set[int]:
             found = answer()
@@ -189,7 +192,7 @@ class Catalog:
 
     def lock(self, session: Session, table_id: int) -> Table | None:
         """The table as it is now, locked against everybody else until the transaction ends."""
-        session.query(f"SELECT id FROM tables WHERE id = ?{session.statements.for_update}", (table_id,))
+        session.statements.lock_row(session, "tables", "id", table_id)
         return self.by_id(session, table_id)
 
     def azure_name_taken(self, session: Session, namespace: str) -> Callable[[str], bool]:

@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gateway.model.pages import Concatenation
 
@@ -48,6 +48,22 @@ LOCK_TIMEOUT_MS = 500
 NOWAIT_LOCK_TIMEOUT_MS = 10
 # Of the only advisory lock: it keeps two starting gateways apart, not writers of data (which may be on several nodes).
 DEFINITION_LOCK = 7_421_954_300
+
+
+class NodeShards(NamedTuple):
+    """A node, and how many shards of the rows are on it."""
+
+    name: str
+    shards: int
+
+
+class Placement(NamedTuple):
+    """Where things are: tables that are spread, those that every node has, those that are on one node only; the nodes."""
+
+    distributed: list[str]
+    everywhere: list[str]
+    alone: list[str]
+    nodes: list[NodeShards]
 
 
 class Unusable(Exception):
@@ -146,6 +162,8 @@ class Statements(ABC):
     """A parameter that is a number of 64 bits, where nothing else says so."""
     greatest: str
     """The function that gives the greater of two numbers."""
+    joins_entries = True
+    """Whether one statement can read index entries and their rows, which may be at another slot."""
 
     @abstractmethod
     def has_table(self, session: Session, name: str) -> bool:
@@ -156,9 +174,17 @@ class Statements(ABC):
         """A condition, and its parameters: the column has one of these numbers."""
 
     @abstractmethod
-    def ask_versions(self, session: Session, table_ids: Sequence[int], lock: bool) -> Callable[[], list[Row]]:
+    def ask_versions(
+        self, session: Session, table_ids: Sequence[int], lock: bool, near: bytes
+    ) -> Callable[[], list[Row]]:
         """(id, version) of those tables that there are, and perhaps the transaction's id. With `lock` none of them can change
-        until the transaction ends, while others may lock them likewise."""
+        until the transaction ends, while others may lock them likewise. `near`: a partition that the transaction is about to
+        write to, if it is known; a database of several nodes takes the lock where that is."""
+
+    @abstractmethod
+    def lock_row(self, session: Session, table: str, column: str, row_id: int) -> None:
+        """Lock a row of the catalogue, of which there are few and which every node has, against everybody else until the
+        transaction ends. `column`: its primary key."""
 
     @abstractmethod
     def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
@@ -232,6 +258,7 @@ class Database:
     `write()` one in a write transaction that commits at the end of the block and rolls back on any exception; `nowait`
     ones wait a few milliseconds for a lock and no longer.
     `shared`: other processes may write too, so that what was read before may be out of date.
+    `has_snapshots`: what a session of `read()` reads is all of one moment. Without, that is true of the rows of one slot only.
     `notes_written`: every write says in `written_up_to` how far the database's log was after it.
     `refuses_writes`: why, since a write met OutOfSpace and until somebody found that there is room again; else "".
 
@@ -240,6 +267,7 @@ class Database:
     """
 
     shared = False
+    has_snapshots = True
     notes_written = False
     written_up_to = 0
     name: str
