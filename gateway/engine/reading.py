@@ -135,20 +135,18 @@ def _read_claimed(store: Store, commands: list[Reading], now_ms: int) -> dict[in
     if not gets:
         return {}
     keys = sorted({(get.table.id, get.position) for get in gets})
+    outcomes: dict[int, Outcome] = {}
     stale: set[int] = set()
-    found: dict[RowKey, Row] = {}
     with contextlib.suppress(_GivenBack), store.write() as session:
         near = keys[0][1].partition
         outdated = store.catalog.ask_check(session, [get.table for get in gets], lock=True, near=near)
-        fetched = rows.claim_and_ask(session, keys)
-        stale, found = outdated(), fetched()
+        rows.claim(session, keys)
+        stale = outdated()
+        for at, command in wanted.items():
+            outcomes[at] = _refusal(command, stale, now_ms) or _found_within_limit(session, command, now_ms)
         raise _GivenBack
     for table_id in stale:
         store.catalog.cache.forget(table_id)
-    outcomes: dict[int, Outcome] = {}
-    for at, command in wanted.items():
-        refusal = _refusal(command, stale, now_ms)
-        outcomes[at] = _found(command, found, now_ms) if refusal is None else refusal
     return outcomes
 
 

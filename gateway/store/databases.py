@@ -299,6 +299,12 @@ class Database:
         """A session in a transaction that makes the schema: while it lasts no other gateway makes or migrates it."""
         raise NotImplementedError
 
+    def begin_migrating(self) -> None:
+        """Called before steps of the schema are taken. Raises Unusable if they must be taken elsewhere."""
+
+    def end_migrating(self) -> None:
+        """Called when the database has this release's schema, whether or not steps were taken."""
+
     def committed(self, transaction_id: str | None) -> bool | None:
         """What became of a transaction whose COMMIT was cut off: True, False, or None if nobody can say."""
         return None

@@ -55,6 +55,7 @@ def distribute(url: str, shards: int) -> Iterator[str]:
     from gateway.store.postgresql.distributed import placement
 
     with placement.connected(url) as connection:
+        placement.check_is_alone(connection)
         yield from placement.distribute(connection, shards)
 
 
@@ -63,11 +64,12 @@ def undistribute(url: str) -> Iterator[str]:
     from gateway.store.postgresql.distributed import placement
 
     with placement.connected(url) as connection:
+        placement.check_is_alone(connection)
         yield from placement.undistribute(connection)
 
 
 def placement_of(url: str) -> Placement | None:
-    """Where the tables of a database are; None: all in one place."""
+    """Where the tables of a database are, for whoever looks after it; None: all are in one place."""
     if not url.startswith("postgresql"):
         return None
     from gateway.store.postgresql.distributed import placement

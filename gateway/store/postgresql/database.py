@@ -46,6 +46,7 @@ SERVER = "SELECT pg_postmaster_start_time()::text || coalesce(pg_last_wal_replay
 _REPLAYED_BEFORE = "SELECT (pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::bigint"
 _HAS_CITUS = "to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL"
 _SERVER_AND_CITUS = f"{SERVER}, {_HAS_CITUS}"
+_GROUP = "SELECT groupid FROM pg_dist_local_group"
 _IS_DISTRIBUTED = """
 SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('rows') AND partmethod = 'h')"""
 _DEFINING = {"lock_timeout": "60s", "statement_timeout": "0"}
@@ -148,6 +149,7 @@ class PostgreSQL(Database):
             # The least that libpq takes is 2.
             "connect_timeout": 5 if patience_ms is None else 2,
         }
+        self._url = url
         self._pooled = pooled
         self._patience_ms = patience_ms
         self._unreachable = (0.0, "")
@@ -333,6 +335,8 @@ class PostgreSQL(Database):
             self.written_up_to = max(self.written_up_to, position)
 
     def close(self) -> None:
+        for purpose in [*vars(self._local)]:
+            self._drop(purpose)  # of this thread; those of others go with their threads
         self._engine.dispose()
 
     def committed(self, transaction_id: str | None) -> bool | None:
@@ -363,13 +367,22 @@ class PostgreSQL(Database):
 
 def finds_distributed(url: str, schema: str | None) -> bool:
     """Whether the rows of the database at a URL are distributed. One that cannot be reached is taken for a plain one: a server
-    that finds out later that it is none has to be started anew (PostgreSQL._opened)."""
+    that finds out later that it is none has to be started anew (PostgreSQL._opened). Raises Unusable at a worker without tables
+    of ours: they would be made there, in the way of those to come."""
     plain = sqlalchemy.make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     try:
         with psycopg.connect(plain, autocommit=True, connect_timeout=5) as connection:
             if schema:
                 connection.execute("SELECT set_config('search_path', %s, false)", (schema,))
-            return is_distributed(connection)
+            if is_distributed(connection):
+                return True
+            has_citus = connection.execute(f"SELECT {_HAS_CITUS}").fetchone() == (True,)
+            if has_citus and connection.execute(_GROUP).fetchone() != (0,):
+                raise Unusable(
+                    "this node is a worker of Citus, and the tables are not distributed: run tablegate distribute at the"
+                    " coordinator first"
+                )
+            return False
     except psycopg.Error:
         return False
 

@@ -19,6 +19,21 @@ from gateway.model.values import Kind, Value, decimal, text
 from gateway.model.writes import Edit, Remove, Replace, Write
 from gateway.store.databases import Database
 from gateway.store.store import Store
+from tests.support.statements import Listener, listening
+
+
+@pytest.fixture(scope="session")
+def _listener() -> Iterator[Listener]:
+    with listening() as listener:
+        yield listener
+
+
+@pytest.fixture(autouse=True)
+def _statements_say_where(_listener: Listener) -> Iterator[None]:
+    """No statement of ours asks every node of a distributed database without a reason (tests/support/statements.py)."""
+    yield
+    found = _listener.complaints()
+    assert not found, "\n".join(found)
 
 
 class Clock:

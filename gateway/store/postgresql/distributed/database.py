@@ -6,14 +6,18 @@ node and is committed there; what is written at several nodes is committed in tw
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import ClassVar
 
 from gateway.model.errors import GatewayError
 from gateway.store.databases import LOCK_TIMEOUT_MS, Retry
 from gateway.store.postgresql.database import SERVER, PostgreSQL, PostgresSession
+from gateway.store.postgresql.distributed import placement
 from gateway.store.postgresql.distributed.statements import DistributedStatements
 from gateway.store.postgresql.pipeline import Pipeline
+
+log = logging.getLogger(__name__)
 
 
 class DistributedSession(PostgresSession):
@@ -40,6 +44,17 @@ class DistributedPostgreSQL(PostgreSQL):
         super()._set_for_writing(pipeline, nowait)
         if not nowait:
             pipeline.send(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
+
+    def begin_migrating(self) -> None:
+        with placement.connected(self._url) as connection:
+            placement.check_is_coordinator(connection)
+
+    def end_migrating(self) -> None:
+        """Tables that a step has added go where those of the same kind are."""
+        with placement.connected(self._url) as connection:
+            if placement.placement(connection).alone:
+                for step in placement.distribute(connection, shards=0):
+                    log.info(step)
 
     def committed(self, transaction_id: str | None) -> bool | None:
         """True, or None. The node at which the gateway entered notes a transaction as committed after the others have committed

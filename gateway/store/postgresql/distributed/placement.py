@@ -8,6 +8,7 @@ interrupted begins again.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from typing import Any, LiteralString
 
@@ -20,6 +21,7 @@ from gateway.store.schema import metadata
 
 SLOT = "slot"
 _VERSIONS = "alembic_version"
+_LEAVING_S = 3.0
 # Of the sessions in which nodes ask each other. The same as those of the gateway's own sessions (postgresql/database.py): every
 # statement is a look-up by key.
 _SESSION_SETTINGS = ("enable_hashjoin", "enable_mergejoin", "enable_seqscan", "jit")
@@ -48,7 +50,10 @@ def connected(url: str) -> Iterator[psycopg.Connection[Any]]:
                 "the database has no Citus: CREATE EXTENSION citus in it on every node, and name the nodes"
                 " with citus_set_coordinator_host and citus_add_node"
             )
-        yield connection
+        try:
+            yield connection
+        except psycopg.Error as error:
+            raise Unusable(str(error)) from error
 
 
 def placement(connection: psycopg.Connection[Any]) -> Placement:
@@ -76,7 +81,7 @@ def placement(connection: psycopg.Connection[Any]) -> Placement:
 
 def distribute(connection: psycopg.Connection[Any], shards: int) -> Iterator[str]:
     """Spread the tables over the nodes, in so many shards. What was done, step by step. Raises Unusable."""
-    _check_is_coordinator(connection)
+    check_is_coordinator(connection)
     with _alone(connection):
         _set_for_nodes(connection)
         for name, spread in in_order():
@@ -99,9 +104,26 @@ def distribute(connection: psycopg.Connection[Any], shards: int) -> Iterator[str
             yield f"{name}: {'by slot' if spread else 'on every node'}"
 
 
+def check_is_alone(connection: psycopg.Connection[Any]) -> None:
+    """Raises Unusable if others are in the database, at this node. Who has left a moment ago is waited for."""
+    until = time.monotonic() + _LEAVING_S
+    while True:
+        found = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND backend_type = 'client backend' AND application_name NOT LIKE 'citus%'"
+        ).fetchone()
+        if found == (0,):
+            return
+        if time.monotonic() > until:
+            raise Unusable(
+                "others are in the database: stop all gateways, which cannot go on when the tables have moved"
+            )
+        time.sleep(0.1)
+
+
 def undistribute(connection: psycopg.Connection[Any]) -> Iterator[str]:
     """Bring all tables back to the coordinator. What was done, step by step. Raises Unusable."""
-    _check_is_coordinator(connection)
+    check_is_coordinator(connection)
     with _alone(connection):
         for name, _ in reversed(in_order()):
             if _holds(connection, "SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass(%s)", name):
@@ -129,7 +151,8 @@ def _alone(connection: psycopg.Connection[Any]) -> Iterator[None]:
             connection.execute("SELECT pg_advisory_unlock(%s)", (DEFINITION_LOCK,))
 
 
-def _check_is_coordinator(connection: psycopg.Connection[Any]) -> None:
+def check_is_coordinator(connection: psycopg.Connection[Any]) -> None:
+    """Raises Unusable at a worker, and where no node is there to take what is spread."""
     if not _holds(connection, "SELECT FROM pg_dist_local_group WHERE groupid = 0"):
         raise Unusable(
             "this node is a worker of Citus: tables are distributed, and migrated, at the coordinator"

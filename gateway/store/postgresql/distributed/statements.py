@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
+import psycopg
+
 from gateway.model.keys import slot_of
 from gateway.store import entries, rows
-from gateway.store.databases import Key, Row, Session
+from gateway.store.databases import Key, Occupied, Row, Session
 from gateway.store.postgresql.statements import PUT, TRANSACTION_ID, PostgreSQLStatements
 from gateway.store.scans import ROW_WIDTH
 
@@ -88,6 +90,14 @@ class DistributedStatements(PostgreSQLStatements):
 
     def ask_insert_rows(self, session: Session, rows_to_insert: Sequence[Row]) -> Callable[[], int]:
         return _ask_count_together(session, rows.INSERT, rows_to_insert)
+
+    def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:
+        try:
+            super().load_rows(session, rows_to_load)
+        except psycopg.errors.InternalError_:
+            # What another node says of a COPY comes without its code. If it is something else, it will be said again when the
+            # rows are written as any others.
+            raise Occupied from None
 
     def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
         _send_each(session, rows.REMOVE, [*keys, *claims])
