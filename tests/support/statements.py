@@ -5,8 +5,8 @@ inserts one row; everything else asks every node, or is refused. So a test that 
 ours that breaks one of the rules in `complaints`, unless it stands in ALLOWED with a reason. Who adds a table or a statement
 learns it here, where there is no Citus.
 
-Statements of store/postgresql/statements.py are not looked at: their counterparts in store/postgresql/distributed/ are, which the
-engine's tests run on a plain PostgreSQL too.
+Statements of store/postgresql/statements.py are not looked at where they are meant to be: their counterparts in
+store/postgresql/distributed/ are, which the engine's tests run on a plain PostgreSQL too.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pytest
 
 from gateway.store.databases import Session
 from gateway.store.postgresql.database import PostgresSession
+from gateway.store.postgresql.statements import PostgreSQLStatements
 from gateway.store.schema import metadata
 
 DATA = frozenset(table.name for table in metadata.sorted_tables if "slot" in table.primary_key.columns)
@@ -69,8 +70,11 @@ def complaints(statement: str) -> list[str]:
     """What a distributed database would not do well, or at all, in a statement."""
     text = " ".join(statement.split())
     tables = [name for name in _TABLE.findall(text) if name in DATA]
+    is_locking = re.search(r"\bFOR (UPDATE|SHARE)\b", text) is not None
     if not tables:
-        return []
+        return (
+            ["rows that every node has are locked at all of them: Statements.lock_row"] if is_locking else []
+        )
     found = []
     if "unnest(" in text:
         found.append("a set over slots goes over as arrays (unnest): rows of VALUES, or a statement for each")
@@ -83,8 +87,7 @@ def complaints(statement: str) -> list[str]:
         if "slot" not in inserted[2].replace(" ", "").split(","):
             found.append("a row is inserted without its slot")
     elif not _AT_SLOT.search(text):
-        locks = " and locks rows there" if re.search(r"\bFOR (UPDATE|SHARE)\b", text) else ""
-        found.append(f"no slot = ? says where: every node is asked{locks}")
+        found.append(f"no slot = ? says where: every node is asked{', and locks rows' if is_locking else ''}")
     return found
 
 
@@ -113,7 +116,7 @@ class Listener:
         return [
             f"{module}: {' '.join(statement.split())}\n    {complaint}"
             for module, statement in sorted(heard)
-            if module != _OWN_FORMS and not allowed(statement)
+            if not allowed(statement)
             for complaint in complaints(statement)
         ]
 
@@ -134,7 +137,8 @@ def _heard(listener: Listener, method: Callable[..., Any]) -> Callable[..., Any]
     def hearing(session: Session, statement: str, *parameters: Any) -> Any:
         module = sys._getframe(1).f_globals["__name__"]
         is_joined = _JOINED_ENTRIES in statement and session.statements.joins_entries
-        if module.startswith("gateway.") and module not in _PASSED_ON and not is_joined:
+        is_own = module == _OWN_FORMS and type(session.statements) is PostgreSQLStatements
+        if module.startswith("gateway.") and module not in _PASSED_ON and not is_joined and not is_own:
             listener.hear(module, statement)
         return method(session, statement, *parameters)
 
