@@ -19,6 +19,7 @@ class ClusterNode:
 
     def __init__(self, url: str) -> None:
         self._url = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+        self._process: subprocess.Popen[bytes] | None = None
         pid = int(self._ask("SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)"))
         process = Path(f"/proc/{pid}")
         try:
@@ -38,6 +39,8 @@ class ClusterNode:
                 os.kill(each, signal.SIGKILL)
             except ProcessLookupError:
                 continue
+        if self._process is not None:
+            self._process.wait()  # or its number would count as a server that runs
         while any(
             Path(f"/proc/{each}").exists() and not _is_zombie(each) for each in (pid, *map(int, children))
         ):
@@ -46,7 +49,7 @@ class ClusterNode:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         owner = {"user": self._owner.st_uid, "group": self._owner.st_gid} if os.geteuid() == 0 else {}
-        subprocess.Popen(
+        self._process = subprocess.Popen(
             self._command, cwd=self._folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **owner
         )
         until = time.monotonic() + 60
