@@ -12,7 +12,7 @@ from pathlib import PurePath
 import click
 
 from gateway import __version__
-from gateway.command_line.serving import healthcheck, serve
+from gateway.command_line.serving import healthcheck, serve, wait
 
 _DROP_INS = frozenset({"dynamodb-local", "azurite", "azurite-table"})
 # What Java's virtual machine reads, in front of the archive's name: the image of DynamoDB Local starts with these.
@@ -40,16 +40,31 @@ def drop_ins() -> tuple[click.Command, ...]:
 
 def others() -> tuple[click.Command, ...]:
     """The commands that are loaded only when one of them, or the list of all, is asked for: a server starts without them."""
+    from gateway.command_line.backup import backup
     from gateway.command_line.credentials import credentials
     from gateway.command_line.distributing import distribute, undistribute
+    from gateway.command_line.doctor.command import doctor
     from gateway.command_line.maintenance import migrate, sweep
+    from gateway.command_line.quotas import quotas
     from gateway.command_line.streams import streams
     from gateway.command_line.tables import tables
     from transfer.commands import COMMANDS as TRANSFER_COMMANDS
     from transfer.traffic.commands import COMMANDS as TRAFFIC_COMMANDS
 
-    distributing = (distribute, undistribute)
-    return migrate, sweep, tables, streams, credentials, *distributing, *TRANSFER_COMMANDS, *TRAFFIC_COMMANDS
+    return (
+        migrate,
+        sweep,
+        backup,
+        doctor,
+        tables,
+        streams,
+        credentials,
+        quotas,
+        distribute,
+        undistribute,
+        *TRANSFER_COMMANDS,
+        *TRAFFIC_COMMANDS,
+    )
 
 
 class _Commands(click.Group):
@@ -86,7 +101,7 @@ def main() -> None:
     """
 
 
-for command in (serve, healthcheck):
+for command in (serve, healthcheck, wait):
     main.add_command(command)
 
 

@@ -85,6 +85,9 @@ class Request:
         else:
             self.path, self.query = split_target(target)
 
+    def hold_back(self) -> None:
+        """Have it answered somewhat later, where the server can: whoever sent it has asked too much, and will ask again."""
+
     def header(self, name: str, default: str = "") -> str:
         """The first value of a header, named in lower case."""
         return self.header_map.get(name, default)
@@ -100,6 +103,10 @@ class Reply(NamedTuple):
     status: int
     headers: Iterable[tuple[str, str]]
     body: bytes = b""
+
+
+CUT = Reply(0, ())
+"""Stands for a connection that is closed without a reply, because a test wants it so."""
 
 
 def split_target(target: str) -> tuple[str, str]:

@@ -15,21 +15,24 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import DIALECT
+from adapters.dynamodb import DIALECT, audited, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
 from adapters.dynamodb.operation_table import OPERATIONS, Operation
 from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
-from adapters.dynamodb.wire import auth, http, limits
+from adapters.dynamodb.wire import auth, http, limits, planted_errors
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
-from gateway.dialect import Dialect, Gateway, Handler, Round
+from gateway.audit import Deed
+from gateway.dialect import Dialect, Gateway, Handler, Round, Seed, Summary
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
 from gateway.model.tables import Table
+from gateway.security.credentials import Scheme
 
+_SCHEME = Scheme.AWS.value
 _new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 log = logging.getLogger("tablegate")
 
@@ -61,6 +64,10 @@ class DynamoDB(Dialect):
     name = DIALECT
     hint = _HINT
     service_hosts = _SERVICE_HOSTS
+    faults = planted_errors.NAMES
+    batches = frozenset({"BatchGetItem", "BatchWriteItem"})
+    audited_operations = audited.KINDS
+    refusal_statuses = frozenset({400, 403})
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -95,7 +102,28 @@ class DynamoDB(Dialect):
         row = self._operations.get(request.header_map.get("x-amz-target", ""))
         if row is None or not row.hot:
             return None
-        return self.handle if row.parts is None or self._throttle is not None else self._begin
+        if row.parts is None or self._throttle is not None or self.gateway.quotas.is_on:
+            return self.handle
+        return self._begin
+
+    def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
+        """What a request did, for the audit."""
+        return audited.deed_of(request, reply, operation, self.gateway)
+
+    def summary(self, request: Request) -> Summary:
+        """What a request asks for, in short (Dialect.summary)."""
+        return summaries.summary(request, self.operation(request), self.gateway)
+
+    def plant(self, seed: Seed) -> dict[str, int]:
+        """Make the tables and items of a seed (Dialect.plant)."""
+        from adapters.dynamodb import seeds
+
+        return seeds.plant(self.gateway, seed)
+
+    def fault(self, request: Request, name: str) -> Reply:
+        """An error reply that was planted (Dialect.fault)."""
+        told = planted_errors.PLANTED[name]
+        return http.reply(request, told.status, render(told, self._style))
 
     # From request to reply
 
@@ -154,7 +182,12 @@ class DynamoDB(Dialect):
         """The body of the answer. Raises TooLarge, ServiceError, GatewayError."""
         row, call = self._admit(request)
         exchange = row.handler(call)
-        answer = yield from exchange if self._throttle is None else self._throttle.limited(call, exchange)
+        if self._throttle is not None:
+            exchange = self._throttle.limited(call, exchange)
+        quotas, caller = self.gateway.quotas, call.caller
+        if quotas.is_on:
+            exchange = quotas.limited(request, _SCHEME, caller.access_id, caller.namespace, exchange)
+        answer = yield from exchange
         return _json(answer)
 
     def _admit(self, request: Request) -> tuple[Operation, Call]:

@@ -9,7 +9,7 @@ import logging
 
 from google.protobuf.message import Message
 
-from adapters.tablestore import DIALECT
+from adapters.tablestore import DIALECT, audited, summaries
 from adapters.tablestore.claims import CLAIMS
 from adapters.tablestore.operation_table import OPERATIONS
 from adapters.tablestore.values.values import key_type
@@ -17,14 +17,23 @@ from adapters.tablestore.values.views import index_view
 from adapters.tablestore.wire import auth, replies
 from adapters.tablestore.wire.auth import Caller
 from adapters.tablestore.wire.calls import Call, check_names
-from adapters.tablestore.wire.errors import INTERNAL, ServiceError, invalid, service_error_of
+from adapters.tablestore.wire.errors import (
+    INTERNAL,
+    PLANTED,
+    ServiceError,
+    invalid,
+    planted,
+    service_error_of,
+)
 from adapters.tablestore.wire.parsing import parse
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.dialect import Dialect, Gateway
+from gateway.audit import Deed
+from gateway.dialect import Dialect, Gateway, Summary
 from gateway.http import Reply, Request
 from gateway.model.commands import Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
 from gateway.model.tables import Table
+from gateway.security.credentials import Scheme
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +56,9 @@ class TableStore(Dialect):
     name = DIALECT
     hint = CLAIMS.hint
     service_hosts = CLAIMS.service_hosts
+    faults = PLANTED
+    batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
+    audited_operations = audited.KINDS
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -64,6 +76,31 @@ class TableStore(Dialect):
         """The operation's name, or "unknown" where there is none."""
         name = _operation_name(request.path)
         return name if name in self._operations else "unknown"
+
+    def summary(self, request: Request) -> Summary:
+        """What a request asks for, in short (Dialect.summary)."""
+        operation, caller = self.operation(request), self._caller(request)
+        row = self._operations.get(operation)
+        if row is None or caller is None:
+            return Summary(operation)
+        return summaries.summary(request, operation, row.request, caller)
+
+    def fault(self, request: Request, name: str) -> Reply:
+        """An error reply that was planted (Dialect.fault), signed for a caller who is known."""
+        operation, caller = _operation_name(request.path), self._caller(request)
+        return replies.reply(request, operation, caller, planted(name), self.gateway.real_now_ms())
+
+    def _caller(self, request: Request) -> Caller | None:
+        try:
+            return auth.verify(
+                request, _operation_name(request.path), self.gateway.credentials, self.gateway.real_now_ms()
+            )
+        except (ServiceError, GatewayError):
+            return None
+
+    def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
+        """What a request did, for the audit."""
+        return audited.deed_of(request, reply, operation)
 
     # From request to reply
 
@@ -86,7 +123,12 @@ class TableStore(Dialect):
             may_be_old = gateway.settings.replica_reads == "all"
             call = Call(operation, message, caller, gateway, now_ms, may_be_old)
             yield from check_names(call)
-            made: Message = yield from row.handler(call)
+            exchange = row.handler(call)
+            if gateway.quotas.is_on:
+                exchange = gateway.quotas.limited(
+                    request, Scheme.TABLESTORE.value, caller.access_id, caller.namespace, exchange
+                )
+            made: Message = yield from exchange
             answer = made.SerializeToString()
         except ServiceError as error:
             answer = error

@@ -9,10 +9,14 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, Protocol
 
+from gateway.control.watching import Met
 from gateway.dialect import Dialect, Handler
 from gateway.engine.engine import contended, longest_wait_s, pauses_between_attempts
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
+
+HELD_BACK_S = 0.1
+"""So much later are requests answered that were beyond a quota: clients that try again at once would else take the machine."""
 
 
 class Answering(Protocol):
@@ -34,9 +38,11 @@ class PendingRequest(Request):
     http_10 = False
     refusal: Reply | None = None
 
-    # Of the server: since when it is in hand (monotonic seconds), and whose request it is.
+    # Of the server: since when it is in hand (monotonic seconds), whose request it is, and what is planted in it.
     began = 0.0
     dialect: Dialect | None = None
+    met: Met | None = None
+    answered_after_s = 0.0
 
     # Of the tick: the handler; what the engine is asked for; who is told the outcomes, an exchange or a function.
     handler: Handler
@@ -45,6 +51,10 @@ class PendingRequest(Request):
     finish: Callable[[list[Any] | Exception], Reply] | None = None
     restarts = 0
     lock_retry: LockRetry | None = None
+
+    def hold_back(self) -> None:
+        """Have it answered somewhat later."""
+        self.answered_after_s = HELD_BACK_S
 
 
 class LockRetry:

@@ -59,7 +59,7 @@ def page(session: Session, defined: Defined, wanted: ListBackups) -> list[Backup
 def by_id(session: Session, defined: Defined, backup_id: int, lock: bool = False) -> Backup | None:
     """The backup of that id; with `lock`, nobody else can change it until the transaction ends."""
     if lock:
-        session.statements.lock_row(session, "backups", "id", backup_id)
+        session.statements.lock_rows(session, "backups", "id", [backup_id])
     found = _found(session, defined, "id = ?", (backup_id,))
     return found[0] if found else None
 
@@ -76,6 +76,15 @@ def expired(session: Session, defined: Defined, now_ms: int) -> list[Backup]:
 
 
 _EXPIRED = 20
+
+
+def copies_of(session: Session, namespace: str | None) -> list[int]:
+    """The ids of the tables that have the rows of the backups of a namespace (None: of all)."""
+    where, parameters = ("", ()) if namespace is None else (" WHERE namespace = ?", (namespace,))
+    return [
+        int(copy_id)
+        for (copy_id,) in session.query(f"SELECT copy_id FROM backups{where} ORDER BY copy_id", parameters)
+    ]
 
 
 def set_ready(session: Session, copy_id: int) -> None:

@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gateway.model.pages import Concatenation
@@ -182,9 +183,9 @@ class Statements(ABC):
         write to, if it is known; a database of several nodes takes the lock where that is."""
 
     @abstractmethod
-    def lock_row(self, session: Session, table: str, column: str, row_id: int) -> None:
-        """Lock a row of the catalogue, of which there are few and which every node has, against everybody else until the
-        transaction ends. `column`: its primary key."""
+    def lock_rows(self, session: Session, table: str, column: str, row_ids: Sequence[int]) -> None:
+        """Lock rows of the catalogue, of which there are few and which every node has, against everybody else until the
+        transaction ends, in the order of their ids. `column`: their primary key."""
 
     @abstractmethod
     def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
@@ -323,6 +324,11 @@ class Database:
     def log_timeline(self) -> int:
         """The timeline of the log that a standby follows. Raises Busy, Retry, DatabaseFailed."""
         raise NotImplementedError
+
+    def back_up(self, target: Path, progress: Callable[[int, int], None]) -> float:
+        """Copy the whole database into a new file while others write; the moment (seconds since 1970) that the copy is of.
+        `progress` is told how many pages are copied, and of how many. Raises Unusable."""
+        raise Unusable(f"{self.name} is backed up by its own means: docs/operating.md")
 
     def close(self) -> None:
         """Give back every connection."""

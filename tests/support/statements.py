@@ -73,7 +73,7 @@ def complaints(statement: str) -> list[str]:
     is_locking = re.search(r"\bFOR (UPDATE|SHARE)\b", text) is not None
     if not tables:
         return (
-            ["rows that every node has are locked at all of them: Statements.lock_row"] if is_locking else []
+            ["rows that every node has are locked at all of them: Statements.lock_rows"] if is_locking else []
         )
     found = []
     if "unnest(" in text:

@@ -6,10 +6,12 @@ Knows which refusal a GatewayError becomes. Refuses to know how a request was pa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from xml.sax.saxutils import escape
 
 import orjson
 
+from gateway.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING
 from gateway.model.errors import (
     Busy,
     ConditionFailed,
@@ -17,6 +19,7 @@ from gateway.model.errors import (
     InvalidInput,
     NotAllowed,
     PartitionLocked,
+    QuotaExceeded,
     RowRefused,
     TableBusy,
     TableExists,
@@ -25,6 +28,21 @@ from gateway.model.errors import (
     Unknowable,
 )
 from gateway.model.predicates import Not
+
+REFUSALS = frozenset(
+    {
+        "AuthenticationFailed",
+        "AuthorizationFailure",
+        "AuthorizationPermissionMismatch",
+        "AuthorizationProtocolMismatch",
+        "AuthorizationResourceTypeMismatch",
+        "AuthorizationServiceMismatch",
+        "AuthorizationSourceIPMismatch",
+        "InvalidAuthenticationInfo",
+        "NoAuthenticationInformation",
+    }
+)
+"""Codes that say that the caller may not do this, or has not shown who it is."""
 
 # code -> (status, text)
 _CATALOGUE: dict[str, tuple[int, str]] = {
@@ -141,6 +159,15 @@ _CATALOGUE: dict[str, tuple[int, str]] = {
     ),
 }
 
+PLANTED: Mapping[str, str] = {
+    **{code: code for code, (_, text) in _CATALOGUE.items() if "{" not in text},
+    THROTTLING: "ServerBusy",
+    INTERNAL: "InternalError",
+    CONFLICT: "UpdateConditionNotSatisfied",
+    LIMIT: "OperationTimedOut",
+}
+"""The errors that a test can have this service answer (control/faults.py)."""
+
 NAME_LENGTH = "The specified resource name length is not within the permissible limits."
 KEY_COUNT = (
     "The number of keys specified in the URI does not match number of key properties for the resource."
@@ -186,6 +213,12 @@ def service_error_of(error: GatewayError) -> ServiceError:
             return ServiceError("InvalidInput")
         case NotAllowed():
             return ServiceError("AuthorizationFailure", error.facts.get("text"))
+        case QuotaExceeded(kind="bytes" | "write_units"):
+            return ServiceError("ServerBusy", "Ingress is over the account limit.")
+        case QuotaExceeded(kind="read_units"):
+            return ServiceError("ServerBusy", "Egress is over the account limit.")
+        case QuotaExceeded():
+            return ServiceError("ServerBusy", "Operations per second is over the account limit.")
         case TableBusy() | Busy() | PartitionLocked() | Throttled():
             return ServiceError("ServerBusy")
         case Unknowable():

@@ -9,7 +9,11 @@ may only be given where a retry can help. Source: docs/protocols/table-store.md 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.dialect import CONFLICT, LIMIT, THROTTLING
+from gateway.dialect import INTERNAL as INTERNAL_FAULT
 from gateway.model import errors as facts
 from gateway.model.errors import GatewayError
 from gateway.model.predicates import Not, RowExists
@@ -44,6 +48,10 @@ RETRIED = frozenset(
     {"OTSRowOperationConflict", "OTSNotEnoughCapacityUnit", "OTSTableNotReady", "OTSServerBusy"}
 )
 """Codes after which SDKs send any request again (reads: the 5xx too)."""
+
+
+REFUSALS = frozenset({"OTSAuthFailed", "OTSNoPermissionAccess"})
+"""Codes that say that the caller may not do this, or has not shown who it is."""
 
 
 class ServiceError(Exception):
@@ -99,6 +107,18 @@ def service_error_of(error: GatewayError | ServiceError, style: str = "classic")
             return (
                 _LIMITS[what](limit, actual) if what in _LIMITS else invalid(f"{what}: {actual} > {limit}.")
             )
+        case facts.QuotaExceeded(kind="tables"):
+            return ServiceError(
+                "OTSQuotaExhausted", f"Number of tables exceeds the quota: {error.limit:.0f}."
+            )
+        case facts.QuotaExceeded(kind="bytes"):
+            return ServiceError(
+                "OTSQuotaExhausted", f"Size of data exceeds the quota: {error.limit:.0f} bytes."
+            )
+        case facts.QuotaExceeded(kind="read_units" | "write_units"):
+            return ServiceError("OTSNotEnoughCapacityUnit", "Remaining capacity unit is not enough.")
+        case facts.QuotaExceeded():
+            return ServiceError("OTSServerBusy", "Server is busy.")
         case facts.InvalidInput(rule="other-partition"):
             return ServiceError("OTSDataOutOfRange", "Data out of scope of transaction.")
         case facts.InvalidInput(rule=rule):
@@ -139,6 +159,28 @@ _PLAIN: dict[type[GatewayError], tuple[str, str]] = {
     ),
     facts.NotAllowed: ("OTSNoPermissionAccess", "You have no permission to access the requested resource."),
 }
+
+PLANTED: Mapping[str, str] = {
+    **{code: code for code in STATUS},
+    THROTTLING: "OTSNotEnoughCapacityUnit",
+    INTERNAL_FAULT: "OTSInternalServerError",
+    CONFLICT: "OTSRowOperationConflict",
+    LIMIT: "OTSQuotaExhausted",
+}
+"""The errors that a test can have this service answer (control/faults.py)."""
+
+_PLANTED_TEXTS = {
+    "OTSConditionCheckFail": CONDITION_FAILED,
+    # The SDKs send a request again after this code with this text only.
+    "OTSQuotaExhausted": "Too frequent table operations.",
+}
+
+
+def planted(code: str) -> ServiceError:
+    """An error of STATUS, whatever the request is."""
+    texts = {**dict(_PLAIN.values()), INTERNAL.code: INTERNAL.message, **_PLANTED_TEXTS}
+    return ServiceError(code, texts.get(code, "The request was refused."))
+
 
 _AUTHENTICATION = {
     "unknown-key": ("OTSAuthFailed", "The AccessKeyID does not exist."),

@@ -104,8 +104,11 @@ class PostgreSQLStatements(Statements):
         condition, parameters = self.one_of("id", table_ids)
         return session.ask(f"SELECT id, version FROM tables WHERE {condition}", parameters)
 
-    def lock_row(self, session: Session, table: str, column: str, row_id: int) -> None:
-        session.send(f"SELECT {column} FROM {table} WHERE {column} = ? FOR UPDATE", (row_id,))
+    def lock_rows(self, session: Session, table: str, column: str, row_ids: Sequence[int]) -> None:
+        condition, parameters = self.one_of(column, row_ids)
+        session.send(
+            f"SELECT {column} FROM {table} WHERE {condition} ORDER BY {column} FOR UPDATE", parameters
+        )
 
     def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
         session.send(_CLAIM, _columns(keys))

@@ -42,7 +42,7 @@ class SQLiteStatements(Statements):
         condition, parameters = self.one_of("id", table_ids)
         return session.ask(f"SELECT id, version FROM tables WHERE {condition}", parameters)
 
-    def lock_row(self, session: Session, table: str, column: str, row_id: int) -> None:
+    def lock_rows(self, session: Session, table: str, column: str, row_ids: Sequence[int]) -> None:
         pass
 
     def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:

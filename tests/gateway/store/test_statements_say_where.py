@@ -26,7 +26,7 @@ REFUSED = {
     "DELETE FROM changes WHERE stream_id = ?": "no slot = ?",
     "UPDATE rows SET size_bytes = 0 WHERE table_id = ?": "no slot = ?",
     "SELECT id FROM partition_locks WHERE id = ? FOR UPDATE": "and locks rows",
-    "SELECT id FROM tables WHERE id = ? FOR UPDATE": "Statements.lock_row",
+    "SELECT id FROM tables WHERE id = ? FOR UPDATE": "Statements.lock_rows",
     "INSERT INTO tokens (scope, name) VALUES (?, ?)": "without its slot",
     "SELECT 1 FROM entries k JOIN rows r ON r.sort = k.row_sort WHERE k.slot = ?": "entries and rows are joined",
     statements._GET_MANY: "LATERAL",

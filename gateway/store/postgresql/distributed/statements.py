@@ -55,8 +55,9 @@ class DistributedStatements(PostgreSQLStatements):
 
         return versions
 
-    def lock_row(self, session: Session, table: str, column: str, row_id: int) -> None:
-        session.send(f"UPDATE {table} SET {column} = {column} WHERE {column} = ?", (row_id,))
+    def lock_rows(self, session: Session, table: str, column: str, row_ids: Sequence[int]) -> None:
+        for row_id in sorted(row_ids):
+            session.send(f"UPDATE {table} SET {column} = {column} WHERE {column} = ?", (row_id,))
 
     def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
         _send_together(session, _CLAIM, keys)
