@@ -234,7 +234,7 @@ class Walk:
     def _fetch_entries(
         self, where: str, parameters: tuple[Any, ...], order: str
     ) -> tuple[Chunk, Columns | None]:
-        """The same where entries and rows cannot be joined: entries first, then their rows by key. An entry whose row has gone
+        """What `_fetch` gives, where entries and rows cannot be joined: entries first, then their rows by key. An entry whose row has gone
         between the two is passed over, so the walk goes on from the last entry, and not from the last row."""
         index_id, table_id = self._source.owners
         found = self._session.query(
