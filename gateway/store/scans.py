@@ -234,8 +234,8 @@ class Walk:
     def _fetch_entries(
         self, where: str, parameters: tuple[Any, ...], order: str
     ) -> tuple[Chunk, Columns | None]:
-        """What `_fetch` gives, where entries and rows cannot be joined: entries first, then their rows by key. An entry whose row has gone
-        between the two is passed over, so the walk goes on from the last entry, and not from the last row."""
+        """What `_fetch` gives, where entries and rows cannot be joined: entries first, then their rows by key. An
+        entry whose row has gone between the two is passed over, so the walk goes on from the last entry, not the last row."""
         index_id, table_id = self._source.owners
         found = self._session.query(
             "SELECT k.slot, k.partition, k.sort, k.full_key, k.size_bytes, k.row_partition, k.row_sort, k.row_slot"

@@ -24,6 +24,8 @@ class ClusterNode:
         process = Path(f"/proc/{pid}")
         try:
             self._command = (process / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+            said = (process / "environ").read_bytes().rstrip(b"\0").split(b"\0")
+            self._environment = dict(each.split(b"=", 1) for each in said if b"=" in each)
             self._owner = process.stat()
             self._folder = (process / "cwd").readlink()
             os.kill(pid, 0)
@@ -47,13 +49,19 @@ class ClusterNode:
             time.sleep(0.01)
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start it, again where it finds the memory of the last still in use and gives up, and wait until it answers."""
         owner = {"user": self._owner.st_uid, "group": self._owner.st_gid} if os.geteuid() == 0 else {}
-        self._process = subprocess.Popen(
-            self._command, cwd=self._folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **owner
-        )
         until = time.monotonic() + 60
         while True:
+            if self._process is None or self._process.poll() is not None:
+                self._process = subprocess.Popen(
+                    self._command,
+                    cwd=self._folder,
+                    env=self._environment,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    **owner,
+                )
             try:
                 self._ask("SELECT 1")
                 return
