@@ -1,9 +1,9 @@
 """Two gateways at two nodes of Citus: no group half, nothing acknowledged lost, no change skipped, while nodes are killed.
 
 Only with a cluster that somebody else runs (`make test-distributed URL=... URL2=...`): URL names its coordinator, URL2 a worker,
-both with a role that may create databases. Nodes are killed only where they are processes of this machine that tests may kill.
-Seconds here; with TABLEGATE_SOAK_SECONDS as long as that says. The races are those of tests/gateway/engine, whose engines then
-enter at two nodes.
+both with a role that may create databases, and with synchronous_commit on. Nodes are killed only where they are processes of this
+machine that tests may kill. Seconds here; with TABLEGATE_SOAK_SECONDS as long as that says. The races are those of
+tests/gateway/engine, whose engines then enter at two nodes.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def test_what_is_brought_back_is_all_there(postgres: PostgresServer, urls: tuple
     engine = Engine(Store(open_database(url)))
     things = Client(engine, make_table(engine))
     things.write(*(things.put(f"p{n}", n=decimal(n)) for n in range(50)))
-    before = things.rows()
+    before = contents(things)
     engine.close()
     placed = placement_of(at_worker)
     assert placed is not None and "rows" in placed.distributed and "tables" in placed.everywhere
@@ -197,12 +197,16 @@ def test_what_is_brought_back_is_all_there(postgres: PostgresServer, urls: tuple
     with pytest.raises(Unusable, match="worker"):
         open_database(at_another_node(url))
     engine = Engine(Store(open_database(url)))
-    assert Client(engine, things.table).rows() == before
+    assert contents(Client(engine, things.table)) == before
     engine.close()
     assert "rows: by slot" in command("distribute", "--shards", "4", "--database", url)
     engine = Engine(Store(open_database(at_worker)))
-    assert Client(engine, things.table).rows() == before
+    assert contents(Client(engine, things.table)) == before
     engine.close()
+
+
+def contents(client: Client) -> list[dict[str, object]]:
+    return [dict(row.latest) for row in client.rows()]
 
 
 def command(*words: str) -> str:
