@@ -22,7 +22,7 @@ GROUPS = {
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
-        "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "partiql",
+        "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "kinesis", "partiql",
         "operation_table", "summaries", "audited", "seed_definitions", "seeds", "display", "blueprint",
     ),
     "adapters.azuretable": (

@@ -43,7 +43,7 @@ _FEW_ROWS = 24
 # Of rows that may be too large together, so many are fetched before their sizes are looked at.
 _ROWS_AT_A_TIME = 10
 
-_LOOKS_UP = fast_paths.covers(Get, "table position transaction may_be_old") and fast_paths.covers(
+_LOOKS_UP = fast_paths.covers(Get, "table position transaction may_be_old shown") and fast_paths.covers(
     ReadAll, "gets max_bytes"
 )
 _IS_SAFE = fast_paths.covers(Read, READ_FIELDS)
@@ -57,7 +57,7 @@ SearchSlices = Generator[None, None, list[Nearest] | GatewayError]
 
 def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
     """The outcome of each command, all from one snapshot."""
-    if _LOOKS_UP and store.shared and all(map(_is_one_statement, commands)):
+    if _LOOKS_UP and store.database.looks_up_at_once and all(map(_is_one_statement, commands)):
         return fast_look_up(store, cast(list[Get | ReadAll], commands), now_ms)
     outcomes: dict[int, Outcome] = {}
     for _ in read_in_slices(store, commands, now_ms, outcomes):

@@ -54,14 +54,31 @@ class Asks(Generic[R]):
 # Rows
 
 
+class Shown(Protocol):
+    """What of a row its reader will show. It is asked only of callers whose rights depend on it."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The top-level attributes that are shown or looked at; none: the rows are only counted."""
+        ...
+
+
+class ShownNames(NamedTuple):
+    """These attributes."""
+
+    names: frozenset[str]
+
+
 class Get(NamedTuple):
     """Read one row. Outcome: Row or None. `transaction`: as an open local transaction sees it; TransactionMissing.
-    `may_be_old`: the reader was promised no more than what was there a short while ago, so that a replica may answer."""
+    `may_be_old`: the reader was promised no more than what was there a short while ago, so that a replica may answer.
+    `shown`: what the reader will show of the row (None: everything)."""
 
     table: Table
     position: Position
     transaction: str = ""
     may_be_old: bool = False
+    shown: Shown | None = None
 
     def outcome(self) -> Row | None:
         """Never called (Command)."""
@@ -92,7 +109,7 @@ class Read(NamedTuple):
     `cut_many`: does the same to many rows at once, for readers whose `cut` leaves something of every row; `cut` is there too.
     `transaction`: as an open local transaction sees the table (not its indexes); TransactionMissing.
     `concatenation`: the reader wants no more of a row than `Concatenation` says, so that many may be given in
-    one piece (Page.concatenated). `may_be_old`: as of Get.
+    one piece (Page.concatenated). `may_be_old`, `shown`: as of Get.
     """
 
     table: Table
@@ -110,6 +127,7 @@ class Read(NamedTuple):
     transaction: str = ""
     concatenation: Concatenation | None = None
     may_be_old: bool = False
+    shown: Shown | None = None
 
     def outcome(self) -> Page:
         """Never called (Command)."""
@@ -507,6 +525,59 @@ class Reshard(Asks[Table]):
     shards: int
 
 
+@dataclass(frozen=True, slots=True)
+class Follow(Asks[Table]):
+    """Have somebody told each change of a table from now on: what kind, and whom it means by `target`; and merge
+    `properties` into the table's, as AlterTable does. Outcome: Table; StaleTable."""
+
+    table: Table
+    kind: str
+    target: str
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfollow(Asks[Table]):
+    """Have somebody told no longer. Outcome: Table; StaleTable."""
+
+    table: Table
+    kind: str
+    target: str
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+# Replicas
+
+
+@dataclass(frozen=True, slots=True)
+class NewReplica:
+    """A table to be made that will have the rows of another, and what it is called among its replicas."""
+
+    name: str
+    made: CreateTable
+
+
+@dataclass(frozen=True, slots=True)
+class AddReplicas(Asks[Table]):
+    """Make tables that have the same rows as one (which is called `name` among them), and have each told what changes in the
+    others. Outcome: the Table; StaleTable, TableExists, TableBusy. `strong`, `witness`: as of ReplicationRule."""
+
+    table: Table
+    name: str
+    replicas: tuple[NewReplica, ...]
+    strong: bool = False
+    witness: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveReplicas(Asks[Table]):
+    """Drop replicas of a table, by name; or if they are kept, let them go on alone. Outcome: the Table; StaleTable."""
+
+    table: Table
+    names: tuple[str, ...]
+    keeps: bool = False
+
+
 # Local transactions
 
 
@@ -582,6 +653,10 @@ AnyCommand = (
     | FindPosition
     | ReadChanges
     | Reshard
+    | Follow
+    | Unfollow
+    | AddReplicas
+    | RemoveReplicas
     | BeginTransaction
     | Stage
     | CommitTransaction

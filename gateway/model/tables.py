@@ -254,6 +254,28 @@ class HistoryRule:
         return self.since_ms if self.days is None else max(self.since_ms, now_ms - self.days * 86_400_000)
 
 
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A table that has the same rows as others: what its group calls it (DynamoDB: the region), and its id. `ready`: whether all
+    rows that were there when it came have been brought."""
+
+    name: str
+    table_id: int
+    ready: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationRule:
+    """A table is one of several that have the same rows: what it is called among them, and the others. `strong`: a write is
+    in all of them or in none; else it follows later, and of two writes of a row the later one stays. `witness`: what stands
+    in for a third one, without rows."""
+
+    name: str
+    peers: tuple[Replica, ...]
+    strong: bool = False
+    witness: str = ""
+
+
 # DynamoDB: a time to live more than five years in the past does not count (docs/protocols/dynamodb.md rule 39).
 _EXPIRY_WINDOW_S = 5 * 365 * 86_400
 
@@ -264,6 +286,9 @@ class Rules:
 
     `stamped`: cells keep the time of their own write (tables made through Table Store). `has_local_transactions`:
     it has had one, so writers look for locked partitions.
+
+    The engine's own: `followed`: somebody follows its changes (engine/following.py), for whom they are recorded in `log`, a
+    stream that no client sees, while clients have no stream of their own.
     """
 
     expiry: ExpiryRule | None = None
@@ -272,6 +297,14 @@ class Rules:
     stamped: bool = False
     has_local_transactions: bool = False
     history: HistoryRule | None = None
+    followed: bool = False
+    log: StreamRule | None = None
+    replication: ReplicationRule | None = None
+
+    @property
+    def recorder(self) -> StreamRule | None:
+        """The stream in which writes are recorded, if there is one."""
+        return self.stream if self.stream is not None and self.stream.enabled else self.log
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ from gateway.model.tables import (
     Index,
     IndexView,
     Projection,
+    Replica,
+    ReplicationRule,
     Rules,
     State,
     StreamRule,
@@ -70,6 +72,10 @@ class Cache:
         """The descriptor of a table by its Azure name, in whatever case, or None: it is not in the cache."""
         table = self._by_azure_name.get((namespace, azure_name.lower()))
         return None if table is None else self.get(namespace, table.name)
+
+    def by_id(self, table_id: int) -> Table | None:
+        """The descriptor of a table, or None: it is not in the cache."""
+        return self._by_id.get(table_id)
 
     def keep(self, table: Table) -> None:
         """Put a descriptor in place of the one of its name."""
@@ -521,14 +527,23 @@ def stream_rule(document: Mapping[str, Any]) -> StreamRule:
     return StreamRule(**{**document, "shards": shards})
 
 
+def _replication_rule(document: Mapping[str, Any] | None) -> ReplicationRule | None:
+    if document is None:
+        return None
+    return ReplicationRule(**{**document, "peers": tuple(Replica(**peer) for peer in document["peers"])})
+
+
 def rules_of(document: Mapping[str, Any]) -> Rules:
     """The rules of a JSON form that dataclasses.asdict made."""
     expiry, stream, history = document["expiry"], document["stream"], document.get("history")
+    log = document.get("log")
     return Rules(
         **{
             **document,
             "expiry": None if expiry is None else ExpiryRule(**expiry),
             "stream": None if stream is None else stream_rule(stream),
             "history": None if history is None else HistoryRule(**history),
+            "log": None if log is None else stream_rule(log),
+            "replication": _replication_rule(document.get("replication")),
         }
     )

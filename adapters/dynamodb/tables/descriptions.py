@@ -24,7 +24,7 @@ from adapters.dynamodb.wire.resources import index_arn, key_arn, stable_uuid, st
 from gateway.model.commands import NewIndex, TableStatistics
 from gateway.model.composites import name_of
 from gateway.model.keys import KeySchema
-from gateway.model.tables import Index, Projection, State, Table, VectorIndex
+from gateway.model.tables import Index, Projection, Replica, State, Table, VectorIndex
 from gateway.model.values import Kind
 from gateway.model.vectors import Metric
 
@@ -109,8 +109,65 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
     if properties.on_demand:
         shown["OnDemandThroughput"] = dict(properties.on_demand)
     shown["WarmThroughput"] = _warm(properties.warm, "UPDATING" if state is State.CREATING else "ACTIVE")
+    shown |= _replication(table, properties, now_ms)
     if properties.restore is not None and state is State.CREATING:
         shown["RestoreSummary"] = {**properties.restore, "RestoreInProgress": True}
+    return shown
+
+
+def _replication(table: Table, properties: TableProperties, now_ms: int) -> dict[str, Any]:
+    """What is told of the other regions of a global table; a table of one region has none of these members."""
+    rule = table.rules.replication
+    if rule is None:
+        return {}
+    shown: dict[str, Any] = {
+        "GlobalTableVersion": "2019.11.21",
+        "GlobalTableSettingsReplicationMode": properties.replication_mode,
+    }
+    shown["Replicas"] = [_replica(properties, peer, now_ms) for peer in rule.peers]
+    if rule.strong:
+        shown["MultiRegionConsistency"] = "STRONG"
+    if rule.witness:
+        shown["GlobalTableWitnesses"] = [{"RegionName": rule.witness, "WitnessStatus": "ACTIVE"}]
+    return shown
+
+
+def replica_status(properties: TableProperties, peer: Replica, now_ms: int) -> str:
+    """The state of a replica."""
+    until_ms = properties.replicas.get(peer.name, {}).get("creating_until_ms", 0)
+    return "ACTIVE" if peer.ready and now_ms >= until_ms else "CREATING"
+
+
+def _replica(properties: TableProperties, peer: Replica, now_ms: int) -> dict[str, Any]:
+    """A ReplicaDescription: what is inherited is absent."""
+    known = properties.replicas.get(peer.name, {})
+    shown: dict[str, Any] = {
+        "RegionName": peer.name,
+        "ReplicaStatus": replica_status(properties, peer, now_ms),
+    }
+    if known.get("encryption_key") is not None:
+        shown["KMSMasterKeyId"] = known["encryption_key"]
+    shown |= _override(known.get("read_units"), known.get("max_read_units"))
+    indexes = [
+        {"IndexName": name, **_override(index.get("read_units"), index.get("max_read_units"))}
+        for name, index in known.get("indexes", {}).items()
+    ]
+    if indexes:
+        shown["GlobalSecondaryIndexes"] = indexes
+    if known.get("table_class") is not None:
+        at = seconds(known["table_class_at_ms"])
+        shown["ReplicaTableClassSummary"] = {"TableClass": known["table_class"], "LastUpdateDateTime": at}
+    shown["WarmThroughput"] = _warm(properties.warm, "ACTIVE")
+    shown["GlobalTableSettingsReplicationMode"] = properties.replication_mode
+    return shown
+
+
+def _override(read_units: int | None, max_read_units: int | None) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    if read_units is not None:
+        shown["ProvisionedThroughputOverride"] = {"ReadCapacityUnits": read_units}
+    if max_read_units is not None:
+        shown["OnDemandThroughputOverride"] = {"MaxReadRequestUnits": max_read_units}
     return shown
 
 

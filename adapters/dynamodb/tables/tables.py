@@ -35,11 +35,7 @@ from gateway.model.tables import Rules, State, StreamRule, Table
 _INVALID = "One or more parameter values were invalid: "
 # What this server does not have is refused, not ignored: a table that looks replicated and is not would be worse.
 _NOT_OFFERED = (
-    "GlobalTableSettingsReplicationMode",
     "GlobalTableSourceArn",
-    "GlobalTableWitnessUpdates",
-    "MultiRegionConsistency",
-    "ReplicaUpdates",
     "ResourcePolicy",
 )
 
@@ -79,7 +75,7 @@ def create_table(call: Call) -> Exchange[Answer]:
         if isinstance(existing, Table) and existing.state_at(now_ms) is State.CREATING:
             raise TableBusy(taken.name, State.CREATING.value) from taken
         raise
-    shown = describe(_while(State.CREATING, table, now_ms), None, call.caller, now_ms)
+    shown = describe(in_state(State.CREATING, table, now_ms), None, call.caller, now_ms)
     return {"TableDescription": in_style(call, _as_created(shown, given))}
 
 
@@ -100,6 +96,7 @@ def _new_properties(call: Call, now_ms: int) -> TableProperties:
         table_class=given.get("TableClass"),
         deletion_protection=given.get("DeletionProtectionEnabled", False),
         encryption_key=_encryption_key(call, None),
+        replication_mode=_replication_mode(given, "ENABLED_WITH_OVERRIDES"),
         tags=tags.new_tags(given.get("Tags", ())),
     )
 
@@ -161,9 +158,16 @@ def update_table(call: Call) -> Exchange[Answer]:
         properties,
         deletion_protection=given.get("DeletionProtectionEnabled", properties.deletion_protection),
         encryption_key=_encryption_key(call, properties.encryption_key),
+        replication_mode=_replication_mode(given, properties.replication_mode),
+        disassociation_protection=given.get(
+            "DisassociationProtectionEnabled", properties.disassociation_protection
+        ),
     )
     if "TableClass" in given and given["TableClass"] != (properties.table_class or "STANDARD"):
         properties = replace(properties, table_class=given["TableClass"], table_class_at_ms=now_ms)
+    if dropped:
+        kept = {name: known for name, known in properties.insights.items() if name not in dropped}
+        properties = replace(properties, insights=kept)
     slow = (added, dropped, new_vectors, dropped_vectors)
     instant = not (any(slow) or any(name in given for name in _SLOW_CHANGES))
     command = AlterTable(
@@ -179,7 +183,7 @@ def update_table(call: Call) -> Exchange[Answer]:
     )
     statistics = yield from one(CountRows(table))
     altered = yield from one(command)
-    shown = describe(_while(State.UPDATING, altered, now_ms), statistics, call.caller, now_ms)
+    shown = describe(in_state(State.UPDATING, altered, now_ms), statistics, call.caller, now_ms)
     if instant:
         shown["TableStatus"] = altered.state_at(now_ms).value.upper()
     before = describe(table, statistics, call.caller, now_ms)
@@ -234,7 +238,7 @@ def delete_table(call: Call) -> Exchange[Answer]:
         )
     statistics = yield from one(CountRows(table))
     dropped = yield from one(DropTable(table))
-    shown = describe(_while(State.DELETING, dropped, now_ms), statistics, call.caller, now_ms)
+    shown = describe(in_state(State.DELETING, dropped, now_ms), statistics, call.caller, now_ms)
     for name in _NOT_OF_DELETED:
         shown.pop(name, None)
     return {"TableDescription": in_style(call, shown)}
@@ -271,7 +275,7 @@ def _first_stream(given: Mapping[str, Any] | None, now_ms: int) -> StreamRule | 
     if "StreamViewType" not in given:
         text = "Table is being created with a stream enabled, UpdateViewType is required"
         raise validation(_INVALID + text)
-    return _stream(given["StreamViewType"], now_ms)
+    return stream_rule(given["StreamViewType"], now_ms)
 
 
 def _altered_rules(table: Table, given: Mapping[str, Any] | None, now_ms: int) -> Rules | None:
@@ -285,7 +289,9 @@ def _altered_rules(table: Table, given: Mapping[str, Any] | None, now_ms: int) -
             raise validation(f"{_INVALID}If stream is being enabled then UpdateViewType is required")
         if running:
             raise validation(f"Table already has an enabled stream: TableName: {table.name}")
-        return replace(table.rules, stream=_stream(given["StreamViewType"], now_ms))
+        return replace(table.rules, stream=stream_rule(given["StreamViewType"], now_ms))
+    if table.rules.replication is not None and running:
+        raise validation(f"{_INVALID}Disabling Stream is not allowed for a Global Table replica.")
     if "StreamViewType" in given:
         text = "If stream is being disabled, then UpdateViewType must not be specified"
         raise validation(_INVALID + text)
@@ -294,9 +300,22 @@ def _altered_rules(table: Table, given: Mapping[str, Any] | None, now_ms: int) -
     return replace(table.rules, stream=replace(known, enabled=False))
 
 
-def _stream(view: str, now_ms: int) -> StreamRule:
+def stream_rule(view: str, now_ms: int) -> StreamRule:
+    """The rule of a stream that begins."""
     label = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
     return StreamRule(label, True, view, limits.STREAM_RETENTION_MS, now_ms)
+
+
+def _replication_mode(given: Mapping[str, Any], known: str) -> str:
+    """Whether settings of a global table go to all its regions. The third value is what is told where nobody has said."""
+    mode: str = given.get("GlobalTableSettingsReplicationMode", known)
+    if given.get("GlobalTableSettingsReplicationMode") == "ENABLED_WITH_OVERRIDES":
+        text = "Only ENABLED and DISABLED settings replication are allowed"
+        raise validation(
+            "Value 'ENABLED_WITH_OVERRIDES' at 'GlobalTableSettingsReplicationMode' failed to satisfy constraint: "
+            + text
+        )
+    return mode
 
 
 def _encryption_key(call: Call, known: str | None) -> str | None:
@@ -321,7 +340,7 @@ def _encryption_key(call: Call, known: str | None) -> str | None:
 # Descriptions
 
 
-def _while(state: State, table: Table, now_ms: int) -> Table:
+def in_state(state: State, table: Table, now_ms: int) -> Table:
     """The table as it is while a change is under way, be it ever so short: the answer to a change always shows that."""
     until_ms = max(table.busy_until_ms, now_ms + 1)
     shown, vectors = table.indexes, table.vector_indexes

@@ -71,10 +71,40 @@ def _indexes(data: Input, definitions: list[str], style: str) -> None:
 
 def update_table(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for an UpdateTable whose members do not go together."""
-    _refuse_members(data, ("ReplicaUpdates", "GlobalTableWitnessUpdates"))
+    _replica_updates(data)
     if not _changes(data):
         raise _refused("nothing-to-update" if context.is_classic else "nothing-to-update-today")
     _told_in(context.style, data, _updated_table, _old_updated_table)
+
+
+# What may stand beside changes of replicas where these are strongly consistent.
+_GROUP = frozenset({"ReplicaUpdates", "GlobalTableWitnessUpdates", "MultiRegionConsistency"})
+
+
+def _replica_updates(data: Input) -> None:
+    """What changes of replicas may stand together (ack-api-quirks, live service, October 2026)."""
+    changes = _changes(data)
+    if not changes & {"ReplicaUpdates", "GlobalTableWitnessUpdates"}:
+        if changes & _GROUP:
+            raise _refused("nothing-to-update-today")
+        return
+    strong = data.get("MultiRegionConsistency") == "STRONG"
+    if changes - _GROUP:
+        raise _refused("group-and-more" if changes & (_GROUP - {"ReplicaUpdates"}) else "replicas-and-more")
+    updates = data.get("ReplicaUpdates", [])
+    for update in updates:
+        if len(update) > 1:
+            raise _refused("replica-actions-mixed")
+        [(action, entry)] = update.items() if update else [("", {})]
+        indexes = entry.get("GlobalSecondaryIndexes", ())
+        if not action or (action == "Update" and len(entry) < 2) or any(len(index) < 2 for index in indexes):
+            raise _refused("replica-action-none")
+    regions = {(action, entry["RegionName"]) for update in updates for action, entry in update.items()}
+    membership = [each for each in regions if each[0] in ("Create", "Delete")]
+    if strong and any(action != "Create" for action, _ in regions):
+        raise _refused("strong-only-create")
+    if len(membership) > 1 and not strong and {action for action, _ in membership} != {"Delete"}:
+        raise _refused("replica-actions-several")
 
 
 def _old_updated_table(data: Input) -> None:

@@ -158,6 +158,12 @@ CONTROL_PLANE = frozenset(
     {
         "CreateTable",
         "DeleteTable",
+        "DisableKinesisStreamingDestination",
+        "EnableKinesisStreamingDestination",
+        "ListContributorInsights",
+        "UpdateContributorInsights",
+        "UpdateKinesisStreamingDestination",
+        "UpdateTableReplicaAutoScaling",
         "DescribeContinuousBackups",
         "DescribeContributorInsights",
         "DescribeKinesisStreamingDestination",
@@ -435,6 +441,11 @@ def _not_allowed(error: model.NotAllowed, operation: str) -> ServiceError:
     return ServiceError("AccessDeniedException", text)
 
 
+def _not_permitted(error: model.NotPermitted, operation: str) -> ServiceError:
+    """Without the caller's name, which wire/refusals.py knows."""
+    return ServiceError("AccessDeniedException", f"User is not authorized to perform: dynamodb:{operation}")
+
+
 def foreign_resource(operation: str, access_id: str, account: str, arn: str) -> ServiceError:
     """The ARN of what belongs to somebody else, whether it is there or not: no table has a policy that would let anybody in
     (developer guide, "Cross-account access with resource-based policies"; texts as in "Troubleshoot access denied error
@@ -501,6 +512,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.StaleTable: _internal,
     model.NotAuthenticated: _not_authenticated,
     model.NotAllowed: _not_allowed,
+    model.NotPermitted: _not_permitted,
     model.InvalidInput: lambda error, operation: validation(error.rule),
 }
 

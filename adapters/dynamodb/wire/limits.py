@@ -151,6 +151,17 @@ STREAM_ITERATOR_LIFETIME_MS = 15 * 60 * 1000
 STREAM_RETENTION_MS = 24 * 60 * 60 * 1000
 STREAM_SHARDS_PAGE = 100
 
+# Contributor insights [botocore 1.44.5; developer guide, "Service, account, and table quotas"]
+
+INSIGHTS_PAGE = 100  # summaries in one ListContributorInsights answer
+
+# Kinesis [API reference of Kinesis Data Streams, PutRecords: 500 records, 5 MiB together, 1 MiB each]
+
+KINESIS_RECORDS = 500
+KINESIS_CALL_BYTES = 5 << 20
+KINESIS_RECORD_BYTES = 1 << 20
+KINESIS_PARTITION_KEY_CHARACTERS = 256
+
 # Wire and signatures [5, 7, 8]
 
 PREFLIGHT_SECONDS = 172_800

@@ -181,6 +181,12 @@ _TEXTS: dict[str, str] = {
     "nothing-to-update-today": "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
     "GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, "
     "MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required",
+    "replicas-and-more": INVALID + "Replica modification must be the only operation in the request",
+    "group-and-more": "Requests that modify replicas or witnesses must not also modify other fields",
+    "replica-actions-mixed": "Update table operation with more than one type of replica actions not allowed",
+    "replica-actions-several": "Update table operation with more than one create or delete replica actions not allowed",
+    "replica-action-none": "There are no actions specified in the Replica Update Action of the request.",
+    "strong-only-create": "Only Replica Create actions are supported when MultiRegionConsistency parameter is provided.",
     "only-change": INVALID + "{what} must be the only operation in the request",
     "on-demand-and-more": INVALID
     + "OnDemandThroughput can only be combined with BillingMode in an UpdateTable request",
