@@ -260,7 +260,7 @@ def _advance_window(store: Store, copy: Copy, source: Table, target: Table, limi
 def open_table(store: Store, session: Session, table: Table) -> None:
     """End the time for which a table is CREATING. The cache is for the caller."""
     store.catalog.lock(session, table.id)
-    for index in table.indexes:
+    for index in table.all_indexes:
         store.catalog.update_index(session, dataclasses.replace(index, busy_until_ms=0))
     store.catalog.update(session, dataclasses.replace(table, state=State.ACTIVE, busy_until_ms=0))
 

@@ -15,7 +15,7 @@ from gateway.model.keys import Position
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
 from gateway.model.write_groups import RowKey
-from gateway.store import entries, history, rows
+from gateway.store import history, rows
 from gateway.store.copies import Copy, Phase
 from gateway.store.databases import Session
 from gateway.store.history import Mark, Moment
@@ -100,8 +100,5 @@ def keep(session: Session, target: Table, found: Mapping[Position, Row | None], 
         rows.remove_many(
             session, [key for key in gone if key in before], [key for key in gone if key not in before]
         )
-    if target.indexes:
-        pairs = [(before.get(key), found[key[1]]) for key in keys]
-        removed, added = indexing.differences(target, pairs)
-        entries.remove_many(session, removed)
-        entries.add_many(session, added)
+    if target.indexes or target.vector_indexes:
+        indexing.keep_up(session, target, [(before.get(key), found[key[1]]) for key in keys])
