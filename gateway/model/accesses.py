@@ -175,6 +175,34 @@ def _of_deleted_backup(command: c.DeleteBackup, purpose: Purpose) -> Iterator[Ac
     yield Access(Permission.DELETE_BACKUP, purpose.way, backup.namespace, backup_path(backup), command)
 
 
+def _of_new_job(command: c.StartJob, purpose: Purpose) -> Iterator[Access]:
+    """Whoever puts many rows must be allowed to put one."""
+    permission = _finer(purpose, Permission.EXPORT, Permission.IMPORT, Permission.BULK_PUT)
+    needed = (permission, Permission.PUT) if permission is Permission.BULK_PUT else (permission,)
+    for each in needed:
+        yield Access(each, purpose.way, command.namespace, command.table_name, command, command.source)
+
+
+def _of_jobs(command: c.ListJobs, purpose: Purpose) -> Iterator[Access]:
+    """A list of an account, or a look for one job."""
+    lists = (Permission.LIST_EXPORTS, Permission.LIST_IMPORTS, Permission.LIST_BULK_PUTS)
+    permission = _finer(
+        purpose,
+        *lists,
+        Permission.DESCRIBE_EXPORT,
+        Permission.DESCRIBE_IMPORT,
+        Permission.DESCRIBE_BULK_PUT,
+        Permission.CANCEL_BULK_PUT,
+        Permission.IMPORT,
+    )
+    path = "" if permission in lists else command.path or command.table_name or ANYWHERE
+    yield Access(permission, purpose.way, command.namespace, path, command)
+
+
+def _of_cancelled_job(command: c.CancelJob, purpose: Purpose) -> Iterator[Access]:
+    yield Access(Permission.CANCEL_BULK_PUT, purpose.way, command.job.namespace, command.path, command)
+
+
 _COPIED = (
     (Permission.READ, Way.SINGLE), (Permission.QUERY, Way.SINGLE), (Permission.SCAN, Way.SINGLE),
     (Permission.PUT, Way.SINGLE), (Permission.UPDATE, Way.SINGLE), (Permission.DELETE, Way.SINGLE),
@@ -274,6 +302,10 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterator[Access]]] = {
     c.ImportDefinition: _of_account(Permission.ADMINISTER),
     c.CountRows: _of_count,
     c.KeepHistory: _of_history,
+    c.StartJob: _of_new_job,
+    c.ListJobs: _of_jobs,
+    c.CancelJob: _of_cancelled_job,
+    c.AdvanceJob: _of_account(Permission.ADMINISTER),
     c.CreateBackup: _of_backup,
     c.DeleteBackup: _of_deleted_backup,
     c.ListBackups: _of_listing,

@@ -47,6 +47,17 @@ class Permission(Enum):
     DELETE_BACKUP = "delete-backup"
     RESTORE_BACKUP = "restore-backup"
     RESTORE_MOMENT = "restore-moment"
+    # Jobs
+    EXPORT = "export"
+    LIST_EXPORTS = "list-exports"
+    DESCRIBE_EXPORT = "describe-export"
+    IMPORT = "import"
+    LIST_IMPORTS = "list-imports"
+    DESCRIBE_IMPORT = "describe-import"
+    BULK_PUT = "bulk-put"
+    LIST_BULK_PUTS = "list-bulk-puts"
+    DESCRIBE_BULK_PUT = "describe-bulk-put"
+    CANCEL_BULK_PUT = "cancel-bulk-put"
     # Who may do what to a table
     READ_POLICY = "read-policy"
     WRITE_POLICY = "write-policy"
@@ -92,6 +103,7 @@ OF_ACCOUNTS = frozenset(
     {
         Permission.LIST, Permission.LIST_STREAMS, Permission.LIST_BACKUPS, Permission.LIST_FEATURES,
         Permission.READ_ACCOUNT, Permission.WRITE_ACCOUNT, Permission.ADMINISTER,
+        Permission.LIST_EXPORTS, Permission.LIST_IMPORTS, Permission.LIST_BULK_PUTS,
     }
 )  # fmt: skip
 """What is done to no single table."""
@@ -100,6 +112,8 @@ DESCRIBING = frozenset(
         Permission.LIST, Permission.DESCRIBE, Permission.DESCRIBE_EXPIRY, Permission.READ_TAGS,
         Permission.DESCRIBE_FEATURES, Permission.LIST_FEATURES, Permission.READ_ACCOUNT,
         Permission.LIST_BACKUPS, Permission.DESCRIBE_BACKUP,
+        Permission.LIST_EXPORTS, Permission.LIST_IMPORTS, Permission.LIST_BULK_PUTS,
+        Permission.DESCRIBE_EXPORT, Permission.DESCRIBE_IMPORT, Permission.DESCRIBE_BULK_PUT,
     }
 )  # fmt: skip
 DEFINING = DESCRIBING | {
