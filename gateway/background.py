@@ -22,9 +22,9 @@ from gateway.store.databases import CommitLost, Retry
 from gateway.store.replicas import Replicas
 
 _AFTER_FAILURE_S = 1.0
-_LONGEST_STOP_S = 5.0
 _LOOK_FOR_CHANGES_S = 0.1
 _LONGEST_REST_S = 5.0
+_LONGEST_STOP_S = 5.0
 _DELIVERED_TOGETHER = 500
 # A lost connection, a lock, a full disk: nothing that a traceback would tell more of.
 _DATABASE_AWAY = (Busy, Unknowable, Retry, CommitLost)

@@ -416,11 +416,6 @@ class Engine:
             return self._with_retries(lambda: self._advance(command))
         return self._with_retries(lambda: self._definer.run(command, now_ms))
 
-    def _advance(self, command: AdvanceJob) -> Any:
-        step = working.Step(self._store, self._definer, command, self._now() // 100)
-        self._carry_out(step.run)
-        return step.outcome
-
     def _depend(self, command: Follow | Unfollow | AddReplicas | RemoveReplicas, now_ms: int) -> Any:
         """The outcome of a command about followers and replicas."""
         match command:
@@ -432,6 +427,11 @@ class Engine:
                 return replicating.add(self._store, self._definer, command, now_ms)
             case RemoveReplicas():
                 return replicating.remove(self._store, self._definer, command, now_ms)
+
+    def _advance(self, command: AdvanceJob) -> Any:
+        step = working.Step(self._store, self._definer, command, self._now() // 100)
+        self._carry_out(step.run)
+        return step.outcome
 
     def _transact(self, command: BeginTransaction | Stage | CommitTransaction | AbortTransaction) -> Any:
         """The outcome of a command of local transactions."""

@@ -47,17 +47,13 @@ class Permission(Enum):
     DELETE_BACKUP = "delete-backup"
     RESTORE_BACKUP = "restore-backup"
     RESTORE_MOMENT = "restore-moment"
-    # Jobs
+    # Long work: exports, imports, bulk puts
     EXPORT = "export"
-    LIST_EXPORTS = "list-exports"
-    DESCRIBE_EXPORT = "describe-export"
     IMPORT = "import"
-    LIST_IMPORTS = "list-imports"
-    DESCRIBE_IMPORT = "describe-import"
-    BULK_PUT = "bulk-put"
-    LIST_BULK_PUTS = "list-bulk-puts"
-    DESCRIBE_BULK_PUT = "describe-bulk-put"
-    CANCEL_BULK_PUT = "cancel-bulk-put"
+    LOAD = "load"
+    LIST_JOBS = "list-jobs"
+    DESCRIBE_JOB = "describe-job"
+    CANCEL_JOB = "cancel-job"
     # Who may do what to a table
     READ_POLICY = "read-policy"
     WRITE_POLICY = "write-policy"
@@ -103,7 +99,6 @@ OF_ACCOUNTS = frozenset(
     {
         Permission.LIST, Permission.LIST_STREAMS, Permission.LIST_BACKUPS, Permission.LIST_FEATURES,
         Permission.READ_ACCOUNT, Permission.WRITE_ACCOUNT, Permission.ADMINISTER,
-        Permission.LIST_EXPORTS, Permission.LIST_IMPORTS, Permission.LIST_BULK_PUTS,
     }
 )  # fmt: skip
 """What is done to no single table."""
@@ -112,8 +107,6 @@ DESCRIBING = frozenset(
         Permission.LIST, Permission.DESCRIBE, Permission.DESCRIBE_EXPIRY, Permission.READ_TAGS,
         Permission.DESCRIBE_FEATURES, Permission.LIST_FEATURES, Permission.READ_ACCOUNT,
         Permission.LIST_BACKUPS, Permission.DESCRIBE_BACKUP,
-        Permission.LIST_EXPORTS, Permission.LIST_IMPORTS, Permission.LIST_BULK_PUTS,
-        Permission.DESCRIBE_EXPORT, Permission.DESCRIBE_IMPORT, Permission.DESCRIBE_BULK_PUT,
     }
 )  # fmt: skip
 DEFINING = DESCRIBING | {

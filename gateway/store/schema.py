@@ -319,6 +319,7 @@ tombstones = Table(
 )
 Index("tombstones_by_time", tombstones.c.table_id, tombstones.c.deleted_at)
 
+
 # Long work that clients started (exports, imports), and how far it has come. Only the server that made the last claim carries a
 # job on, until the time that it has for it; one that has ended is kept to be told of.
 jobs = Table(

@@ -71,8 +71,8 @@ def _requests(style: str) -> dict[str, Request]:
     return {
         **item_requests(style),
         **table_requests(style),
-        **replication_requests(),
         **job_requests(style),
+        **replication_requests(),
     }
 
 
