@@ -141,19 +141,26 @@ def _of_follower(command: c.Follow | c.Unfollow, purpose: Purpose) -> Iterator[A
 
 
 def _of_started_job(command: c.StartJob, purpose: Purpose) -> Iterator[Access]:
-    """A job reads or writes all of a table, whatever conditions say of rows."""
+    """A job reads or writes all of a table, whatever conditions say of rows. Whoever puts many rows into a table that is there
+    must be allowed to put one, so that a refusal of that holds."""
     permission = _finer(purpose, Permission.EXPORT, Permission.IMPORT, Permission.LOAD)
-    yield Access(permission, purpose.way, command.namespace, command.table_name, command, command.source)
+    needed = (permission, Permission.PUT) if permission is Permission.LOAD else (permission,)
+    for each in needed:
+        yield Access(each, purpose.way, command.namespace, command.table_name, command, command.source)
 
 
 def _of_job_list(command: c.ListJobs, purpose: Purpose) -> Iterator[Access]:
-    permission = _finer(purpose, Permission.LIST_JOBS, Permission.DESCRIBE_JOB)
-    yield Access(permission, purpose.way, command.namespace, command.table_name or "", command)
+    """A list, or a look for one job: to tell of it, to cancel it, or to find an import that was asked for before."""
+    permission = _finer(
+        purpose, Permission.LIST_JOBS, Permission.DESCRIBE_JOB, Permission.CANCEL_JOB, Permission.IMPORT
+    )
+    path = command.path or command.table_name or ""
+    yield Access(permission, purpose.way, command.namespace, path, command)
 
 
 def _of_cancelled_job(command: c.CancelJob, purpose: Purpose) -> Iterator[Access]:
     job = command.job
-    yield Access(Permission.CANCEL_JOB, purpose.way, job.namespace, job.table_name, command)
+    yield Access(Permission.CANCEL_JOB, purpose.way, job.namespace, command.path or job.table_name, command)
 
 
 def _of_new_replicas(command: c.AddReplicas, purpose: Purpose) -> Iterator[Access]:
