@@ -218,15 +218,19 @@ class AzureTable(Dialect):
         source = Source(request.client, request.secure)
         now_ms = self.gateway.real_now_ms
         request.authorization = credentials.authorization(credential, policy, source, now_ms)
-        if request.authorization is None:
+        authorization = request.authorization
+        if authorization is None:
             return
         namespace = credentials.namespace(Scheme.AZURE, account)
-        named = getattr(address.resource, "table", None) or getattr(address.resource, "name", None)
-        table = self.gateway.engine.cached_azure_table(namespace, named) if named else None
-        purpose = purpose_of(
-            address.resource, method_of(request), options_of(request.query).get("comp", PLAIN)
-        )
-        self.limit(request, purpose, namespace, [] if table is None else [table.name])
+        name = getattr(address.resource, "table", None) or getattr(address.resource, "name", None)
+
+        def named() -> list[tuple[str, str]]:
+            table = self.gateway.engine.cached_azure_table(namespace, name) if name else None
+            return [] if table is None else [(namespace, table.name)]
+
+        component = options_of(request.query).get("comp", PLAIN)
+        authorization.purpose = purpose_of(address.resource, method_of(request), component)
+        authorization.named = named
 
     def _account(self, name: str) -> Account:
         credentials = self.gateway.credentials

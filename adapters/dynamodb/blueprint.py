@@ -17,7 +17,7 @@ import orjson
 
 from adapters.dynamodb import DIALECT, audited, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
-from adapters.dynamodb.operation_table import OPERATIONS, Operation, purpose_of
+from adapters.dynamodb.operation_table import OF_NEW_TABLES, OPERATIONS, Operation, purpose_of
 from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
@@ -29,6 +29,7 @@ from adapters.dynamodb.wire.resources import bare_name
 from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round, Seed, Summary
 from gateway.http import Reply, Request
+from gateway.model.authorizations import Authorization
 from gateway.model.commands import AnyCommand, Exchange
 from gateway.model.errors import GatewayError, LimitExceeded, NotPermitted
 from gateway.model.tables import Table
@@ -228,7 +229,7 @@ class DynamoDB(Dialect):
         caller = auth.verify(request, gateway.credentials, now_ms, self._style)
         name = target.partition(".")[2]
         if request.authorization is not None:
-            self._limit(request, row, caller, body)
+            self._limit(request.authorization, row, caller, body)
         if not text:
             raise serialization()
         if len(text) > limits.LARGE_REQUEST_BYTES:
@@ -237,12 +238,16 @@ class DynamoDB(Dialect):
         host = request.header_map.get("host", "")
         return row, _new(Call, (name, checked, caller, gateway, host))
 
-    def _limit(self, request: Request, row: Operation, caller: Caller, body: Any) -> None:
-        """Say what the request of a caller is for who may not do everything. Authorization comes before whatever else
-        is wrong with a request, and with the table that it names. Raises NotPermitted."""
-        named = body.get("TableName") if isinstance(body, dict) else None
-        tables = [bare_name(named)] if isinstance(named, str) else []
-        self.limit(request, purpose_of(row.purpose, body), caller.namespace, tables)
+    def _limit(self, authorization: Authorization, row: Operation, caller: Caller, body: Any) -> None:
+        """Say what the request of a caller is for who may not do everything, and which table it names."""
+        purpose = row.purpose
+        is_object = isinstance(body, dict)
+        authorization.purpose = (
+            purpose_of(purpose, body) if purpose is OF_NEW_TABLES and is_object else purpose
+        )
+        name = body.get("TableName") if is_object else None
+        if isinstance(name, str):
+            authorization.named = lambda: [(caller.namespace, bare_name(name))]
 
     def _told(self, request: Request, error: Exception) -> ServiceError:
         if isinstance(error, NotPermitted) and request.authorization is not None:

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from adapters.tablestore import DIALECT, audited, summaries
 from adapters.tablestore.claims import CLAIMS
-from adapters.tablestore.operation_table import OPERATIONS, Operation
+from adapters.tablestore.operation_table import OPERATIONS
 from adapters.tablestore.values.values import key_type
 from adapters.tablestore.values.views import index_view
 from adapters.tablestore.wire import auth, replies
@@ -30,6 +30,7 @@ from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Summary
 from gateway.http import Reply, Request
+from gateway.model.authorizations import Authorization
 from gateway.model.commands import Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
 from gateway.model.tables import Table
@@ -120,12 +121,12 @@ class TableStore(Dialect):
             if row is None:
                 raise invalid(f"Unsupported operation: {operation}.")
             if request.authorization is not None:
-                self.limit(request, row.purpose)
+                request.authorization.purpose = row.purpose
             message = parse(row.request, replies.inflated(request), "the ProtoBuf message")
             may_be_old = gateway.settings.replica_reads == "all"
             call = Call(operation, message, caller, gateway, now_ms, may_be_old)
             if request.authorization is not None:
-                self._limit(request, row, call)
+                self._note_names(request.authorization, call)
             yield from check_names(call)
             exchange = row.handler(call)
             if gateway.quotas.is_on:
@@ -143,12 +144,15 @@ class TableStore(Dialect):
             answer = INTERNAL
         return replies.reply(request, operation, caller, answer, gateway.real_now_ms())
 
-    def _limit(self, request: Request, row: Operation, call: Call) -> None:
-        """Say what the request of a caller is for who may not do everything. What it names that is no table is perhaps
-        an index, and judged when it is found. Raises NotPermitted."""
+    def _note_names(self, authorization: Authorization, call: Call) -> None:
+        """Say which tables the request names of a caller who may not do everything. What it names that is no table is perhaps
+        an index, and judged when it is found."""
         engine, namespace = call.gateway.engine, call.caller.namespace
-        known = [name for name in named_tables(call) if engine.cached_table(namespace, name) is not None]
-        self.limit(request, row.purpose, namespace, known)
+        authorization.named = lambda: [
+            (namespace, name)
+            for name in named_tables(call)
+            if engine.cached_table(namespace, name) is not None
+        ]
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse). It is not signed: who

@@ -6,7 +6,7 @@ authorization at all. Pure; the one place that asks is gateway/security/authoriz
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from gateway.model.accesses import Access, accesses_of, backup_path
@@ -17,6 +17,9 @@ from gateway.model.errors import NotPermitted, StreamMissing, TableMissing
 from gateway.model.grants import NOTHING, Policy, Verdict
 from gateway.model.permissions import OF_ACCOUNTS, UNKNOWN_PURPOSE, Permission, Purpose
 from gateway.model.tables import Table
+
+_ALLOWED = Verdict.ALLOWED  # to look a member up takes longer than a call of C
+_LOOK_UPS = frozenset({FindTable, FindStream, ListBackups})
 
 
 class Identity(NamedTuple):
@@ -57,9 +60,10 @@ class Authorization:
         "_of_resource",
         "identity",
         "is_checked",
+        "looks_up",
+        "named",
         "policy",
         "purpose",
-        "refused",
         "source",
     )
 
@@ -76,6 +80,10 @@ class Authorization:
         self.purpose: Purpose = UNKNOWN_PURPOSE
         self.is_checked = False
         """Whether anything that the request asked for has been judged."""
+        self.looks_up = False
+        """Whether what commands find must be reviewed, too."""
+        self.named: Callable[[], Iterable[tuple[str, str]]] | None = None
+        """The tables that the request names, as (namespace, name), as far as they are known without a look-up."""
         self.source = source
         self._now_ms = now_ms
         self._of_resource = of_resource
@@ -104,39 +112,42 @@ class Authorization:
     def refusal(self, commands: Sequence[AnyCommand]) -> NotPermitted | None:
         """Why commands may not be carried out; None: they all may. All are judged before any of them is done."""
         for command in commands:
+            if type(command) in _LOOK_UPS:
+                self.looks_up = True
             for access in accesses_of(command, self.purpose):
                 self.is_checked = True
                 verdict = self.judge(access)
-                if verdict is not Verdict.ALLOWED:
+                if verdict is not _ALLOWED:
                     return NotPermitted(access.permission, access.path, verdict.value)
         return None
 
     def judge(self, access: Access) -> Verdict:
         """The verdict on one access, by the caller's grants and the policy of the resource."""
-        decision = self.policy.decide(access)
+        policy = self.policy
+        decision = policy.decisions.get(access[:4]) or policy.decide(access)
         if self._of_resource is not None and access.table is not None:
             of_resource = self._of_resource(access.table, access.path, self.identity)
             if of_resource is not None:
                 return self._judge_both(access, of_resource)
         if decision.verdict is not None:
             return decision.verdict
-        return decision.judge(access.facts, self)
+        return decision.judge(access, self)
 
     def _judge_both(self, access: Access, of_resource: OfResource) -> Verdict:
         """IAM guide, "Policy evaluation logic", within one account: a refusal on either side refuses, an allowance on either side
         allows."""
-        facts = access.facts
-        own = self.policy.decide(access).judge(facts, self)
-        sufficient = of_resource.sufficient.decide(access).judge(facts, self)
+        own = self.policy.decide(access).judge(access, self)
+        sufficient = of_resource.sufficient.decide(access).judge(access, self)
         if own is Verdict.REFUSED:
             return own
-        if Verdict.REFUSED in (sufficient, of_resource.delegating.decide(access).judge(facts, self)):
+        if Verdict.REFUSED in (sufficient, of_resource.delegating.decide(access).judge(access, self)):
             return Verdict.REFUSED_BY_RESOURCE
         return Verdict.ALLOWED if Verdict.ALLOWED in (own, sufficient) else Verdict.NOT_ALLOWED
 
     def review(self, commands: Sequence[AnyCommand], outcomes: list[Any]) -> list[Any]:
         """Outcomes, and in place of those of look-ups that the caller must not hear of a refusal. What is not there is
         told only to who could do something with it, so that absent and forbidden are told alike."""
+        self.looks_up = False
         for at, command in enumerate(commands):
             if isinstance(command, (FindTable, FindStream, ListBackups)):
                 refusal = self._refusal_of_found(command, outcomes[at])
@@ -196,18 +207,19 @@ class Authorization:
             return None
         return NotPermitted(self.purpose.permissions[0], path, verdict.value)
 
-    def refusal_of_name(self, namespace: str, table: str) -> NotPermitted | None:
-        """Why a request cannot do what it is for to a table of that name; None: it may be able to. What the table's own
-        policy says is not known before it is looked up."""
-        verdict = self.policy.may(self.purpose, namespace, table, self)
-        if verdict is Verdict.ALLOWED or (verdict is Verdict.NOT_ALLOWED and self._of_resource is not None):
-            return None
-        self.is_checked = True
-        return NotPermitted(self.purpose.permissions[0], table, verdict.value)
+    def _refusal_of_names(self) -> NotPermitted | None:
+        """Why the request cannot do what it is for to one of the tables that it names, whether or not they are there. What a
+        table's own policy says is not known before it is looked up."""
+        for namespace, table in () if self.named is None else self.named():
+            verdict = self.policy.may(self.purpose, namespace, table, self)
+            if verdict is Verdict.REFUSED or (verdict is Verdict.NOT_ALLOWED and self._of_resource is None):
+                return NotPermitted(self.purpose.permissions[0], table, verdict.value)
+        return None
 
     def refusal_unasked(self, is_error: bool) -> NotPermitted | None:
         """Why a request is refused that was answered without anything having been judged: it must be for something that the
-        caller may do, to an account as a whole or, as far as can be said, to anything at all. `is_error`: the answer is one."""
+        caller may do, to an account as a whole, or to the tables that it names. So authorization comes before whatever else
+        is wrong with a request. `is_error`: the answer is one."""
         if self.is_checked:
             return None
         self.is_checked = True
@@ -215,5 +227,8 @@ class Authorization:
         if permission in OF_ACCOUNTS and not is_error:
             verdict = self.judge(Access(permission, way, "", "", None))
         else:
+            refusal = self._refusal_of_names()
+            if refusal is not None:
+                return refusal
             verdict = self.policy.may(self.purpose, "", "", self)
         return None if verdict is Verdict.ALLOWED else NotPermitted(permission, "", verdict.value)
