@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 from gateway import audit, metrics
 from gateway.engine.engine import Engine, drive, run_with_retries
 from gateway.http import Reply, Request
+from gateway.model.authorizations import Authorization
 from gateway.model.commands import AnyCommand, Exchange
 from gateway.model.tables import IndexView
 from gateway.quotas import Quotas
@@ -193,7 +194,14 @@ class Dialect(ABC):
         """The reply to a request that may not do everything and of which nothing was judged."""
         authorization = request.authorization
         assert authorization is not None
-        return conclude(authorization, reply, partial(self.refuse, request))
+        return conclude(
+            authorization, reply, partial(self.names, request, authorization), partial(self.refuse, request)
+        )
+
+    def names(self, request: Request, authorization: Authorization) -> Iterable[tuple[str, str]]:
+        """The tables that a request names, as (namespace, own name), as far as they are known without asking the engine. Asked
+        of requests that failed before anything was asked of the engine, whose callers may not do everything."""
+        return ()
 
     def blueprint(self) -> flask.Blueprint:
         """The routes of this dialect under Flask."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import logging
 import re
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -22,7 +23,7 @@ from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.wire import auth, http, limits, planted_errors
-from adapters.dynamodb.wire.calls import Answer, Call, Caller, OneCommand
+from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
 from adapters.dynamodb.wire.refusals import not_permitted
 from adapters.dynamodb.wire.resources import bare_name
@@ -229,7 +230,8 @@ class DynamoDB(Dialect):
         caller = auth.verify(request, gateway.credentials, now_ms, self._style)
         name = target.partition(".")[2]
         if request.authorization is not None:
-            self._limit(request.authorization, row, caller, body)
+            is_new = row.purpose is OF_NEW_TABLES and isinstance(body, dict)
+            request.authorization.purpose = purpose_of(row.purpose, body or {}) if is_new else row.purpose
         if not text:
             raise serialization()
         if len(text) > limits.LARGE_REQUEST_BYTES:
@@ -238,16 +240,15 @@ class DynamoDB(Dialect):
         host = request.header_map.get("host", "")
         return row, _new(Call, (name, checked, caller, gateway, host))
 
-    def _limit(self, authorization: Authorization, row: Operation, caller: Caller, body: Any) -> None:
-        """Say what the request of a caller is for who may not do everything, and which table it names."""
-        purpose = row.purpose
-        is_object = isinstance(body, dict)
-        authorization.purpose = (
-            purpose_of(purpose, body) if purpose is OF_NEW_TABLES and is_object else purpose
-        )
-        name = body.get("TableName") if is_object else None
-        if isinstance(name, str):
-            authorization.named = lambda: [(caller.namespace, bare_name(name))]
+    def names(self, request: Request, authorization: Authorization) -> Iterable[tuple[str, str]]:
+        """The table that a request names (Dialect.names)."""
+        try:
+            name = orjson.loads(request.body).get("TableName")
+        except (orjson.JSONDecodeError, AttributeError):
+            return []
+        identity, region = authorization.identity, authorization.source.region
+        namespace = self.gateway.credentials.aws_namespace(identity.access_id, identity.account, region)
+        return [(namespace, bare_name(name))] if isinstance(name, str) else []
 
     def _told(self, request: Request, error: Exception) -> ServiceError:
         if isinstance(error, NotPermitted) and request.authorization is not None:

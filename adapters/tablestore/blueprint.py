@@ -6,6 +6,7 @@ A request is Table Store's if it has an x-ots- header; its operation is the path
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from google.protobuf.message import Message
 
@@ -125,8 +126,6 @@ class TableStore(Dialect):
             message = parse(row.request, replies.inflated(request), "the ProtoBuf message")
             may_be_old = gateway.settings.replica_reads == "all"
             call = Call(operation, message, caller, gateway, now_ms, may_be_old)
-            if request.authorization is not None:
-                self._note_names(request.authorization, call)
             yield from check_names(call)
             exchange = row.handler(call)
             if gateway.quotas.is_on:
@@ -144,15 +143,18 @@ class TableStore(Dialect):
             answer = INTERNAL
         return replies.reply(request, operation, caller, answer, gateway.real_now_ms())
 
-    def _note_names(self, authorization: Authorization, call: Call) -> None:
-        """Say which tables the request names of a caller who may not do everything. What it names that is no table is perhaps
-        an index, and judged when it is found."""
-        engine, namespace = call.gateway.engine, call.caller.namespace
-        authorization.named = lambda: [
-            (namespace, name)
-            for name in named_tables(call)
-            if engine.cached_table(namespace, name) is not None
-        ]
+    def names(self, request: Request, authorization: Authorization) -> Iterable[tuple[str, str]]:
+        """The tables that a request names (Dialect.names). What is no table is perhaps an index, and judged when it is found."""
+        row = self._operations.get(_operation_name(request.path))
+        instance = request.header("x-ots-instancename").strip()
+        namespace = self.gateway.credentials.namespace(Scheme.TABLESTORE, instance)
+        try:
+            assert row is not None
+            named = named_tables(parse(row.request, replies.inflated(request), "the ProtoBuf message"))
+        except (ServiceError, AssertionError):
+            return []
+        known = self.gateway.engine.cached_table
+        return [(namespace, name) for name in named if known(namespace, name) is not None]
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse). It is not signed: who

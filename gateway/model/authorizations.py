@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 
 from gateway.model.accesses import Access, accesses_of, backup_path
 from gateway.model.changes import Stream
-from gateway.model.commands import AnyCommand, FindStream, FindTable, ListBackups
+from gateway.model.commands import AnyCommand, FindStream, FindTable, Get, ListBackups
 from gateway.model.conditions import Fact
 from gateway.model.errors import NotPermitted, StreamMissing, TableMissing
 from gateway.model.grants import NOTHING, Policy, Verdict
 from gateway.model.permissions import OF_ACCOUNTS, UNKNOWN_PURPOSE, Permission, Purpose
 from gateway.model.tables import Table
 
-_ALLOWED = Verdict.ALLOWED  # to look a member up takes longer than a call of C
+# To look a member up takes longer than a call of C.
+_ALLOWED, _READ = Verdict.ALLOWED, Permission.READ
 _LOOK_UPS = frozenset({FindTable, FindStream, ListBackups})
 
 
@@ -56,12 +57,11 @@ class Authorization:
     """What a request may do. Not shared between requests. `purpose` is said by the dialect as soon as it knows the operation."""
 
     __slots__ = (
-        "_now_ms",
         "_of_resource",
         "identity",
         "is_checked",
         "looks_up",
-        "named",
+        "now_ms",
         "policy",
         "purpose",
         "source",
@@ -72,7 +72,7 @@ class Authorization:
         policy: Policy,
         identity: Identity,
         source: Source,
-        now_ms: Callable[[], int],
+        now_ms: int,
         of_resource: PolicyOfResource | None = None,
     ) -> None:
         self.policy = policy
@@ -82,10 +82,8 @@ class Authorization:
         """Whether anything that the request asked for has been judged."""
         self.looks_up = False
         """Whether what commands find must be reviewed, too."""
-        self.named: Callable[[], Iterable[tuple[str, str]]] | None = None
-        """The tables that the request names, as (namespace, name), as far as they are known without a look-up."""
         self.source = source
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         self._of_resource = of_resource
 
     def value(self, fact: Fact) -> str | None:
@@ -96,7 +94,7 @@ class Authorization:
             case Fact.IS_SECURE:
                 return "true" if self.source.is_secure else "false"
             case Fact.NOW:
-                return str(self._now_ms() / 1000)
+                return str(self.now_ms / 1000)
             case Fact.REGION:
                 return self.source.region or None
             case Fact.ACCOUNT:
@@ -111,10 +109,18 @@ class Authorization:
 
     def refusal(self, commands: Sequence[AnyCommand]) -> NotPermitted | None:
         """Why commands may not be carried out; None: they all may. All are judged before any of them is done."""
+        purpose = self.purpose
         for command in commands:
-            if type(command) in _LOOK_UPS:
+            kind = type(command)
+            if kind is Get and self._of_resource is None:  # by far the commonest; mostly it has been decided
+                table = command.table  # type: ignore[union-attr]
+                decided = self.policy.decisions.get((_READ, purpose[1], table.namespace, table.name))
+                if decided is not None and decided[0] is _ALLOWED:
+                    self.is_checked = True
+                    continue
+            if kind in _LOOK_UPS:
                 self.looks_up = True
-            for access in accesses_of(command, self.purpose):
+            for access in accesses_of(command, purpose):
                 self.is_checked = True
                 verdict = self.judge(access)
                 if verdict is not _ALLOWED:
@@ -207,19 +213,21 @@ class Authorization:
             return None
         return NotPermitted(self.purpose.permissions[0], path, verdict.value)
 
-    def _refusal_of_names(self) -> NotPermitted | None:
+    def _refusal_of_names(self, named: Iterable[tuple[str, str]]) -> NotPermitted | None:
         """Why the request cannot do what it is for to one of the tables that it names, whether or not they are there. What a
         table's own policy says is not known before it is looked up."""
-        for namespace, table in () if self.named is None else self.named():
+        for namespace, table in named:
             verdict = self.policy.may(self.purpose, namespace, table, self)
             if verdict is Verdict.REFUSED or (verdict is Verdict.NOT_ALLOWED and self._of_resource is None):
                 return NotPermitted(self.purpose.permissions[0], table, verdict.value)
         return None
 
-    def refusal_unasked(self, is_error: bool) -> NotPermitted | None:
+    def refusal_unasked(
+        self, is_error: bool, named: Callable[[], Iterable[tuple[str, str]]]
+    ) -> NotPermitted | None:
         """Why a request is refused that was answered without anything having been judged: it must be for something that the
         caller may do, to an account as a whole, or to the tables that it names. So authorization comes before whatever else
-        is wrong with a request. `is_error`: the answer is one."""
+        is wrong with a request. `is_error`: the answer is one; `named`: gives these tables, as (namespace, name)."""
         if self.is_checked:
             return None
         self.is_checked = True
@@ -227,7 +235,7 @@ class Authorization:
         if permission in OF_ACCOUNTS and not is_error:
             verdict = self.judge(Access(permission, way, "", "", None))
         else:
-            refusal = self._refusal_of_names()
+            refusal = self._refusal_of_names(named())
             if refusal is not None:
                 return refusal
             verdict = self.policy.may(self.purpose, "", "", self)

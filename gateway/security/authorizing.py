@@ -11,29 +11,27 @@ whose handler is given the NotPermitted as if the engine had raised it; so the a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from gateway.http import Reply
 from gateway.model.authorizations import Authorization
-from gateway.model.commands import AnyCommand
 from gateway.model.errors import NotPermitted
 
+authorize = Authorization.refusal
+"""Why the commands of a request may not go to the engine; None: they may. Called with the authorization and the commands."""
 
-def authorize(authorization: Authorization, commands: list[AnyCommand]) -> NotPermitted | None:
-    """Why the commands of a request may not go to the engine; None: they may."""
-    return authorization.refusal(commands)
-
-
-def settle(authorization: Authorization, commands: list[AnyCommand], outcomes: list[Any]) -> list[Any]:
-    """The outcomes of commands, of which `authorization.looks_up`, as the request's handler may hear of them."""
-    return authorization.review(commands, outcomes)
+settle = Authorization.review
+"""The outcomes of commands as the request's handler may hear of them, where `looks_up`. Called with the authorization, the
+commands and the outcomes."""
 
 
 def conclude(
-    authorization: Authorization, reply: Reply, refuse: Callable[[NotPermitted], Reply | None]
+    authorization: Authorization,
+    reply: Reply,
+    named: Callable[[], Iterable[tuple[str, str]]],
+    refuse: Callable[[NotPermitted], Reply | None],
 ) -> Reply:
-    """The reply to a request of which nothing was judged, or a refusal if it could not have been allowed. `refuse`: puts that
-    into words."""
-    refusal = authorization.refusal_unasked(is_error=reply.status >= 400)
+    """The reply to a request of which nothing was judged, or a refusal if it could not have been allowed. `named`: the
+    tables that it names, as (namespace, name), as far as they are known without a look-up; `refuse`: puts that into words."""
+    refusal = authorization.refusal_unasked(reply.status >= 400, named)
     return reply if refusal is None else refuse(refusal) or reply

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
@@ -146,7 +146,7 @@ class Credentials:
         return self._known.get((scheme, access_id))
 
     def authorization(
-        self, credential: Credential, policy: Policy | None, source: Source, now_ms: Callable[[], int]
+        self, credential: Credential, policy: Policy | None, source: Source, now_ms: int
     ) -> Authorization | None:
         """What a request may do that was sent with a credential, by a caller with this policy; None: everything."""
         of_resource = None if self.is_dev else self._of_resource
