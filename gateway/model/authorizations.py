@@ -14,7 +14,7 @@ from gateway.model.changes import Stream
 from gateway.model.commands import AnyCommand, FindStream, FindTable, Get, ListBackups
 from gateway.model.conditions import Fact
 from gateway.model.errors import NotPermitted, StreamMissing, TableMissing
-from gateway.model.grants import NOTHING, Policy, Verdict
+from gateway.model.grants import Policy, Verdict
 from gateway.model.permissions import OF_ACCOUNTS, UNKNOWN_PURPOSE, Permission, Purpose
 from gateway.model.tables import Table
 
@@ -40,24 +40,10 @@ class Source(NamedTuple):
     region: str = ""
 
 
-class OfResource(NamedTuple):
-    """What a resource's own policy says of one caller: `sufficient` by itself, because it names the caller or everybody; or
-    `delegating`, because it names the caller's account, whose own grants must allow the same (so that only its refusals
-    count)."""
-
-    sufficient: Policy = NOTHING
-    delegating: Policy = NOTHING
-
-
-PolicyOfResource = Callable[[Table, str, Identity], OfResource | None]
-"""The policy of a table, or of the part of it that a path names; None: it has none."""
-
-
 class Authorization:
     """What a request may do. Not shared between requests. `purpose` is said by the dialect as soon as it knows the operation."""
 
     __slots__ = (
-        "_of_resource",
         "identity",
         "is_checked",
         "looks_up",
@@ -73,7 +59,6 @@ class Authorization:
         identity: Identity,
         source: Source,
         now_ms: int,
-        of_resource: PolicyOfResource | None = None,
     ) -> None:
         self.policy = policy
         self.identity = identity
@@ -84,7 +69,6 @@ class Authorization:
         """Whether what commands find must be reviewed, too."""
         self.source = source
         self.now_ms = now_ms
-        self._of_resource = of_resource
 
     def value(self, fact: Fact) -> str | None:
         """The value of a fact of the request around an access (conditions.Circumstances)."""
@@ -112,7 +96,7 @@ class Authorization:
         purpose = self.purpose
         for command in commands:
             kind = type(command)
-            if kind is Get and self._of_resource is None:  # by far the commonest; mostly it has been decided
+            if kind is Get:  # by far the commonest; mostly it has been decided
                 table = command.table  # type: ignore[union-attr]
                 decided = self.policy.decisions.get((_READ, purpose[1], table.namespace, table.name))
                 if decided is not None and decided[0] is _ALLOWED:
@@ -128,27 +112,10 @@ class Authorization:
         return None
 
     def judge(self, access: Access) -> Verdict:
-        """The verdict on one access, by the caller's grants and the policy of the resource."""
+        """The verdict on one access."""
         policy = self.policy
         decision = policy.decisions.get(access[:4]) or policy.decide(access)
-        if self._of_resource is not None and access.table is not None:
-            of_resource = self._of_resource(access.table, access.path, self.identity)
-            if of_resource is not None:
-                return self._judge_both(access, of_resource)
-        if decision.verdict is not None:
-            return decision.verdict
         return decision.judge(access, self)
-
-    def _judge_both(self, access: Access, of_resource: OfResource) -> Verdict:
-        """IAM guide, "Policy evaluation logic", within one account: a refusal on either side refuses, an allowance on either side
-        allows."""
-        own = self.policy.decide(access).judge(access, self)
-        sufficient = of_resource.sufficient.decide(access).judge(access, self)
-        if own is Verdict.REFUSED:
-            return own
-        if Verdict.REFUSED in (sufficient, of_resource.delegating.decide(access).judge(access, self)):
-            return Verdict.REFUSED_BY_RESOURCE
-        return Verdict.ALLOWED if Verdict.ALLOWED in (own, sufficient) else Verdict.NOT_ALLOWED
 
     def review(self, commands: Sequence[AnyCommand], outcomes: list[Any]) -> list[Any]:
         """Outcomes, and in place of those of look-ups that the caller must not hear of a refusal. What is not there is
@@ -169,7 +136,7 @@ class Authorization:
             return self._refusal_of_backups(command, outcome)
         if isinstance(outcome, Table):
             self.is_checked = True
-            return self._unless(command.namespace, outcome.name, outcome.name, outcome)
+            return self._unless(command.namespace, outcome.name, outcome.name)
         if isinstance(outcome, Stream):
             path = f"{outcome.table_name}/stream/{outcome.label}"
             return self._unless(command.namespace, outcome.table_name, path)
@@ -197,28 +164,17 @@ class Authorization:
                 return NotPermitted(permission, access.path, verdict.value)
         return None
 
-    def _unless(
-        self, namespace: str, table: str, path: str, found: Table | None = None
-    ) -> NotPermitted | None:
+    def _unless(self, namespace: str, table: str, path: str) -> NotPermitted | None:
         verdict = self.policy.may(self.purpose, namespace, table, self)
-        if found is not None and self._of_resource is not None and verdict is not Verdict.REFUSED:
-            of_resource = self._of_resource(found, found.name, self.identity)
-            if of_resource is not None:
-                theirs = of_resource.sufficient.may(self.purpose, namespace, table, self)
-                if theirs is Verdict.REFUSED:
-                    verdict = Verdict.REFUSED_BY_RESOURCE
-                elif theirs is Verdict.ALLOWED:
-                    verdict = theirs
         if verdict is Verdict.ALLOWED:
             return None
         return NotPermitted(self.purpose.permissions[0], path, verdict.value)
 
     def _refusal_of_names(self, named: Iterable[tuple[str, str]]) -> NotPermitted | None:
-        """Why the request cannot do what it is for to one of the tables that it names, whether or not they are there. What a
-        table's own policy says is not known before it is looked up."""
+        """Why the request cannot do what it is for to one of the tables that it names, whether or not they are there."""
         for namespace, table in named:
             verdict = self.policy.may(self.purpose, namespace, table, self)
-            if verdict is Verdict.REFUSED or (verdict is Verdict.NOT_ALLOWED and self._of_resource is None):
+            if verdict is not Verdict.ALLOWED:
                 return NotPermitted(self.purpose.permissions[0], table, verdict.value)
         return None
 

@@ -35,13 +35,11 @@ class Effect(Enum):
 
 
 class Verdict(Enum):
-    """What comes of an access: allowed, refused because nothing allows it, or because something refuses it. Sides: of the
-    caller's own grants, or of the policy that the resource has."""
+    """What comes of an access: allowed, refused because nothing allows it, or because something refuses it."""
 
     ALLOWED = "allowed"
     NOT_ALLOWED = "not allowed"
     REFUSED = "refused"
-    REFUSED_BY_RESOURCE = "refused by the resource's policy"
 
     # Verdicts are looked up; the default hashes the name through a Python-level __hash__.
     __hash__ = object.__hash__
@@ -228,7 +226,6 @@ def judge(policy: Policy, access: Access, facts: Facts, circumstances: Circumsta
 
 EVERY_DOOR = frozenset((permission, way) for permission in Permission for way in Way)
 EVERYTHING = Policy((Statement(Effect.ALLOW, EVERY_DOOR, (Resources(EVERY),)),))
-NOTHING = Policy(())
 
 
 def place_of(namespace: str) -> Place:
