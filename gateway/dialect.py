@@ -152,6 +152,11 @@ class Dialect(ABC):
         May raise anything where the request is one that was refused for its form."""
         return audit.Deed(self.audited_operations.get(operation, audit.Kind.READ))
 
+    def only_reads(self, request: Request) -> bool:
+        """Whether a request, as far as its head shows, wants nothing but to read rows: then any process of a server may answer
+        it. Whoever is not sure says no."""
+        return False
+
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """What the server itself has to say to a request, in this dialect's words: LimitExceeded (the body is too long),
         NotAllowed (a page in a browser that may not come in), Busy, or any other exception, which is a bug and becomes the

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,9 @@ import orjson
 
 from adapters.dynamodb import DIALECT, audited, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
-from adapters.dynamodb.operation_table import OF_NEW_TABLES, OPERATIONS, Operation, purpose_of
+from adapters.dynamodb.jobs import workers
+from adapters.dynamodb.kinesis.destinations import KIND as KINESIS
+from adapters.dynamodb.operation_table import OF_NEW_TABLES, OPERATIONS, READING, Operation, purpose_of
 from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
@@ -31,10 +33,12 @@ from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round, Seed, Summary
 from gateway.http import Reply, Request
 from gateway.model.authorizations import Authorization
+from gateway.model.changes import Change
 from gateway.model.commands import AnyCommand, Exchange
 from gateway.model.errors import GatewayError, LimitExceeded, NotPermitted
 from gateway.model.tables import Table
 from gateway.security.credentials import Scheme
+from gateway.settings import BadSetting, Settings
 
 _SCHEME = Scheme.AWS.value
 _new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
@@ -62,6 +66,15 @@ def listed(table: Table) -> tuple[str, str, str]:
     return table.name, shown, f"arn:aws:dynamodb:*:*:table/{table.name}"
 
 
+def _producer(settings: Settings) -> Callable[[Table, str, Sequence[Change]], None]:
+    """What delivers changes to Kinesis. Raises BadSetting where boto3 is not installed."""
+    try:
+        from adapters.dynamodb.kinesis.producer import Producer
+    except ModuleNotFoundError:
+        raise BadSetting("kinesis_endpoint_url: needs boto3 (pip install 'tablegate[clouds]')") from None
+    return Producer(settings).deliver
+
+
 class DynamoDB(Dialect):
     """The dialect on a gateway, with what it reads once from the settings."""
 
@@ -76,8 +89,11 @@ class DynamoDB(Dialect):
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
         gateway.engine.register_view(DIALECT, keys.index_view)
+        workers.register(gateway)
         self._operations = OPERATIONS
         self._style = gateway.settings.message_style
+        if gateway.settings.kinesis_endpoint_url:
+            gateway.engine.deliveries[KINESIS] = _producer(gateway.settings)
         self._throttle = Throttle(gateway.now_ms) if gateway.settings.throughput == "enforce" else None
 
     # Which requests are this dialect's
@@ -98,6 +114,10 @@ class DynamoDB(Dialect):
         """The operation's name, or "" where there is none."""
         target = request.header_map.get("x-amz-target", "")
         return target.partition(".")[2] if target in self._operations else ""
+
+    def only_reads(self, request: Request) -> bool:
+        """Whether a request wants nothing but to read rows (Dialect.only_reads)."""
+        return self.operation(request) in READING and self._throttle is None
 
     def enter(self, request: Request) -> Handler | None:
         """The handler of a hot operation, for the server's tick. Everything else goes through Flask."""
@@ -165,7 +185,7 @@ class DynamoDB(Dialect):
             answer = parts.finish(call, clauses, command, outcomes[0])
         except Exception as error:
             return self._failure(request, error)
-        return http.reply(request, 200, answer if type(answer) is bytes else _json(answer))
+        return http.reply(request, 200, answer if type(answer) is bytes else orjson.dumps(answer))
 
     def handle(self, request: Request) -> Exchange[Reply]:
         """Answer a request: an exchange that yields commands and returns a Reply, also where it refuses. Raises nothing."""

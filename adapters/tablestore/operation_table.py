@@ -89,3 +89,5 @@ OPERATIONS: Mapping[str, Operation] = {
         messages.BulkExportRequest, ranges.bulk_export, Purpose((_P.QUERY, _P.SCAN), Way.BATCH)
     ),
 }
+READING = frozenset({"GetRow", "BatchGetRow", "GetRange", "BulkExport"})
+"""Operations that do nothing but read rows."""

@@ -88,9 +88,9 @@ def get(
     table: Table, position: Position, transaction: str, may_be_old: bool = False, shown: Shown | None = None
 ) -> Get:
     """The command that reads a row, inside a transaction, which is never old, if one is named. Raises ServiceError."""
-    return Get(
-        table, position, engine_id(table.namespace, transaction), may_be_old and not transaction, shown
-    )
+    if not transaction:
+        return Get(table, position, "", may_be_old, shown)
+    return Get(table, position, engine_id(table.namespace, transaction), shown=shown)
 
 
 def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange[list[GroupOutcome]]:
