@@ -14,6 +14,7 @@ from typing import Any
 import flask
 
 from gateway import handling
+from gateway.console.blueprint import create as create_console
 from gateway.control.access import PREFIX
 from gateway.control.watching import Met, Watch
 from gateway.dialect import Dialect, Gateway
@@ -45,6 +46,8 @@ def mount(dialects: Mounted) -> flask.Flask:
     app = flask.Flask("tablegate", static_folder=None)
     app.extensions["tablegate"] = dialects
     _add_own_paths(app, dialects)
+    if dialects.gateway.settings.console:
+        app.register_blueprint(create_console(dialects.gateway))
     app.wsgi_app = _Dispatch(app.wsgi_app, dialects)  # type: ignore[method-assign]
     return app
 

@@ -12,16 +12,17 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 
-from gateway import metrics
+from gateway import audit, metrics
 from gateway.engine.engine import Engine, drive
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
 from gateway.model.tables import IndexView
+from gateway.quotas import Quotas
 from gateway.security.credentials import Credentials
 from gateway.settings import Settings
 
@@ -52,6 +53,7 @@ class Gateway:
     settings: Settings
     now_ms: Callable[[], int]
     real_now_ms: Callable[[], int]
+    quotas: Quotas = field(default_factory=Quotas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,11 @@ class Dialect(ABC):
     )
     """The HTTP methods that Flask lets through to `handle`."""
 
+    audited_operations: ClassVar[Mapping[str, audit.Kind]] = {}
+    """What operations are for the audit; those that are not here only read."""
+    refusal_statuses: ClassVar[frozenset[int]] = frozenset({401, 403})
+    """The HTTP statuses among which are those of requests whose caller may not do this, or has not shown who it is."""
+
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
 
@@ -137,6 +144,16 @@ class Dialect(ABC):
     def operation(self, request: Request) -> str:
         """The name of a request's operation for metrics and the access log, from a closed set."""
         return ""
+
+    def deed(self, request: Request, reply: Reply, operation: str) -> audit.Deed:
+        """What a request did that has been answered, for the audit: called on its thread, and only if it is to be told.
+        May raise anything where the request is one that was refused for its form."""
+        return audit.Deed(self.audited_operations.get(operation, audit.Kind.READ))
+
+    def only_reads(self, request: Request) -> bool:
+        """Whether a request, as far as its head shows, wants nothing but to read rows: then any process of a server may answer
+        it. Whoever is not sure says no."""
+        return False
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """What the server itself has to say to a request, in this dialect's words: LimitExceeded (the body is too long),

@@ -10,7 +10,7 @@ import math
 import os
 from bisect import bisect_left
 from collections import Counter as Tally
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from prometheus_client import (
@@ -25,6 +25,7 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 
 class _ManyAtOnce(Histogram):
@@ -62,6 +63,17 @@ _CONSUMED_CAPACITY = Counter(
     ["dialect", "table", "index", "kind"],
 )
 _CONNECTIONS = Gauge("tablegate_connections", "Open client connections.", multiprocess_mode="livesum")
+
+_QUOTA_REFUSALS = Counter(
+    "tablegate_quota_refusals_total",
+    "Requests beyond a quota, by its owner and what was used up.",
+    ["owner", "kind"],
+)
+_AUDIT_LINES = Counter("tablegate_audit_lines_total", "Lines of the audit that were written.")
+_AUDIT_LOST = Counter(
+    "tablegate_audit_lost_total",
+    "Events that are missing in the audit: there was no room, or it could not be written.",
+)
 
 _BACKGROUND_ROWS = Counter(
     "tablegate_background_rows_total", "Rows that background work has gone over.", ["work"]
@@ -130,6 +142,18 @@ def count_work(batches: Mapping[str, tuple[int, float]]) -> None:
         _BACKGROUND_SECONDS.labels(work).inc(seconds)
 
 
+def count_events(events: Mapping[tuple[str, ...], int]) -> None:
+    """Add what happens seldom: ("quota", owner, kind), ("audit written",) and ("audit lost",)."""
+    for (what, *labels), times in events.items():
+        match what:
+            case "quota":
+                _QUOTA_REFUSALS.labels(*labels).inc(times)
+            case "audit written":
+                _AUDIT_LINES.inc(times)
+            case "audit lost":
+                _AUDIT_LOST.inc(times)
+
+
 _known_works: set[str] = set()
 
 
@@ -157,6 +181,13 @@ def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
     if tables is not None:
         _forget_others(tables)
     return generate_latest(REGISTRY), CONTENT_TYPE_LATEST
+
+
+def samples() -> Iterator[Sample]:
+    """Everything counted, sample by sample."""
+    collector: Collector = _AllProcesses(None) if "PROMETHEUS_MULTIPROC_DIR" in os.environ else REGISTRY
+    for metric in collector.collect():
+        yield from metric.samples
 
 
 def _forget_others(tables: frozenset[str]) -> None:

@@ -85,6 +85,9 @@ class Request:
         else:
             self.path, self.query = split_target(target)
 
+    def hold_back(self) -> None:
+        """Have it answered somewhat later, where the server can: whoever sent it has asked too much, and will ask again."""
+
     def header(self, name: str, default: str = "") -> str:
         """The first value of a header, named in lower case."""
         return self.header_map.get(name, default)

@@ -12,12 +12,17 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prometheus_client.samples import Sample
 
 _consumptions: deque[tuple[str, str, str, str, float]] = deque()
 _answered: deque[tuple[str, str, int, float]] = deque()
 _ticked: deque[tuple[int, float]] = deque()
 _worked: dict[str, tuple[int, float]] = {}
+_events: dict[tuple[str, ...], int] = {}
 _left: dict[str, int] = {}
 _replicas: dict[str, tuple[float | None, bool]] = {}
 _lock = threading.Lock()  # of what follows from what was there before
@@ -45,6 +50,26 @@ def worked(work: str, rows: int, seconds: float) -> None:
     with _lock:
         rows_before, seconds_before = _worked.get(work, (0, 0.0))
         _worked[work] = (rows_before + rows, seconds_before + seconds)
+
+
+def refused_by_quota(owner: str, kind: str) -> None:
+    """Note a request that was beyond a quota."""
+    _happened(1, "quota", owner, kind)
+
+
+def audit_written(lines: int) -> None:
+    """Note lines of the audit."""
+    _happened(lines, "audit written")
+
+
+def audit_lost(events: int) -> None:
+    """Note events that the audit has not."""
+    _happened(events, "audit lost")
+
+
+def _happened(times: int, *what: str) -> None:
+    with _lock:
+        _events[what] = _events.get(what, 0) + times
 
 
 def left_to_do(rows: Mapping[str, int]) -> None:
@@ -95,9 +120,11 @@ def count_noted() -> None:
         pass
     figures.count(units, answers, ticks)
     with _lock:
-        batches = dict(_worked)
+        batches, events = dict(_worked), dict(_events)
         _worked.clear()
+        _events.clear()
     figures.count_work(batches)
+    figures.count_events(events)
     figures.set_all(connections, _left, dict(_replicas))
 
 
@@ -108,3 +135,11 @@ def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
 
     count_noted()
     return figures.exposition(tables)
+
+
+def samples() -> Iterator[Sample]:
+    """Everything counted, sample by sample."""
+    from gateway import figures
+
+    count_noted()
+    return figures.samples()

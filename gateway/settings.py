@@ -72,6 +72,12 @@ class Settings:
     )
     admin_token: str = setting("", "Token that the control API wants (Authorization: Bearer).")
     admin_token_file: Path | None = setting(None, "File that holds the admin token.")
+    console: bool = setting(
+        True,
+        "Serve the console, pages to see tables in a browser, under /_tablegate/console/: with auth dev to this machine,"
+        " else to whoever signs in.",
+    )
+    console_writes: bool = setting(False, "Let visitors of the console put and delete rows.")
     recorded_requests: int = setting(
         0, "Keep the last so many requests for the control API; it may ask for it later too."
     )
@@ -215,7 +221,7 @@ class Settings:
     )
 
     # The server process
-    workers: int = setting(1, "Server processes (PostgreSQL only).")
+    workers: int = setting(1, "Server processes. On a SQLite file one of them writes, and all read.")
     lane: str = setting(
         "auto", "Where the database is called: in the event loop, on one thread, or reads in it and writes on one.",
         ("auto", "inline", "thread", "split"),
@@ -242,6 +248,25 @@ class Settings:
     # What is written down
     access_log: bool = setting(False, "Log every request.")
     slow_request_ms: int = setting(1000, "Log requests that took this long.")
+    audit: str = setting(
+        "",
+        "Put changes of definitions, credentials, grants, and refusals, on record: in a FILE, - (standard output) or database.",
+        everywhere=True,
+    )
+    audit_writes: bool = setting(False, "Put each write on record too.")
+    audit_requests: bool = setting(False, "Put each request on record, whatever it does.")
+    audit_keys: str = setting(
+        "digest",
+        "How keys of items are told there: as digests under the secret key, or plain.",
+        ("digest", "plain"),
+    )
+    audit_file_bytes: int = setting(
+        100 << 20,
+        "Bytes after which a file of the audit is closed and another begun; 0: never.",
+        everywhere=True,
+    )
+    audit_files: int = setting(10, "Closed files of the audit that are kept.", everywhere=True)
+    audit_days: float = setting(90.0, "Days that the audit is kept in a database.")
     log_level: str = setting(
         "info", "Least severity that is logged.", ("debug", "info", "warning", "error"), everywhere=True,
     )  # fmt: skip
@@ -318,8 +343,8 @@ def _checked(values: dict[str, Any]) -> Settings:
         raise BadSetting("tls_self_signed makes a certificate; tls_cert brings one: give one of them")
     if not 0 < settings.background_share <= 1:
         raise BadSetting("background_share must be more than 0 and at most 1")
-    if settings.workers > 1 and settings.database.startswith("sqlite"):
-        raise BadSetting("workers: SQLite takes one server process; more need PostgreSQL")
+    if settings.workers > 1 and settings.memory:
+        raise BadSetting("workers: a database in memory is that of one process")
     if any(url.startswith("sqlite") for url in (settings.database, *settings.replica) if settings.replica):
         raise BadSetting("replica: only PostgreSQL has replicas")
     return dataclasses.replace(

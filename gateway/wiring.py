@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gateway import logs, metrics
 from gateway.clock import Clock
-from gateway.control.access import PREFIX
+from gateway.control.access import CONSOLE, PREFIX
 from gateway.control.watching import Watch
 from gateway.database_urls import hosts_of
 from gateway.dialect import Claims, Dialect, Gateway
@@ -26,6 +26,7 @@ from gateway.http import Reply, Request
 from gateway.late_dialect import LateDialect
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
 from gateway.model.tables import Table
+from gateway.quotas import QuotaKeeper, Quotas
 from gateway.security.browsers import Browsers
 from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credentials
@@ -36,6 +37,8 @@ from gateway.store.opening import open_database, open_replica
 from gateway.store.store import Store
 
 if TYPE_CHECKING:
+    from gateway.model.rows import Row
+    from gateway.model.writes import Write
     from gateway.store.replicas import Lag, Replicas
 
 OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
@@ -49,6 +52,10 @@ class Opened:
     engine: Engine
     credential_store: CredentialStore
     clock: Clock
+
+    def quota_keeper(self, quotas: Quotas) -> QuotaKeeper:
+        """What takes up the stored quotas."""
+        return QuotaKeeper(self.store, self.engine, quotas)
 
     def close(self) -> None:
         """Give back connections."""
@@ -86,6 +93,8 @@ class Mounted:
     def own_reply(self, request: Request) -> Reply | None:
         """/healthz: the process answers; /readyz: the database does too, on a read connection, and has room for writes as far
         as is known; /metrics, unless it has a port of its own; the control API. None: the request asks for none of these."""
+        if request.path.startswith(CONSOLE):
+            return None
         if request.path.startswith(PREFIX) and self.gateway.settings.control:
             from gateway.control.routes import Routes
 
@@ -148,13 +157,13 @@ class Mounted:
         return reply
 
 
-def connect(settings: Settings) -> Database:
-    """Open the database that the settings name. Nothing is read from it yet."""
+def connect(settings: Settings, reads_only: bool = False) -> Database:
+    """Open the database that the settings name. Nothing is read from it yet. `reads_only`: see open_database."""
     url = settings.database
     if settings.memory:
         # SQLite's memdb shares one database in memory between the connections of this process that know its name.
         url = f"sqlite:///file:/tablegate-{secrets.token_hex(16)}?vfs=memdb&uri=true"
-    return open_database(url, settings.synchronous, pooled=not settings.prepared_statements)
+    return open_database(url, settings.synchronous, not settings.prepared_statements, reads_only=reads_only)
 
 
 def open_store(settings: Settings, database: Database) -> Opened:
@@ -186,12 +195,15 @@ def _replicas(settings: Settings, primary: Database) -> Replicas | None:
 
 def wire(settings: Settings, opened: Opened) -> Mounted:
     """The dialects that the settings name, on a database that is open."""
+    quotas = Quotas(processes=settings.workers)
+    opened.quota_keeper(quotas).look()
     gateway = Gateway(
         opened.engine,
         Credentials(settings, opened.credential_store.load()),
         settings,
         opened.clock.now_ms,
         real_now_ms=lambda: time.time_ns() // 1_000_000,
+        quotas=quotas,
     )
     dialects = tuple(_dialect(name, gateway) for name in settings.dialects)
     return Mounted(gateway, dialects, opened.clock)
@@ -245,6 +257,26 @@ Listing = Callable[[Table], tuple[str, str, str]]
 def listings(settings: Settings) -> dict[str, Listing]:
     """Dialect -> how it calls tables."""
     return {name: _module(name, "blueprint").listed for name in sorted(settings.dialects)}
+
+
+class Display(NamedTuple):
+    """How a dialect shows rows to people (adapters/*/display.py): what its form is called; a row as a JSON document; a few lines
+    of its SDK that read a table of a server at a URL; the write that puts a row of such a document (raises ValueError),
+    where it can be written so."""
+
+    form: str
+    shown_row: Callable[[Table, Row], Any]
+    snippet: Callable[[Table, str], str]
+    put_of: Callable[[Table, Any], Write] | None
+
+
+def displays(settings: Settings) -> dict[str, Display]:
+    """Dialect -> how it shows rows."""
+    made = {}
+    for name in settings.dialects:
+        module = _module(name, "display")
+        made[name] = Display(module.FORM, module.shown_row, module.snippet, getattr(module, "put_of", None))
+    return made
 
 
 def figures(gateway: Gateway, request: Request, is_public: bool) -> Reply:

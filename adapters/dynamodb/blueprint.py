@@ -15,21 +15,24 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import DIALECT, summaries
+from adapters.dynamodb import DIALECT, audited, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
-from adapters.dynamodb.operation_table import OPERATIONS, Operation
+from adapters.dynamodb.operation_table import OPERATIONS, READING, Operation
 from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.wire import auth, http, limits, planted_errors
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
+from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round, Seed, Summary
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
 from gateway.model.tables import Table
+from gateway.security.credentials import Scheme
 
+_SCHEME = Scheme.AWS.value
 _new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 log = logging.getLogger("tablegate")
 
@@ -63,6 +66,8 @@ class DynamoDB(Dialect):
     service_hosts = _SERVICE_HOSTS
     faults = planted_errors.NAMES
     batches = frozenset({"BatchGetItem", "BatchWriteItem"})
+    audited_operations = audited.KINDS
+    refusal_statuses = frozenset({400, 403})
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -90,6 +95,10 @@ class DynamoDB(Dialect):
         target = request.header_map.get("x-amz-target", "")
         return target.partition(".")[2] if target in self._operations else ""
 
+    def only_reads(self, request: Request) -> bool:
+        """Whether a request wants nothing but to read rows (Dialect.only_reads)."""
+        return self.operation(request) in READING and self._throttle is None
+
     def enter(self, request: Request) -> Handler | None:
         """The handler of a hot operation, for the server's tick. Everything else goes through Flask."""
         if request.method != "POST" or request.target != "/":
@@ -97,7 +106,13 @@ class DynamoDB(Dialect):
         row = self._operations.get(request.header_map.get("x-amz-target", ""))
         if row is None or not row.hot:
             return None
-        return self.handle if row.parts is None or self._throttle is not None else self._begin
+        if row.parts is None or self._throttle is not None or self.gateway.quotas.is_on:
+            return self.handle
+        return self._begin
+
+    def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
+        """What a request did, for the audit."""
+        return audited.deed_of(request, reply, operation, self.gateway)
 
     def summary(self, request: Request) -> Summary:
         """What a request asks for, in short (Dialect.summary)."""
@@ -150,7 +165,7 @@ class DynamoDB(Dialect):
             answer = parts.finish(call, clauses, command, outcomes[0])
         except Exception as error:
             return self._failure(request, error)
-        return http.reply(request, 200, answer if type(answer) is bytes else _json(answer))
+        return http.reply(request, 200, answer if type(answer) is bytes else orjson.dumps(answer))
 
     def handle(self, request: Request) -> Exchange[Reply]:
         """Answer a request: an exchange that yields commands and returns a Reply, also where it refuses. Raises nothing."""
@@ -171,7 +186,12 @@ class DynamoDB(Dialect):
         """The body of the answer. Raises TooLarge, ServiceError, GatewayError."""
         row, call = self._admit(request)
         exchange = row.handler(call)
-        answer = yield from exchange if self._throttle is None else self._throttle.limited(call, exchange)
+        if self._throttle is not None:
+            exchange = self._throttle.limited(call, exchange)
+        quotas, caller = self.gateway.quotas, call.caller
+        if quotas.is_on:
+            exchange = quotas.limited(request, _SCHEME, caller.access_id, caller.namespace, exchange)
+        answer = yield from exchange
         return _json(answer)
 
     def _admit(self, request: Request) -> tuple[Operation, Call]:

@@ -92,3 +92,5 @@ OPERATIONS: Mapping[str, Operation] = {
     **{_STREAMS + name: Operation(handler, hot=True) for name, handler in _STREAM_READS.items()},
     **{_DYNAMODB + name: Operation(handler, hot=False) for name, handler in _CONTROL.items()},
 }
+READING = frozenset({"BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems"})
+"""Operations that do nothing but read items."""

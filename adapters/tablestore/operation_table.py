@@ -59,3 +59,5 @@ OPERATIONS: Mapping[str, Operation] = {
     "BulkImport": Operation(messages.BulkImportRequest, batches.bulk_import),
     "BulkExport": Operation(messages.BulkExportRequest, ranges.bulk_export),
 }
+READING = frozenset({"GetRow", "BatchGetRow", "GetRange", "BulkExport"})
+"""Operations that do nothing but read rows."""

@@ -144,6 +144,30 @@ def credentials_remove(settings: Settings, access_id: str, scheme: str) -> None:
     click.echo(f"removed {scheme} {access_id}")
 
 
+@credentials.command("reseal")
+@click.option(
+    "--new-secret-key-file",
+    "file",
+    type=click.File("r"),
+    required=True,
+    help="File of the new key, - for standard input.",
+)
+@with_settings(every=False)
+def credentials_reseal(settings: Settings, file: TextIO) -> None:
+    """Encrypt all stored secrets under another secret key, all or none. Servers that run keep what they know; start them anew
+    with the new key (docs/operating.md)."""
+    from gateway.security.secret_cipher import LEAST_KEY_CHARACTERS
+
+    key = "".join(_lines(file)[:1])
+    if len(key) < LEAST_KEY_CHARACTERS:
+        raise click.ClickException(
+            f"the secret key has at least {LEAST_KEY_CHARACTERS} characters, best at random"
+        )
+    with opened_database(settings) as opened:
+        number = opened.credential_store.reseal(key)
+    click.echo(f"{number} credentials are sealed with the new key")
+
+
 def _print(credential: Credential, shown: Iterable[str] = ()) -> None:
     """A line of what a credential is. `shown`: the secrets to tell, which are none that came from a file."""
     parts = [credential.scheme.value, credential.access_id]

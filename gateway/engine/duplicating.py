@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway.engine import indexing
+from gateway.engine import indexing, retaining
 from gateway.engine.defining import Definer
 from gateway.model.commands import CopyTables, ImportDefinition, ImportRows, ResetTables
 from gateway.model.errors import InvalidInput, TableBusy, TableMissing
@@ -31,6 +31,8 @@ def reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> 
             definer.forget(session, table, now_ms)
         if command.keeps_definitions:
             definer.make_again(session, [(table, table.namespace) for table in tables], now_ms)
+        elif command.names is None:
+            retaining.forget_backups(store, session, command.namespace)
     for table in tables:
         store.catalog.cache.forget(table.id)
     return len(tables)

@@ -54,7 +54,7 @@ Slices = Generator[None, None, Page | GatewayError]
 
 def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
     """The outcome of each command, all from one snapshot."""
-    if _LOOKS_UP and store.shared and all(map(_is_one_statement, commands)):
+    if _LOOKS_UP and store.database.looks_up_at_once and all(map(_is_one_statement, commands)):
         return fast_look_up(store, cast(list[Get | ReadAll], commands), now_ms)
     outcomes: dict[int, Outcome] = {}
     for _ in read_in_slices(store, commands, now_ms, outcomes):

@@ -245,7 +245,7 @@ class Batch:
                 log.error("a write could not be applied", exc_info=defect)
             return outcomes
         for write, outcome in zip(writes, outcomes, strict=True):
-            if streaming.wants(write.table):
+            if write.table.rules.stream is not None and streaming.wants(write.table):
                 self._records.append(Record(write, outcome.old, outcome.new))
         if group.token is not None:
             answer = orjson.dumps([_sizes(outcome) for outcome in outcomes]).decode()

@@ -257,10 +257,11 @@ class DropTable(Asks[Table]):
 
 @dataclass(frozen=True, slots=True)
 class ResetTables(Asks[int]):
-    """Empty tables as if they had just been made, or drop them, all at one moment. Outcome: how many; TableMissing, if one of
-    `names` is nowhere: then nothing has changed.
+    """Empty tables as if they had just been made, or drop them, all at one moment. Outcome: how many tables; TableMissing, if
+    one of `names` is nowhere: then nothing has changed.
 
-    `namespace`: None for all; `names`: None for all of the namespace; `keeps_definitions`: the tables stay, without rows.
+    `namespace`: None for all; `names`: None for all of the namespace, and then backups go with tables that are dropped;
+    `keeps_definitions`: the tables stay, without rows.
     """
 
     namespace: str | None = None

@@ -15,6 +15,7 @@
     ├── PartitionLocked            an open local transaction has locked the partition
     ├── TransactionMissing         a local transaction that never was, or is over
     ├── Throttled                  the provisioned throughput is used up
+    ├── QuotaExceeded              what the operator lets a caller take is used up
     ├── Busy                       locks or the database did not yield in time; a retry may help
     │   ├── Contended              internal: not now; whoever can wait without holding up others tries again
     │   └── OutOfSpace             the database has no room for writes, or its disk fails; reads may go on
@@ -182,6 +183,22 @@ class Throttled(GatewayError):
         self.resource = resource
         self.kind = kind
         self.limit = limit
+
+
+class QuotaExceeded(GatewayError):
+    """What the operator lets a credential or a namespace (`owner`) take is used up. `kind`: requests, read_units, write_units (of
+    these there will be more in a moment), bytes, tables."""
+
+    def __init__(self, kind: str, limit: float, owner: str) -> None:
+        super().__init__(kind, limit, owner)
+        self.kind = kind
+        self.limit = limit
+        self.owner = owner
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether trying again helps."""
+        return self.kind not in ("bytes", "tables")
 
 
 class Busy(GatewayError):

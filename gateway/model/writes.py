@@ -6,7 +6,7 @@ result. It reads no clock and no database, so the engine can replay it, reorder 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from gateway.model.keys import AUTO_INCREMENT, Key
 from gateway.model.predicates import ALWAYS, Predicate, View, failing_part
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
-from gateway.model.updates import Action
+from gateway.model.updates import Action, EditContext
 from gateway.model.values import Kind, Value
 
 
@@ -97,7 +97,9 @@ def apply(write: Write, old: Row | None, now: int) -> Row | None:
     write's rule raises.
     """
     stored = old
-    if not write.actor:  # the sweep sees what has expired, clients do not
+    if (
+        write.table.rules.expiry is not None and not write.actor
+    ):  # the sweep sees what has expired, clients do not
         old = write.table.visible(stored, now // 10_000)
     if write.condition is not ALWAYS:
         failed = failing_part(write.condition, old, write.view)
@@ -109,7 +111,11 @@ def apply(write: Write, old: Row | None, now: int) -> Row | None:
         case Edit(actions, may_create):
             if old is None and not may_create:
                 return None
-            contents = updates.edit(old, actions, _edit_context(write, now))
+            table = write.table
+            rules = table.rules
+            key_values = dict(zip(table.key_schema.names, write.key.values, strict=True))
+            context = EditContext(key_values, now // 10_000, rules.stamped, rules.max_versions, write.view)
+            contents = updates.edit(old, actions, context)
         case Remove():
             return None
         case Keep():
@@ -135,9 +141,3 @@ def numbered(write: Write, number: int) -> Write:
         names = table.key_schema.names
         change = Replace(change.contents.replacing(dict(zip(names, values, strict=True)), names))
     return write._replace(key=Key(values, table.key_schema.position(values)), change=change)
-
-
-def _edit_context(write: Write, now: int) -> updates.EditContext:
-    rules = write.table.rules
-    key_values: Mapping[str, Value] = dict(zip(write.table.key_schema.names, write.key.values, strict=True))
-    return updates.EditContext(key_values, now // 10_000, rules.stamped, rules.max_versions, write.view)

@@ -19,6 +19,7 @@ from typing import Any
 
 import orjson
 
+from gateway import audit
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.secret_cipher import SecretCipher
 from gateway.store import credentials as rows
@@ -63,12 +64,14 @@ class CredentialStore:
             if any(_is(row, credential) for row in rows.all_of(session)):
                 raise BadCredential(f"{credential.scheme.value} {credential.access_id} is stored already")
             rows.save(session, self._encrypted(credential))
+        _record("added", credential.scheme, credential.access_id, credential.place)
 
     def replace(self, credential: Credential) -> None:
         """Keep a credential instead of the one of its id. Raises BadCredential."""
         checked(credential)
         with self._store.write() as session:
             rows.save(session, self._encrypted(credential))
+        _record("changed", credential.scheme, credential.access_id, credential.place)
 
     def find(self, scheme: Scheme, access_id: str) -> Credential:
         """The credential of that id. Raises BadCredential."""
@@ -88,6 +91,18 @@ class CredentialStore:
         with self._store.write() as session:
             if not rows.remove(session, scheme.value, access_id):
                 raise BadCredential(f"no {scheme.value} credential {access_id} is stored")
+        _record("removed", scheme, access_id)
+
+    def reseal(self, key: str) -> int:
+        """Encrypt all secrets under another key, all or none; how many credentials. Raises WrongKey."""
+        cipher = SecretCipher(key)
+        with self._store.write() as session:
+            known = [self._open(row) for row in rows.all_of(session)]
+            self._known_cipher = cipher
+            for credential in known:
+                rows.save(session, self._encrypted(credential))
+        audit.record("credentials resealed", credentials=len(known))
+        return len(known)
 
     def add_first(self, path: Path) -> int:
         """Store the credentials of a file if there are none yet; how many were stored. Raises BadCredential."""
@@ -97,6 +112,8 @@ class CredentialStore:
         with self._store.write() as session:
             for credential in credentials:
                 rows.save(session, self._encrypted(credential))
+        for credential in credentials:
+            _record("added", credential.scheme, credential.access_id, credential.place)
         return len(credentials)
 
     def _rows(self) -> list[StoredCredential]:
@@ -127,6 +144,10 @@ class CredentialStore:
         return Credential(
             Scheme(row.scheme), row.access_id, tuple(plain["secrets"]), row.place, plain["session_token"]
         )
+
+
+def _record(what: str, scheme: Scheme, access_id: str, place: str = "") -> None:
+    audit.record(f"credential {what}", scheme=scheme.value, access_id=access_id, place=place)
 
 
 def checked(credential: Credential) -> Credential:

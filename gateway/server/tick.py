@@ -38,12 +38,13 @@ from gateway.engine.engine import Engine, contended
 from gateway.engine.reading import Reading
 from gateway.engine.reading_replicas import may_be_old
 from gateway.http import Reply
-from gateway.model.commands import Exchange, Get, Read, ReadAll, WriteGroup
+from gateway.model.commands import Exchange, FindTable, Get, ListTables, Read, ReadAll, WriteGroup
 from gateway.model.errors import Busy, Contended, StaleTable
 from gateway.server.pending_request import LockRetry, PendingRequest
 
 _READS = {Get, Read, ReadAll}
 _WRITES = {WriteGroup}
+_FINDING = {FindTable, ListTables}
 # A request whose tables change under it this many times in a row is told to come back.
 _MOST_RESTARTS = 8
 _MOST_ALONE = 8
@@ -55,6 +56,7 @@ _MOST_SNAPSHOTS = 4
 
 Answer = Callable[[PendingRequest, Reply], None]
 Refuse = Callable[[PendingRequest, Exception], Reply]
+HandOn = Callable[[PendingRequest], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,19 @@ Answered = tuple[PendingRequest, list[Any] | Exception]
 class Ticker:
     """Takes requests in one event loop and answers them there. All methods are for that loop's thread."""
 
-    def __init__(self, engine: Engine, limits: TickLimits, lane: str, answer: Answer, refuse: Refuse) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        limits: TickLimits,
+        lane: str,
+        answer: Answer,
+        refuse: Refuse,
+        hand_on: HandOn | None = None,
+    ) -> None:
         """`lane`: inline, thread or split. `answer` is called once for each request; `refuse` words the reply to an exchange
-        that raised."""
+        that raised. `hand_on`: what becomes of a request that wants more than to read, where this process does not write;
+        nothing of it has been done by then, since a handler does nothing but ask."""
+        self._hand_on = hand_on
         self._loop = asyncio.get_running_loop()
         self._answer = answer
         self._refuse = refuse
@@ -93,6 +105,8 @@ class Ticker:
             Read: self._read_lane.pages,
             WriteGroup: self._write_lane.writes,
         }
+        if hand_on is not None:
+            del self._waiting_of[WriteGroup]
         self._old_lane: _Lane | None = None
         if engine.replicas is not None:
             # Then every read is looked at.
@@ -160,6 +174,11 @@ class Ticker:
             if self._old_lane is not None and may_be_old(cast(list[Reading], pending.commands)):
                 lane = self._old_lane
             (lane.pages if Read in kinds else lane.reads).append(pending)
+        elif self._hand_on is not None and not kinds <= _FINDING:
+            if pending.exchange is not None:
+                pending.exchange.close()
+            pending.exchange = pending.finish = None
+            self._hand_on(pending)
         elif kinds == _WRITES:
             self._write_lane.writes.append(pending)
         else:

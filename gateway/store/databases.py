@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gateway.model.pages import Concatenation
@@ -231,7 +232,8 @@ class Database:
     `look()` one for a single statement, which is a snapshot by itself;
     `write()` one in a write transaction that commits at the end of the block and rolls back on any exception; `nowait`
     ones wait a few milliseconds for a lock and no longer.
-    `shared`: other processes may write too, so that what was read before may be out of date.
+    `shared`: other processes may write too, so that what was read before may be out of date. `looks_up_at_once`: whether
+    rows are looked up together with the versions of their tables by one statement, however many they are.
     `notes_written`: every write says in `written_up_to` how far the database's log was after it.
     `refuses_writes`: why, since a write met OutOfSpace and until somebody found that there is room again; else "".
 
@@ -240,6 +242,7 @@ class Database:
     """
 
     shared = False
+    looks_up_at_once = False
     notes_written = False
     written_up_to = 0
     name: str
@@ -289,6 +292,11 @@ class Database:
     def log_timeline(self) -> int:
         """The timeline of the log that a standby follows. Raises Busy, Retry, DatabaseFailed."""
         raise NotImplementedError
+
+    def back_up(self, target: Path, progress: Callable[[int, int], None]) -> float:
+        """Copy the whole database into a new file while others write; the moment (seconds since 1970) that the copy is of.
+        `progress` is told how many pages are copied, and of how many. Raises Unusable."""
+        raise Unusable(f"{self.name} is backed up by its own means: docs/operating.md")
 
     def close(self) -> None:
         """Give back every connection."""

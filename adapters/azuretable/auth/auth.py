@@ -96,13 +96,14 @@ def _check_shared_key(
 
 def string_to_sign(request: Request, options: Mapping[str, str], account: str, lite: bool = False) -> str:
     """What a key of the account signs of a request: Shared Key, or (`lite`) Shared Key Lite."""
-    date = request.header("x-ms-date") or request.header("date")
+    known = request.header_map
+    date = known.get("x-ms-date", "") or known.get("date", "")
     resource = f"/{account}{addresses.signed_path(request.path)}"
     if "comp" in options:
         resource += f"?comp={options['comp']}"
     if lite:
         return f"{date}\n{resource}"
-    content_md5, content_type = request.header("content-md5"), request.header_map.get("content-type", "")
+    content_md5, content_type = known.get("content-md5", ""), known.get("content-type", "")
     return f"{request.method}\n{content_md5}\n{content_type}\n{date}\n{resource}"
 
 

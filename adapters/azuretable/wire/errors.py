@@ -19,6 +19,7 @@ from gateway.model.errors import (
     InvalidInput,
     NotAllowed,
     PartitionLocked,
+    QuotaExceeded,
     RowRefused,
     TableBusy,
     TableExists,
@@ -27,6 +28,21 @@ from gateway.model.errors import (
     Unknowable,
 )
 from gateway.model.predicates import Not
+
+REFUSALS = frozenset(
+    {
+        "AuthenticationFailed",
+        "AuthorizationFailure",
+        "AuthorizationPermissionMismatch",
+        "AuthorizationProtocolMismatch",
+        "AuthorizationResourceTypeMismatch",
+        "AuthorizationServiceMismatch",
+        "AuthorizationSourceIPMismatch",
+        "InvalidAuthenticationInfo",
+        "NoAuthenticationInformation",
+    }
+)
+"""Codes that say that the caller may not do this, or has not shown who it is."""
 
 # code -> (status, text)
 _CATALOGUE: dict[str, tuple[int, str]] = {
@@ -197,6 +213,12 @@ def service_error_of(error: GatewayError) -> ServiceError:
             return ServiceError("InvalidInput")
         case NotAllowed():
             return ServiceError("AuthorizationFailure", error.facts.get("text"))
+        case QuotaExceeded(kind="bytes" | "write_units"):
+            return ServiceError("ServerBusy", "Ingress is over the account limit.")
+        case QuotaExceeded(kind="read_units"):
+            return ServiceError("ServerBusy", "Egress is over the account limit.")
+        case QuotaExceeded():
+            return ServiceError("ServerBusy", "Operations per second is over the account limit.")
         case TableBusy() | Busy() | PartitionLocked() | Throttled():
             return ServiceError("ServerBusy")
         case Unknowable():

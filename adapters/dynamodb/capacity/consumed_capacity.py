@@ -33,12 +33,6 @@ def mode_of(call: Call) -> str:
     return call.input.get("ReturnConsumedCapacity", "NONE")
 
 
-def _is_untold(call: Call) -> bool:
-    """Whether nobody asked for any block: then the units are only counted."""
-    given = call.input
-    return "ReturnConsumedCapacity" not in given and "ReturnItemCollectionMetrics" not in given
-
-
 def item_read(call: Call, row: Row | None) -> Blocks:
     """The blocks of GetItem: empty, or with ConsumedCapacity."""
     given = call.input
@@ -72,14 +66,16 @@ def page_read(call: Call, read: Read, page: Page) -> Blocks:
 
 def item_write(call: Call, write: Write, outcome: Outcome) -> Blocks:
     """The blocks of PutItem, UpdateItem and DeleteItem."""
+    given = call.input
     old, new = outcome
-    if _is_untold(call) and not write.table.indexes:
+    is_told = "ReturnConsumedCapacity" in given or "ReturnItemCollectionMetrics" in given
+    if not is_told and not write.table.indexes:
         old_bytes = None if old is None else old.contents.size_bytes
         new_bytes = None if new is None else new.contents.size_bytes
         units = capacity.write_units(old_bytes, new_bytes)
-        metrics.consumed((DIALECT, call.input["TableName"], "", WRITE, units))
+        metrics.consumed((DIALECT, given["TableName"], "", WRITE, units))
         return {}
-    charge = Charge(call.input["TableName"], WRITE)
+    charge = Charge(given["TableName"], WRITE)
     charge.add_write(write.table, outcome)
     charge.tell(meter)
     blocks = _one(charge, mode_of(call))
@@ -105,7 +101,8 @@ def batch_read(call: Call, items: Iterable[tuple[str, Row | None, bool]]) -> Blo
 
 def batch_write(call: Call, done: Sequence[tuple[str, Write, Outcome]]) -> Blocks:
     """The blocks of BatchWriteItem: (name of the table as asked, write, outcome) each."""
-    if _is_untold(call) and not any(write.table.indexes for _, write, _ in done):
+    is_told = "ReturnConsumedCapacity" in call.input or "ReturnItemCollectionMetrics" in call.input
+    if not is_told and not any(write.table.indexes for _, write, _ in done):
         units: dict[str, float] = {}
         for name, _, (old, new) in done:
             old_bytes = None if old is None else old.size_bytes

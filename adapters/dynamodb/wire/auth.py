@@ -99,6 +99,16 @@ def verify(request: Request, credentials: Credentials, now_ms: int, style: str =
     return _caller(credentials, credential, access_id, region)
 
 
+def claimed(request: Request, credentials: Credentials) -> Caller | None:
+    """Who a request says it is from, whether or not that is true; None: it does not say so in any form that can be read."""
+    try:
+        claim = _claim(request, request.query)
+    except ServiceError:
+        return None
+    access_id, region = _scope_of_any(claim.credential)
+    return _caller(credentials, credentials.find(Scheme.AWS, access_id), access_id, region)
+
+
 def authorization(request: Request, access_id: str, secret: str, region: str) -> str:
     """The Authorization header of a request that has all it needs but that one: Host and X-Amz-Date, of whose headers all are
     signed that decide what is done."""

@@ -91,6 +91,17 @@ _CORAL_SERVICE = frozenset(
         "UnrecognizedClientException",
     }
 )
+REFUSALS = frozenset(
+    {
+        "AccessDeniedException",
+        "IncompleteSignatureException",
+        "InvalidSignatureException",
+        "MissingAuthenticationTokenException",
+        "UnrecognizedClientException",
+    }
+)
+"""Codes that say that the caller may not do this, or has not shown who it is."""
+
 _CORAL_AVAILABILITY = frozenset({"ServiceUnavailableException", "ThrottlingException"})
 # The models of these have a member `Message`; all others `message` (botocore 1.44.5 service-2.json, dynalite index.js).
 _CAPITAL_MESSAGE = frozenset(
@@ -404,6 +415,19 @@ def foreign_resource(operation: str, access_id: str, account: str, arn: str) -> 
     return ServiceError("AccessDeniedException", text)
 
 
+def _quota_exceeded(error: model.QuotaExceeded, operation: str) -> ServiceError:
+    """What an account's own quotas are told by ("Error handling with DynamoDB", "Service, account, and table quotas")."""
+    if not error.may_pass:
+        what = "tables" if error.kind == "tables" else "bytes of storage"
+        text = f"Subscriber limit exceeded: at most {error.limit:.0f} {what} are allowed."
+        return ServiceError("LimitExceededException", text)
+    if operation in CONTROL_PLANE:
+        return ServiceError("ThrottlingException", "Rate of requests exceeds the allowed throughput.")
+    return ServiceError(
+        "RequestLimitExceeded", "Throughput exceeds the current throughput limit for your account."
+    )
+
+
 def _internal(error: Exception, operation: str) -> ServiceError:
     return internal()
 
@@ -431,6 +455,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.PartitionLocked: _partition_held,
     model.TransactionMissing: _internal,
     model.Throttled: _throttled,
+    model.QuotaExceeded: _quota_exceeded,
     model.Busy: _unavailable,
     model.Contended: _unavailable,
     model.OutOfSpace: _unavailable,

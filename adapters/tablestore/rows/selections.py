@@ -120,6 +120,8 @@ class Selection:
 
     def shows(self, target: Target, row: Row) -> bool:
         """Whether a row that has been cut is returned."""
+        if not self.columns and self.predicate is ALWAYS:
+            return True
         return matches(self.wanted(target), row)
 
     def page(self, row: Row) -> dict[str, tuple[Cell, ...]]:

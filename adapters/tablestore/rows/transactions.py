@@ -85,7 +85,9 @@ def engine_id(namespace: str, transaction: str) -> str:
 
 def get(table: Table, position: Position, transaction: str, may_be_old: bool = False) -> Get:
     """The command that reads a row, inside a transaction, which is never old, if one is named. Raises ServiceError."""
-    return Get(table, position, engine_id(table.namespace, transaction), may_be_old and not transaction)
+    if not transaction:
+        return Get(table, position, "", may_be_old)
+    return Get(table, position, engine_id(table.namespace, transaction))
 
 
 def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange[list[GroupOutcome]]:

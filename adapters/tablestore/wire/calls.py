@@ -4,22 +4,27 @@ A handler is a generator function `operation(call) -> Exchange[Message]`. It par
 of them, and returns the answer's protobuf message. It raises ServiceError or lets a GatewayError pass; the blueprint turns
 both into error replies.
 
+An operation on one row is given as a OneCommand: that handler, and what it asks of a table that is known already.
+
 An index is a table here, to be read and not written: a Target is a table seen under one of these names.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from google.protobuf.message import Message
+
 from adapters.tablestore import DIALECT
 from adapters.tablestore.wire.auth import Caller
-from adapters.tablestore.wire.errors import invalid
+from adapters.tablestore.wire.errors import ServiceError, invalid
 from adapters.tablestore.wire.names import check_table_name, is_name
 from gateway.dialect import Gateway
 from gateway.engine.engine import one
-from gateway.model.commands import Exchange, FindTable, ListTables
+from gateway.model.commands import AnyCommand, Exchange, FindTable, ListTables
 from gateway.model.errors import TableMissing
 from gateway.model.keys import KeyColumn
 from gateway.model.tables import Index, Table
@@ -61,6 +66,35 @@ class Target:
         names = index.key_schema.names
         key = own + tuple(column for column in table.key_schema.columns if column.name not in names)
         return cls(table, index, key, tuple(column.name for column in key), index.shown)
+
+
+Asked = tuple[AnyCommand, Callable[[Any], Message]]
+"""What the engine is asked for, and what makes the answer of its outcome, or raises what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneCommand:
+    """An operation on one row, for which one command is enough. `handler`: the operation for everybody. `of_table`: the same for
+    the server's tick, which knows the table, outside of a transaction; what it raises before anything is asked may be
+    worded otherwise by the handler, which then looks at more."""
+
+    handler: Callable[[Call], Exchange[Message]]
+    of_table: Callable[[Call, Table], Asked]
+
+    def __call__(self, call: Call) -> Exchange[Message]:
+        """The operation as a handler."""
+        return self.handler(call)
+
+    def known(self, call: Call) -> Asked | None:
+        """What a call asks of a table that is in the cache; None: the handler must find out more."""
+        message = call.message
+        table = call.gateway.engine.cached_table(call.caller.namespace, message.table_name)
+        if table is None or message.transaction_id or not is_name(message.table_name):
+            return None
+        try:
+            return self.of_table(call, table)
+        except ServiceError:
+            return None
 
 
 _TABLE_OF_INDEX: OrderedDict[tuple[str, str], str] = OrderedDict()

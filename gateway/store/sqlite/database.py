@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -115,8 +115,10 @@ class SQLite(Database):
 
     name = "sqlite"
 
-    def __init__(self, url: str, synchronous: str = "full") -> None:
+    def __init__(self, url: str, synchronous: str = "full", reads_only: bool = False) -> None:
+        """`reads_only`: another process of this server writes the file."""
         super().__init__()
+        self.shared = reads_only
         place = url.removeprefix("sqlite://").removeprefix("/") or ":memory:"
         if place != ":memory:" and not place.startswith("file:"):
             place = place.partition("?")[0]
@@ -146,6 +148,8 @@ class SQLite(Database):
         connection.execute("PRAGMA wal_autocheckpoint = 2000")
         connection.execute("PRAGMA journal_size_limit = 67108864")
         connection.execute("PRAGMA cache_size = -32768")
+        if self.shared:
+            connection.execute("PRAGMA query_only = ON")
         return connection
 
     @cached_property
@@ -211,6 +215,11 @@ class SQLite(Database):
 
     def define(self) -> AbstractContextManager[Session]:
         return self.write()
+
+    def back_up(self, target: Path, progress: Callable[[int, int], None]) -> float:
+        from gateway.store.sqlite.backup import back_up
+
+        return back_up(Path(self._place), target, progress)
 
     def close(self) -> None:
         with self._write_lock:
