@@ -28,6 +28,7 @@ _LIST_TABLES = {
     "Authorization": "AWS4-HMAC-SHA256 Credential=local/20261122/us-east-1/dynamodb/aws4_request, "
     "SignedHeaders=host, Signature=0",
 }
+_OTHERS = ("moto", "dynalite", "dynamodb-local", "azurite")
 _PATIENCE_S = 60.0
 Start = Callable[[Workspace], Running]
 
@@ -83,7 +84,7 @@ def _starters(before: Path | None, folder: Path) -> dict[str, tuple[Start, bool]
     if before is not None:
         found["tablegate before, --memory"] = (_ours(before, "--memory"), False)
     for each in CONTESTANTS:
-        if not each.is_ours:
+        if each.name in _OTHERS:
             found[each.title] = (each.start, AZURE in each.dialects)
     return found
 
