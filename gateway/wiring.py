@@ -175,6 +175,8 @@ def open_store(settings: Settings, database: Database) -> Opened:
         stream_shards=settings.stream_shards,
         stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),
         failover_s=settings.failover_seconds,
+        vector_memory_bytes=settings.vector_memory_bytes,
+        replication_lag_ms=settings.global_table_lag_ms,
     )
     clock = Clock()
     engine = Engine(store, options, clock.now_ns, _replicas(settings, database))
@@ -199,7 +201,7 @@ def wire(settings: Settings, opened: Opened) -> Mounted:
     opened.quota_keeper(quotas).look()
     gateway = Gateway(
         opened.engine,
-        Credentials(settings, opened.credential_store.load()),
+        _credentials(settings, opened.credential_store),
         settings,
         opened.clock.now_ms,
         real_now_ms=lambda: time.time_ns() // 1_000_000,
@@ -207,6 +209,12 @@ def wire(settings: Settings, opened: Opened) -> Mounted:
     )
     dialects = tuple(_dialect(name, gateway) for name in settings.dialects)
     return Mounted(gateway, dialects, opened.clock)
+
+
+def _credentials(settings: Settings, store: CredentialStore) -> Credentials:
+    credentials = Credentials(settings)
+    credentials.replace(store.load(), store.roles)
+    return credentials
 
 
 def _module(name: str, part: str) -> ModuleType:

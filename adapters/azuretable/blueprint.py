@@ -25,7 +25,7 @@ from adapters.azuretable.calls import Answer, Call, OneCommand, find_table, opti
 from adapters.azuretable.claims import CLAIMS
 from adapters.azuretable.entities import entity_renderer
 from adapters.azuretable.entities.entity_renderer import Level
-from adapters.azuretable.operation_table import OPERATIONS, PLAIN, Operation, refuse_nested
+from adapters.azuretable.operation_table import OPERATIONS, PLAIN, Operation, purpose_of, refuse_nested
 from adapters.azuretable.tables import service, tables
 from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
 from adapters.azuretable.wire import addresses, cors, limits
@@ -41,9 +41,10 @@ from adapters.azuretable.wire.methods import method_of
 from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round, Summary
 from gateway.http import Reply, Request
+from gateway.model.authorizations import Source
 from gateway.model.commands import Exchange
 from gateway.model.composites import name_of
-from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
+from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, NotPermitted
 from gateway.model.tables import Table
 from gateway.security.credentials import Credential, Scheme
 
@@ -194,6 +195,8 @@ class AzureTable(Dialect):
                 refusal = ServiceError("RequestBodyTooLarge")
             case Busy():
                 refusal = ServiceError("ServerBusy")
+            case NotPermitted():
+                refusal = service_error_of(error)
             case NotAllowed():
                 is_preflight = request.method == "OPTIONS"
                 refusal = ServiceError("CorsPreflightFailure") if is_preflight else service_error_of(error)
@@ -251,6 +254,8 @@ class AzureTable(Dialect):
         options = options_of(request.query)
         account = self._account(address.account)
         grant = auth.verify(request, options, account, self._issuer, self.gateway)
+        if grant.roles is not None or self.gateway.credentials.is_limited:
+            self._authorize(request, address, account.name, grant)
         scheme = "https" if request.secure else "http"
         return Call(
             request=request,
@@ -271,6 +276,26 @@ class AzureTable(Dialect):
         table = yield from find_table(call, access.table)
         under = access.under(tables.policies_of(table), self.gateway.now_ms() / 1000)
         return replace(call, grant=Grant(under))
+
+    def _authorize(self, request: Request, address: Address, account: str, grant: Grant) -> None:
+        """Give the request of a caller who may not do everything its authorization: by the grants of the account's key,
+        which bound what the key has signed, too; or by the roles of a token."""
+        credentials = self.gateway.credentials
+        credential = credentials.find(Scheme.AZURE, account)
+        assert credential is not None  # or nobody could have signed
+        policy = credential.policy if grant.roles is None else credentials.policy_of_roles(grant.roles)
+        source = Source(request.client, request.secure)
+        now_ms = self.gateway.real_now_ms
+        request.authorization = credentials.authorization(credential, policy, source, now_ms)
+        if request.authorization is None:
+            return
+        namespace = credentials.namespace(Scheme.AZURE, account)
+        named = getattr(address.resource, "table", None) or getattr(address.resource, "name", None)
+        table = self.gateway.engine.cached_azure_table(namespace, named) if named else None
+        purpose = purpose_of(
+            address.resource, method_of(request), options_of(request.query).get("comp", PLAIN)
+        )
+        self.limit(request, purpose, namespace, [] if table is None else [table.name])
 
     def _account(self, name: str) -> Account:
         credentials = self.gateway.credentials

@@ -19,7 +19,7 @@ from adapters.tablestore.values.values import key_type
 from adapters.tablestore.values.views import index_view
 from adapters.tablestore.wire import auth, replies
 from adapters.tablestore.wire.auth import Caller
-from adapters.tablestore.wire.calls import Call, OneCommand, check_names
+from adapters.tablestore.wire.calls import Call, OneCommand, check_names, named_tables
 from adapters.tablestore.wire.errors import (
     INTERNAL,
     PLANTED,
@@ -180,15 +180,20 @@ class TableStore(Dialect):
         return auth.verify(request, _operation_name(request.path), gateway.credentials, gateway.real_now_ms())
 
     def _read(self, request: Request, caller: Caller) -> tuple[Operation, Call]:
-        """The operation and the call of a request. Raises ServiceError."""
+        """The operation and the call of a request. Raises ServiceError, NotPermitted."""
         operation = _operation_name(request.path)
         row = self._operations.get(operation)
         if row is None:
             raise invalid(f"Unsupported operation: {operation}.")
+        if request.authorization is not None:
+            self.limit(request, row.purpose)
         message = parse(row.request, replies.inflated(request), "the ProtoBuf message")
         gateway = self.gateway
         may_be_old = gateway.settings.replica_reads == "all"
-        return row, Call(operation, message, caller, gateway, gateway.now_ms(), may_be_old)
+        call = Call(operation, message, caller, gateway, gateway.now_ms(), may_be_old)
+        if request.authorization is not None:
+            self._limit(request, row, call)
+        return row, call
 
     def _told(self, request: Request, error: Exception) -> ServiceError:
         """What a client is told of an error. What nobody foresaw is logged."""
@@ -203,6 +208,13 @@ class TableStore(Dialect):
         is_post = request.method == "POST"
         operation = _operation_name(request.path) if is_post else request.path.lstrip("/")
         return replies.reply(request, operation, caller, answer, self.gateway.real_now_ms())
+
+    def _limit(self, request: Request, row: Operation, call: Call) -> None:
+        """Say what the request of a caller is for who may not do everything. What it names that is no table is perhaps
+        an index, and judged when it is found. Raises NotPermitted."""
+        engine, namespace = call.gateway.engine, call.caller.namespace
+        known = [name for name in named_tables(call) if engine.cached_table(namespace, name) is not None]
+        self.limit(request, row.purpose, namespace, known)
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse). It is not signed: who

@@ -174,6 +174,7 @@ def _work(
         gateway.credentials,
         share,
         opened.quota_keeper(gateway.quotas),
+        settings.credentials_period,
     )
 
     def ready() -> None:

@@ -12,12 +12,13 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.capacity import consumed_capacity
+from adapters.dynamodb.capacity import consumed_capacity, contributors
 from adapters.dynamodb.expressions import legacy
 from adapters.dynamodb.expressions.projections import touched
 from adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
 from adapters.dynamodb.expressions.updates import statement_bytes
-from adapters.dynamodb.values import composites, keys
+from adapters.dynamodb.tables.properties import INSIGHTS
+from adapters.dynamodb.values import composites, keys, vectors
 from adapters.dynamodb.values.values import Item, is_too_large, keep_kinds, render_values, view
 from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
@@ -28,7 +29,7 @@ from gateway.model.predicates import ALWAYS, Attributes
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
 from gateway.model.values import Kind, Value
-from gateway.model.writes import Edit, Keep, Remove, Replace, Write
+from gateway.model.writes import SHOWN_NOT, Edit, Keep, Remove, Replace, Write
 
 _new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 
@@ -37,11 +38,13 @@ def _get(call: Call, clauses: ReadClauses, table: Table) -> Get:
     key = keys.key_of(table, call.input["Key"])
     if clauses.projection is not None:
         clauses.check_projection(table)
-    return _new(Get, (table, key.position, "", not call.input.get("ConsistentRead")))
+    return _new(Get, (table, key.position, "", not call.input.get("ConsistentRead"), clauses.projection))
 
 
 def _got(call: Call, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:
     blocks = consumed_capacity.item_read(call, row)
+    if get.table.properties.get(INSIGHTS):
+        contributors.read(get)
     if row is None:
         return blocks
     item = clauses.cut(get.table, row)
@@ -75,9 +78,13 @@ def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old:
     """The write that puts an item whose size has been checked. `clauses`: its condition, if it has one; `wants_old`: whether
     the answer needs the old item. Raises ServiceError, BadKey, KeyTooLong."""
     key = keys.item_key(table, item)
+    if table.vector_indexes:
+        vectors.check_put(table, item.contents)
     condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
+    shown = SHOWN_NOT if clauses is None else clauses.shown
     contents = composites.stored_contents(table, key, item.contents)
-    return Write(table, key, Replace(contents), condition, view, _keep_kinds, wants_old=wants_old)
+    change = Replace(contents)
+    return Write(table, key, change, condition, view, _keep_kinds, wants_old=wants_old, shown=shown)
 
 
 def delete_write(
@@ -87,7 +94,8 @@ def delete_write(
     answer needs the old item. Raises ServiceError, BadKey."""
     key = keys.key_of(table, wire_key)
     condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
-    return Write(table, key, Remove(), condition, view, wants_old=wants_old)
+    shown = SHOWN_NOT if clauses is None else clauses.shown
+    return Write(table, key, Remove(), condition, view, wants_old=wants_old, shown=shown)
 
 
 def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
@@ -98,14 +106,15 @@ def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClause
     change = Edit(clauses.actions(table), facts.may_create)
     rule = partial(_check_updated, table, facts.may_nest)
     condition = clauses.condition(table) if clauses.has_condition else ALWAYS
-    return Write(table, key, change, condition, view, rule)
+    return Write(table, key, change, condition, view, rule, shown=clauses.shown)
 
 
 def check_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
     """The write that changes nothing and only checks a condition: the ConditionCheck of a transaction. Raises ServiceError,
     BadKey."""
+    key = keys.key_of(table, wire_key)
     condition = clauses.condition(table) if clauses.has_condition else ALWAYS
-    return Write(table, keys.key_of(table, wire_key), Keep(), condition, view)
+    return Write(table, key, Keep(), condition, view, shown=clauses.shown)
 
 
 def _keep_kinds(old: Row | None, new: Contents) -> Contents:
@@ -113,8 +122,8 @@ def _keep_kinds(old: Row | None, new: Contents) -> Contents:
 
 
 def _check_updated(table: Table, may_nest: tuple[str, ...], old: Row | None, new: Contents) -> Contents:
-    """The rule of updates: what an item must obey in size, in the depth of attributes that may have become too deep, and in
-    its index keys. Raises RowRefused, BadKey."""
+    """The rule of updates: what an item must obey in size, in the depth of attributes that may have become too deep, in its
+    index keys and in its vectors. Raises RowRefused, BadKey."""
     if is_too_large(new.size_bytes):
         raise RowRefused("update-size")
     for name in may_nest:
@@ -124,6 +133,8 @@ def _check_updated(table: Table, may_nest: tuple[str, ...], old: Row | None, new
     if table.indexes:
         before: Attributes = {} if old is None else old.contents
         keys.check_updated_index_keys(table, before, new)
+    if table.vector_indexes:
+        vectors.check_updated(table, {} if old is None else old.contents, new)
     return new
 
 
@@ -155,6 +166,7 @@ def answer_wants_old(call: Call, table: Table) -> bool:
         or given.get("ReturnConsumedCapacity", "NONE") != "NONE"
         or given.get("ReturnItemCollectionMetrics", "NONE") != "NONE"
         or bool(table.indexes)
+        or bool(table.vector_indexes)
     )
 
 
@@ -174,6 +186,8 @@ def _written(
     """The answer to a write, by ReturnValues."""
     [write], [outcome] = group.writes, outcomes
     blocks = consumed_capacity.item_write(call, write, outcome)
+    if write.table.properties.get(INSIGHTS):
+        contributors.written(write, outcome)
     return {**returned(call, write, outcome), **blocks} if "ReturnValues" in call.input else blocks
 
 
