@@ -2,7 +2,7 @@
 #   make serve ARGS="--port 9000 --database postgresql://..."
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-general test-wsgi soak fuzz bench bench-against lint format lock migration protocol parsers
+.PHONY: help setup serve test test-general test-wsgi test-distributed soak fuzz bench bench-against lint format lock migration protocol parsers
 
 PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
@@ -31,6 +31,11 @@ test-general: .venv/.complete ## all tests with the fast paths switched off (doc
 
 test-wsgi: .venv/.complete ## the dialects' tests through a WSGI server that is not ours
 	TABLEGATE_TEST_ENTRY=wsgi $(BIN)/pytest tests/adapters tests/source_documents tests/test_across_dialects.py tests/test_dynamodb_and_azure.py $(ARGS)
+
+test-distributed: .venv/.complete ## the database's tests on Citus: URL= at the coordinator, URL2= at a worker
+	TABLEGATE_TEST_DATABASE_URL=$(URL) TABLEGATE_TEST_SECOND_DATABASE_URL=$(URL2) $(BIN)/pytest -o faulthandler_timeout=0 \
+		tests/test_distributed.py tests/gateway/engine tests/contract tests/adapters tests/source_documents \
+		tests/test_across_dialects.py tests/test_dynamodb_and_azure.py $(ARGS)
 
 soak: .venv/.complete ## the races and crashes at full length
 	TABLEGATE_SOAK_SECONDS=$${TABLEGATE_SOAK_SECONDS:-60} $(BIN)/pytest -m soak -o faulthandler_timeout=0 $(ARGS)

@@ -42,6 +42,7 @@ def others() -> tuple[click.Command, ...]:
     """The commands that are loaded only when one of them, or the list of all, is asked for: a server starts without them."""
     from gateway.command_line.backup import backup
     from gateway.command_line.credentials import credentials
+    from gateway.command_line.distributing import distribute, undistribute
     from gateway.command_line.doctor.command import doctor
     from gateway.command_line.grants import grants
     from gateway.command_line.maintenance import migrate, sweep
@@ -61,6 +62,8 @@ def others() -> tuple[click.Command, ...]:
         credentials,
         grants,
         quotas,
+        distribute,
+        undistribute,
         *TRANSFER_COMMANDS,
         *TRAFFIC_COMMANDS,
     )

@@ -1,7 +1,9 @@
 """What all tests share: databases, and live servers on them.
 
 `database` is an open, migrated, empty database, once on SQLite and once on PostgreSQL; `database_url` its URL alone. With
-TABLEGATE_TEST_DATABASE_URL (a PostgreSQL URL whose role may create databases) that server takes the place of both.
+TABLEGATE_TEST_DATABASE_URL (a PostgreSQL URL whose role may create databases) that server takes the place of both; with
+TABLEGATE_TEST_SECOND_DATABASE_URL too, they are the coordinator and a worker of Citus, and databases are distributed
+(`make test-distributed`).
 `serve` starts servers in this process, `server` is one with default settings.
 
 Property-based tests try the same examples each time, so that a commit either passes or does not; `make fuzz` has them try new
@@ -27,7 +29,7 @@ from gateway.model import fast_paths
 from gateway.store.databases import Database
 from gateway.store.migrating import migrate
 from gateway.store.opening import open_database
-from tests.support.databases import PostgresServer, start_postgres
+from tests.support.databases import OWN_URL, PostgresServer, leave_own_server, start_postgres
 from tests.support.running import Running, start
 
 # Tests are about meaning and races, not about this machine's disk (tests that pull the plug say so themselves).
@@ -45,8 +47,6 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile(os.environ.get("TABLEGATE_TEST_EXAMPLES", "repeatable"))
 
-OWN_URL = os.environ.get("TABLEGATE_TEST_DATABASE_URL", "")
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With fast paths off (`make test-general`) those tests are left out that are about how fast paths are taken."""
@@ -62,6 +62,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Databases on a server that is not ours go with the tests."""
+    leave_own_server()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _a_busy_machine_changes_no_answer() -> Iterator[None]:
     """A page that may take five seconds ends early in no test, and tests of that end turn a clock; no count of rows is kept
@@ -75,7 +80,7 @@ def _a_busy_machine_changes_no_answer() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server, started when the first test asks for it."""
-    with start_postgres(OWN_URL) as server:
+    with start_postgres() as server:
         yield server
 
 
@@ -95,7 +100,7 @@ KINDS = ["postgresql"] if OWN_URL else ["sqlite", "postgresql"]
 @pytest.fixture(params=KINDS)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a migrated, empty database of its own for each test."""
-    with _new_database(request, tmp_path) as url:
+    with new_database(request, tmp_path) as url:
         yield url
 
 
@@ -104,12 +109,12 @@ def shared_database_url(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     """One database for all tests of a module, for those that keep to tables of their own."""
-    with _new_database(request, tmp_path_factory.mktemp("shared")) as url:
+    with new_database(request, tmp_path_factory.mktemp("shared")) as url:
         yield url
 
 
 @contextlib.contextmanager
-def _new_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+def new_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
     if request.param == "sqlite":
         path = folder / "test.sqlite"
         shutil.copy(request.getfixturevalue("sqlite_template"), path)

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from gateway.command_line.distributing import list_placement
 from gateway.command_line.flags import with_settings
 from gateway.command_line.opening import opened_database
 from gateway.model.namespaces import is_reserved
@@ -120,3 +121,4 @@ def _list(settings: Settings) -> None:
         for piece in pieces:
             name = names.get(piece.id, f"dropped, id {piece.id}")
             click.echo(f"{piece.work}\t{name}\t{piece.done:,} rows done\tabout {piece.left:,} left")
+    list_placement(settings.database)

@@ -35,9 +35,10 @@ def fast_load(store: Store, command: Load, now: int) -> bool:
             row.expires_at_ms = table.expires_at_ms(row)
     made.sort(key=attrgetter("position"))
     _, added = indexing.differences(table, ((None, row) for row in made)) if table.indexes else ([], [])
+    near = made[0].position.partition if made else b""
     try:
         with store.write() as session:
-            if store.catalog.check(session, [table], lock=True):
+            if store.catalog.check(session, [table], lock=True, near=near):
                 store.catalog.cache.forget(table.id)
                 raise StaleTable()
             rows.load(session, ((table.id, row) for row in made))

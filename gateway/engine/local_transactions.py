@@ -70,8 +70,8 @@ def stage(store: Store, command: Stage, now: int) -> list[list[Outcome] | Gatewa
     now_ms = now // 10_000
     tables = [write.table for group in command.groups for write in group.writes]
     with store.write() as session:
-        stale = store.catalog.check(session, tables, lock=True)
-        if stale:
+        near = next((write.key.position.partition for group in command.groups for write in group.writes), b"")
+        if store.catalog.check(session, tables, lock=True, near=near):
             raise StaleTable()
         opened = local_transactions.find(session, command.transaction, now_ms, lock=True)
         if opened is None:

@@ -4,6 +4,7 @@ pages are read in slices: its session stays open until the last of them is read.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from time import perf_counter
@@ -26,13 +27,13 @@ from gateway.model.pages import Concatenation, Page
 from gateway.model.predicates import ALWAYS
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
-from gateway.model.tables import State, Table
+from gateway.model.tables import Index, State, Table
 from gateway.model.write_groups import RowKey
 from gateway.store import concatenated, local_transactions, rows
 from gateway.store.databases import Session
 from gateway.store.prefiltered_scans import Measured, PrefilteredScan
 from gateway.store.prefilters import condition_of, prefilter_of
-from gateway.store.scans import Chunk, Source, Walk, entries_source, overlaid, rows_source
+from gateway.store.scans import Chunk, Source, StoredRow, Walk, entries_source, overlaid, rows_source
 from gateway.store.store import Store
 
 Reading = Get | ReadAll | Read | SearchVectors
@@ -57,7 +58,8 @@ SearchSlices = Generator[None, None, list[Nearest] | GatewayError]
 
 def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
     """The outcome of each command, all from one snapshot."""
-    if _LOOKS_UP and store.database.looks_up_at_once and all(map(_is_one_statement, commands)):
+    is_safe = store.database.has_snapshots or not any(map(_is_of_one_moment, commands))
+    if _LOOKS_UP and store.database.looks_up_at_once and is_safe and all(map(_is_one_statement, commands)):
         return fast_look_up(store, cast(list[Get | ReadAll], commands), now_ms)
     outcomes: dict[int, Outcome] = {}
     for _ in read_in_slices(store, commands, now_ms, outcomes):
@@ -70,6 +72,8 @@ def read_in_slices(
 ) -> Iterator[None]:
     """Do what `read` does, and stop after each slice of a page, or some short pages; pages take turns. `outcomes` is filled as
     outcomes become known, each under the index of its command. `reader`: of the session that is open until the end."""
+    if not store.database.has_snapshots:
+        outcomes.update(_read_claimed(store, commands, now_ms))
     gets = _gets_of(
         [command for command in commands if type(command) is not ReadAll or not _is_byte_limited(command)]
     )
@@ -84,6 +88,8 @@ def read_in_slices(
         measured: Measured = {}
         pages: deque[tuple[int, Slices | SearchSlices]] = deque()
         for at, command in enumerate(commands):
+            if outcomes and at in outcomes:
+                continue
             kind = type(command)
             table = command.table if kind is Get or kind is Read else None  # type: ignore[union-attr]
             is_ready = table is not None and table.busy_until_ms <= now_ms and table.id not in stale
@@ -120,6 +126,38 @@ def read_in_slices(
                 pages.append((at, page))
             yield
             until = perf_counter() + _SLICE_S
+
+
+class _GivenBack(Exception):
+    """What was claimed in order to be read has been read, and is not to be written."""
+
+
+def _read_claimed(store: Store, commands: list[Reading], now_ms: int) -> dict[int, Outcome]:
+    """Where sessions have no snapshots: the outcomes, by index, of those commands whose rows must be of one moment. Their keys
+    are claimed as by a writer, read, and given back."""
+    wanted = {at: command for at, command in enumerate(commands) if _is_of_one_moment(command)}
+    gets = _gets_of([*wanted.values()])
+    if not gets:
+        return {}
+    keys = sorted({(get.table.id, get.position) for get in gets})
+    outcomes: dict[int, Outcome] = {}
+    stale: set[int] = set()
+    with contextlib.suppress(_GivenBack), store.write() as session:
+        near = keys[0][1].partition
+        outdated = store.catalog.ask_check(session, [get.table for get in gets], lock=True, near=near)
+        rows.claim(session, keys)
+        stale = outdated()
+        for at, command in wanted.items():
+            outcomes[at] = _refusal(command, stale, now_ms) or _found_within_limit(session, command, now_ms)
+        raise _GivenBack
+    for table_id in stale:
+        store.catalog.cache.forget(table_id)
+    return outcomes
+
+
+def _is_of_one_moment(command: Reading) -> TypeGuard[ReadAll]:
+    """Whether a command has rows that must be read as they were together."""
+    return type(command) is ReadAll and len(command.gets) > 1
 
 
 def _is_one_statement(command: Reading) -> bool:
@@ -309,6 +347,8 @@ def fast_prefiltered(
 ) -> Generator[None, None, KeyRange]:
     """The fast path of `PageBuilder.add_in_slices`: fill a page from what a prefilter lets through, as far as that can be; what
     is left to be looked at row by row. The row at which a limit stops the page is always among that."""
+    if command.index is not None and not session.statements.joins_entries:
+        return command.range
     is_whole = command.segment is None and command.cut is None
     if not is_whole or not command.table.features <= SHOWN_AS_STORED:
         return command.range
@@ -381,5 +421,23 @@ def _walk(
 ) -> Iterator[Chunk]:
     walk = Walk(session, source, expected)
     if command.segment is not None:
-        return walk.segment(command.segment.lowest, command.segment.highest, command.after)
-    return walk.range(bounds, command.reverse)
+        chunks = walk.segment(command.segment.lowest, command.segment.highest, command.after)
+    else:
+        chunks = walk.range(bounds, command.reverse)
+    if command.index is not None and not session.statements.joins_entries:
+        return _still_entered(command.index, source, chunks)
+    return chunks
+
+
+def _still_entered(index: Index, source: Source, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The rows that still have the entries by which they were found: where entries are read before rows, a row may have changed
+    in between."""
+    for chunk in chunks:
+        kept = [
+            columns
+            for columns in chunk
+            if (entry := index.entry(StoredRow(columns))) is not None
+            and entry.position == source.position(columns)
+        ]
+        if kept:
+            yield kept

@@ -71,6 +71,7 @@ class Batch:
         self._nowait = nowait
         self._now_ms = now // 10_000
         self._during = during
+        self._near = b""
         self._records: list[Record] = []
         self._mirrors: dict[int, list[Table]] = {}
         self._is_replicated = False
@@ -98,11 +99,12 @@ class Batch:
         if self._is_replicated:
             self._mirrors = replica_writes.mirrors(self._store, tables)
             tables = {**tables, **{peer.id: peer for peers in self._mirrors.values() for peer in peers}}
+        first = self._groups[0].writes if self._groups else ()
+        self._near = first[0].key.position.partition if first else b""
         if self._during is not None:
             with self._store.write(self._nowait) as session:
-                self._decide(
-                    session, tables, self._store.catalog.ask_check(session, self._tables(), lock=True)
-                )
+                checked = self._store.catalog.ask_check(session, self._tables(), lock=True, near=self._near)
+                self._decide(session, tables, checked)
                 self._during(session, self.answers)
             return
         puts = blind_writes.puts(self._groups, tables.values(), self._now)
@@ -110,7 +112,7 @@ class Batch:
             return
         with self._store.write(self._nowait) as session:
             # Asked together and answered together: on PostgreSQL this is one round trip up to the first answer used.
-            outdated = self._store.catalog.ask_check(session, self._tables(), lock=True)
+            outdated = self._store.catalog.ask_check(session, self._tables(), lock=True, near=self._near)
             if puts is not None and self._put_blindly(session, puts, outdated):
                 return
             self._decide(session, tables, outdated)
@@ -144,7 +146,7 @@ class Batch:
         by_key = sorted(self._rows_of(inserts), key=lambda pair: (pair[0], pair[1].position))
         try:
             with self._store.write(self._nowait) as session:
-                outdated = self._store.catalog.ask_check(session, self._tables(), lock=True)
+                outdated = self._store.catalog.ask_check(session, self._tables(), lock=True, near=self._near)
                 inserted = rows.ask_insert_many(session, by_key)
                 stale = outdated()
                 if stale:

@@ -58,8 +58,9 @@ def page(session: Session, defined: Defined, wanted: ListBackups) -> list[Backup
 
 def by_id(session: Session, defined: Defined, backup_id: int, lock: bool = False) -> Backup | None:
     """The backup of that id; with `lock`, nobody else can change it until the transaction ends."""
-    suffix = session.statements.for_update if lock else ""
-    found = _found(session, defined, f"id = ?{suffix}", (backup_id,))
+    if lock:
+        session.statements.lock_rows(session, "backups", "id", [backup_id])
+    found = _found(session, defined, "id = ?", (backup_id,))
     return found[0] if found else None
 
 

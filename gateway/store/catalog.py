@@ -197,18 +197,21 @@ class Catalog:
                 indexes.setdefault(table_id, []).append(tuple(index))
         return [self._table(columns, indexes.get(columns[0], [])) for columns in found]
 
-    def check(self, session: Session, tables: Iterable[Table], lock: bool) -> set[int]:
-        """Ids of those tables whose descriptor is out of date. With `lock` none of them can change until the end."""
-        return self.ask_check(session, tables, lock)()
+    def check(self, session: Session, tables: Iterable[Table], lock: bool, near: bytes = b"") -> set[int]:
+        """Ids of those tables whose descriptor is out of date. With `lock` none of them can change until the end. `near`: a
+        partition that the transaction will write to (Statements.ask_versions)."""
+        return self.ask_check(session, tables, lock, near)()
 
-    def ask_check(self, session: Session, tables: Iterable[Table], lock: bool) -> Callable[[], set[int]]:
+    def ask_check(
+        self, session: Session, tables: Iterable[Table], lock: bool, near: bytes
+    ) -> Callable[[], set[int]]:
         """Ask what `check` tells: the ids are to be had by calling what this returns (Session.ask). Of a table that is there in
         two versions one is out of date, whichever the database has."""
         expected: dict[int, int] = {}
         several = {
             table.id for table in tables if expected.setdefault(table.id, table.version) != table.version
         }
-        answer = session.statements.ask_versions(session, sorted(expected), lock)
+        answer = session.statements.ask_versions(session, sorted(expected), lock, near)
 
         def outdated() -> set[int]:
             found = answer()
@@ -242,7 +245,7 @@ class Catalog:
         """Those of some tables that there are, as `lock` has them, in the order of their ids."""
         condition, parameters = session.statements.one_of("id", table_ids)
         in_order = f"{condition} ORDER BY id"
-        session.query(f"SELECT id FROM tables WHERE {in_order}{session.statements.for_update}", parameters)
+        session.statements.lock_rows(session, "tables", "id", table_ids)
         return self._load(session, in_order, parameters)
 
     def azure_name_taken(self, session: Session, namespace: str) -> Callable[[str], bool]:

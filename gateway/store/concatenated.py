@@ -33,13 +33,14 @@ def fetch(
 ) -> ConcatenatedBodies | None:
     """The first `most` rows of a range within one partition, or all that there are; None: go row by row."""
     partition = bounds.lower.partition
-    column = stored_position(Position(partition, b"")).partition
+    stored = stored_position(Position(partition, b""))
+    column = stored.partition
     lower, upper = bounds.lower.sort, bounds.upper.sort
     if max(len(column), len(lower), len(upper)) >= KEPT_BYTES:
         return None
     statement = _statement(session.statements, reverse, concatenation)
     [(number, size, foreign, longest, edge, moments, bodies)] = session.query(
-        statement, (table_id, column, lower, upper, most)
+        statement, (table_id, column, stored.slot, lower, upper, most)
     )
     if foreign or (longest or 0) >= KEPT_BYTES:
         return None
@@ -57,5 +58,5 @@ def _statement(statements: Statements, reverse: bool, concatenation: Concatenati
 SELECT count(*), sum(s.size_bytes), {foreign}, max(length(s.sort)), {edge},
     {moments if concatenation.moments else "NULL"}, {bodies}
 FROM (SELECT r.sort, r.size_bytes, r.kinds, r.body, r.modified_at FROM rows r
-    WHERE r.table_id = ? AND r.partition = ? AND r.sort >= ? AND r.sort < ?
+    WHERE r.table_id = ? AND r.partition = ? AND r.slot = ? AND r.sort >= ? AND r.sort < ?
     ORDER BY r.sort{" DESC" if reverse else ""} LIMIT ?) s"""

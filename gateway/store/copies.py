@@ -52,9 +52,8 @@ def first(session: Session) -> Copy | None:
 
 def lock(session: Session, target_id: int) -> Copy | None:
     """A copy as it is now, which nobody else moves on until the transaction ends; None: it is done, or was given up."""
-    found = session.query(
-        f"SELECT {_COLUMNS} FROM copies WHERE target_id = ?{session.statements.for_update}", (target_id,)
-    )
+    session.statements.lock_rows(session, "copies", "target_id", [target_id])
+    found = session.query(f"SELECT {_COLUMNS} FROM copies WHERE target_id = ?", (target_id,))
     return _copy(*found[0]) if found else None
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gateway.model.pages import Concatenation
 
@@ -49,6 +49,22 @@ LOCK_TIMEOUT_MS = 500
 NOWAIT_LOCK_TIMEOUT_MS = 10
 # Of the only advisory lock: it keeps two starting gateways apart, not writers of data (which may be on several nodes).
 DEFINITION_LOCK = 7_421_954_300
+
+
+class NodeShards(NamedTuple):
+    """A node, and how many shards of the rows are on it."""
+
+    name: str
+    shards: int
+
+
+class Placement(NamedTuple):
+    """Where things are: tables that are spread, those that every node has, those that are on one node only; the nodes."""
+
+    distributed: list[str]
+    everywhere: list[str]
+    alone: list[str]
+    nodes: list[NodeShards]
 
 
 class Unusable(Exception):
@@ -150,6 +166,8 @@ class Statements(ABC):
     server_start: str
     """A text that is another one after the database server was started anew or another has taken its place, and may have lost
     what was committed: what was kept in memory of the database is then of no more use."""
+    joins_entries = True
+    """Whether one statement can read index entries and their rows, which may be at another slot."""
 
     @abstractmethod
     def has_table(self, session: Session, name: str) -> bool:
@@ -160,9 +178,17 @@ class Statements(ABC):
         """A condition, and its parameters: the column has one of these numbers."""
 
     @abstractmethod
-    def ask_versions(self, session: Session, table_ids: Sequence[int], lock: bool) -> Callable[[], list[Row]]:
+    def ask_versions(
+        self, session: Session, table_ids: Sequence[int], lock: bool, near: bytes
+    ) -> Callable[[], list[Row]]:
         """(id, version) of those tables that there are, and perhaps the transaction's id. With `lock` none of them can change
-        until the transaction ends, while others may lock them likewise."""
+        until the transaction ends, while others may lock them likewise. `near`: a partition that the transaction is about to
+        write to, if it is known; a database of several nodes takes the lock where that is."""
+
+    @abstractmethod
+    def lock_rows(self, session: Session, table: str, column: str, row_ids: Sequence[int]) -> None:
+        """Lock rows of the catalogue, of which there are few and which every node has, against everybody else until the
+        transaction ends, in the order of their ids. `column`: their primary key."""
 
     @abstractmethod
     def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
@@ -236,7 +262,8 @@ class Database:
     `write()` one in a write transaction that commits at the end of the block and rolls back on any exception; `nowait`
     ones wait a few milliseconds for a lock and no longer.
     `shared`: other processes may write too, so that what was read before may be out of date. `looks_up_at_once`: whether
-    rows are looked up together with the versions of their tables by one statement, however many they are.
+    rows are looked up together with the versions of their tables by one statement, however many they are. `has_snapshots`:
+    what a session of `read()` reads is all of one moment. Without, that is true of the rows of one slot only.
     `notes_written`: every write says in `written_up_to` how far the database's log was after it.
     `refuses_writes`: why, since a write met OutOfSpace and until somebody found that there is room again; else "".
 
@@ -246,6 +273,7 @@ class Database:
 
     shared = False
     looks_up_at_once = False
+    has_snapshots = True
     notes_written = False
     written_up_to = 0
     name: str
@@ -276,6 +304,12 @@ class Database:
     def define(self) -> AbstractContextManager[Session]:
         """A session in a transaction that makes the schema: while it lasts no other gateway makes or migrates it."""
         raise NotImplementedError
+
+    def begin_migrating(self) -> None:
+        """Called before steps of the schema are taken. Raises Unusable if they must be taken elsewhere."""
+
+    def end_migrating(self) -> None:
+        """Called when the database has this release's schema, whether or not steps were taken."""
 
     def committed(self, transaction_id: str | None) -> bool | None:
         """What became of a transaction whose COMMIT was cut off: True, False, or None if nobody can say."""

@@ -41,7 +41,9 @@ def migrate(database: Database) -> list[str]:
             if not before and _make_schema(session, database.name, known[-1]):
                 return known
     if before != known[-1]:
+        database.begin_migrating()
         before = _upgrade(database, known)
+    database.end_migrating()
     return known[known.index(before) + 1 :] if before else known
 
 

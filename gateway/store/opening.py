@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from gateway.store.databases import Database
+from gateway.store.databases import Database, Placement, Unusable
 
 
 def open_database(
@@ -20,9 +21,13 @@ def open_database(
         from gateway.store.sqlite.database import SQLite
 
         return SQLite(url, synchronous, reads_only)
-    from gateway.store.postgresql.database import PostgreSQL
+    from gateway.store.postgresql import database
 
-    return PostgreSQL(url, pooled, schema)
+    if database.finds_distributed(url, schema):
+        from gateway.store.postgresql.distributed.database import DistributedPostgreSQL
+
+        return DistributedPostgreSQL(url, pooled, schema)
+    return database.PostgreSQL(url, pooled, schema)
 
 
 # A replica that says nothing for so long is left alone, and the primary asked.
@@ -48,3 +53,35 @@ def compact_file(path: Path) -> None:
     from gateway.store.sqlite import database
 
     database.compact_file(path)
+
+
+def distribute(url: str, shards: int) -> Iterator[str]:
+    """Spread the tables of a PostgreSQL database over the nodes of Citus; what was done, step by step. Raises Unusable."""
+    from gateway.store.postgresql.distributed import placement
+
+    with placement.connected(url) as connection:
+        placement.check_is_alone(connection)
+        yield from placement.distribute(connection, shards)
+
+
+def undistribute(url: str) -> Iterator[str]:
+    """Bring them back to the coordinator; what was done, step by step. Raises Unusable."""
+    from gateway.store.postgresql.distributed import placement
+
+    with placement.connected(url) as connection:
+        placement.check_is_alone(connection)
+        yield from placement.undistribute(connection)
+
+
+def placement_of(url: str) -> Placement | None:
+    """Where the tables of a database are, for whoever looks after it; None: all are in one place."""
+    if not url.startswith("postgresql"):
+        return None
+    from gateway.store.postgresql.distributed import placement
+
+    try:
+        with placement.connected(url) as connection:
+            found = placement.placement(connection)
+    except Unusable:
+        return None
+    return found if found.distributed else None

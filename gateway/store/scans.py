@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from gateway.model.keys import HIGHEST, LOWEST, Position, partition_hash
+from gateway.model.keys import HIGHEST, LOWEST, Position, partition_hash, slot_of
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Contents, Row
 from gateway.store.databases import Session
@@ -29,6 +29,9 @@ ROW_COLUMNS = "r.partition, r.sort, r.full_key, r.modified_at, r.expires_at_ms, 
 ROW_WIDTH = 8
 _SIZE = 5
 _FIRST_CHUNK, _LARGEST_CHUNK, _CHUNK_BYTES = 64, 1024, 2_000_000
+# Of an index entry: slot, partition, sort, full_key, size_bytes, as entries_source adds them to a row.
+_ENTRY_WIDTH = 5
+_NO_ROW = (None,) * ROW_WIDTH
 _ABOVE_TIES = HIGHEST * (COLUMN_BYTES - KEPT_BYTES + 1)
 
 Columns = tuple[Any, ...]
@@ -63,10 +66,12 @@ class StoredRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is walked: the FROM clause, the alias of the table that has the keys, and where in a row of the result these
-    columns stand: partition, sort, full_key, slot and size_bytes of what the source shows."""
+    """What is walked: the FROM clause, that of the keys alone, the alias of the table that has the keys, the ids of which `keys`
+    takes the first, and where in a row of the result these columns stand: partition, sort, full_key, slot and size_bytes of
+    what the source shows."""
 
     tables: str
+    keys: str
     alias: str
     owners: tuple[int, ...]
     added: str
@@ -84,7 +89,8 @@ class Source:
 @lru_cache(maxsize=1024)
 def rows_source(table_id: int) -> Source:
     """The rows of a table."""
-    return Source("rows r WHERE r.table_id = ?", "r", (table_id,), ", r.slot", 0, 1, 2, 8, _SIZE)
+    tables = "rows r WHERE r.table_id = ?"
+    return Source(tables, tables, "r", (table_id,), ", r.slot", 0, 1, 2, 8, _SIZE)
 
 
 def entries_source(table_id: int, index_id: int) -> Source:
@@ -92,6 +98,7 @@ def entries_source(table_id: int, index_id: int) -> Source:
     return Source(
         "entries k CROSS JOIN rows r WHERE k.index_id = ? AND r.table_id = ? AND r.partition = k.row_partition"
         " AND r.sort = k.row_sort AND r.slot = k.row_slot",
+        "entries k WHERE k.index_id = ?",
         "k",
         (index_id, table_id),
         ", k.slot, k.partition, k.sort, k.full_key, k.size_bytes",
@@ -104,13 +111,16 @@ def entries_source(table_id: int, index_id: int) -> Source:
 
 
 def columns_between(
-    alias: str, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool
-) -> tuple[str, tuple[bytes, ...], str]:
-    """WHERE, its parameters and ORDER BY of the keys whose columns are in lower <= (partition, sort) < upper."""
+    alias: str, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool, slot: int | None = None
+) -> tuple[str, tuple[bytes | int, ...], str]:
+    """WHERE, its parameters and ORDER BY of the keys whose columns are in lower <= (partition, sort) < upper. `slot`: of the
+    one partition that this is, where its column is clipped."""
     way = " DESC" if reverse else ""
     if lower[0] == upper[0]:
-        where = f"{alias}.partition = ? AND {alias}.sort >= ? AND {alias}.sort < ?"
-        return where, (lower[0], lower[1], upper[1]), f"{alias}.sort{way}"
+        where = f"{alias}.partition = ? AND {alias}.slot = ? AND {alias}.sort >= ? AND {alias}.sort < ?"
+        if slot is None:
+            slot = slot_of(lower[0])
+        return where, (lower[0], slot, lower[1], upper[1]), f"{alias}.sort{way}"
     where = f"({alias}.partition, {alias}.sort) >= (?, ?) AND ({alias}.partition, {alias}.sort) < (?, ?)"
     return where, (*lower, *upper), f"{alias}.partition{way}, {alias}.sort{way}"
 
@@ -132,9 +142,8 @@ class Walk:
         if bounds.is_empty:
             return
         if bounds.lower.partition == bounds.upper.partition:
-            yield from self._partition(
-                stored_position(Position(bounds.lower.partition, b"")).partition, bounds, reverse
-            )
+            stored = stored_position(Position(bounds.lower.partition, b""))
+            yield from self._partition(stored.partition, stored.slot, bounds, reverse)
             return
         source = self._source
         lower = self._column_bound(bounds.lower, lower_bound, LOWEST)
@@ -159,11 +168,11 @@ class Walk:
         partition, exact = clip(position.partition)
         return (partition, clip(position.sort)[0]) if exact else (partition, rest)
 
-    def _partition(self, column: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
-        """Within one partition, whose column is known exactly."""
+    def _partition(self, column: bytes, slot: int, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
+        """Within one partition, whose column is known exactly, and its slot."""
         lower, upper = lower_bound(bounds.lower.sort)[0], upper_bound(bounds.upper.sort)[0]
         while True:
-            tied = yield from self._untied((column, lower), (column, upper), reverse, of_sorts=True)
+            tied = yield from self._untied((column, lower), (column, upper), reverse, slot)
             if tied is None:
                 return
             head = tied[self._source.sort][:KEPT_BYTES]
@@ -171,15 +180,15 @@ class Walk:
             lower, upper = (lower, head) if reverse else (head + _ABOVE_TIES, upper)
 
     def _untied(
-        self, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool, of_sorts: bool = False
+        self, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool, slot: int | None = None
     ) -> Any:
         """Chunks in column order, which is key order, up to the first row that may tie with others; returns that row, or
-        None at the end. `of_sorts`: all are of one partition, which cannot tie."""
+        None at the end. `slot`: of the one partition that they are all of, which cannot tie."""
         source = self._source
-        for chunk in self._raw(lower, upper, reverse):
+        for chunk in self._raw(lower, upper, reverse, slot):
             for at, columns in enumerate(chunk):
                 if len(columns[source.sort]) >= KEPT_BYTES or (
-                    not of_sorts and len(columns[source.partition]) >= KEPT_BYTES
+                    slot is None and len(columns[source.partition]) >= KEPT_BYTES
                 ):
                     if at:
                         yield chunk[:at]
@@ -187,53 +196,80 @@ class Walk:
             yield chunk
         return None
 
-    def _raw(self, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool) -> Iterator[Chunk]:
+    def _raw(
+        self, lower: tuple[bytes, bytes], upper: tuple[bytes, bytes], reverse: bool, slot: int | None
+    ) -> Iterator[Chunk]:
         """Chunks in column order."""
         source = self._source
         while True:
-            where, bounds, order = columns_between(source.alias, lower, upper, reverse)
-            wanted = self._chunk
-            chunk = self._fetch(where, bounds, order, wanted)
+            where, bounds, order = columns_between(source.alias, lower, upper, reverse, slot)
+            chunk, last = self._fetch(where, bounds, order)
             if chunk:
                 yield chunk
-            if len(chunk) < wanted:
+            if last is None:
                 return
-            partition, sort = chunk[-1][source.partition], chunk[-1][source.sort]
+            partition, sort = last[source.partition], last[source.sort]
             if reverse:
                 upper = (partition, sort)
             else:
                 lower = (partition, sort + b"\x00")
 
-    def _fetch(self, where: str, parameters: tuple[Any, ...], order: str, wanted: int) -> Chunk:
-        source = self._source
-        chunk = self._session.query(
-            f"SELECT {ROW_COLUMNS}{source.added} FROM {source.tables} AND {where} ORDER BY {order} LIMIT ?",
-            (*source.owners, *parameters, wanted),
-        )
-        if len(chunk) == wanted:
+    def _fetch(self, where: str, parameters: tuple[Any, ...], order: str) -> tuple[Chunk, Columns | None]:
+        """The next chunk; and the last key that was walked over, of which only the source's own columns are to be looked at
+        (None: there are no more)."""
+        source, wanted = self._source, self._chunk
+        if len(source.owners) > 1 and not self._session.statements.joins_entries:
+            chunk, last = self._fetch_entries(where, parameters, order)
+        else:
+            chunk = self._session.query(
+                f"SELECT {ROW_COLUMNS}{source.added} FROM {source.tables} AND {where} ORDER BY {order} LIMIT ?",
+                (*source.owners, *parameters, wanted),
+            )
+            last = chunk[-1] if len(chunk) == wanted else None
+        if last is not None:
             total = sum([columns[_SIZE] for columns in chunk])
             self._chunk = min(max(4, _CHUNK_BYTES * wanted // (total + 1)), wanted * 4, _LARGEST_CHUNK)
-        return chunk
+        return chunk, last
+
+    def _fetch_entries(
+        self, where: str, parameters: tuple[Any, ...], order: str
+    ) -> tuple[Chunk, Columns | None]:
+        """What `_fetch` gives, where entries and rows cannot be joined: entries first, then their rows by key. An
+        entry whose row has gone between the two is passed over, so the walk goes on from the last entry, not the last row."""
+        index_id, table_id = self._source.owners
+        found = self._session.query(
+            "SELECT k.slot, k.partition, k.sort, k.full_key, k.size_bytes, k.row_partition, k.row_sort, k.row_slot"
+            f" FROM entries k WHERE k.index_id = ? AND {where} ORDER BY {order} LIMIT ?",
+            (index_id, *parameters, self._chunk),
+        )
+        keys = [(table_id, *columns[_ENTRY_WIDTH:]) for columns in found]
+        rows = self._session.statements.ask_rows(self._session, keys)() if keys else []
+        chunk = [(*row[:ROW_WIDTH], *found[at][:_ENTRY_WIDTH]) for at, row in sorted(rows)]
+        last = (*_NO_ROW, *found[-1][:_ENTRY_WIDTH]) if len(found) == self._chunk else None
+        return chunk, last
 
     def _tied_sorts(self, partition: bytes, head: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
         """The rows of a partition whose sort columns begin with `head`, by their full sort bytes."""
         alias, way = self._source.alias, " DESC" if reverse else ""
         whole = f"COALESCE(substr({alias}.full_key, ?), {alias}.sort)"
-        where = f"{alias}.partition = ? AND {alias}.sort >= ? AND {alias}.sort < ? AND {whole} >= ? AND {whole} < ?"
+        where = (
+            f"{alias}.partition = ? AND {alias}.slot = ? AND {alias}.sort >= ? AND {alias}.sort < ?"
+            f" AND {whole} >= ? AND {whole} < ?"
+        )
         # A clipped partition is only walked by itself, so the bounds hold all of it.
         full = bounds.lower.partition if len(partition) == COLUMN_BYTES else partition
         start = 5 + len(full)
         lower = bounds.lower.sort if bounds.lower.partition == full else LOWEST
         upper = bounds.upper.sort if bounds.upper.partition == full else HIGHEST * (KEPT_BYTES + 1)
+        slot = slot_of(full)
         while True:
-            wanted = self._chunk
-            parameters = (partition, head, head + _ABOVE_TIES, start, lower, start, upper, start)
-            chunk = self._fetch(where, parameters, whole + way, wanted)
+            parameters = (partition, slot, head, head + _ABOVE_TIES, start, lower, start, upper, start)
+            chunk, walked = self._fetch(where, parameters, whole + way)
             if chunk:
                 yield chunk
-            if len(chunk) < wanted:
+            if walked is None:
                 return
-            last = self._source.position(chunk[-1]).sort
+            last = self._source.position(walked).sort
             lower, upper = (lower, last) if reverse else (last + b"\x00", upper)
 
     def _tied_partitions(self, head: bytes, bounds: KeyRange, reverse: bool) -> Iterator[Chunk]:
@@ -244,9 +280,9 @@ class Walk:
         above = head
         while True:
             rows = self._session.query(
-                f"SELECT {alias}.partition, {alias}.sort, {alias}.full_key FROM {source.tables}"
+                f"SELECT {alias}.partition, {alias}.sort, {alias}.full_key FROM {source.keys}"
                 f" AND {alias}.partition >= ? AND {alias}.partition < ? ORDER BY {alias}.partition LIMIT 1",
-                (*source.owners, above, head + _ABOVE_TIES),
+                (source.owners[0], above, head + _ABOVE_TIES),
             )
             if not rows:
                 break
@@ -256,7 +292,7 @@ class Walk:
             lower = max(bounds.lower, Position(whole, LOWEST))
             upper = min(bounds.upper, Position(whole, HIGHEST * (KEPT_BYTES + 1)))
             if lower < upper:
-                yield from self._partition(partitions[whole], KeyRange(lower, upper), reverse)
+                yield from self._partition(partitions[whole], slot_of(whole), KeyRange(lower, upper), reverse)
 
     def segment(self, lowest: int, highest: int, after: Position | None) -> Iterator[Chunk]:
         """Everything with lowest <= partition_hash < highest, ordered by slot and columns: of the source only the slots are
@@ -270,8 +306,7 @@ class Walk:
         where = f"({alias}.slot, {alias}.partition, {alias}.sort) >= (?, ?, ?) AND {alias}.slot <= ?"
         order = f"{alias}.slot, {alias}.partition, {alias}.sort"
         while True:
-            wanted = self._chunk
-            chunk = self._fetch(where, (slot, partition, sort, (highest - 1) >> 24), order, wanted)
+            chunk, last = self._fetch(where, (slot, partition, sort, (highest - 1) >> 24), order)
             inside = [
                 columns
                 for columns in chunk
@@ -279,9 +314,8 @@ class Walk:
             ]
             if inside:
                 yield inside
-            if len(chunk) < wanted:
+            if last is None:
                 return
-            last = chunk[-1]
             slot, partition, sort = last[source.slot], last[source.partition], last[source.sort] + b"\x00"
 
 

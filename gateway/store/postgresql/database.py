@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 import sqlalchemy
@@ -42,8 +42,13 @@ _TRANSACTION_TIMEOUT_SINCE = 170_000
 _UNREACHABLE_S = 0.1
 # Which server this is, and since when; up to where it replayed a log before it took writes (None: it was started normally). A
 # transaction of another server, or of this one before a crash, can be known here only as far as that.
-_SERVER = "SELECT pg_postmaster_start_time()::text || coalesce(pg_last_wal_replay_lsn()::text, '')"
+SERVER = "SELECT pg_postmaster_start_time()::text || coalesce(pg_last_wal_replay_lsn()::text, '')"
 _REPLAYED_BEFORE = "SELECT (pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::bigint"
+_HAS_CITUS = "to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL"
+_SERVER_AND_CITUS = f"{SERVER}, {_HAS_CITUS}"
+_GROUP = "SELECT groupid FROM pg_dist_local_group"
+_IS_DISTRIBUTED = """
+SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('rows') AND partmethod = 'h')"""
 _DEFINING = {"lock_timeout": "60s", "statement_timeout": "0"}
 
 
@@ -111,11 +116,17 @@ class PostgreSQL(Database):
     shared = True
     looks_up_at_once = True
     name = "postgresql"
+    session_class = PostgresSession
+    own_settings: ClassVar[Mapping[str, str]] = {}
+    """Settings of every session besides those that all have."""
+    is_distributed = False
+    """Whether the rows are spread over the nodes of Citus: what each connection for writing must find."""
+    must_be_as_found = True
 
     def __init__(
         self, url: str, pooled: bool = False, schema: str | None = None, patience_ms: int | None = None
     ) -> None:
-        timeouts = {
+        timeouts: dict[str, int | str] = {
             "lock_timeout": LOCK_TIMEOUT_MS,
             "statement_timeout": STATEMENT_TIMEOUT_MS,
             "idle_in_transaction_session_timeout": IDLE_TRANSACTION_TIMEOUT_MS,
@@ -126,6 +137,7 @@ class PostgreSQL(Database):
             "enable_mergejoin": "off",
             "enable_seqscan": "off",
             "jit": "off",
+            **self.own_settings,
         }
         arguments: dict[str, Any] = {
             "autocommit": True,
@@ -138,6 +150,7 @@ class PostgreSQL(Database):
             # The least that libpq takes is 2.
             "connect_timeout": 5 if patience_ms is None else 2,
         }
+        self._url = url
         self._pooled = pooled
         self._patience_ms = patience_ms
         self._unreachable = (0.0, "")
@@ -185,7 +198,12 @@ class PostgreSQL(Database):
             if purpose == "writer" and not self._pooled and is_newer:
                 connection.execute(f"SET transaction_timeout = {WRITE_TRANSACTION_TIMEOUT_MS}")
             if purpose == "writer":
-                pooled.info["server"] = connection.execute(_SERVER).fetchone()[0]
+                pooled.info["server"], has_citus = connection.execute(_SERVER_AND_CITUS).fetchone()
+                if (
+                    self.must_be_as_found
+                    and (has_citus and is_distributed(connection)) != self.is_distributed
+                ):
+                    raise Unusable("the tables were distributed, or undistributed: start the gateway anew")
         except (sqlalchemy.exc.DBAPIError, psycopg.Error) as error:
             reason = str(getattr(error, "orig", error))
             self._unreachable = (time.monotonic() + _UNREACHABLE_S, reason)
@@ -203,7 +221,7 @@ class PostgreSQL(Database):
         with self._guarded(f"reader {reader}") as pipeline:
             pipeline.send("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             self._set_locally(pipeline)
-            yield PostgresSession(pipeline)
+            yield self.session_class(pipeline)
             pipeline.send("COMMIT")
             pipeline.settle()
 
@@ -211,12 +229,12 @@ class PostgreSQL(Database):
     def look(self, reader: int = 0) -> Iterator[Session]:
         with self._guarded(f"reader {reader}") as pipeline:
             if not self._pooled:
-                yield PostgresSession(pipeline)  # what is asked is a transaction by itself
+                yield self.session_class(pipeline)  # what is asked is a transaction by itself
                 pipeline.settle()
                 return
             pipeline.send("BEGIN READ ONLY")
             self._set_locally(pipeline)
-            yield PostgresSession(pipeline)
+            yield self.session_class(pipeline)
             pipeline.send("COMMIT")
             pipeline.settle()
 
@@ -226,10 +244,8 @@ class PostgreSQL(Database):
         with self._guarded("writer") as pipeline:
             try:
                 pipeline.send("BEGIN")
-                self._set_locally(pipeline, is_writing=True)
-                if nowait:
-                    pipeline.send(f"SET LOCAL lock_timeout = {NOWAIT_LOCK_TIMEOUT_MS}")
-                session = PostgresSession(pipeline)
+                self._set_for_writing(pipeline, nowait)
+                session = self.session_class(pipeline)
                 yield session
                 if session.transaction_id is None:
                     [(session.transaction_id,)] = session.query(f"SELECT {TRANSACTION_ID}")
@@ -245,13 +261,19 @@ class PostgreSQL(Database):
                     raise CommitLost(f"{transaction_id}/{self._server_of_writer()}") from error
                 raise
 
-    def _set_locally(self, pipeline: Pipeline, is_writing: bool = False) -> None:
+    def _set_locally(self, pipeline: Pipeline) -> None:
         """Behind a pooler: the settings of a transaction."""
         if self._pooled:
             for name, value in self._settings.items():
                 pipeline.send(f"SET LOCAL {name} = '{value}'")
-            if is_writing and pipeline.server_version >= _TRANSACTION_TIMEOUT_SINCE:
-                pipeline.send(f"SET LOCAL transaction_timeout = {WRITE_TRANSACTION_TIMEOUT_MS}")
+
+    def _set_for_writing(self, pipeline: Pipeline, nowait: bool) -> None:
+        """The settings of a transaction that writes."""
+        self._set_locally(pipeline)
+        if self._pooled and pipeline.server_version >= _TRANSACTION_TIMEOUT_SINCE:
+            pipeline.send(f"SET LOCAL transaction_timeout = {WRITE_TRANSACTION_TIMEOUT_MS}")
+        if nowait:
+            pipeline.send(f"SET LOCAL lock_timeout = {NOWAIT_LOCK_TIMEOUT_MS}")
 
     @contextmanager
     def _guarded(self, purpose: str) -> Iterator[Pipeline]:
@@ -314,6 +336,8 @@ class PostgreSQL(Database):
             self.written_up_to = max(self.written_up_to, position)
 
     def close(self) -> None:
+        for purpose in [*vars(self._local)]:
+            self._drop(purpose)  # of this thread; those of others go with their threads
         self._engine.dispose()
 
     def committed(self, transaction_id: str | None) -> bool | None:
@@ -324,7 +348,7 @@ class PostgreSQL(Database):
             with self.look() as session:
                 if session.query("SELECT pg_is_in_recovery()") == [(True,)]:
                     return None
-                if session.query(_SERVER) != [(server,)]:
+                if session.query(SERVER) != [(server,)]:
                     # Its number may be another's here, unless something of it came over; and COMMIT is later in the log.
                     [(replayed,)] = session.query(_REPLAYED_BEFORE)
                     if replayed is not None and replayed < int(position):
@@ -340,6 +364,35 @@ class PostgreSQL(Database):
         """Which server this thread's writes go to."""
         pooled: sqlalchemy.PoolProxiedConnection = self._local.writer
         return str(pooled.info["server"])
+
+
+def finds_distributed(url: str, schema: str | None) -> bool:
+    """Whether the rows of the database at a URL are distributed. One that cannot be reached is taken for a plain one: a server
+    that finds out later that it is none has to be started anew (PostgreSQL._opened). Raises Unusable at a worker without tables
+    of ours: they would be made there, in the way of those to come."""
+    plain = sqlalchemy.make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    try:
+        with psycopg.connect(plain, autocommit=True, connect_timeout=5) as connection:
+            if schema:
+                connection.execute("SELECT set_config('search_path', %s, false)", (schema,))
+            if is_distributed(connection):
+                return True
+            has_citus = connection.execute(f"SELECT {_HAS_CITUS}").fetchone() == (True,)
+            if has_citus and connection.execute(_GROUP).fetchone() != (0,):
+                raise Unusable(
+                    "this node is a worker of Citus, and the tables are not distributed: run tablegate distribute at the"
+                    " coordinator first"
+                )
+            return False
+    except psycopg.Error:
+        return False
+
+
+def is_distributed(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the rows are a distributed table of Citus, in the schema that a connection sees."""
+    if connection.execute(f"SELECT {_HAS_CITUS}").fetchone() != (True,):
+        return False
+    return connection.execute(_IS_DISTRIBUTED).fetchone() == (True,)
 
 
 def _connect(dialect: Any, record: Any, arguments: Any, named: dict[str, Any]) -> Any:

@@ -61,7 +61,7 @@ UPDATE rows r SET modified_at = k.modified_at, expires_at_ms = k.expires_at_ms, 
 FROM {_ROWS} AS k({rows.COLUMNS})
 WHERE r.table_id = k.table_id AND r.partition = k.partition AND r.sort = k.sort AND r.slot = k.slot"""
 
-_PUT = rows.put("greatest")
+PUT = rows.put("greatest")
 _PUT_MANY = f"INSERT INTO rows ({rows.COLUMNS}) SELECT * FROM {_ROWS}" + rows.put_over("greatest")
 _COPY = f"COPY rows ({rows.COLUMNS}) FROM STDIN (FORMAT binary)"
 _INSERT_MANY = f"INSERT INTO rows ({rows.COLUMNS}) SELECT * FROM {_ROWS} ON CONFLICT DO NOTHING"
@@ -97,11 +97,19 @@ class PostgreSQLStatements(Statements):
     def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Sequence[Any]]:
         return f"{column} = ANY(?::bigint[])", (numbers,)
 
-    def ask_versions(self, session: Session, table_ids: Sequence[int], lock: bool) -> Callable[[], list[Row]]:
+    def ask_versions(
+        self, session: Session, table_ids: Sequence[int], lock: bool, near: bytes
+    ) -> Callable[[], list[Row]]:
         if lock:
             return session.ask(_LOCK_VERSIONS, (table_ids,))
         condition, parameters = self.one_of("id", table_ids)
         return session.ask(f"SELECT id, version FROM tables WHERE {condition}", parameters)
+
+    def lock_rows(self, session: Session, table: str, column: str, row_ids: Sequence[int]) -> None:
+        condition, parameters = self.one_of(column, row_ids)
+        session.send(
+            f"SELECT {column} FROM {table} WHERE {condition} ORDER BY {column} FOR UPDATE", parameters
+        )
 
     def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
         session.send(_CLAIM, _columns(keys))
@@ -127,7 +135,7 @@ class PostgreSQLStatements(Statements):
             session.send(_SAVE_MANY, _columns(rows_to_save))
 
     def ask_put_rows(self, session: Session, rows_to_put: Sequence[Row]) -> Callable[[], int]:
-        return _ask_count(session, _PUT, _PUT_MANY, rows_to_put)
+        return _ask_count(session, PUT, _PUT_MANY, rows_to_put)
 
     def ask_insert_rows(self, session: Session, rows_to_insert: Sequence[Row]) -> Callable[[], int]:
         return _ask_count(session, rows.INSERT, _INSERT_MANY, rows_to_insert)

@@ -37,9 +37,14 @@ class SQLiteStatements(Statements):
     def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Sequence[Any]]:
         return f"{column} IN ({', '.join('?' * len(numbers))})", numbers
 
-    def ask_versions(self, session: Session, table_ids: Sequence[int], lock: bool) -> Callable[[], list[Row]]:
+    def ask_versions(
+        self, session: Session, table_ids: Sequence[int], lock: bool, near: bytes
+    ) -> Callable[[], list[Row]]:
         condition, parameters = self.one_of("id", table_ids)
         return session.ask(f"SELECT id, version FROM tables WHERE {condition}", parameters)
+
+    def lock_rows(self, session: Session, table: str, column: str, row_ids: Sequence[int]) -> None:
+        pass
 
     def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
         pass

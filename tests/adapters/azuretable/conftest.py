@@ -15,6 +15,7 @@ from gateway.settings import Settings
 from gateway.store.opening import open_database
 from gateway.store.store import Store
 from tests.adapters.azuretable.client import OTHER, Clock, Service
+from tests.support.databases import with_database
 
 
 @pytest.fixture
@@ -26,9 +27,9 @@ def clock() -> Clock:
 def service(clock: Clock, sqlite_template: Path, tmp_path: Path) -> Iterator[Service]:
     path = tmp_path / "azure.sqlite"
     shutil.copy(sqlite_template, path)
-    engine = Engine(Store(open_database(f"sqlite:///{path}", "normal")), now=clock)
-    settings = Settings()
-    now_ms = lambda: clock.ns // 1_000_000  # noqa: E731
-    gateway = Gateway(engine, Credentials(settings, [OTHER]), settings, now_ms, now_ms)
-    yield Service(gateway, clock)
-    engine.close()
+    with with_database(Settings(database=f"sqlite:///{path}")) as settings:
+        engine = Engine(Store(open_database(settings.database, "normal")), now=clock)
+        now_ms = lambda: clock.ns // 1_000_000  # noqa: E731
+        gateway = Gateway(engine, Credentials(settings, [OTHER]), settings, now_ms, now_ms)
+        yield Service(gateway, clock)
+        engine.close()

@@ -23,6 +23,7 @@ from gateway.settings import Settings
 from gateway.store.migrating import migrate
 from gateway.store.store import Store
 from gateway.wiring import connect
+from tests.support.databases import with_database
 from tests.support.running import ENTRY, call_plainly, plain_app
 
 JSON_1_0 = "application/x-amz-json-1.0"
@@ -140,18 +141,19 @@ def sign(
 
 def serving(settings: Settings, clock: Clock, *stored: Credential) -> Iterator[Service]:
     """A service with these settings; gone when the generator is closed."""
-    database = connect(settings)
-    migrate(database)
-    options = EngineOptions(control_plane_delay_ms=round(settings.control_plane_delay * 1000))
-    engine = Engine(Store(database), options, lambda: clock.ms * 1_000_000)
-    gateway = Gateway(engine, Credentials(settings, stored), settings, clock, clock)
-    if ENTRY == "wsgi":
-        app = plain_app(gateway, create)
-        [dialect] = mounted(app).dialects
-        yield Service(dialect, gateway, clock, app)
-    else:
-        yield Service(create(gateway), gateway, clock)
-    engine.close()
+    with with_database(settings) as settings:
+        database = connect(settings)
+        migrate(database)
+        options = EngineOptions(control_plane_delay_ms=round(settings.control_plane_delay * 1000))
+        engine = Engine(Store(database), options, lambda: clock.ms * 1_000_000)
+        gateway = Gateway(engine, Credentials(settings, stored), settings, clock, clock)
+        if ENTRY == "wsgi":
+            app = plain_app(gateway, create)
+            [dialect] = mounted(app).dialects
+            yield Service(dialect, gateway, clock, app)
+        else:
+            yield Service(create(gateway), gateway, clock)
+        engine.close()
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from gateway.settings import Settings
 from gateway.store.migrating import migrate
 from gateway.store.store import Store
 from gateway.wiring import connect
+from tests.support.databases import with_database
 from tests.support.running import ENTRY, call_plainly, plain_app
 
 INSTANCE = "inst"
@@ -235,10 +236,10 @@ def condition(members: dict[str, Any]) -> messages.Condition:
 @contextlib.contextmanager
 def opened(clock: Clock) -> Iterator[Service]:
     """The dialect on a new database in memory."""
-    settings = Settings(memory=True)
-    database = connect(settings)
-    migrate(database)
-    engine = Engine(Store(database), EngineOptions(), lambda: clock.ms * 1_000_000)
-    engine.register_view("tablestore", index_view)
-    yield Service(Gateway(engine, Credentials(settings), settings, clock, clock), clock)
-    engine.close()
+    with with_database(Settings(memory=True)) as settings:
+        database = connect(settings)
+        migrate(database)
+        engine = Engine(Store(database), EngineOptions(), lambda: clock.ms * 1_000_000)
+        engine.register_view("tablestore", index_view)
+        yield Service(Gateway(engine, Credentials(settings), settings, clock, clock), clock)
+        engine.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +19,40 @@ from gateway.model.tables import Projection, Rules, Table
 from gateway.model.values import Kind, Value, decimal, text
 from gateway.model.writes import Edit, Remove, Replace, Write
 from gateway.store.databases import Database
+from gateway.store.postgresql.database import PostgreSQL
 from gateway.store.store import Store
+from tests.conftest import KINDS, new_database
+from tests.support.databases import OWN_URL
+from tests.support.statements import Listener, listening
+
+# A plain PostgreSQL under the statements that are for a distributed one, so that they are tried where there is no Citus.
+DISTRIBUTED_FORMS = "distributed forms"
+
+
+@pytest.fixture(params=KINDS if OWN_URL else [*KINDS, DISTRIBUTED_FORMS])
+def database_url(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """The URL of a migrated, empty database of its own for each test."""
+    if request.param == DISTRIBUTED_FORMS:
+        monkeypatch.setattr("gateway.store.postgresql.database.finds_distributed", lambda url, schema: True)
+        monkeypatch.setattr(PostgreSQL, "must_be_as_found", False)
+    with new_database(request, tmp_path) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def _listener() -> Iterator[Listener]:
+    with listening() as listener:
+        yield listener
+
+
+@pytest.fixture(autouse=True)
+def _statements_say_where(_listener: Listener) -> Iterator[None]:
+    """No statement of ours asks every node of a distributed database without a reason (tests/support/statements.py)."""
+    yield
+    found = _listener.complaints()
+    assert not found, "\n".join(found)
 
 
 class Clock:

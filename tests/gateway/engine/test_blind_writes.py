@@ -26,6 +26,7 @@ from gateway.store.opening import open_database
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import PAIR, Client, Clock, make_table
 from tests.support.concurrency import all_at_once
+from tests.support.databases import at_another_node
 
 pytestmark = pytest.mark.fast_paths
 
@@ -122,7 +123,7 @@ def test_blind_puts_of_two_servers_neither_deadlock_nor_lose_a_revision(database
     engines = [Engine(Store(database))]
     if database.shared:
         url = database.engine.url.render_as_string(hide_password=False)
-        engines.append(Engine(Store(open_database(url))))
+        engines.append(Engine(Store(open_database(at_another_node(url)))))
     table = make_table(engines[0])
     lists, keys = 40, [f"p{number}" for number in range(6)]
     together = threading.Barrier(4)

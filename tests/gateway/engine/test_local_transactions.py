@@ -42,6 +42,7 @@ from gateway.store.opening import open_database
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
 from tests.gateway.engine.test_streaming import ask, everything, make, stream_of
+from tests.support.databases import at_another_node
 
 LIMIT = 4 << 20
 
@@ -285,7 +286,7 @@ def engines(database: Database) -> Iterator[list[Engine]]:
     made = [Engine(Store(database))]
     if database.shared:
         url = database.engine.url.render_as_string(hide_password=False)
-        made.append(Engine(Store(open_database(url))))
+        made.append(Engine(Store(open_database(at_another_node(url)))))
     yield made
     for engine in made:
         engine.close()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.engine.engine import Engine
+from gateway.engine.engine import Engine, run_with_retries
 from gateway.model.commands import CreateTable, DropTable, Get, WriteGroup
 from gateway.model.keys import AUTO_INCREMENT, Key, KeyColumn, KeySchema
 from gateway.model.rows import Cell, Contents
@@ -19,6 +19,7 @@ from gateway.store.databases import Database
 from gateway.store.opening import open_database
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import Clock, do_background_work
+from tests.support.databases import at_another_node
 
 SCHEMA = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("id", Kind.INT64, auto_increment=True),))
 
@@ -95,7 +96,7 @@ def engines(database: Database) -> Iterator[list[Engine]]:
     made = [Engine(Store(database))]
     if database.shared:
         url = database.engine.url.render_as_string(hide_password=False)
-        made.append(Engine(Store(open_database(url))))
+        made.append(Engine(Store(open_database(at_another_node(url)))))
     yield made
     for engine in made:
         engine.close()
@@ -110,7 +111,7 @@ def test_no_number_is_drawn_twice_by_many(engines: list[Engine]) -> None:
         for _ in range(15):
             # In opposite orders, so that writers who locked as they came would wait for each other.
             names = "ab" if at % 2 else "ba"
-            answers = engine.run([put(table, p) for p in names])
+            answers = run_with_retries(engine, [put(table, p) for p in names])
             numbers[at].append(drawn(answers[names.index("a")]))
 
     threads = [threading.Thread(target=draw, args=(at,)) for at in range(4)]

@@ -25,6 +25,7 @@ from gateway.store.opening import open_database
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, make_table
 from tests.support.concurrency import all_at_once
+from tests.support.databases import at_another_node
 
 pytestmark = pytest.mark.soak
 
@@ -36,7 +37,7 @@ def engines(database: Database) -> Iterator[list[Engine]]:
     made = [Engine(Store(database))]
     if database.shared:
         url = database.engine.url.render_as_string(hide_password=False)
-        made.append(Engine(Store(open_database(url))))
+        made.append(Engine(Store(open_database(at_another_node(url)))))
     yield made
     for engine in made:
         engine.close()

@@ -124,7 +124,7 @@ def test_a_segment_visits_only_its_share(things: Client) -> None:
 
         def counting(*arguments):
             found = fetch(*arguments)
-            statements.append(len(found))
+            statements.append(len(found[0]))
             return found
 
         walk._fetch = counting  # type: ignore[method-assign]

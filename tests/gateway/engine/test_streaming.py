@@ -39,6 +39,7 @@ from gateway.store.databases import Database
 from gateway.store.opening import open_database
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, Clock, column, do_background_work
+from tests.support.databases import at_another_node
 
 HOUR_MS = 3_600_000
 
@@ -546,7 +547,7 @@ def test_a_reader_sees_each_change_once_and_in_order_while_many_write(database: 
     engines = [Engine(Store(database), EngineOptions(stream_shards=2))]
     if database.shared:
         url = database.engine.url.render_as_string(hide_password=False)
-        engines.append(Engine(Store(open_database(url)), EngineOptions(stream_shards=2)))
+        engines.append(Engine(Store(open_database(at_another_node(url))), EngineOptions(stream_shards=2)))
     table = make(engines[0])
     stream = stream_of(engines[0])
     done = threading.Event()

@@ -1,0 +1,184 @@
+"""What a distributed PostgreSQL costs: each operation on a plain one, at Citus' coordinator and at a worker, side by side.
+
+    python -m benchmarks.distributed PLAIN COORDINATOR WORKER [--seconds 2] [--rounds 3]
+
+URLs of migrated databases that nobody else uses; the last two name one distributed database. The engine is called as the server's
+tick calls it, with the requests of 16 connections in a list; so the gateway's own work at HTTP, the same on all, does not
+hide the database's. The databases' CPU is counted where their processes are on this machine. Rounds take turns: figures of one
+machine that others use too are worth something only beside each other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+from sqlalchemy import make_url
+
+from benchmarks.processes import Tree
+from gateway.engine.engine import Engine, run_with_retries
+from gateway.model.commands import CreateTable, Get, Read, ReadAll, WriteGroup
+from gateway.model.errors import GatewayError
+from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.pages import PageLimits
+from gateway.model.predicates import Not, RowExists
+from gateway.model.ranges import EVERYTHING, KeyRange
+from gateway.model.rows import Contents
+from gateway.model.tables import Table
+from gateway.model.values import Kind, decimal, text
+from gateway.model.writes import Replace, Write
+from gateway.store.opening import open_database
+from gateway.store.store import Store
+
+CONNECTIONS = 16
+_SCHEMA = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.DECIMAL),))
+_PARTITIONS, _ROWS = 200, 50
+_BODY = "x" * 880
+
+
+class Entry:
+    """A gateway at one node: its engine, a table with rows, and the CPU of the databases behind it."""
+
+    def __init__(self, name: str, url: str, processes: list[int]) -> None:
+        self.name = name
+        self.engine = Engine(Store(open_database(url)))
+        self._tree = Tree(processes) if processes else None
+        self._numbers = iter(range(1 << 60))
+        self.table = self._made("read")
+        self.written = self._made(f"written_{name}_{time.time_ns()}")
+        groups = [self.put(self.table, f"p{p}", s) for p in range(_PARTITIONS) for s in range(_ROWS)]
+        for at in range(0, len(groups), 500):
+            self.run(groups[at : at + 500])
+
+    def _made(self, name: str) -> Table:
+        [made] = run_with_retries(self.engine, [CreateTable("dynamodb", "", name, _SCHEMA)])
+        if isinstance(made, Table):
+            return made
+        found = self.engine._store.catalog
+        with self.engine._store.read() as session:
+            table = found.find(session, "", name)
+        assert table is not None, made
+        return table
+
+    def put(self, table: Table, p: str, s: int, **options: Any) -> WriteGroup:
+        return WriteGroup((self.write(table, p, s, **options),))
+
+    def write(self, table: Table, p: str, s: int, **options: Any) -> Write:
+        key = table.key_schema.key({"p": text(p), "s": decimal(s)})
+        contents = Contents.of_values({"p": text(p), "s": decimal(s), "body": text(_BODY)})
+        return Write(table, key, Replace(contents), wants_old=False, **options)
+
+    def number(self) -> int:
+        return next(self._numbers)
+
+    def fresh(self, **options: Any) -> WriteGroup:
+        number = self.number()
+        return self.put(self.written, f"p{number % 1000}", number, **options)
+
+    def get(self) -> Get:
+        number = self.number() * 7919
+        key = _SCHEMA.key({"p": text(f"p{number % _PARTITIONS}"), "s": decimal(number // 7 % _ROWS)})
+        return Get(self.table, key.position)
+
+    def query(self) -> Read:
+        lower = _SCHEMA.position((text(f"p{self.number() * 7919 % _PARTITIONS}"),))
+        upper = type(lower)(lower.partition, b"\xff" * 8)
+        return Read(self.table, KeyRange(lower, upper), PageLimits(scanned=50))
+
+    def run(self, commands: list[Any]) -> None:
+        for outcome in run_with_retries(self.engine, commands):
+            assert not isinstance(outcome, GatewayError), outcome
+
+    def cpu_s(self) -> float:
+        return self._tree.cpu_seconds() if self._tree else 0.0
+
+
+Operation = Callable[[Entry], list[Any]]
+# Name -> (the commands of one call of the engine, how many requests these are).
+OPERATIONS: dict[str, tuple[Operation, int]] = {
+    "put": (lambda entry: [entry.fresh() for _ in range(CONNECTIONS)], CONNECTIONS),
+    "conditional put": (
+        lambda entry: [entry.fresh(condition=Not(RowExists())) for _ in range(CONNECTIONS)],
+        CONNECTIONS,
+    ),
+    "get": (lambda entry: [entry.get() for _ in range(CONNECTIONS)], CONNECTIONS),
+    "query 50": (lambda entry: [entry.query() for _ in range(CONNECTIONS)], CONNECTIONS),
+    "batch write 25": (lambda entry: [entry.fresh() for _ in range(4 * 25)], 4),
+    "batch get 25": (lambda entry: [entry.get() for _ in range(4 * 25)], 4),
+    "transact write 4": (
+        lambda entry: [
+            WriteGroup(
+                tuple(entry.write(entry.table, f"p{entry.number() % _PARTITIONS}", at) for at in range(4))
+            )
+            for _ in range(CONNECTIONS // 4)
+        ],
+        CONNECTIONS // 4,
+    ),
+    "transact get 4": (
+        lambda entry: [ReadAll(tuple(entry.get() for _ in range(4))) for _ in range(CONNECTIONS // 4)],
+        CONNECTIONS // 4,
+    ),
+    "scan 100": (lambda entry: [Read(entry.table, EVERYTHING, PageLimits(scanned=100)) for _ in range(4)], 4),
+}
+
+
+def measured(entry: Entry, operation: Operation, requests: int, seconds: float) -> tuple[float, float]:
+    """(requests a second, microseconds of the databases' CPU a request)."""
+    done = 0
+    cpu, began = entry.cpu_s(), time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        entry.run(operation(entry))
+        done += requests
+    return done / (time.perf_counter() - began), (entry.cpu_s() - cpu) / done * 1e6
+
+
+def processes_of(url: str) -> Iterator[int]:
+    """The process of the server at a URL, and of every node that it knows."""
+    plain = make_url(url).set(drivername="postgresql")
+    urls = [plain]
+    with psycopg.connect(plain.render_as_string(hide_password=False), autocommit=True) as connection:
+        if connection.execute("SELECT to_regclass('pg_catalog.pg_dist_node') IS NOT NULL").fetchone() == (
+            True,
+        ):
+            nodes = connection.execute("SELECT nodename, nodeport FROM pg_dist_node").fetchall()
+            urls = [plain.set(host=host, port=port) for host, port in nodes]
+    for each in urls:
+        with psycopg.connect(each.render_as_string(hide_password=False), autocommit=True) as connection:
+            [pid] = connection.execute(
+                "SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)"
+            ).fetchone() or [0]
+            yield int(pid)
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("urls", nargs=3, metavar=("PLAIN", "COORDINATOR", "WORKER"))
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    entries = [
+        Entry(name, url, [*processes_of(url)])
+        for name, url in zip(("plain", "coordinator", "worker"), options.urls, strict=True)
+    ]
+    print(
+        "| operation | plain/s | coordinator/s | worker/s | times, coordinator | times, worker | CPU us, each |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for name, (operation, requests) in OPERATIONS.items():
+        found: dict[str, list[tuple[float, float]]] = {entry.name: [] for entry in entries}
+        for _ in range(options.rounds):
+            for entry in entries:
+                found[entry.name].append(measured(entry, operation, requests, options.seconds))
+        rates = [statistics.median(rate for rate, _ in found[entry.name]) for entry in entries]
+        cpu = [statistics.median(used for _, used in found[entry.name]) for entry in entries]
+        figures = [f"{rate:,.0f}" for rate in rates] + [f"{rates[0] / rate:.1f}" for rate in rates[1:]]
+        print(f"| {name} | {' | '.join(figures)} | {', '.join(f'{used:,.0f}' for used in cpu)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

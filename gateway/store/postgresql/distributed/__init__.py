@@ -1,0 +1,1 @@
+"""PostgreSQL whose tables Citus spreads over several nodes: what is different there."""

@@ -1,0 +1,141 @@
+"""The SQL of PostgreSQL with Citus, where PostgreSQL's own is refused, asks every node, or locks in no order.
+
+Citus takes a statement to one node if the statement says `slot = ?` of every distributed table in it, or inserts one row. Sets go
+over as rows of VALUES, which it takes apart by node, or as a statement for each member, sent one behind the other. Arrays, which
+are quicker on one server, it would send to all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import psycopg
+
+from gateway.model.keys import slot_of
+from gateway.store import entries, rows
+from gateway.store.databases import Key, Occupied, Row, Session
+from gateway.store.postgresql.statements import PUT, TRANSACTION_ID, PostgreSQLStatements
+from gateway.store.scans import ROW_WIDTH
+
+_SLOT = 3
+
+# Locks the copies of the tables' rows on one node, where `slot` is. Who locks a table for himself updates every node's copy. No
+# row has the id 0: what is joined is nothing, and only says where.
+_LOCK_VERSIONS = """
+SELECT t.id, t.version FROM tables t LEFT JOIN rows r ON r.table_id = 0 AND r.slot = ?
+WHERE t.id = ANY(?::bigint[]) FOR SHARE OF t"""
+
+_VERSIONS = "SELECT id, version FROM tables WHERE id = ANY(?::bigint[])"
+
+_CLAIM = """
+INSERT INTO rows (table_id, partition, sort, slot, modified_at, size_bytes) VALUES (?, ?, ?, ?, 0, 0)
+ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET size_bytes = 0 WHERE false"""
+
+
+class DistributedStatements(PostgreSQLStatements):
+    """The SQL of Citus; what each method is for, Statements says."""
+
+    joins_entries = False
+
+    def ask_versions(
+        self, session: Session, table_ids: Sequence[int], lock: bool, near: bytes
+    ) -> Callable[[], list[Row]]:
+        if not lock:
+            return session.ask(_VERSIONS, (table_ids,))
+        # By itself: of the node at which we enter, whichever the lock is on.
+        ask_id = session.ask(f"SELECT {TRANSACTION_ID}")
+        answer = session.ask(_LOCK_VERSIONS, (slot_of(near), table_ids))
+
+        def versions() -> list[Row]:
+            found = answer()
+            [(transaction_id,)] = ask_id()
+            return [(*columns, transaction_id) for columns in found]
+
+        return versions
+
+    def lock_rows(self, session: Session, table: str, column: str, row_ids: Sequence[int]) -> None:
+        for row_id in sorted(row_ids):
+            session.send(f"UPDATE {table} SET {column} = {column} WHERE {column} = ?", (row_id,))
+
+    def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
+        _send_together(session, _CLAIM, keys)
+
+    def ask_rows(self, session: Session, keys: Sequence[Key]) -> Callable[[], list[tuple[int, Row]]]:
+        answers = [session.ask(rows.GET, key) for key in keys]
+        return lambda: [
+            (at, columns)
+            for at, answer in enumerate(answers)
+            for columns in answer()
+            if columns[ROW_WIDTH - 1] is not None
+        ]
+
+    def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
+        found = self.ask_rows(session, keys)
+        # After the rows: a version that still is what it was has been so while they were read.
+        ask_versions = self.ask_versions(session, sorted({key[0] for key in keys}), lock=False, near=b"")
+        versions: dict[int, int] = dict(ask_versions())
+        known = dict(found())
+        return [
+            (at, (*known.get(at, _NO_ROW)[:ROW_WIDTH], versions[key[0]]))
+            for at, key in enumerate(keys)
+            if key[0] in versions
+        ]
+
+    def save_rows(self, session: Session, rows_to_save: Sequence[Row]) -> None:
+        _send_each(session, rows.SAVE, rows_to_save)
+
+    def ask_put_rows(self, session: Session, rows_to_put: Sequence[Row]) -> Callable[[], int]:
+        return _ask_count_together(session, PUT, rows_to_put)
+
+    def ask_insert_rows(self, session: Session, rows_to_insert: Sequence[Row]) -> Callable[[], int]:
+        return _ask_count_together(session, rows.INSERT, rows_to_insert)
+
+    def load_rows(self, session: Session, rows_to_load: Sequence[Row]) -> None:
+        try:
+            super().load_rows(session, rows_to_load)
+        except psycopg.errors.InternalError_:
+            # What another node says of a COPY comes without its code. If it is something else, it will be said again when the
+            # rows are written as any others.
+            raise Occupied from None
+
+    def remove_rows(self, session: Session, keys: Sequence[Key], claims: Sequence[Key]) -> None:
+        _send_each(session, rows.REMOVE, [*keys, *claims])
+
+    def add_entries(self, session: Session, entries_to_add: Sequence[Row]) -> None:
+        _send_together(session, entries.ADD, entries_to_add)
+
+    def remove_entries(self, session: Session, keys: Sequence[Key]) -> None:
+        _send_each(session, entries.REMOVE, sorted(keys, key=_by_slot))
+
+
+_NO_ROW = (None,) * ROW_WIDTH
+
+
+def _by_slot(row_or_key: Sequence[Any]) -> tuple[Any, ...]:
+    """What writers lock in the order of: all of a slot, and so of a node, together."""
+    return row_or_key[_SLOT], *row_or_key[:_SLOT]
+
+
+def _send_each(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> None:
+    for each in sets:
+        session.send(of_one, each)
+
+
+def _send_together(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> None:
+    in_order = sorted(sets, key=_by_slot)
+    session.send(_of_many(of_one, len(sets)), [value for each in in_order for value in each])
+
+
+def _ask_count_together(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> Callable[[], int]:
+    in_order = sorted(sets, key=_by_slot)
+    return session.ask_count(_of_many(of_one, len(sets)), [value for each in in_order for value in each])
+
+
+@lru_cache(maxsize=1024)
+def _of_many(of_one: str, number: int) -> str:
+    """An INSERT of one row as one of several."""
+    head, values, tail = of_one.partition("VALUES ")
+    row, closing, rest = tail.partition(")")
+    return head + values + ", ".join([row + closing] * number) + rest

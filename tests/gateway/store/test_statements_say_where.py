@@ -1,0 +1,61 @@
+"""What a distributed PostgreSQL could not do with a statement is found (tests/support/statements.py), and only that."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.store import entries, rows
+from gateway.store.postgresql import statements
+from gateway.store.postgresql.distributed import placement
+from gateway.store.schema import metadata
+from tests.support.statements import ALLOWED, DATA, allowed, complaints
+
+FINE = [
+    rows.GET,
+    rows.SAVE,
+    rows.REMOVE,
+    rows.LOOK_UP,
+    entries.ADD,
+    entries.REMOVE,
+    "SELECT id FROM tables WHERE namespace = ?",
+    "SELECT id FROM partition_locks WHERE id = ? AND slot = ? FOR UPDATE",
+    "UPDATE tables SET id = id WHERE id = ?",
+]
+REFUSED = {
+    "SELECT body FROM rows WHERE table_id = ? AND partition = ?": "no slot = ?",
+    "DELETE FROM changes WHERE stream_id = ?": "no slot = ?",
+    "UPDATE rows SET size_bytes = 0 WHERE table_id = ?": "no slot = ?",
+    "SELECT id FROM partition_locks WHERE id = ? FOR UPDATE": "and locks rows",
+    "SELECT id FROM tables WHERE id = ? FOR UPDATE": "Statements.lock_rows",
+    "INSERT INTO tokens (scope, name) VALUES (?, ?)": "without its slot",
+    "SELECT 1 FROM entries k JOIN rows r ON r.sort = k.row_sort WHERE k.slot = ?": "entries and rows are joined",
+    statements._GET_MANY: "LATERAL",
+    statements._CLAIM: "unnest",
+    statements._SAVE_MANY: "unnest",
+}
+
+
+@pytest.mark.parametrize("statement", FINE)
+def test_a_statement_that_says_where_is_fine(statement: str) -> None:
+    assert complaints(statement) == []
+
+
+@pytest.mark.parametrize("statement", REFUSED)
+def test_one_that_does_not_is_found(statement: str) -> None:
+    assert any(REFUSED[statement] in complaint for complaint in complaints(statement))
+    assert not allowed(statement)
+
+
+def test_what_is_allowed_has_a_reason() -> None:
+    assert all(len(reason.split()) > 3 for reason in ALLOWED.values())
+
+
+def test_tables_of_data_are_spread_after_those_that_every_node_has() -> None:
+    """What is spread is joined with the others, and stands beside the rows; the version of the schema comes last, so that whoever
+    was interrupted before that goes on."""
+    order = placement.in_order()
+    assert [name for name, spread in order if spread] == ["rows", *sorted(DATA - {"rows"})]
+    first_spread = [spread for _, spread in order].index(True)
+    assert not any(spread for _, spread in order[:first_spread])
+    assert order[-1] == ("alembic_version", False)
+    assert {name for name, _ in order} == {*metadata.tables, "alembic_version"}

@@ -1,0 +1,86 @@
+"""A node of a cluster that runs on this machine: killed as by a crash, and started as it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import make_url
+
+
+class ClusterNode:
+    """A PostgreSQL server of somebody else's, whose processes we may kill. The test is skipped where that is not so."""
+
+    def __init__(self, url: str) -> None:
+        self._url = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+        self._process: subprocess.Popen[bytes] | None = None
+        pid = int(self._ask("SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)"))
+        process = Path(f"/proc/{pid}")
+        try:
+            self._command = (process / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+            said = (process / "environ").read_bytes().rstrip(b"\0").split(b"\0")
+            self._environment = dict(each.split(b"=", 1) for each in said if b"=" in each)
+            self._owner = process.stat()
+            self._folder = (process / "cwd").readlink()
+            os.kill(pid, 0)
+        except OSError:
+            pytest.skip("the nodes are no processes of this machine that tests may kill")
+
+    def kill(self) -> None:
+        """SIGKILL to the server, and to all that it started, which would keep its memory."""
+        pid = int(self._ask("SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)"))
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for each in (pid, *map(int, children)):
+            try:
+                os.kill(each, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        if self._process is not None:
+            self._process.wait()  # or its number would count as a server that runs
+        while any(
+            Path(f"/proc/{each}").exists() and not _is_zombie(each) for each in (pid, *map(int, children))
+        ):
+            time.sleep(0.01)
+
+    def start(self) -> None:
+        """Start it, again where it finds the memory of the last still in use and gives up, and wait until it answers."""
+        owner = {"user": self._owner.st_uid, "group": self._owner.st_gid} if os.geteuid() == 0 else {}
+        until = time.monotonic() + 60
+        while True:
+            if self._process is None or self._process.poll() is not None:
+                self._process = subprocess.Popen(
+                    self._command,
+                    cwd=self._folder,
+                    env=self._environment,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    **owner,
+                )
+            try:
+                self._ask("SELECT 1")
+                return
+            except psycopg.OperationalError:
+                assert time.monotonic() < until
+                time.sleep(0.1)
+
+    def recover(self) -> None:
+        """Commit or roll back what a crash left prepared, which Citus does by itself every minute."""
+        self._ask("SELECT recover_prepared_transactions()")
+
+    def _ask(self, statement: str) -> Any:
+        with psycopg.connect(self._url, autocommit=True, connect_timeout=5) as connection:
+            found = connection.execute(statement).fetchone()  # type: ignore[arg-type]
+            return found[0] if found else None
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
