@@ -208,6 +208,27 @@ def left_to_do(rows: Mapping[str, int]) -> None:
         _BACKGROUND_LEFT.labels(work).set(rows.get(work, 0))
 
 
+def figure_names() -> list[tuple[str, bool]]:
+    """(name, whether it only grows) of every figure of this process that is one number: no histograms."""
+    return [
+        (family.name, family.type == "counter")
+        for family in REGISTRY.collect()
+        if family.name.startswith("tablegate_") and family.type in ("counter", "gauge")
+    ]
+
+
+def figures_of(name: str) -> list[tuple[dict[str, str], float]]:
+    """(labels, value) of a figure as this process has it."""
+    count_noted()
+    return [
+        (sample.labels, sample.value)
+        for family in REGISTRY.collect()
+        if family.name == name
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    ]
+
+
 def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
     """Everything counted, in Prometheus' text form, and its content type. The series of tables that are not among `tables`
     go away (None: nobody can say which there are)."""

@@ -17,7 +17,7 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 GROUPS = {
     "gateway": (
         "database_urls", "settings", "logs", "metrics", "model", "http", "audit", "store", "audit_sinks", "security",
-        "engine", "quotas", "clock", "server.flask_bridge", "dialect", "late_dialect", "control", "wiring", "app",
+        "engine", "quotas", "clock", "telemetry", "server.flask_bridge", "dialect", "late_dialect", "control", "wiring", "app",
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (

@@ -41,6 +41,7 @@ class PendingRequest(Request):
     began = 0.0
     dialect: Dialect | None = None
     answered_after_s = 0.0
+    span: Any = None  # with OpenTelemetry alone
 
     # Of the tick: the handler; what the engine is asked for; who is told the outcomes, an exchange or a function.
     handler: Handler

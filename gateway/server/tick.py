@@ -55,6 +55,7 @@ _MOST_SNAPSHOTS = 4
 
 Answer = Callable[[PendingRequest, Reply], None]
 Refuse = Callable[[PendingRequest, Exception], Reply]
+Traced = Callable[[Callable[[list[PendingRequest]], Any]], Callable[[list[PendingRequest]], Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,17 @@ Answered = tuple[PendingRequest, list[Any] | Exception]
 class Ticker:
     """Takes requests in one event loop and answers them there. All methods are for that loop's thread."""
 
-    def __init__(self, engine: Engine, limits: TickLimits, lane: str, answer: Answer, refuse: Refuse) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        limits: TickLimits,
+        lane: str,
+        answer: Answer,
+        refuse: Refuse,
+        traced: Traced | None = None,
+    ) -> None:
         """`lane`: inline, thread or split. `answer` is called once for each request; `refuse` words the reply to an exchange
-        that raised."""
+        that raised; `traced` stands around what runs a list of requests."""
         self._loop = asyncio.get_running_loop()
         self._answer = answer
         self._refuse = refuse
@@ -100,6 +109,10 @@ class Ticker:
             self._old_thread = ThreadPoolExecutor(1, "replicas")
             self._old_lane = _Lane(engine, limits, self, self._old_thread, is_of_replicas=True)
             self._lanes = (*self._lanes, self._old_lane)
+
+        if traced is not None:
+            for each in self._lanes:
+                each.trace(traced)
 
     def submit(self, pending: PendingRequest, handler: Handler) -> None:
         """Have a request handled. It is answered once, in a later turn of the loop."""
@@ -300,6 +313,10 @@ class _Lane:
         self._is_turn_of_pages = False
         self._begun: deque[_Pages] = deque()
         self._slots = [*range(1, _MOST_SNAPSHOTS + 1)]
+
+    def trace(self, traced: Traced) -> None:
+        """From now on something stands around what runs a list of requests."""
+        self._run_list = traced(self._run_list)  # type: ignore[assignment,method-assign]
 
     def flush(self) -> None:
         """Run a tick, unless one is under way: then what waits goes with the next."""

@@ -341,6 +341,13 @@ credentials = Table(
     PrimaryKeyConstraint("scheme", "access_id"),
 )
 
+# The schema of the oldest release that may serve this database too (gateway/store/migrating.py): one row.
+schema_compatibility = Table(
+    "schema_compatibility",
+    metadata,
+    Column("oldest", Text, primary_key=True),
+)
+
 # Lines of the audit, where it is kept in the database (gateway/audit.py).
 audit_events = Table(
     "audit_events",

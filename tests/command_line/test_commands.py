@@ -334,6 +334,7 @@ def test_a_database_of_a_later_release_is_refused(tmp_path: Path) -> None:
     assert "up to date" in tablegate(tmp_path, "migrate")
     with sqlite3.connect(tmp_path / "tablegate.sqlite") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("DELETE FROM schema_compatibility")
     said = refusal(tmp_path)
     assert "later release" in said
     assert "9999" in said
