@@ -12,6 +12,6 @@ PACKAGES = {f"tablegate.{folder}" for folder in FOLDERS} | {
 }
 
 setup(
-    packages=["tablegate", *sorted(PACKAGES)],
+    packages=["tablegate", "tablegate.testing", *sorted(PACKAGES)],
     package_dir={"tablegate": "tablegate", **{f"tablegate.{folder}": folder for folder in FOLDERS}},
 )

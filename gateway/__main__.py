@@ -12,7 +12,7 @@ from pathlib import PurePath
 import click
 
 from gateway import __version__
-from gateway.command_line.serving import healthcheck, serve
+from gateway.command_line.serving import healthcheck, serve, wait
 
 _DROP_INS = frozenset({"dynamodb-local", "azurite", "azurite-table"})
 # What Java's virtual machine reads, in front of the archive's name: the image of DynamoDB Local starts with these.
@@ -98,7 +98,7 @@ def main() -> None:
     """
 
 
-for command in (serve, healthcheck):
+for command in (serve, healthcheck, wait):
     main.add_command(command)
 
 

@@ -7,34 +7,32 @@ server loads this module when the first request comes that needs it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import flask
 
-from gateway.clock import Clock
-from gateway.control.blueprint import create as create_control
+from gateway import handling
+from gateway.console.blueprint import create as create_console
+from gateway.control.access import PREFIX
+from gateway.control.watching import Met, Watch
 from gateway.dialect import Dialect, Gateway
-from gateway.http import Reply
+from gateway.http import CUT, WSGI_REQUEST, Reply
 from gateway.model.errors import LimitExceeded, NotAllowed
 from gateway.security.browsers import Browsers
 from gateway.server.flask_bridge import current_request, flask_response, request_of
 from gateway.settings import Settings
 from gateway.wiring import Mounted, Opened, connect, figures, open_store, plain_refusal, text_reply, wire
 
+_IS_CUT = "tablegate.cut"
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+
 
 def create_app(settings: Settings, opened: Opened | None = None) -> flask.Flask:
     """The gateway as an ordinary WSGI application, on a database that has been migrated."""
     opened = opened or open_store(settings, connect(settings))
-    return application(wire(settings, opened), opened.clock)
-
-
-def application(dialects: Mounted, clock: Clock) -> flask.Flask:
-    """Dialects as one WSGI application, with the control API. `clock`: the one that their tables live by."""
-    app = mount(dialects)
-    if dialects.gateway.settings.control:
-        app.register_blueprint(create_control(dialects.gateway, clock))
-    return app
+    return mount(wire(settings, opened))
 
 
 def mounted(app: flask.Flask) -> Mounted:
@@ -48,6 +46,8 @@ def mount(dialects: Mounted) -> flask.Flask:
     app = flask.Flask("tablegate", static_folder=None)
     app.extensions["tablegate"] = dialects
     _add_own_paths(app, dialects)
+    if dialects.gateway.settings.console:
+        app.register_blueprint(create_console(dialects.gateway))
     app.wsgi_app = _Dispatch(app.wsgi_app, dialects)  # type: ignore[method-assign]
     return app
 
@@ -67,7 +67,10 @@ class _Dispatch:
             return flask_response(refusal)(environ, start_response)
         dialect = self._mounted.dialect_of(request)
         application = self._own if dialect is None else self._apps[dialect.name].wsgi_app
-        return application(environ, start_response)
+        answer = application(environ, start_response)
+        if _IS_CUT in environ:
+            raise ConnectionAbortedError("a test wants no reply to this request")
+        return answer
 
 
 def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
@@ -75,6 +78,7 @@ def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
     app.config["MAX_CONTENT_LENGTH"] = dialects.gateway.settings.max_body_bytes
     # A dialect's raw paths are its own business: no redirect from `//` to `/`.
     app.url_map.merge_slashes = False
+    _watch(app, dialect, dialects.watch)
     app.register_blueprint(dialect.blueprint())
 
     @app.errorhandler(413)
@@ -94,14 +98,50 @@ def _flask_of(dialect: Dialect, dialects: Mounted) -> flask.Flask:
     return app
 
 
+def _watch(app: flask.Flask, dialect: Dialect, watch: Watch) -> None:
+    """What server.py does with requests that are watched, under a WSGI server that is not ours."""
+
+    @app.before_request
+    def meet() -> flask.Response | None:
+        if not watch.is_on or WSGI_REQUEST in flask.request.environ:
+            return None
+        request = current_request()
+        flask.g.met = met = watch.meet(request, dialect)
+        flask.g.handling = handling.current(met.handling)
+        flask.g.handling.__enter__()
+        time.sleep(met.latency_s)
+        reply = met.instead()
+        return None if reply is None else _sent(reply)
+
+    @app.after_request
+    def answered(response: flask.Response) -> flask.Response:
+        met: Met | None = flask.g.get("met")
+        if met is not None and met.answered(Reply(response.status_code, ())) is CUT:
+            return _sent(CUT)
+        return response
+
+    @app.teardown_request
+    def leave(error: BaseException | None) -> None:
+        if "handling" in flask.g:
+            flask.g.pop("handling").__exit__(None, None, None)
+
+
+def _sent(reply: Reply) -> flask.Response:
+    if reply is CUT:
+        flask.request.environ[_IS_CUT] = True
+        return flask.Response()
+    return flask_response(reply)
+
+
 def _add_own_paths(app: flask.Flask, dialects: Mounted) -> None:
-    """Health and metrics."""
+    """Health, metrics and the control API."""
     gateway = dialects.gateway
 
     @app.get("/healthz")
     @app.get("/readyz")
     @app.get("/metrics")
-    def own() -> flask.Response:
+    @app.route(f"{PREFIX}<path:_>", methods=_METHODS)
+    def own(_: str = "") -> flask.Response:
         return flask_response(
             dialects.own_reply(current_request()) or text_reply(404, "there is nothing here")
         )

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 
 from gateway import audit, metrics
 from gateway.engine.engine import Engine, drive
@@ -56,6 +57,34 @@ class Gateway:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """What a request asks for, in short. `caller`: the access id that it has proven, if any; `tables` as the client names them;
+    `keys`: (table, key as JSON) of rows that it names."""
+
+    operation: str
+    caller: str = ""
+    tables: Sequence[str] = ()
+    keys: Sequence[tuple[str, Mapping[str, Any]]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """Files with which tables begin: name, with folders -> what opens it. `place`: whose tables they become, (account, region);
+    None: those of whoever names neither."""
+
+    files: Mapping[str, Callable[[], BinaryIO]]
+    place: tuple[str, str] | None = None
+
+
+class BadSeed(ValueError):
+    """A seed that cannot be planted. The text names the file; what was read before it is planted."""
+
+
+THROTTLING, INTERNAL, CONFLICT, LIMIT = "throttling", "internal", "conflict", "limit"
+"""Errors that every dialect has under some name."""
+
+
+@dataclass(frozen=True, slots=True)
 class Claims:
     """What is known of a dialect before its first request, when its other modules may be loaded: what Dialect's members of
     these names are, and how it reads the keys of its indexes (`Engine.register_view`)."""
@@ -81,6 +110,11 @@ class Dialect(ABC):
     service_hosts: ClassVar[re.Pattern[str]] = re.compile("(?!)")
     """The names (in lower case) of the service itself, to which nobody but its operator can give an address
     (security/browsers.py)."""
+    faults: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """The errors that can be planted (control/faults.py): names of the dialect's own list, and the general ones with the
+    own names that they mean."""
+    batches: ClassVar[frozenset[str]] = frozenset()
+    """Operations of several members, each of which may be left unprocessed (handling.is_left_out)."""
     methods: ClassVar[frozenset[str]] = frozenset(
         {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
     )
@@ -122,10 +156,24 @@ class Dialect(ABC):
         dialect's internal error. None leaves the words to the server."""
         return None
 
+    def summary(self, request: Request) -> Summary:
+        """What a request asks for. Asked only while requests are recorded or faults are planted. What it raises counts as a
+        request of which nothing but its operation is known."""
+        return Summary(self.operation(request))
+
+    def plant(self, seed: Seed) -> dict[str, int]:
+        """Make tables and rows of those files of a seed that are this dialect's; table -> how many rows. Raises BadSeed."""
+        return {}
+
+    def fault(self, request: Request, name: str) -> Reply:
+        """An error reply that was planted; `name` is one of `faults` that is the dialect's own."""
+        raise NotImplementedError(f"{self.name} has no faults")
+
     def serve(self, request: Request) -> Reply:
         """Handle one request from beginning to end. Raises Busy if its tables never stop changing, and what `handle` raises."""
         reply: Reply = drive(self.gateway.engine, partial(self.handle, request))
-        metrics.count_noted()
+        if metrics.is_due():
+            metrics.count_noted()
         return reply
 
     def blueprint(self) -> flask.Blueprint:

@@ -105,6 +105,10 @@ class Reply(NamedTuple):
     body: bytes = b""
 
 
+CUT = Reply(0, ())
+"""Stands for a connection that is closed without a reply, because a test wants it so."""
+
+
 def split_target(target: str) -> tuple[str, str]:
     """(path, query) of a request target, both raw."""
     if not target.startswith("/"):

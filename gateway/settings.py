@@ -32,11 +32,18 @@ class BadSetting(ValueError):
 
 
 def setting(
-    default: Any, meaning: str, choices: tuple[str, ...] = (), everywhere: bool = False, separator: str = ","
+    default: Any,
+    meaning: str,
+    choices: tuple[str, ...] = (),
+    everywhere: bool = False,
+    separator: str = ",",
+    flag: str = "",
 ) -> Any:
-    """A field of Settings. `serve` has a flag for each; `everywhere`: all other commands have it too. `separator`: what stands
-    between the members of a list that is given as one text."""
-    metadata = {"meaning": meaning, "choices": choices, "everywhere": everywhere, "separator": separator}
+    """A field of Settings. `serve` has a flag for each, of its name or of another one; `everywhere`: all other commands have it
+    too. `separator`: what stands between the members of a list that is given as one text."""
+    metadata = {
+        "meaning": meaning, "choices": choices, "everywhere": everywhere, "separator": separator, "flag": flag
+    }  # fmt: skip
     return dataclasses.field(default=default, metadata=metadata, repr=default != "")
 
 
@@ -65,6 +72,15 @@ class Settings:
     )
     admin_token: str = setting("", "Token that the control API wants (Authorization: Bearer).")
     admin_token_file: Path | None = setting(None, "File that holds the admin token.")
+    console: bool = setting(
+        True,
+        "Serve the console, pages to see tables in a browser, under /_tablegate/console/: with auth dev to this machine,"
+        " else to whoever signs in.",
+    )
+    console_writes: bool = setting(False, "Let visitors of the console put and delete rows.")
+    recorded_requests: int = setting(
+        0, "Keep the last so many requests for the control API; it may ask for it later too."
+    )
     insecure: bool = setting(False, "Listen on other than loopback addresses though auth is dev.")
     tls_cert: Path | None = setting(None, "Certificate chain (PEM); needs --tls-key.")
     tls_key: Path | None = setting(None, "Private key of the certificate (PEM).")
@@ -77,6 +93,12 @@ class Settings:
         everywhere=True,
     )
     memory: bool = setting(False, "Keep everything in memory; nothing is left at the end.")
+    start_from: Path | None = setting(
+        None, "Snapshot file with which an empty database begins, as the control API exports it.", flag="from"
+    )
+    seed: Path | None = setting(
+        None, "Folder of tables and items to make at the start (docs/testing.md); tables that are there stay."
+    )
     synchronous: str = setting(
         "full",
         "SQLite: full survives a power cut, normal only a crash of the process.",
@@ -190,6 +212,9 @@ class Settings:
         0.0,
         "Hours after which a change stream's open shard is closed and has a child (DynamoDB: about 4); 0: never.",
     )
+    azure_account_in_host: bool = setting(
+        True, "Azure: a Host of the form ACCOUNT.table.NAME names the account; else the path alone does."
+    )
     azure_default_version: str = setting("2019-02-02", "Azure: x-ms-version of requests that name none.")
     url_segment_limit: int = setting(
         0, "Azure: longest URL path segment in characters (260 in 2009); 0: none."
@@ -215,6 +240,9 @@ class Settings:
     body_seconds: float = setting(60.0, "Time for the body of a request to arrive.")
     idle_seconds: float = setting(120.0, "Time after which an idle connection is closed.")
     write_seconds: float = setting(60.0, "Time for a client to take its reply.")
+    stop_with_stdin: bool = setting(
+        False, "Stop when standard input ends, as it does with the program that has started this one."
+    )
     stop_seconds: float = setting(8.0, "Time for requests in hand when the server is told to stop.")
 
     # What is written down

@@ -25,13 +25,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 
-from gateway import __version__, metrics
+from gateway import __version__, figures, metrics
 from gateway.http import Reply, Request
-from gateway.store.databases import Database, Session
 
 _MOST_TEXT = 2048
 _MOST_LINKS = 128
-_SQLITE_METHODS = ("query", "query_each", "send", "execute", "execute_many")
 
 
 class Telemetry:
@@ -49,7 +47,7 @@ class Telemetry:
         self._seconds = meter.create_histogram(
             "tablegate.request.duration", "s", "From the last byte of a request to its reply."
         )
-        for name, is_counter in metrics.figure_names():
+        for name, is_counter in figures.figure_names():
             make = meter.create_observable_counter if is_counter else meter.create_observable_gauge
             make(name.replace("_", "."), [_observer(name)])
 
@@ -108,52 +106,15 @@ class Telemetry:
 
     # Statements
 
-    def trace_statements(self, database: Database) -> None:
-        """From now on statements on a database of this kind have spans."""
-        if database.shared:
-            from gateway.store.postgresql.pipeline import Pipeline
-
-            self._trace_round_trips(Pipeline)
-            return
-        for name in _SQLITE_METHODS:
-            setattr(Session, name, self._traced_statement(getattr(Session, name)))
-
-    def _traced_statement(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(method)
-        def ask(session: Session, statement: str, *given: Any) -> Any:
-            with self._tracer.start_as_current_span(
-                "statement", attributes=_described("sqlite", [statement])
-            ):
-                return method(session, statement, *given)
-
-        return ask
-
-    def _trace_round_trips(self, pipeline: Any) -> None:
-        send, settle = pipeline.send, pipeline.settle
-        sent: dict[int, list[str]] = {}
-
-        @wraps(send)
-        def noting_send(self: Any, text: str, *given: Any) -> Any:
-            sent.setdefault(id(self), []).append(text)
-            return send(self, text, *given)
-
-        @wraps(settle)
-        def traced_settle(pipeline: Any) -> Any:
-            texts = sent.pop(id(pipeline), [])
-            if not texts:
-                return settle(pipeline)
-            with self._tracer.start_as_current_span("statement", attributes=_described("postgresql", texts)):
-                return settle(pipeline)
-
-        pipeline.send, pipeline.settle = noting_send, traced_settle
-
-
-def _described(system: str, texts: Sequence[str]) -> dict[str, Any]:
-    return {"db.system.name": system, "db.query.text": "; ".join(texts)[:_MOST_TEXT]}
+    def statement(self, system: str, texts: Sequence[str]) -> Any:
+        """A span of statements that are carried out together."""
+        attributes = {"db.system.name": system, "db.query.text": "; ".join(texts)[:_MOST_TEXT]}
+        return self._tracer.start_as_current_span("statement", attributes=attributes)
 
 
 def _observer(name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
     def observe(_: CallbackOptions) -> Iterable[Observation]:
-        return [Observation(value, labels) for labels, value in metrics.figures_of(name)]
+        metrics.count_noted()
+        return [Observation(value, labels) for labels, value in figures.figures_of(name)]
 
     return observe

@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gateway import logs, metrics
 from gateway.clock import Clock
-from gateway.control.access import PREFIX
+from gateway.control.access import CONSOLE, PREFIX
+from gateway.control.watching import Watch
 from gateway.database_urls import hosts_of
 from gateway.dialect import Claims, Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
@@ -36,6 +37,8 @@ from gateway.store.opening import open_database, open_replica
 from gateway.store.store import Store
 
 if TYPE_CHECKING:
+    from gateway.model.rows import Row
+    from gateway.model.writes import Write
     from gateway.store.replicas import Lag, Replicas
 
 OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
@@ -65,12 +68,16 @@ class Mounted:
 
     gateway: Gateway
     dialects: tuple[Dialect, ...]
+    clock: Clock = field(default_factory=Clock)
+    """The one that tables live by."""
+    watch: Watch = field(init=False)
     _browsers: Browsers = field(init=False)
 
     def __post_init__(self) -> None:
         hosts = [dialect.service_hosts for dialect in self.dialects]
         settings = self.gateway.settings
         object.__setattr__(self, "_browsers", Browsers(settings, settings.auth == "dev", hosts))
+        object.__setattr__(self, "watch", Watch(self.dialects, self.clock.now_ns, settings.recorded_requests))
 
     def dialect_of(self, request: Request) -> Dialect | None:
         """The dialect that a request speaks; None: it is for the gateway itself, or for nobody."""
@@ -85,7 +92,13 @@ class Mounted:
 
     def own_reply(self, request: Request) -> Reply | None:
         """/healthz: the process answers; /readyz: the database does too, on a read connection, and has room for writes as far
-        as is known; /metrics, unless it has a port of its own. None: the request asks for none of these."""
+        as is known; /metrics, unless it has a port of its own; the control API. None: the request asks for none of these."""
+        if request.path.startswith(CONSOLE):
+            return None
+        if request.path.startswith(PREFIX) and self.gateway.settings.control:
+            from gateway.control.routes import Routes
+
+            return Routes(self.gateway, self.clock, self.watch).reply(request)
         if request.method not in ("GET", "HEAD"):
             return None
         if request.path == "/healthz":
@@ -192,7 +205,8 @@ def wire(settings: Settings, opened: Opened) -> Mounted:
         real_now_ms=lambda: time.time_ns() // 1_000_000,
         quotas=quotas,
     )
-    return Mounted(gateway, tuple(_dialect(name, gateway) for name in settings.dialects))
+    dialects = tuple(_dialect(name, gateway) for name in settings.dialects)
+    return Mounted(gateway, dialects, opened.clock)
 
 
 def _module(name: str, part: str) -> ModuleType:
@@ -243,6 +257,26 @@ Listing = Callable[[Table], tuple[str, str, str]]
 def listings(settings: Settings) -> dict[str, Listing]:
     """Dialect -> how it calls tables."""
     return {name: _module(name, "blueprint").listed for name in sorted(settings.dialects)}
+
+
+class Display(NamedTuple):
+    """How a dialect shows rows to people (adapters/*/display.py): what its form is called; a row as a JSON document; a few lines
+    of its SDK that read a table of a server at a URL; the write that puts a row of such a document (raises ValueError),
+    where it can be written so."""
+
+    form: str
+    shown_row: Callable[[Table, Row], Any]
+    snippet: Callable[[Table, str], str]
+    put_of: Callable[[Table, Any], Write] | None
+
+
+def displays(settings: Settings) -> dict[str, Display]:
+    """Dialect -> how it shows rows."""
+    made = {}
+    for name in settings.dialects:
+        module = _module(name, "display")
+        made[name] = Display(module.FORM, module.shown_row, module.snippet, getattr(module, "put_of", None))
+    return made
 
 
 def figures(gateway: Gateway, request: Request, is_public: bool) -> Reply:

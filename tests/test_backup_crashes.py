@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
+from tests.support.soak import minutes_long
 
 KILLS = int(os.environ.get("TABLEGATE_BACKUP_KILLS", "2"))
 ITEMS = 1_500
@@ -93,6 +94,7 @@ def test_kills_during_backups_and_restores(tmp_path: Path, database_url: str) ->
 
 
 @pytest.mark.soak
+@minutes_long
 def test_fifty_kills(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "KILLS", 50)
     test_kills_during_backups_and_restores(tmp_path, database_url)

@@ -21,8 +21,8 @@ from tests.support.running import ROOT
 BUDGETS = {
     "DynamoDB GetItem": 48,
     "DynamoDB PutItem": 59,
-    "DynamoDB PutItem on a condition": 112,
-    "DynamoDB UpdateItem": 140,
+    "DynamoDB PutItem on a condition": 113,
+    "DynamoDB UpdateItem": 141,
     "DynamoDB DeleteItem": 58,
     "DynamoDB Query of 50": 107,
     "Azure get": 101,

@@ -142,7 +142,8 @@ def _change_call(call: Call, head: InnerHead) -> tuple[Call, Entity | EntitySet]
 def _inner_call(call: Call, head: InnerHead) -> tuple[Call, Resource]:
     """An operation of a batch as a call of its own, without its body; who asks was settled for the whole of it."""
     outer = call.request
-    address, query = addresses.resolve(head.target, call.address, outer.header("host"))
+    host = outer.header("host") if call.gateway.settings.azure_account_in_host else ""
+    address, query = addresses.resolve(head.target, call.address, host)
     if address.secondary and head.method != "GET":
         raise ServiceError("InsufficientAccountPermissions")
     made = Request(head.method, head.target, head.headers, b"", outer.client, outer.secure, outer.id)

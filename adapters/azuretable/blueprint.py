@@ -14,7 +14,7 @@ from datetime import date
 from email.utils import formatdate
 from functools import lru_cache
 
-from adapters.azuretable import DIALECT, audited
+from adapters.azuretable import DIALECT, audited, summaries
 from adapters.azuretable.auth import auth, bearer
 from adapters.azuretable.auth.auth import Account
 from adapters.azuretable.auth.bearer import Issuer
@@ -32,10 +32,10 @@ from adapters.azuretable.wire.addresses import (
     Nested,
     Service,
 )
-from adapters.azuretable.wire.errors import ServiceError, as_json, as_xml, service_error_of
+from adapters.azuretable.wire.errors import PLANTED, ServiceError, as_json, as_xml, service_error_of
 from adapters.azuretable.wire.methods import method_of
 from gateway.audit import Deed
-from gateway.dialect import Dialect, Gateway
+from gateway.dialect import Dialect, Gateway, Summary
 from gateway.http import Reply, Request
 from gateway.model.commands import Exchange
 from gateway.model.composites import name_of
@@ -74,11 +74,13 @@ class AzureTable(Dialect):
     service_hosts = CLAIMS.service_hosts
     audited_operations = audited.KINDS
     methods = Dialect.methods | {"MERGE"}
+    faults = PLANTED
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
         self._operations = OPERATIONS
         settings = gateway.settings
+        self._hosts_name_accounts = settings.azure_account_in_host
         self._issuer: Issuer | None = None
         if settings.jwt_keys_file is not None:
             document = json.loads(settings.jwt_keys_file.read_text())
@@ -95,11 +97,22 @@ class AzureTable(Dialect):
     def operation(self, request: Request) -> str:
         """The method and the kind of resource, or "unknown" for an address that means nothing."""
         try:
-            resource = addresses.parse(request.path, request.header_map.get("host", "")).resource
+            host = request.header_map.get("host", "") if self._hosts_name_accounts else ""
+            resource = addresses.parse(request.path, host).resource
         except ServiceError:
             return "unknown"
         verb = request.method if request.method in self.methods else "OTHER"
         return f"{verb} {type(resource).__name__}"
+
+    def summary(self, request: Request) -> Summary:
+        """What a request asks for, in short (Dialect.summary)."""
+        host = request.header("host") if self._hosts_name_accounts else ""
+        return summaries.summary(request, host, self.operation(request))
+
+    def fault(self, request: Request, name: str) -> Reply:
+        """An error reply that was planted (Dialect.fault)."""
+        answer = self._refusal(request, ServiceError(name))
+        return Reply(answer.status, self._headers(request, answer), answer.body)
 
     def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
         """What a request did, for the audit."""
@@ -137,7 +150,7 @@ class AzureTable(Dialect):
         return Reply(answer.status, self._headers(request, answer), answer.body)
 
     def _answer(self, request: Request) -> Exchange[Answer]:
-        host = request.header_map.get("host", "")
+        host = request.header_map.get("host", "") if self._hosts_name_accounts else ""
         if request.method == "OPTIONS":
             account = self._account(addresses.account_of(request.path, host))
             return (yield from service.preflight(request, account.namespace, account.name))
@@ -233,7 +246,8 @@ class AzureTable(Dialect):
 
     def _cors_headers(self, request: Request) -> Exchange[list[tuple[str, str]]]:
         try:
-            account = self._account(addresses.account_of(request.path, request.header_map.get("host", "")))
+            host = request.header_map.get("host", "") if self._hosts_name_accounts else ""
+            account = self._account(addresses.account_of(request.path, host))
             properties = yield from service.load(account.namespace, account.name)
         except (ServiceError, GatewayError):
             return []

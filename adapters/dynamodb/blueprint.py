@@ -15,17 +15,17 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import DIALECT, audited
+from adapters.dynamodb import DIALECT, audited, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
 from adapters.dynamodb.operation_table import OPERATIONS, Operation
 from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
-from adapters.dynamodb.wire import auth, http, limits
+from adapters.dynamodb.wire import auth, http, limits, planted_errors
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
 from gateway.audit import Deed
-from gateway.dialect import Dialect, Gateway, Handler, Round
+from gateway.dialect import Dialect, Gateway, Handler, Round, Seed, Summary
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
@@ -64,6 +64,8 @@ class DynamoDB(Dialect):
     name = DIALECT
     hint = _HINT
     service_hosts = _SERVICE_HOSTS
+    faults = planted_errors.NAMES
+    batches = frozenset({"BatchGetItem", "BatchWriteItem"})
     audited_operations = audited.KINDS
     refusal_statuses = frozenset({400, 403})
 
@@ -107,6 +109,21 @@ class DynamoDB(Dialect):
     def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
         """What a request did, for the audit."""
         return audited.deed_of(request, reply, operation, self.gateway)
+
+    def summary(self, request: Request) -> Summary:
+        """What a request asks for, in short (Dialect.summary)."""
+        return summaries.summary(request, self.operation(request), self.gateway)
+
+    def plant(self, seed: Seed) -> dict[str, int]:
+        """Make the tables and items of a seed (Dialect.plant)."""
+        from adapters.dynamodb import seeds
+
+        return seeds.plant(self.gateway, seed)
+
+    def fault(self, request: Request, name: str) -> Reply:
+        """An error reply that was planted (Dialect.fault)."""
+        told = planted_errors.PLANTED[name]
+        return http.reply(request, told.status, render(told, self._style))
 
     # From request to reply
 

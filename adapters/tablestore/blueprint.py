@@ -9,7 +9,7 @@ import logging
 
 from google.protobuf.message import Message
 
-from adapters.tablestore import DIALECT, audited
+from adapters.tablestore import DIALECT, audited, summaries
 from adapters.tablestore.claims import CLAIMS
 from adapters.tablestore.operation_table import OPERATIONS
 from adapters.tablestore.values.values import key_type
@@ -17,11 +17,18 @@ from adapters.tablestore.values.views import index_view
 from adapters.tablestore.wire import auth, replies
 from adapters.tablestore.wire.auth import Caller
 from adapters.tablestore.wire.calls import Call, check_names
-from adapters.tablestore.wire.errors import INTERNAL, ServiceError, invalid, service_error_of
+from adapters.tablestore.wire.errors import (
+    INTERNAL,
+    PLANTED,
+    ServiceError,
+    invalid,
+    planted,
+    service_error_of,
+)
 from adapters.tablestore.wire.parsing import parse
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.audit import Deed
-from gateway.dialect import Dialect, Gateway
+from gateway.dialect import Dialect, Gateway, Summary
 from gateway.http import Reply, Request
 from gateway.model.commands import Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
@@ -49,6 +56,8 @@ class TableStore(Dialect):
     name = DIALECT
     hint = CLAIMS.hint
     service_hosts = CLAIMS.service_hosts
+    faults = PLANTED
+    batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
     audited_operations = audited.KINDS
 
     def __init__(self, gateway: Gateway) -> None:
@@ -67,6 +76,27 @@ class TableStore(Dialect):
         """The operation's name, or "unknown" where there is none."""
         name = _operation_name(request.path)
         return name if name in self._operations else "unknown"
+
+    def summary(self, request: Request) -> Summary:
+        """What a request asks for, in short (Dialect.summary)."""
+        operation, caller = self.operation(request), self._caller(request)
+        row = self._operations.get(operation)
+        if row is None or caller is None:
+            return Summary(operation)
+        return summaries.summary(request, operation, row.request, caller)
+
+    def fault(self, request: Request, name: str) -> Reply:
+        """An error reply that was planted (Dialect.fault), signed for a caller who is known."""
+        operation, caller = _operation_name(request.path), self._caller(request)
+        return replies.reply(request, operation, caller, planted(name), self.gateway.real_now_ms())
+
+    def _caller(self, request: Request) -> Caller | None:
+        try:
+            return auth.verify(
+                request, _operation_name(request.path), self.gateway.credentials, self.gateway.real_now_ms()
+            )
+        except (ServiceError, GatewayError):
+            return None
 
     def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
         """What a request did, for the audit."""

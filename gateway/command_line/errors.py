@@ -19,7 +19,7 @@ def told_in_one_line() -> Iterator[None]:
     from gateway.security.secret_cipher import WrongKey
     from gateway.server.file_lock import AlreadyHeld
     from gateway.server.serving import Refused
-    from gateway.store.databases import Unusable
+    from gateway.store.databases import Retry, Unusable
     from gateway.store.migrating import NewerDatabase
 
     try:
@@ -36,6 +36,8 @@ def told_in_one_line() -> Iterator[None]:
         ) from None
     except _sqlalchemy_errors() as error:
         raise click.ClickException(f"the database: {getattr(error, 'orig', None) or error}") from None
+    except Retry as error:
+        raise click.ClickException(f"the database: {error}") from None
     except GatewayError as error:
         raise click.ClickException(f"the database: {error!r}") from None
 

@@ -42,7 +42,7 @@ def with_settings(every: bool) -> Callable[[Command], Command]:
 
 def _option(name: str) -> Callable[[Any], Any]:
     field = SETTINGS[name]
-    flag = "--" + name.replace("_", "-")
+    flag = "--" + (field.metadata["flag"] or name.replace("_", "-"))
     default = field.default
     if isinstance(default, bool):
         return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=field.metadata["meaning"])

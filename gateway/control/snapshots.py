@@ -6,15 +6,21 @@ was made of stands in a document beside it, so that an empty one is known too.
 
 from __future__ import annotations
 
+import io
 import re
-from typing import Any
+import tempfile
+from pathlib import Path
+from typing import Any, BinaryIO
 
+from gateway.control import archives
 from gateway.control.answers import BadRequest, Refused, namespace_of, only, run
 from gateway.engine.engine import Engine
+from gateway.http import Reply
 from gateway.model.commands import CopyTables, GetProperties, ListNamespaces, PutProperties, ResetTables
 from gateway.model.namespaces import SNAPSHOTS, is_reserved
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_START = "start"
 _INDEX = (SNAPSHOTS, "index")
 """The document that says which snapshots there are: name -> what is known of it."""
 
@@ -28,10 +34,7 @@ def save(engine: Engine, given: dict[str, Any], now_ms: int) -> dict[str, Any]:
     """Save everything, or one `namespace`, under a `name`, in place of what had that name. Raises BadRequest, GatewayError."""
     members = only(given, name=str, namespace=str)
     name = members.get("name", "")
-    if not _NAME.fullmatch(name):
-        raise BadRequest(
-            "name must be 1 to 64 letters, digits, '.', '_' and '-', and begin with a letter or digit"
-        )
+    _check_name(name)
     namespace = namespace_of(members)
     present = [found for found in run(engine, ListNamespaces()) if not is_reserved(found)]
     namespaces = present if namespace is None else [namespace]
@@ -87,6 +90,45 @@ def remove(engine: Engine, name: str) -> dict[str, Any]:
     for namespace in run(engine, ListNamespaces(_place(name, ""))):
         run(engine, ResetTables(namespace))
     return {"name": name}
+
+
+def export(engine: Engine, name: str) -> Reply:
+    """A snapshot as one file. Raises Refused, GatewayError."""
+    known = _known(engine, name)
+    with tempfile.TemporaryFile() as file:
+        archives.write(engine, _place(name, ""), known, file)
+        file.seek(0)
+        headers = (("Content-Type", "application/gzip"), ("Cache-Control", "no-store"))
+        return Reply(200, headers, file.read())
+
+
+def put(engine: Engine, content: bytes, name: str) -> dict[str, Any]:
+    """Make a snapshot of a file's content. Raises BadRequest, GatewayError."""
+    return _put(engine, name, io.BytesIO(content))
+
+
+def start_from(engine: Engine, path: Path) -> None:
+    """Make the tables of an empty database those of a file. Raises BadRequest, Refused, GatewayError, OSError."""
+    if run(engine, ListNamespaces()):
+        raise Refused(409, "the database is not empty")
+    with path.open("rb") as file:
+        _put(engine, _START, file)
+    load(engine, _START)
+    remove(engine, _START)
+
+
+def _put(engine: Engine, name: str, file: BinaryIO) -> dict[str, Any]:
+    _check_name(name)
+    known = archives.read(engine, file, name)
+    _write_index(engine, {**_index(engine), name: known})
+    return {"name": name, **known}
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise BadRequest(
+            "name must be 1 to 64 letters, digits, '.', '_' and '-', and begin with a letter or digit"
+        )
 
 
 def _place(name: str, namespace: str) -> str:

@@ -6,25 +6,33 @@ their ETags are the same; its stream, if its rule asks for one, begins anew.
 
 from __future__ import annotations
 
+from typing import Any
+
+from gateway.engine import indexing, retaining
 from gateway.engine.defining import Definer
-from gateway.model.commands import CopyTables, ResetTables
-from gateway.model.errors import TableBusy
+from gateway.model.commands import CopyTables, ImportDefinition, ImportRows, ResetTables
+from gateway.model.errors import InvalidInput, TableBusy, TableMissing
 from gateway.model.namespaces import RETAINED, SNAPSHOTS
+from gateway.model.rows import Row
 from gateway.model.tables import State, Table
 from gateway.store import entries, expiry_backfills, rows
-from gateway.store.databases import Session
+from gateway.store.databases import Occupied, Session
 from gateway.store.store import Store
 
 
 def reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> int:
-    """Empty or drop tables, each in constant time; how many. Their rows are purged later."""
+    """Empty or drop tables, each in constant time; how many. Their rows are purged later. Raises TableMissing."""
     with store.write() as session:
         among = None if command.namespace is None else {command.namespace}
         tables = _locked(store, session, among, command.names)
+        for name in sorted((command.names or frozenset()) - {table.name for table in tables}):
+            raise TableMissing(name)
         for table in tables:
             definer.forget(session, table, now_ms)
-            if command.keeps_definitions:
-                definer.make_again(session, table, table.namespace, now_ms)
+        if command.keeps_definitions:
+            definer.make_again(session, [(table, table.namespace) for table in tables], now_ms)
+        elif command.names is None:
+            retaining.forget_backups(store, session, command.namespace)
     for table in tables:
         store.catalog.cache.forget(table.id)
     return len(tables)
@@ -42,10 +50,9 @@ def copy(store: Store, definer: Definer, command: CopyTables, now_ms: int) -> in
         for table in tables:
             if not all(index.filled for index in table.indexes):
                 raise TableBusy(table.name, State.UPDATING.value)
-            target = targets[table.namespace]
-            is_kept = target.startswith(SNAPSHOTS)
-            made = definer.make_again(session, table, target, now_ms, with_stream=not is_kept)
-            _copy_rows(session, table, made, is_kept)
+        made = definer.make_again(session, [(table, targets[table.namespace]) for table in tables], now_ms)
+        for table, copied in zip(tables, made, strict=True):
+            _copy_rows(session, table, copied)
     for table in replaced:
         store.catalog.cache.forget(table.id)
     return len(tables)
@@ -55,6 +62,38 @@ def namespaces(store: Store, prefix: str) -> list[str]:
     """Names of the namespaces that have tables and whose names begin so, in order."""
     with store.read() as session:
         return [name for name in store.catalog.namespaces(session) if name.startswith(prefix)]
+
+
+def described(store: Store, namespace: str) -> list[tuple[Table, dict[str, Any]]]:
+    """All tables of a namespace with the documents that make them anew."""
+    with store.read() as session:
+        tables = store.catalog.all(session, "namespace = ? ORDER BY id", (namespace,))
+    return [(table, store.catalog.document_of(table)) for table in tables]
+
+
+def import_definition(store: Store, definer: Definer, command: ImportDefinition, now_ms: int) -> Table:
+    """Make an empty table of a document, whose stream, if its rule asks for one, has not begun. Raises InvalidInput."""
+    try:
+        table = store.catalog.table_of(command.document)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput("document", error=repr(error)) from None
+    with store.write() as session:
+        [made] = definer.make_again(session, [(table, command.namespace)], now_ms)
+    return made
+
+
+def import_rows(store: Store, command: ImportRows) -> None:
+    """Put rows just as they were, with their index entries. Raises InvalidInput."""
+    table = command.table
+    made = [Row(row.position, row.contents, row.modified_at) for row in command.rows]
+    made.sort(key=lambda row: row.position)
+    _, added = indexing.differences(table, ((None, row) for row in made)) if table.indexes else ([], [])
+    try:
+        with store.write() as session:
+            rows.load(session, ((table.id, row) for row in made))
+            entries.add_many(session, added)
+    except Occupied:
+        raise InvalidInput("rows", error="a row is there twice") from None
 
 
 def _locked(
@@ -74,11 +113,12 @@ def _locked(
         places = ", ".join("?" * len(among))
         found = store.catalog.all(session, f"namespace IN ({places}) ORDER BY id", sorted(among))
     wanted = [table.id for table in found if names is None or table.name in names]
-    locked = [store.catalog.lock(session, table_id) for table_id in wanted]
-    return [table for table in locked if table is not None and table.state is not State.DELETING]
+    locked = store.catalog.lock_all(session, wanted)
+    return [table for table in locked if table.state is not State.DELETING]
 
 
-def _copy_rows(session: Session, table: Table, made: Table, is_kept: bool) -> None:
+def _copy_rows(session: Session, table: Table, made: Table) -> None:
+    is_kept = made.namespace.startswith(SNAPSHOTS)
     # Rows of a snapshot have no time at which the sweep would find them; it is worked out again when they come back.
     rows.copy(session, table.id, made.id, expires=not is_kept)
     for index in table.indexes:

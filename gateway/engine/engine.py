@@ -34,10 +34,13 @@ from gateway.model.commands import (
     Command,
     CommitTransaction,
     CopyTables,
+    DescribeTables,
     Exchange,
     FindPosition,
     FindStream,
     Get,
+    ImportDefinition,
+    ImportRows,
     ListNamespaces,
     ListShards,
     ListStreams,
@@ -302,6 +305,14 @@ class Engine:
             return self._with_retries(lambda: duplicating.reset(self._store, self._definer, command, now_ms))
         if isinstance(command, ListNamespaces):
             return self._with_retries(lambda: duplicating.namespaces(self._store, command.prefix))
+        if isinstance(command, DescribeTables):
+            return self._with_retries(lambda: duplicating.described(self._store, command.namespace))
+        if isinstance(command, ImportDefinition):
+            return self._with_retries(
+                lambda: duplicating.import_definition(self._store, self._definer, command, now_ms)
+            )
+        if isinstance(command, ImportRows):
+            return self._with_retries(lambda: duplicating.import_rows(self._store, command))
         if isinstance(command, CopyTables):
             return self._with_retries(lambda: duplicating.copy(self._store, self._definer, command, now_ms))
         if isinstance(command, restoring.COMMANDS):

@@ -123,6 +123,16 @@ def delete(store: Store, session: Session, backup_id: int) -> Backup:
     return backup
 
 
+def forget_backups(store: Store, session: Session, namespace: str | None) -> None:
+    """Take away the backups of a namespace (None: all), whatever is being made of them: their rows are purged later, and copies
+    that are under way find their source gone. The cache needs nothing: nobody can name such a table."""
+    for copy_id in backups.copies_of(session, namespace):
+        backups.remove(session, copy_id)
+        copied = store.catalog.lock(session, copy_id)
+        if copied is not None:
+            store.catalog.remove(session, copied)
+
+
 def tend(store: Store, now_ms: int, limit: int) -> int:
     """Delete some of what histories hold past their days, `limit` at most, and backups whose time is over. How many went."""
     with store.read() as session:

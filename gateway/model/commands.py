@@ -257,9 +257,11 @@ class DropTable(Asks[Table]):
 
 @dataclass(frozen=True, slots=True)
 class ResetTables(Asks[int]):
-    """Empty tables as if they had just been made, or drop them, all at one moment. Outcome: how many.
+    """Empty tables as if they had just been made, or drop them, all at one moment. Outcome: how many tables; TableMissing, if
+    one of `names` is nowhere: then nothing has changed.
 
-    `namespace`: None for all; `names`: None for all of the namespace; `keeps_definitions`: the tables stay, without rows.
+    `namespace`: None for all; `names`: None for all of the namespace, and then backups go with tables that are dropped;
+    `keeps_definitions`: the tables stay, without rows.
     """
 
     namespace: str | None = None
@@ -276,6 +278,32 @@ class CopyTables(Asks[int]):
     """
 
     copies: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTables(Asks[list[tuple[Table, dict[str, Any]]]]):
+    """All tables of a namespace, each with the document that `ImportDefinition` makes it of. Outcome: these, in
+    the order of ids."""
+
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportDefinition(Asks[Table]):
+    """Make an empty table of a document, in a namespace of copies that nobody else writes. Outcome: Table; TableExists,
+    InvalidInput `document`."""
+
+    namespace: str
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRows(Asks[None]):
+    """Put rows just as they were into a table that ImportDefinition has made, where there are none. Outcome: None; InvalidInput
+    `rows`."""
+
+    table: Table
+    rows: Sequence[Row]
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,6 +518,9 @@ AnyCommand = (
     | DropTable
     | ResetTables
     | CopyTables
+    | DescribeTables
+    | ImportDefinition
+    | ImportRows
     | ListNamespaces
     | KeepHistory
     | RestoreTable

@@ -15,7 +15,7 @@ from typing import Protocol, cast
 
 import httptools
 
-from gateway.http import Headers, Reply, Request
+from gateway.http import CUT, Headers, Reply, Request
 from gateway.model import fast_paths
 from gateway.model.errors import Busy, LimitExceeded
 from gateway.server import fast_heads, framing, heads
@@ -112,7 +112,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
-        self.client = peer[0] if isinstance(peer, tuple) else ""
+        # On a socket for both, an IPv4 address comes as one of IPv6.
+        self.client = peer[0].removeprefix("::ffff:") if isinstance(peer, tuple) else ""
         self._is_secure = transport.get_extra_info("sslcontext") is not None
         self._rest()
         if not self._reception.enter(self):
@@ -372,6 +373,8 @@ class Connection(asyncio.Protocol):
             return
         self._current = None
         self._reception.buffered_bytes -= len(current.body)
+        if reply is CUT:
+            self._transport.abort()
         if self._transport.is_closing():
             return
         keep_alive = current.keep_alive and not (self._reception.is_stopping and not self._in_line)

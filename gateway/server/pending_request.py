@@ -9,6 +9,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, Protocol
 
+from gateway.control.watching import Met
 from gateway.dialect import Dialect, Handler
 from gateway.engine.engine import contended, longest_wait_s, pauses_between_attempts
 from gateway.http import Reply, Request
@@ -37,9 +38,10 @@ class PendingRequest(Request):
     http_10 = False
     refusal: Reply | None = None
 
-    # Of the server: since when it is in hand (monotonic seconds), and whose request it is.
+    # Of the server: since when it is in hand (monotonic seconds), whose request it is, and what is planted in it.
     began = 0.0
     dialect: Dialect | None = None
+    met: Met | None = None
     answered_after_s = 0.0
     span: Any = None  # with OpenTelemetry alone
 

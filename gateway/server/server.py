@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from gateway import logs, metrics
+from gateway import handling, logs, metrics
 from gateway.audit import Trail
 from gateway.http import Reply, Request
 from gateway.model import fast_paths
@@ -116,7 +116,7 @@ class Server:
         """A new connection. When there are as many as may be, the one goes that has waited longest for its client to send, be it
         idle, in the middle of a head or of a body that has stopped coming; if none waits, this one."""
         self._connections.add(connection)
-        metrics.CONNECTIONS.set(len(self._connections))
+        metrics.connections = len(self._connections)
         if len(self._connections) <= self.settings.max_connections:
             return True
         waiting = [
@@ -129,7 +129,7 @@ class Server:
     def leave(self, connection: Connection) -> None:
         """A connection is gone."""
         self._connections.discard(connection)
-        metrics.CONNECTIONS.set(len(self._connections))
+        metrics.connections = len(self._connections)
         if self.is_stopping and not self._connections:
             self._all_gone.set()
 
@@ -148,14 +148,22 @@ class Server:
             self._heads.pop(connection.client, None)
 
     def handle(self, pending: PendingRequest) -> None:
-        """Have a request handled; it is answered once, in a later turn of the loop."""
-        pending.began = monotonic()
-        if self._telemetry is not None:
-            pending.span = self._telemetry.began(pending)
-        dialect = pending.dialect = self._mounted.dialect_of(pending)
-        refusal = self._mounted.turn_away(pending)
-        if refusal is not None:
-            self._loop.call_soon(self.answer, pending, refusal)
+        """Have a request handled; it is answered once, in a later turn of the loop. One that is watched comes here twice."""
+        dialect, met = pending.dialect, pending.met
+        if met is None:
+            pending.began = monotonic()
+            if self._telemetry is not None:
+                pending.span = self._telemetry.began(pending)
+            dialect = pending.dialect = self._mounted.dialect_of(pending)
+            instead = self._mounted.turn_away(pending)
+            if instead is None and dialect is not None and self._mounted.watch.is_on:
+                pending.met = self._mounted.watch.meet(pending, dialect)
+                self._loop.call_later(pending.met.latency_s, self.handle, pending)
+                return
+        else:
+            instead = met.instead()
+        if instead is not None:
+            self._loop.call_soon(self.answer, pending, instead)
             return
         try:
             handler = dialect.enter(pending) if dialect is not None and fast_paths.ARE_ON else None
@@ -163,7 +171,7 @@ class Server:
             self._loop.call_soon(self.answer, pending, self.refuse(pending, error))
             return
         if handler is not None:
-            self._ticker.submit(pending, handler)
+            self._ticker.submit(pending, handler if met is None else met.watched(handler))
         else:
             self._threads.submit(self._serve, pending)
 
@@ -173,7 +181,7 @@ class Server:
             after_s, pending.answered_after_s = pending.answered_after_s, 0.0
             self._loop.call_later(after_s, self.answer, pending, reply)
             return
-        pending.connection.answer(reply)
+        pending.connection.answer(reply if pending.met is None else pending.met.answered(reply))
         seconds = monotonic() - pending.began
         dialect = pending.dialect
         if dialect is not None:
@@ -200,6 +208,7 @@ class Server:
     def _serve(self, pending: PendingRequest) -> None:
         dialect = pending.dialect
         is_dialects = dialect is not None and fast_paths.ARE_ON and pending.method in dialect.methods
+        token = None if pending.met is None else handling.CURRENT.set(pending.met.handling)
         try:
             if dialect is not None and is_dialects:
                 reply = dialect.serve(pending)
@@ -207,11 +216,18 @@ class Server:
                 reply = self._mounted.own_reply(pending) or self._call_application(pending)
         except Exception as error:
             reply = self.refuse(pending, error)
+        finally:
+            if token is not None:
+                handling.CURRENT.reset(token)
         self._loop.call_soon_threadsafe(self.answer, pending, reply)
 
     def _sweep(self) -> None:
         """Look for connections whose time is over, and count what was noted."""
-        metrics.count_noted()
+        if metrics.is_counting:
+            metrics.count_noted()
+        elif metrics.is_due():
+            # The first time the library is loaded, for which nobody should wait here.
+            self._threads.submit(metrics.count_noted)
         now = monotonic()
         for connection in [known for known in self._connections if known.deadline < now]:
             connection.overdue()
@@ -224,6 +240,8 @@ def bind(host: str, port: int) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # "::" is every address, of IPv4 too
         made.bind((host, port))
         made.listen(_BACKLOG)
         made.setblocking(False)

@@ -12,6 +12,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -22,7 +23,9 @@ from typing import TYPE_CHECKING, Any
 from gateway import __version__, audit, logs
 from gateway.background import BackgroundWork
 from gateway.database_urls import without_password
+from gateway.dialect import BadSeed
 from gateway.http import Reply, Request
+from gateway.model.errors import GatewayError
 from gateway.server import certificates, server, workers, wsgi
 from gateway.server.file_lock import FileLock
 from gateway.settings import Settings
@@ -78,6 +81,8 @@ def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> Non
     logs.configure(settings.log_level)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read again
     _check_exposure(settings)
+    if settings.stop_with_stdin:
+        threading.Thread(target=_stop_with_stdin, name="standard input", daemon=True).start()
     _allow_descriptors(settings.max_connections)
     inherited = workers.inherited()
     if inherited is not None:
@@ -90,6 +95,8 @@ def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> Non
         opened = open_store(settings, database)
         if settings.credentials_file is not None:
             opened.credential_store.add_first(settings.credentials_file)
+        if settings.seed is not None or settings.start_from is not None:
+            _plant(settings, opened)
         sockets = [_bind(settings.host, port) for port in _ports(settings)]
         figures = _metrics_socket(settings)
         announcement.bound(settings, sockets)
@@ -143,7 +150,7 @@ def _work(
     dialects = wire(settings, opened)
     trail = _trail(settings, opened)
     telemetry = _telemetry(settings, opened)
-    served = server.Served(dialects, _application(dialects, opened), trail, telemetry)
+    served = server.Served(dialects, _application(dialects), trail, telemetry)
     share = (
         settings.background_share if workers.is_first() else 0.0
     )  # of the server, not of each of its processes
@@ -185,6 +192,31 @@ def _work(
     opened.close()
 
 
+def _plant(settings: Settings, opened: Opened) -> None:
+    """Make the tables with which the server begins. Raises Refused."""
+    from gateway.control import answers, seeds, snapshots
+
+    dialects = wire(settings, opened).dialects
+    try:
+        if settings.start_from is not None:
+            snapshots.start_from(opened.engine, settings.start_from)
+    except (answers.BadRequest, answers.Refused, GatewayError, OSError) as error:
+        raise Refused(f"from {settings.start_from}: {error}") from None
+    try:
+        if settings.seed is not None:
+            seeds.from_folder(dialects, settings.seed)
+    except BadSeed as error:
+        raise Refused(f"seed: {error}") from None
+
+
+def _stop_with_stdin() -> None:
+    """Tell this process to stop when nobody has the other end of its standard input any more, killed or not."""
+    with contextlib.suppress(OSError):
+        while os.read(sys.stdin.fileno(), 4096):
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def _trail(settings: Settings, opened: Opened) -> audit.Trail | None:
     """Where what is done goes on record; it has begun. Raises Refused."""
     if not settings.audit:
@@ -209,20 +241,20 @@ def _telemetry(settings: Settings, opened: Opened) -> Telemetry | None:
     except ImportError as error:
         raise Refused(f"otel: pip install 'tablegate[otel]' ({error.name} is not there)") from None
     telemetry = Telemetry()
-    telemetry.trace_statements(opened.store.database)
+    opened.store.database.trace_statements(telemetry.statement)
     return telemetry
 
 
-def _application(dialects: Mounted, opened: Opened) -> Callable[[Request], Reply]:
+def _application(dialects: Mounted) -> Callable[[Request], Reply]:
     """The WSGI application, called with a request. Flask is loaded and the application made when the first comes, since many
     servers of tests never need it."""
     lock = threading.Lock()
 
     @cache
     def made() -> wsgi.Application:
-        from gateway.app import application
+        from gateway.app import mount
 
-        return application(dialects, opened.clock)
+        return mount(dialects)
 
     def call(request: Request) -> Reply:
         with lock:

@@ -23,8 +23,6 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from prometheus_client.multiprocess import mark_process_dead
-
 from gateway import logs
 
 _RESTART_PAUSE_S = 0.5
@@ -131,6 +129,8 @@ class _Supervisor:
             logs.info("a worker is replaced", worker=number, pid=old, by=new)
 
     def _gone(self, pid: int) -> int:
+        from prometheus_client.multiprocess import mark_process_dead
+
         mark_process_dead(pid)  # type: ignore[no-untyped-call]
         return self._children.pop(pid)
 

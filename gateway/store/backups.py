@@ -77,6 +77,15 @@ def expired(session: Session, defined: Defined, now_ms: int) -> list[Backup]:
 _EXPIRED = 20
 
 
+def copies_of(session: Session, namespace: str | None) -> list[int]:
+    """The ids of the tables that have the rows of the backups of a namespace (None: of all)."""
+    where, parameters = ("", ()) if namespace is None else (" WHERE namespace = ?", (namespace,))
+    return [
+        int(copy_id)
+        for (copy_id,) in session.query(f"SELECT copy_id FROM backups{where} ORDER BY copy_id", parameters)
+    ]
+
+
 def set_ready(session: Session, copy_id: int) -> None:
     """Note that the rows of a backup are all there, if this is the table that has them."""
     session.execute("UPDATE backups SET ready = 1 WHERE copy_id = ?", (copy_id,))

@@ -110,12 +110,20 @@ def _upgrade(database: Database, known: list[str]) -> str:
             config.set_main_option("path_separator", "os")
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
-            connection.exec_driver_sql("DELETE FROM schema_compatibility")
-            connection.exec_driver_sql(
-                f"INSERT INTO schema_compatibility (oldest) VALUES ('{OLDEST_COMPATIBLE}')"
-            )
+            _tell_oldest(connection)
         connection.commit()
     return before
+
+
+def _tell_oldest(connection: sqlalchemy.Connection) -> None:
+    """Say in the database which is the oldest release that may serve it."""
+    import sqlalchemy
+
+    if sqlalchemy.inspect(connection).has_table("schema_compatibility"):
+        connection.exec_driver_sql("DELETE FROM schema_compatibility")
+        connection.exec_driver_sql(
+            f"INSERT INTO schema_compatibility (oldest) VALUES ('{OLDEST_COMPATIBLE}')"
+        )
 
 
 def _begin(connection: sqlalchemy.Connection) -> None:

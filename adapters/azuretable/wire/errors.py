@@ -6,10 +6,12 @@ Knows which refusal a GatewayError becomes. Refuses to know how a request was pa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from xml.sax.saxutils import escape
 
 import orjson
 
+from gateway.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING
 from gateway.model.errors import (
     Busy,
     ConditionFailed,
@@ -156,6 +158,15 @@ _CATALOGUE: dict[str, tuple[int, str]] = {
         "The request uses X-HTTP-Method with an HTTP verb other than POST.",
     ),
 }
+
+PLANTED: Mapping[str, str] = {
+    **{code: code for code, (_, text) in _CATALOGUE.items() if "{" not in text},
+    THROTTLING: "ServerBusy",
+    INTERNAL: "InternalError",
+    CONFLICT: "UpdateConditionNotSatisfied",
+    LIMIT: "OperationTimedOut",
+}
+"""The errors that a test can have this service answer (control/faults.py)."""
 
 NAME_LENGTH = "The specified resource name length is not within the permissible limits."
 KEY_COUNT = (

@@ -13,7 +13,7 @@ from adapters.dynamodb.capacity import capacity
 from adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
 from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire.limits import TRANSACTION_FACTOR
-from gateway.metrics import consumed
+from gateway import metrics
 from gateway.model.commands import Outcome, Read, Replayed
 from gateway.model.pages import Page
 from gateway.model.rows import Row
@@ -25,7 +25,7 @@ Blocks = dict[str, Any]
 
 def meter(table: str, index: str, kind: str, units: float) -> None:
     """Count units in `tablegate_consumed_capacity_total`."""
-    consumed((DIALECT, table, index, kind, units))
+    metrics.consumed((DIALECT, table, index, kind, units))
 
 
 def mode_of(call: Call) -> str:
@@ -45,7 +45,7 @@ def item_read(call: Call, row: Row | None) -> Blocks:
     if "ReturnConsumedCapacity" not in given:
         size_bytes = 0 if row is None else row.size_bytes
         units = capacity.read_units(size_bytes, bool(given.get("ConsistentRead")))
-        consumed((DIALECT, given["TableName"], "", READ, units))
+        metrics.consumed((DIALECT, given["TableName"], "", READ, units))
         return {}
     charge = Charge(given["TableName"], READ)
     charge.add_item(row, bool(given.get("ConsistentRead")))
@@ -59,7 +59,7 @@ def page_read(call: Call, read: Read, page: Page) -> Blocks:
     consistent = bool(given.get("ConsistentRead"))
     if read.index is None and "ReturnConsumedCapacity" not in given:
         units = capacity.read_units(page.scanned_bytes, consistent)
-        consumed((DIALECT, given["TableName"], "", READ, units))
+        metrics.consumed((DIALECT, given["TableName"], "", READ, units))
         return {}
     charge = Charge(given["TableName"], READ)
     charge.add_page(page, read.index, consistent)
@@ -77,16 +77,16 @@ def item_write(call: Call, write: Write, outcome: Outcome) -> Blocks:
         old_bytes = None if old is None else old.contents.size_bytes
         new_bytes = None if new is None else new.contents.size_bytes
         units = capacity.write_units(old_bytes, new_bytes)
-        consumed((DIALECT, call.input["TableName"], "", WRITE, units))
+        metrics.consumed((DIALECT, call.input["TableName"], "", WRITE, units))
         return {}
     charge = Charge(call.input["TableName"], WRITE)
     charge.add_write(write.table, outcome)
     charge.tell(meter)
     blocks = _one(charge, mode_of(call))
     if call.input.get("ReturnItemCollectionMetrics") == "SIZE":
-        metrics = capacity.collection_metrics(write.table, outcome.new or outcome.old)
-        if metrics is not None:
-            blocks["ItemCollectionMetrics"] = metrics
+        collection = capacity.collection_metrics(write.table, outcome.new or outcome.old)
+        if collection is not None:
+            blocks["ItemCollectionMetrics"] = collection
     return blocks
 
 
@@ -165,7 +165,7 @@ def _collections(call: Call, done: Iterable[tuple[str, Write, Outcome]]) -> Bloc
         return {}
     found: dict[str, dict[bytes, Any]] = {}
     for name, write, outcome in done:
-        metrics = capacity.collection_metrics(write.table, outcome.new or outcome.old)
-        if metrics is not None:
-            found.setdefault(name, {})[write.key.position.partition] = metrics
+        collection = capacity.collection_metrics(write.table, outcome.new or outcome.old)
+        if collection is not None:
+            found.setdefault(name, {})[write.key.position.partition] = collection
     return {"ItemCollectionMetrics": {name: list(blocks.values()) for name, blocks in found.items()}}

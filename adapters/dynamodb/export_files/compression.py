@@ -14,9 +14,7 @@ from typing import Any, BinaryIO, cast
 
 import zstandard
 
-
-class Unreadable(ValueError):
-    """A file, or a line of it, is not what its format says. The message says what is wrong, without the file's name."""
+from gateway.model.row_lines import Unreadable as Unreadable
 
 
 class Compression(Enum):

@@ -18,6 +18,7 @@ from adapters.dynamodb.export_files.compression import Unreadable
 from adapters.dynamodb.values import values
 from adapters.dynamodb.values.values import Item
 from adapters.dynamodb.wire.errors import ServiceError
+from gateway.model.row_lines import json_object
 from gateway.model.rows import Row
 
 
@@ -119,17 +120,6 @@ def _ion_record(line: bytes) -> dict[str, Any]:
     if set(fields) == {"Record"}:
         fields = fields["Record"].get("M", {})
     return {name: field.get("M", {}) for name, field in fields.items()}
-
-
-def json_object(line: bytes) -> dict[str, Any]:
-    """The JSON object that a line, or a file, is. Raises Unreadable."""
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise Unreadable(f"not JSON: {error}") from None
-    if not isinstance(record, dict):
-        raise Unreadable("no JSON object")
-    return record
 
 
 def _member(record: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from adapters.dynamodb.export_files.compression import Unreadable
-from adapters.dynamodb.export_files.lines import json_object
+from gateway.model.row_lines import json_object
 
 FOLDER = "AWSDynamoDB"
 SUMMARY = "manifest-summary.json"

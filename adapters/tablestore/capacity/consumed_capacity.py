@@ -7,7 +7,7 @@ from adapters.tablestore import DIALECT
 from adapters.tablestore.capacity import capacity
 from adapters.tablestore.wire.calls import Target
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.metrics import consumed
+from gateway import metrics
 from gateway.model.errors import ConditionFailed
 from gateway.model.writes import Remove, Write
 
@@ -36,6 +36,6 @@ def count_failed_write(write: Write, reason: object) -> None:
 def _count(table: str, index: str, units: messages.ConsumedCapacity) -> None:
     unit = units.capacity_unit
     if unit.read:
-        consumed((DIALECT, table, index, "read", unit.read))
+        metrics.consumed((DIALECT, table, index, "read", unit.read))
     if unit.write:
-        consumed((DIALECT, table, index, "write", unit.write))
+        metrics.consumed((DIALECT, table, index, "write", unit.write))

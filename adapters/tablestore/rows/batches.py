@@ -33,10 +33,11 @@ from adapters.tablestore.values.lengths import check_request
 from adapters.tablestore.values.values import key_value_shown
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.calls import Call, Target, find_target, find_written
-from adapters.tablestore.wire.errors import RowError, ServiceError, invalid, service_error_of
+from adapters.tablestore.wire.errors import RowError, ServiceError, invalid, planted, service_error_of
 from adapters.tablestore.wire.names import check_table_name
 from adapters.tablestore.wire.plainbuffer import WireRow
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway import handling
 from gateway.engine.engine import each
 from gateway.model.commands import Command, Exchange, GroupOutcome, WriteGroup
 from gateway.model.errors import GatewayError, GroupRefused, TableMissing
@@ -47,6 +48,9 @@ from gateway.model.rows import Row
 
 _ROW_CODES = frozenset({"OTSInvalidPK", "OTSConditionCheckFail", "OTSRowOperationConflict"})
 """Errors found while parsing that are one row's own."""
+
+_LEFT_OUT = planted("OTSServerBusy")
+"""The result of a row that a test has left unprocessed (gateway/handling.py)."""
 
 NO_VERSION = "No version condition is specified while querying row."
 
@@ -69,6 +73,7 @@ def batch_get_row(call: Call) -> Exchange[Message]:
         limits.BATCH_GET_ROWS_MAX,
         [(table.table_name, len(table.primary_key)) for table in tables],
     )
+    is_left_out = handling.is_left_out
     commands: list[Command[Row | Page | None]] = []
     rows: list[tuple[Target, selections.Selection, int | ServiceError]] = []
     for table in tables:
@@ -76,6 +81,8 @@ def batch_get_row(call: Call) -> Exchange[Message]:
         target = yield from find_target(call, table.table_name)
         for data in table.primary_key:
             try:
+                if is_left_out is not None and is_left_out():
+                    raise RowError(_LEFT_OUT.code, _LEFT_OUT.message)
                 commands.append(_get(target, keys.decode(data), call.may_be_old))
             except ServiceError as error:
                 if not _is_of_row(error):
@@ -229,7 +236,10 @@ def _check_size(wires: Sequence[WireRow | PlainPut]) -> None:
 
 def _parsed(call: Call, into: Destination, wire: WireRow | PlainPut, row: Any) -> RowWrite | ServiceError:
     _, parse = _KINDS[row.type]
+    is_left_out = handling.is_left_out
     try:
+        if is_left_out is not None and is_left_out():
+            return _LEFT_OUT
         return parse(call, into, wire, row)
     except ServiceError as error:
         if _is_of_row(error):

@@ -9,7 +9,11 @@ may only be given where a retry can help. Source: docs/protocols/table-store.md 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.dialect import CONFLICT, LIMIT, THROTTLING
+from gateway.dialect import INTERNAL as INTERNAL_FAULT
 from gateway.model import errors as facts
 from gateway.model.errors import GatewayError
 from gateway.model.predicates import Not, RowExists
@@ -155,6 +159,28 @@ _PLAIN: dict[type[GatewayError], tuple[str, str]] = {
     ),
     facts.NotAllowed: ("OTSNoPermissionAccess", "You have no permission to access the requested resource."),
 }
+
+PLANTED: Mapping[str, str] = {
+    **{code: code for code in STATUS},
+    THROTTLING: "OTSNotEnoughCapacityUnit",
+    INTERNAL_FAULT: "OTSInternalServerError",
+    CONFLICT: "OTSRowOperationConflict",
+    LIMIT: "OTSQuotaExhausted",
+}
+"""The errors that a test can have this service answer (control/faults.py)."""
+
+_PLANTED_TEXTS = {
+    "OTSConditionCheckFail": CONDITION_FAILED,
+    # The SDKs send a request again after this code with this text only.
+    "OTSQuotaExhausted": "Too frequent table operations.",
+}
+
+
+def planted(code: str) -> ServiceError:
+    """An error of STATUS, whatever the request is."""
+    texts = {**dict(_PLAIN.values()), INTERNAL.code: INTERNAL.message, **_PLANTED_TEXTS}
+    return ServiceError(code, texts.get(code, "The request was refused."))
+
 
 _AUTHENTICATION = {
     "unknown-key": ("OTSAuthFailed", "The AccessKeyID does not exist."),

@@ -2,57 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import requests
 
 from tests.conftest import Serve
+from tests.support.control import Control, count, make
 from tests.support.live_dynamodb import Live
 from tests.support.running import Running
 
 DAY = 86_400
-
-
-class Control:
-    """The control API of a server."""
-
-    def __init__(self, url: str, **headers: str) -> None:
-        self._url = f"{url}/_tablegate"
-        self._headers = headers
-
-    def __call__(self, method: str, path: str, status: int = 200, **document: Any) -> Any:
-        answer = requests.request(
-            method, f"{self._url}{path}", json=document or None, headers=self._headers, timeout=30
-        )
-        assert answer.status_code == status, answer.text
-        return answer.json()
-
-
-@pytest.fixture
-def control(server: Running) -> Control:
-    return Control(server.url)
-
-
-@pytest.fixture
-def live(server: Running) -> Live:
-    return Live(server.url)
-
-
-def make(live: Live, name: str, items: int = 3) -> None:
-    live.client.create_table(
-        TableName=name,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-    )
-    for number in range(items):
-        live.client.put_item(TableName=name, Item={"id": {"S": str(number)}, "at": {"N": "0"}})
-
-
-def count(live: Live, name: str) -> int:
-    return int(live.client.scan(TableName=name)["Count"])
-
 
 # Who may
 
@@ -148,6 +106,9 @@ def test_reset_drops_or_empties(live: Live, control: Control) -> None:
     live.client.put_item(TableName="table-a", Item={"id": {"S": "new"}})
     assert count(live, "table-a") == 1
     assert control("POST", "/reset", namespace="another") == {"tables": 0}
+    unknown = control("POST", "/reset", status=404, tables=["table-a", "nothing"])
+    assert unknown["message"] == "there is no table nothing"
+    assert count(live, "table-a") == 1
     assert control("POST", "/reset") == {"tables": 2}
     assert live.client.list_tables()["TableNames"] == []
     make(live, "table-a")

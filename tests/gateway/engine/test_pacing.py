@@ -260,7 +260,9 @@ def test_counting_does_not_read_rows(database: Database) -> None:
     """The narrow index is enough: rows have bodies of up to 400 KB."""
     if not database.shared:
         with database.read() as session:
-            for statement in progress._COUNT.values():
+            for kind, statement in progress._COUNT.items():
+                if kind == "history":
+                    continue  # A log has no narrow index, which would cost each write; what is counted of it is bounded.
                 [plan] = [
                     row[3]
                     for row in session.query(f"EXPLAIN QUERY PLAN {statement}", (1, 10))
@@ -325,7 +327,15 @@ def test_background_work_of_a_start_does_not_depend_on_how_many_tables_there_are
     assert counting.of(reopened(engine, clock)) == few
 
 
-_SMALL = ("purges", "expiry_backfills", "progress", "partition_locks", "indexes_to_fill")
+_SMALL = (
+    "purges",
+    "expiry_backfills",
+    "progress",
+    "partition_locks",
+    "indexes_to_fill",
+    "copies",
+    "histories",
+)
 
 
 def test_looking_for_work_is_a_search_of_a_small_index(engine: Engine) -> None:

@@ -46,9 +46,10 @@ from gateway.model.values import decimal, text
 from gateway.store.databases import Database
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
+from tests.support.soak import minutes_long
+from tests.support.stored_tables import StoredRows, stored_entries, stored_rows
 
 DAY_S = 86_400
-State_ = dict[object, tuple[object, ...]]
 
 
 def run(engine: Engine, command: object) -> object:
@@ -62,30 +63,6 @@ def found(engine: Engine, name: str, namespace: str = "") -> Table:
     table = run(engine, FindTable(namespace, name))
     assert isinstance(table, Table)
     return table
-
-
-def stored(engine: Engine, table_id: int) -> State_:
-    """The rows of a table as they stand in the database, whatever its state."""
-    with engine._store.read() as session:
-        return {
-            tuple(row[:2]): tuple(row[2:])
-            for row in session.query(
-                "SELECT partition, sort, modified_at, size_bytes, kinds, body, full_key FROM rows WHERE table_id = ?",
-                (table_id,),
-            )
-        }
-
-
-def entries_of(engine: Engine, table: Table) -> list[list[tuple[object, ...]]]:
-    with engine._store.read() as session:
-        return [
-            session.query(
-                "SELECT partition, sort, slot, size_bytes, row_partition, row_sort, row_slot FROM entries"
-                " WHERE index_id = ? ORDER BY partition, sort",
-                (index.id,),
-            )
-            for index in table.indexes
-        ]
 
 
 def right_entries(engine: Engine, table: Table) -> int:
@@ -125,14 +102,14 @@ class Model:
     clock: Clock
     name: str
     dice: random.Random
-    states: list[tuple[int, State_]] = field(default_factory=list)
+    states: list[tuple[int, StoredRows]] = field(default_factory=list)
 
     @property
     def client(self) -> Client:
         return Client(self.engine, found(self.engine, self.name))
 
     def note(self) -> None:
-        state = stored(self.engine, self.client.table.id)
+        state = stored_rows(self.engine, self.client.table.id)
         self.states.append((self.clock.ns // 100, state))
 
     def step(self) -> None:
@@ -169,7 +146,7 @@ class Model:
         self.note()
         self.clock.advance(dice.random() / 100)
 
-    def at(self, ticks: int) -> State_:
+    def at(self, ticks: int) -> StoredRows:
         return [state for noted, state in self.states if noted <= ticks][-1]
 
 
@@ -196,8 +173,8 @@ def restores_like_the_model(engine: Engine, clock: Clock, seed: int, restores: i
         do_background_work(engine)
         made = found(engine, name)
         assert made.state_at(clock.ms) is State.ACTIVE
-        assert stored(engine, made.id) == wanted
-        assert len(entries_of(engine, made)[0]) == right_entries(engine, made)
+        assert stored_rows(engine, made.id) == wanted
+        assert len(stored_entries(engine, made)[0]) == right_entries(engine, made)
         source = model.client.table
         run(engine, ResetTables("", frozenset({name})))
 
@@ -208,6 +185,7 @@ def test_restores_at_random_moments_equal_the_model(engine: Engine, clock: Clock
 
 
 @pytest.mark.soak
+@minutes_long
 def test_restores_at_a_thousand_moments_equal_the_model(engine: Engine, clock: Clock) -> None:
     for seed in range(2, 22):
         restores_like_the_model(engine, clock, seed, restores=25)
@@ -289,7 +267,7 @@ def test_a_dropped_table_with_a_history_is_kept_for_35_days(
 ) -> None:
     client = keeping(engine, things.table)
     client.write(*[client.put("a", number, color=text("red")) for number in range(20)])
-    state = stored(engine, client.table.id)
+    state = stored_rows(engine, client.table.id)
     run(engine, DropTable(found(engine, "things")))
     with pytest.raises(TableMissing):
         found(engine, "things")
@@ -298,13 +276,13 @@ def test_a_dropped_table_with_a_history_is_kept_for_35_days(
     [backup] = run(engine, ListBackups(""))  # type: ignore[misc]
     assert (backup.kind, backup.rows, backup.ready) == (BackupKind.SYSTEM, 20, True)
     assert backup.expires_at_ms == backup.created_at_ms + 35 * DAY_S * 1000
-    assert stored(engine, restored(engine, backup, None, "again").id) == state
+    assert stored_rows(engine, restored(engine, backup, None, "again").id) == state
     assert recorded(engine) == 0
     clock.advance(35 * DAY_S + 1)
     engine.catch_up()
     do_background_work(engine)
     assert run(engine, ListBackups("")) == []
-    assert stored(engine, backup.copy_id) == {}
+    assert stored_rows(engine, backup.copy_id) == {}
 
 
 def test_a_reset_keeps_nothing(engine: Engine, things: Client) -> None:
@@ -321,11 +299,34 @@ def test_a_reset_keeps_nothing(engine: Engine, things: Client) -> None:
     assert run(engine, ListBackups("")) == []
 
 
+def test_a_reset_drops_backups_with_their_tables(engine: Engine, things: Client) -> None:
+    things.write(*[things.put("a", number) for number in range(20)])
+    run(engine, CreateBackup(things.table, "ready"))
+    do_background_work(engine)
+    run(engine, ResetTables("", keeps_definitions=True))
+    run(engine, ResetTables("", frozenset({"things"})))
+    [backup] = run(engine, ListBackups(""))  # type: ignore[misc]
+    run(engine, RestoreTable(as_was(things.table, "again"), backup))
+    run(engine, CreateBackup(make_table(engine, "other"), "under way"))
+    run(engine, ResetTables("elsewhere"))
+    assert len(run(engine, ListBackups(""))) == 2  # type: ignore[arg-type]
+    run(engine, ResetTables(""))
+    assert run(engine, ListBackups("")) == []
+    do_background_work(engine)
+    assert stored_rows(engine, backup.copy_id) == {}
+    with engine._store.read() as session:
+        assert (
+            session.query("SELECT count(*) FROM copies")
+            == session.query("SELECT count(*) FROM tables")
+            == [(0,)]
+        )
+
+
 def test_a_backup_has_the_rows_of_its_moment(engine: Engine, clock: Clock) -> None:
     table = make_table(engine, indexes=(by_color(),), rules=RULES)
     client = Client(engine, table)
     client.write(*[client.put("a", number, color=text("red")) for number in range(300)])
-    state = stored(engine, table.id)
+    state = stored_rows(engine, table.id)
     backup = run(engine, CreateBackup(table, "first"))
     assert isinstance(backup, Backup)
     assert (backup.ready, backup.rows, backup.name) == (False, 300, "first")
@@ -345,25 +346,25 @@ def test_a_backup_has_the_rows_of_its_moment(engine: Engine, clock: Clock) -> No
     assert found(engine, "things").rules.history is None
     assert recorded(engine) == 0
     made = restored(engine, backup, None, "again")
-    assert stored(engine, made.id) == state
-    assert len(entries_of(engine, made)[0]) == 300
+    assert stored_rows(engine, made.id) == state
+    assert len(stored_entries(engine, made)[0]) == 300
     run(engine, DeleteBackup(backup))
     with pytest.raises(BackupMissing):
         run(engine, DeleteBackup(backup))
     do_background_work(engine)
-    assert stored(engine, backup.copy_id) == {}
+    assert stored_rows(engine, backup.copy_id) == {}
 
 
 def test_a_backup_outlives_its_table(engine: Engine, things: Client) -> None:
     things.write(*[things.put("a", number) for number in range(20)])
-    state = stored(engine, things.table.id)
+    state = stored_rows(engine, things.table.id)
     run(engine, CreateBackup(things.table, "first"))
     run(engine, DropTable(found(engine, "things")))
     do_background_work(engine)
     [backup] = run(engine, ListBackups(""))  # type: ignore[misc]
     made = restored(engine, backup, None, "again")
-    assert stored(engine, made.id) == state
-    assert stored(engine, things.table.id) == {}  # purged, once it was copied
+    assert stored_rows(engine, made.id) == state
+    assert stored_rows(engine, things.table.id) == {}  # purged, once it was copied
 
 
 def test_a_copy_is_resumed_by_the_next_server(database: Database, clock: Clock) -> None:
@@ -371,7 +372,7 @@ def test_a_copy_is_resumed_by_the_next_server(database: Database, clock: Clock) 
     client = Client(first, make_table(first))
     client.write(*[client.put("a", number) for number in range(1_000)])
     client = keeping(first, client.table)
-    state = stored(first, client.table.id)
+    state = stored_rows(first, client.table.id)
     run(first, RestoreTable(as_was(client.table, "again"), client.table))
     client = Client(first, found(first, "things"))
     client.write(*[client.remove("a", number) for number in range(0, 1_000, 2)])
@@ -381,7 +382,7 @@ def test_a_copy_is_resumed_by_the_next_server(database: Database, clock: Clock) 
     do_background_work(second)
     made = found(second, "again")
     assert made.state_at(clock.ms) is State.ACTIVE
-    assert stored(second, made.id) == state
+    assert stored_rows(second, made.id) == state
 
 
 def test_a_copy_whose_source_is_reset_is_gone(engine: Engine, things: Client) -> None:

@@ -20,6 +20,7 @@ from adapters.dynamodb.export_files import manifests
 from adapters.dynamodb.export_files.compression import Unreadable
 from adapters.dynamodb.export_files.lines import line_of, read_change, read_item
 from gateway.model.keys import LOWEST, KeySchema, Position
+from gateway.model.row_lines import position_of_members
 from gateway.model.rows import Contents, Row
 from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
 from transfer.endpoints.files.export_folder import ExportFolder
@@ -32,7 +33,6 @@ from transfer.endpoints.files.file_endpoint import (
     written_anew,
 )
 from transfer.endpoints.files.keys_option import keys_missing, keys_of
-from transfer.endpoints.files.row_lines import position_of_members
 from transfer.endpoints.files.staging import Staging, sync_folder
 from transfer.errors import BadAddress, BadFile
 

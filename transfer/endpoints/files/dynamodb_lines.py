@@ -10,11 +10,11 @@ from adapters.dynamodb.export_files.compression import Compression, Unreadable, 
 from adapters.dynamodb.export_files.lines import Form, form_of, line_of, read_item
 from adapters.dynamodb.values.values import Item
 from gateway.model.keys import KeySchema
+from gateway.model.row_lines import position_of_members
 from gateway.model.rows import Row
 from transfer.endpoints.endpoint import JSON, Definition, ScanPage, Service
 from transfer.endpoints.files.file_endpoint import FileEndpoint, Lines, paged, written_anew
 from transfer.endpoints.files.keys_option import keys_missing, keys_of
-from transfer.endpoints.files.row_lines import position_of_members
 from transfer.endpoints.files.scan_output import begins_document, items_of
 from transfer.endpoints.files.staging import Staging
 

@@ -13,6 +13,7 @@ from fastcrc import crc64
 
 from adapters.dynamodb.export_files.compression import Compression, Unreadable, compression_of, reading
 from gateway.model.keys import KeySchema
+from gateway.model.row_lines import row_line
 from gateway.model.rows import Row
 from transfer.endpoints.endpoint import JSON, Definition, Reject, ScanPage
 from transfer.endpoints.files.file_endpoint import FileEndpoint, Lines, paged
@@ -23,7 +24,6 @@ from transfer.endpoints.files.row_lines import (
     header_line,
     read_header,
     read_row,
-    row_line,
 )
 from transfer.endpoints.files.staging import Staging
 from transfer.errors import TransferError

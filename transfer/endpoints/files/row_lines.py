@@ -11,20 +11,14 @@ end's line. Knows nothing of files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import orjson
 
-from adapters.dynamodb.export_files.compression import Unreadable
-from adapters.dynamodb.export_files.lines import json_object
 from adapters.dynamodb.values.values import item_of
 from adapters.dynamodb.wire.errors import ServiceError
-from gateway.model import bodies
-from gateway.model.errors import BadKey
-from gateway.model.keys import KeySchema, Position
-from gateway.model.rows import Contents, Row
-from gateway.model.values import Kind, Value, decimal_fits, size_bytes
+from gateway.model import row_lines
+from gateway.model.keys import KeySchema
+from gateway.model.row_lines import Unreadable, json_object, position_of_members, times_of
+from gateway.model.rows import Row
 from transfer.endpoints.definitions import definition_of, document_of
 from transfer.endpoints.endpoint import Definition
 
@@ -69,118 +63,15 @@ def check_end(line: bytes, rows: int, crc64: int) -> None:
         raise Unreadable("the checksum is wrong: the file is damaged, or was changed by hand")
 
 
-def row_line(row: Row) -> bytes:
-    """A row's line."""
-    kinds = b"" if row.kinds is None else b',"kinds":' + row.kinds
-    expires = b"" if row.expires_at_ms is None else b',"expires_at_ms":%d' % row.expires_at_ms
-    return b'{"row":%b%b,"modified_at":%d%b}\n' % (row.body, kinds, row.modified_at, expires)
-
-
 def read_row(line: bytes, schema: KeySchema) -> Row:
-    """The row of a line. Raises Unreadable."""
+    """The row of a line, as row_lines.read_row gives it. Raises Unreadable."""
     record = json_object(line)
-    members, kinds = record.get("row"), record.get("kinds")
-    modified_at, expires_at_ms = record.get("modified_at"), record.get("expires_at_ms")
-    if kinds is None and isinstance(members, dict):
+    members = record.get("row")
+    if record.get("kinds") is None and isinstance(members, dict):
         try:
             item = item_of(members)  # what DynamoDB takes needs no other look
         except ServiceError:
-            members = json_object(line)["row"]
-        else:
-            return Row(position_of_members(item, schema), item.contents, *_times(modified_at, expires_at_ms))
-    try:
-        values = bodies.untagged_all(members)  # type: ignore[arg-type]
-    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise Unreadable(f"no row: {type(error).__name__}: {error}") from None
-    return row_of_values(values, kinds, modified_at, expires_at_ms, schema)
-
-
-def position_of_members(members: Mapping[str, Any], schema: KeySchema) -> Position:
-    """Where a row stands whose values are tagged still, and of which only the key is needed. Raises Unreadable."""
-    return position_of(
-        {name: bodies.untagged(members[name]) for name in schema.names if name in members}, schema
-    )
-
-
-def position_of(values: Mapping[str, Value], schema: KeySchema) -> Position:
-    """Where a row of these values stands. Raises Unreadable."""
-    try:
-        return schema.key(values).position
-    except BadKey as error:
-        column = error.facts["column"]
-        if error.rule == "missing":
-            raise Unreadable(f"the key column {column.name!r} is missing") from None
-        actual = error.facts["actual"].kind.value
-        raise Unreadable(
-            f"the key column {column.name!r} is of kind {actual}, not {column.kind.value}"
-        ) from None
-
-
-def row_of_values(
-    values: dict[str, Value], kinds: Any, modified_at: Any, expires_at_ms: Any, schema: KeySchema
-) -> Row:
-    """A row just as it was stored. `kinds`: as the row had them, from JSON. Raises Unreadable."""
-    try:
-        for value in values.values():
-            check(value)
-        contents = _contents(kinds, values, schema)
-    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise Unreadable(f"no row: {type(error).__name__}: {error}") from None
-    return Row(position_of(values, schema), contents, *_times(modified_at, expires_at_ms))
-
-
-def _times(modified_at: Any, expires_at_ms: Any) -> tuple[int, int | None]:
-    if type(modified_at) is not int or type(expires_at_ms) not in (int, type(None)):
-        raise Unreadable("no row: its times are no integers")
-    return modified_at, expires_at_ms
-
-
-def _contents(kinds: Any, values: dict[str, Value], schema: KeySchema) -> Contents:
-    """The contents just as they were stored."""
-    size = sum(len(name.encode()) + size_bytes(value) for name, value in values.items())
-    if kinds is None:
-        return Contents(None, None, size, values)
-    for name, (_, *older) in kinds.get("cells", {}).items():
-        if name not in values or name in schema.names:
-            raise ValueError(f"stamps of {name!r}, which is no attribute")
-        for stamp_ms, member in older:
-            value = bodies.untagged(member)
-            check(value)
-            size += len(name.encode()) + size_bytes(value)
-            if type(stamp_ms) is not int:
-                raise TypeError("stamps are integers")
-    return Contents(None, orjson.dumps(kinds), size, values)
-
-
-_TYPES = {
-    Kind.TEXT: str, Kind.BYTES: bytes, Kind.BOOL: bool, Kind.INT32: int, Kind.INT64: int, Kind.DATETIME: int,
-}  # fmt: skip
-_RANGES = {Kind.INT32: 2**31, Kind.INT64: 2**63}
-
-
-def check(value: Value) -> None:
-    """Raise ValueError or TypeError if a value is not what its kind says."""
-    kind, data = value
-    wanted = _TYPES.get(kind)
-    if wanted is not None and type(data) is not wanted:
-        raise TypeError(f"{data!r} is no {kind.value}")
-    if kind is Kind.DECIMAL:
-        _check_number(data)
-    elif kind in _RANGES and not -_RANGES[kind] <= data < _RANGES[kind]:
-        raise ValueError(f"{data} is no {kind.value}")
-    elif kind is Kind.LIST:
-        for element in data:
-            check(element)
-    elif kind is Kind.MAP:
-        for member in data.values():
-            check(member)
-    elif kind is Kind.DECIMAL_SET:
-        for member in data:
-            _check_number(member)
-    elif kind is Kind.TEXT_SET and not all(type(member) is str for member in data):
-        raise TypeError("a member that is no text")
-
-
-def _check_number(number: Any) -> None:
-    if not number.is_finite() or not decimal_fits(number):
-        raise ValueError(f"{number} is out of range")
+            return row_lines.read_row(line, schema)
+        times = times_of(record.get("modified_at"), record.get("expires_at_ms"))
+        return Row(position_of_members(item, schema), item.contents, *times)
+    return row_lines.read_row(line, schema)

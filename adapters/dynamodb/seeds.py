@@ -1,0 +1,202 @@
+"""Files of a seed: definitions of tables, and items of tables that are named by the file.
+
+    *.json                     tables (seed_definitions.py)
+    TABLE.jsonl, TABLE.ndjson  items, one a line: DynamoDB JSON in any of the forms of export_files/lines.py, or Ion
+    TABLE.csv                  items; the first line names attributes with their types: id:S,n:N,tags:SS,more:M
+    AWSDynamoDB/ID/...         a full export to S3, found by its manifest-summary.json
+
+Any of them may be compressed (gzip, Zstandard). A table that is there already is left as it is, and gets the items.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO, cast
+
+import orjson
+
+from adapters.dynamodb import seed_definitions
+from adapters.dynamodb.export_files import lines, manifests
+from adapters.dynamodb.export_files.compression import Unreadable, compression_of, reading
+from adapters.dynamodb.operation_table import OPERATIONS
+from adapters.dynamodb.operations.items import put_write
+from adapters.dynamodb.seed_definitions import NoDefinition, SeedTable
+from adapters.dynamodb.validation import operation_schemas
+from adapters.dynamodb.values.values import Item, item_of
+from adapters.dynamodb.wire.auth import DEFAULT_ACCOUNT, DEFAULT_REGION
+from adapters.dynamodb.wire.calls import Call, Caller, find_table
+from adapters.dynamodb.wire.errors import LATEST, ServiceError, service_error_of
+from gateway.dialect import BadSeed, Gateway, Seed
+from gateway.engine.engine import drive, each
+from gateway.model.commands import Exchange, WriteGroup
+from gateway.model.errors import GatewayError
+from gateway.security.credentials import Scheme
+
+_API = "DynamoDB_20120810."
+_LINES = frozenset({".jsonl", ".ndjson", ".ion"})
+_COMPRESSED = frozenset({".gz", ".zst"})
+_ITEMS_AT_ONCE = 500
+# What a cell of a CSV file is, by the type that its column says; of other types it is JSON of the wire.
+_PLAIN_CELLS = frozenset({"S", "N", "B"})
+
+
+def plant(gateway: Gateway, seed: Seed) -> dict[str, int]:
+    """Make the tables of a seed and put its items; table -> how many items. Raises BadSeed, with the file."""
+    account, region = seed.place or (DEFAULT_ACCOUNT, DEFAULT_REGION)
+    namespace = gateway.credentials.namespace(Scheme.AWS, account, region)
+    caller = Caller("seed", account, region, namespace)
+    planting = _Planting(gateway, caller, seed)
+    for name in sorted(seed.files):
+        planting.file(name, planting.define)
+    for name in sorted(seed.files):
+        planting.file(name, planting.fill)
+    return planting.items
+
+
+class _Planting:
+    def __init__(self, gateway: Gateway, caller: Caller, seed: Seed) -> None:
+        self._gateway = gateway
+        self._caller = caller
+        self._seed = seed
+        self._exports = {
+            str(PurePosixPath(name).parent)
+            for name in seed.files
+            if PurePosixPath(name).name == manifests.SUMMARY
+        }
+        self.items: dict[str, int] = {}
+
+    def file(self, name: str, work: Any) -> None:
+        """Do something with one file. Raises BadSeed, with its name."""
+        try:
+            work(PurePosixPath(name))
+        except (Unreadable, NoDefinition, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+            raise BadSeed(f"{name}: {error}") from None
+        except ServiceError as error:
+            raise BadSeed(f"{name}: {error.code}: {error.message}") from None
+        except GatewayError as error:
+            told = service_error_of(error, "")
+            raise BadSeed(f"{name}: {told.code}: {told.message}") from None
+
+    def define(self, path: PurePosixPath) -> None:
+        """Make the tables that a file describes."""
+        if _kind(path) != ".json" or self._is_of_export(path):
+            return
+        with self._opened(path) as stream:
+            try:
+                document = orjson.loads(stream.read())
+            except orjson.JSONDecodeError as error:
+                raise Unreadable(f"not JSON: {error}") from None
+        for table in seed_definitions.tables_of(document):
+            self._create(table)
+
+    def _create(self, table: SeedTable) -> None:
+        name = table.request["TableName"]
+        self.items.setdefault(name, 0)
+        try:
+            self._call("CreateTable", table.request)
+        except ServiceError as error:
+            if error.code != "ResourceInUseException":
+                raise
+            return
+        if table.time_to_live:
+            wanted = {"Enabled": True, "AttributeName": table.time_to_live}
+            self._call("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": wanted})
+
+    def fill(self, path: PurePosixPath) -> None:
+        """Put the items of a file."""
+        if path.name == manifests.SUMMARY:
+            with self._opened(path) as stream:
+                summary = manifests.read_summary(stream.read())
+            if summary.is_incremental:
+                raise Unreadable("an incremental export is changes, and no items")
+            with self._opened(path.parent / manifests.FILES) as stream:
+                keys = [file.key for file in manifests.read_files(stream)]
+            for key in keys:
+                with self._opened(path.parent / "data" / PurePosixPath(key).name) as stream:
+                    self._put(summary.table_name, _of_lines(stream))
+        elif not self._is_of_export(path) and _kind(path) in _LINES | {".csv"}:
+            table = path.name.partition(".")[0] if _kind(path) in path.suffixes else path.stem
+            with self._opened(path) as stream:
+                self._put(table, _of_csv(stream) if _kind(path) == ".csv" else _of_lines(stream))
+
+    def _put(self, name: str, items: Iterator[Item]) -> None:
+        self.items.setdefault(name, 0)
+        while batch := list(islice(items, _ITEMS_AT_ONCE)):
+
+            def puts(batch: list[Item] = batch) -> Exchange[None]:
+                table = yield from find_table(Call("PutItem", {}, self._caller, self._gateway), name)
+                writes = [put_write(table, item, None, wants_old=False) for item in batch]
+                for outcome in (yield from each([WriteGroup((write,)) for write in writes])):
+                    if isinstance(outcome, GatewayError):
+                        raise outcome
+
+            drive(self._gateway.engine, puts)
+            self.items[name] += len(batch)
+
+    def _call(self, operation: str, given: dict[str, Any]) -> None:
+        checked = operation_schemas.check(operation, given, LATEST)
+        call = Call(operation, checked, self._caller, self._gateway)
+        try:
+            drive(self._gateway.engine, lambda: OPERATIONS[_API + operation].handler(call))
+        except GatewayError as error:
+            raise service_error_of(error, operation) from None
+
+    def _is_of_export(self, path: PurePosixPath) -> bool:
+        return any(str(parent) in self._exports for parent in path.parents)
+
+    def _opened(self, path: PurePosixPath) -> BinaryIO:
+        opened = self._seed.files.get(str(path))
+        if opened is None:
+            raise Unreadable(f"{path} is missing")
+        stream = io.BufferedReader(cast(io.RawIOBase, opened()))
+        return reading(stream, compression_of(stream.peek(4)[:4]))
+
+
+def _kind(path: PurePosixPath) -> str:
+    """What a file's name ends with, without that of its compression."""
+    return PurePosixPath(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
+
+
+def _of_lines(stream: BinaryIO) -> Iterator[Item]:
+    form: lines.Form | None = None
+    for number, line in enumerate(stream, 1):
+        if not line.strip():
+            continue
+        try:
+            form = form or lines.form_of(line)
+            yield lines.read_item(line, form)
+        except Unreadable as error:
+            raise Unreadable(f"line {number}: {error}") from None
+
+
+def _of_csv(stream: BinaryIO) -> Iterator[Item]:
+    rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""))
+    columns = [name.rpartition(":") for name in next(rows, [])]
+    if not columns or any(not name or not kind for name, _, kind in columns):
+        raise Unreadable("the first line names attributes with their types: id:S,n:N")
+    for number, row in enumerate(rows, 2):
+        if len(row) != len(columns):
+            raise Unreadable(f"row {number} has {len(row)} cells, and the first line {len(columns)}")
+        wire = {
+            name: _cell(kind, cell, number)
+            for (name, _, kind), cell in zip(columns, row, strict=True)
+            if cell
+        }
+        try:
+            yield item_of(wire)
+        except ServiceError as error:
+            raise Unreadable(f"row {number}: {error.message}") from None
+
+
+def _cell(kind: str, cell: str, number: int) -> Mapping[str, Any]:
+    """An attribute value of the wire. An empty cell is no attribute, so that there is no empty text in a CSV file."""
+    if kind in _PLAIN_CELLS:
+        return {kind: cell}
+    try:
+        return {kind: orjson.loads(cell.lower() if kind in ("BOOL", "NULL") else cell)}
+    except orjson.JSONDecodeError:
+        raise Unreadable(f"row {number}: {cell[:64]!r} is no JSON, as {kind} wants it") from None

@@ -1,0 +1,65 @@
+"""The errors that a test can have this service answer (control/faults.py): codes that its SDKs know, with its texts.
+
+Texts: developer guide, "Error handling with DynamoDB"; those that errors.py has for facts are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from adapters.dynamodb.wire.errors import (
+    ServiceError,
+    cancelled,
+    condition_failed,
+    internal,
+    service_error_of,
+)
+from gateway.dialect import CONFLICT, INTERNAL, LIMIT, THROTTLING
+from gateway.model.errors import (
+    Busy,
+    NotAuthenticated,
+    PartitionLocked,
+    PositionExpired,
+    Throttled,
+    TokenReused,
+)
+
+_CONFLICTING = service_error_of(PartitionLocked(), "")
+_MADE = (
+    service_error_of(Throttled("", "write"), ""),
+    internal(),
+    _CONFLICTING,
+    service_error_of(Busy(), ""),
+    service_error_of(NotAuthenticated(""), ""),
+    service_error_of(PositionExpired(), ""),
+    service_error_of(TokenReused(), ""),
+    condition_failed(),
+    cancelled([_CONFLICTING]),
+    ServiceError("AccessDeniedException", "Access denied."),
+    ServiceError(
+        "ExpiredIteratorException", "Iterator expired. The iterator was created at time too long ago."
+    ),
+    ServiceError("ItemCollectionSizeLimitExceededException", "Collection size exceeded."),
+    ServiceError("LimitExceededException", "Too many operations for a given subscriber."),
+    ServiceError(
+        "RequestLimitExceeded",
+        "Throughput exceeds the current throughput limit for your account. Please contact AWS Support to request a limit "
+        "increase",
+    ),
+    ServiceError("ResourceInUseException", "The resource which you are attempting to change is in use."),
+    ServiceError("ResourceNotFoundException", "Requested resource not found"),
+    ServiceError("ThrottlingException", "Rate of requests exceeds the allowed throughput."),
+    ServiceError(
+        "TransactionInProgressException",
+        "The transaction with the given request token is already in progress.",
+    ),
+    ServiceError("ValidationException", "The provided request is not valid."),
+)
+PLANTED: Mapping[str, ServiceError] = {error.code: error for error in _MADE}
+NAMES: Mapping[str, str] = {
+    **{code: code for code in PLANTED},
+    THROTTLING: "ProvisionedThroughputExceededException",
+    INTERNAL: "InternalServerError",
+    CONFLICT: "TransactionConflictException",
+    LIMIT: "RequestLimitExceeded",
+}

@@ -1,0 +1,185 @@
+"""A snapshot as one file, and back: a gzip-compressed tar of a document that names the tables, and of each table's rows.
+
+    snapshot.json    {"tablegate": "snapshot", "version": 1, ..., "tables": [{"file", "namespace", "definition", "rows", ...}]}
+    0.jsonl          a row a line, just as it was stored (gateway/model/row_lines.py)
+
+Written by and for either database. A file of a newer version is refused; one that is damaged too, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import io
+import secrets
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+
+import orjson
+
+from gateway.control.answers import BadRequest, run
+from gateway.engine.engine import Engine
+from gateway.model.commands import (
+    CopyTables,
+    DescribeTables,
+    ImportDefinition,
+    ImportRows,
+    ListNamespaces,
+    Read,
+    ResetTables,
+)
+from gateway.model.errors import InvalidInput, TableExists
+from gateway.model.namespaces import SNAPSHOTS, is_reserved
+from gateway.model.pages import PageLimits
+from gateway.model.ranges import EVERYTHING
+from gateway.model.row_lines import Unreadable, read_row, row_line
+from gateway.model.tables import Table
+
+FORMAT, VERSION = "snapshot", 1
+MANIFEST = "snapshot.json"
+_PAGE = PageLimits(scanned=1000, size_bytes=4 << 20)
+_ROWS_AT_ONCE = 500
+_REST_BYTES = 1 << 16
+_MOST_MANIFEST_BYTES = 256 << 20
+_BROKEN = (tarfile.TarError, EOFError, OSError, zlib.error, Unreadable, orjson.JSONDecodeError, KeyError, TypeError,
+           ValueError, AttributeError)  # fmt: skip
+
+
+def write(engine: Engine, place: str, known: dict[str, Any], file: BinaryIO) -> None:
+    """Write what `known` says of a snapshot, and its tables, which are in namespaces that begin with `place`."""
+    with tempfile.TemporaryDirectory(prefix="tablegate-") as folder:
+        tables: list[dict[str, Any]] = []
+        for namespace in known["namespaces"]:
+            for table, definition in run(engine, DescribeTables(place + namespace)):
+                name = f"{len(tables)}.jsonl"
+                rows, digest = _write_rows(engine, table, Path(folder, name))
+                tables.append(
+                    {
+                        "file": name,
+                        "namespace": namespace,
+                        "definition": definition,
+                        "rows": rows,
+                        "sha256": digest,
+                    }
+                )
+        manifest = orjson.dumps({"tablegate": FORMAT, "version": VERSION, **known, "tables": tables})
+        with tarfile.open(fileobj=file, mode="w:gz", compresslevel=6) as archive:
+            head = tarfile.TarInfo(MANIFEST)
+            head.size = len(manifest)
+            archive.addfile(head, io.BytesIO(manifest))
+            for described in tables:
+                archive.add(Path(folder, described["file"]), described["file"], filter=_anonymous)
+
+
+def _write_rows(engine: Engine, table: Table, path: Path) -> tuple[int, str]:
+    """Write the rows of a table that nobody changes; how many, and their digest."""
+    count, digest, after = 0, hashlib.sha256(), None
+    with path.open("wb") as file:
+        while True:
+            page = run(engine, Read(table, EVERYTHING if after is None else EVERYTHING.after(after), _PAGE))
+            for row in page.rows:
+                line = row_line(row)
+                file.write(line)
+                digest.update(line)
+            count += len(page.rows)
+            if page.last is None:
+                return count, digest.hexdigest()
+            after = page.last.position
+
+
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Whoever has written a file, and when, is nobody else's business."""
+    made = tarfile.TarInfo(member.name)
+    made.size = member.size
+    return made
+
+
+def read(engine: Engine, file: BinaryIO, name: str) -> dict[str, Any]:
+    """Make the tables of a file those of the snapshot `name`; what it says of itself. Raises BadRequest, GatewayError."""
+    making = f"{SNAPSHOTS}.{secrets.token_hex(8)}/"
+    known: dict[str, Any] = {}
+    try:
+        with _understood():
+            known = _read(engine, file, making)
+        copies = tuple((making + each, f"{SNAPSHOTS}{name}/{each}") for each in known["namespaces"])
+        run(engine, CopyTables(copies))
+    finally:
+        for namespace in known.get("namespaces", ()) or _made(engine, making):
+            run(engine, ResetTables(making + namespace))
+    return known
+
+
+@contextlib.contextmanager
+def _understood() -> Iterator[None]:
+    """Whatever a broken file leads to becomes BadRequest."""
+    try:
+        yield
+    except BadRequest:
+        raise
+    except (InvalidInput, TableExists) as error:
+        raise BadRequest(f"the snapshot is damaged: {error!r}") from None
+    except _BROKEN as error:
+        raise BadRequest(f"the snapshot cannot be read: {error or type(error).__name__}") from None
+
+
+def _read(engine: Engine, file: BinaryIO, making: str) -> dict[str, Any]:
+    with gzip.open(file) as inflated:
+        known = _read_tar(engine, cast(IO[bytes], inflated), making)
+        # To its end, where the checksum of all of it is.
+        while inflated.read(_REST_BYTES):
+            pass
+    return known
+
+
+def _read_tar(engine: Engine, file: IO[bytes], making: str) -> dict[str, Any]:
+    with tarfile.open(fileobj=file, mode="r|") as archive:
+        first = archive.next()
+        if first is None or first.name != MANIFEST or first.size > _MOST_MANIFEST_BYTES:
+            raise BadRequest(f"the file is no snapshot: it does not begin with {MANIFEST}")
+        manifest = orjson.loads(_member(archive, first).read())
+        if manifest.get("tablegate") != FORMAT:
+            raise BadRequest("the file is no snapshot")
+        if manifest["version"] > VERSION:
+            raise BadRequest(
+                f"the snapshot has version {manifest['version']}; this release reads up to {VERSION}"
+            )
+        known = {name: manifest[name] for name in ("saved_at_ms", "namespaces", "whole")}
+        if not all(isinstance(each, str) and each and not is_reserved(each) for each in known["namespaces"]):
+            raise BadRequest("namespaces are those of callers")
+        for described in manifest["tables"]:
+            if described["namespace"] not in known["namespaces"]:
+                raise BadRequest(f"{described['namespace']} is none of its namespaces")
+            member = archive.next()
+            if member is None or member.name != described["file"]:
+                raise BadRequest(f"{described['file']} is missing")
+            _restore(engine, making, described, _member(archive, member))
+    return {**known, "tables": len(manifest["tables"])}
+
+
+def _restore(engine: Engine, making: str, described: dict[str, Any], lines: IO[bytes]) -> None:
+    table = run(engine, ImportDefinition(making + described["namespace"], described["definition"]))
+    count, digest = 0, hashlib.sha256()
+    while batch := list(islice(lines, _ROWS_AT_ONCE)):
+        for line in batch:
+            digest.update(line)
+        run(engine, ImportRows(table, [read_row(line, table.key_schema) for line in batch]))
+        count += len(batch)
+    if (count, digest.hexdigest()) != (described["rows"], described["sha256"]):
+        raise BadRequest(f"{described['file']} is not what was written: its checksum is wrong")
+
+
+def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    found = archive.extractfile(member)
+    if found is None:
+        raise BadRequest(f"{member.name} is no file")
+    return found
+
+
+def _made(engine: Engine, making: str) -> list[str]:
+    return [each.removeprefix(making) for each in run(engine, ListNamespaces(making))]

@@ -1,0 +1,205 @@
+"""Faults that a test has planted: which requests they meet, what they do to them, and how often.
+
+A fault has its own random numbers, so that a run whose requests come in the same order meets the same faults. What a request
+asks for is asked of its dialect (Dialect.summary); how an error is worded too (Dialect.fault).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from gateway.control.answers import BadRequest, Refused, only
+from gateway.dialect import THROTTLING, Dialect, Summary
+
+_MOST_FAULTS = 1000
+_MOST_LATENCY_MS = 60_000
+CUTS = ("before", "after")
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "dialect": str, "operation": str, "table": str, "caller": str, "error": str, "latency_ms": (int, float), "cut": str,
+    "unprocessed": (int, float), "capacity": dict, "rate": (int, float), "count": int, "after": int, "seed": int,
+}  # fmt: skip
+_EFFECTS = ("error", "latency_ms", "cut", "unprocessed", "capacity")
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What happens to one request. `error`: the dialect's own name; `unprocessed`: whether the next member of a batch is to be
+    left out; `charge`: to be told the units that were consumed."""
+
+    error: str = ""
+    latency_ms: float = 0.0
+    cut: str = ""
+    leaves_out: Callable[[], bool] | None = None
+    charge: Callable[[float], None] | None = None
+
+
+class _Budget(NamedTuple):
+    """Units at once, and those that come each second."""
+
+    units: float
+    per_second: float
+
+
+class Fault:
+    """One planted fault. Not safe for several threads by itself."""
+
+    def __init__(self, number: int, given: dict[str, Any]) -> None:
+        self.id = str(number)
+        self._given = given
+        self._random = random.Random(given.get("seed", 0))
+        self._seen = self._met = 0
+        self._budget: _Budget | None = None
+        if "capacity" in given:
+            self._budget = _Budget(given["capacity"]["units"], given["capacity"].get("per_second", 0.0))
+            self._left, self._at_ms = float(self._budget.units), 0
+
+    def described(self) -> dict[str, Any]:
+        """What was asked for, how many requests it was for, and how many of these it has met."""
+        return {"id": self.id, **self._given, "seen": self._seen, "met": self._met}
+
+    def is_for(self, dialect: Dialect, summary: Summary) -> bool:
+        """Whether a request is one of those that it is about."""
+        given = self._given
+        return (
+            given.get("dialect", dialect.name) == dialect.name
+            and given.get("operation", summary.operation) == summary.operation
+            and given.get("caller", summary.caller) == summary.caller
+            and ("table" not in given or given["table"] in summary.tables)
+            and ("error" not in given or given["error"] in dialect.faults)
+            and ("unprocessed" not in given or summary.operation in dialect.batches)
+        )
+
+    def effect(self, dialect: Dialect, now_ms: int) -> Effect | None:
+        """What it does to the next request that it is for; None: nothing."""
+        given = self._given
+        self._seen += 1
+        if self._seen <= given.get("after", 0) or self._met >= given.get("count", math.inf):
+            return None
+        if self._random.random() >= given.get("rate", 1.0):
+            return None
+        if self._budget is not None:
+            return self._of_budget(self._budget, dialect, now_ms)
+        self._met += 1
+        share = given.get("unprocessed", 0.0)
+        return Effect(
+            dialect.faults[given["error"]] if "error" in given else "",
+            given.get("latency_ms", 0.0),
+            given.get("cut", ""),
+            (lambda: self._random.random() < share) if share else None,
+        )
+
+    def _of_budget(self, budget: _Budget, dialect: Dialect, now_ms: int) -> Effect:
+        """What a request costs is known when it is done: it is let in while anything is left, and the rest is a debt."""
+        if self._at_ms:
+            self._left += max(0, now_ms - self._at_ms) / 1000 * budget.per_second
+        self._left, self._at_ms = min(self._left, budget.units), now_ms
+        if self._left <= 0:
+            self._met += 1
+            return Effect(dialect.faults[THROTTLING])
+        return Effect(charge=self._take)
+
+    def _take(self, units: float) -> None:
+        self._left -= units
+
+
+class Faults:
+    """All faults of a server process. Safe to use from several threads. `changed` is called when some have come or gone."""
+
+    def __init__(self, dialects: Sequence[Dialect], changed: Callable[[], None]) -> None:
+        self._dialects = dialects
+        self._changed = changed
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._faults: tuple[Fault, ...] = ()
+
+    @property
+    def are_planted(self) -> bool:
+        """Whether there are any."""
+        return bool(self._faults)
+
+    def effects(self, dialect: Dialect, summary: Summary, now_ms: int) -> list[Effect]:
+        """What happens to a request, by the faults in the order in which they were planted."""
+        with self._lock:
+            made = [fault.effect(dialect, now_ms) for fault in self._faults if fault.is_for(dialect, summary)]
+        return [effect for effect in made if effect is not None]
+
+    def charge(self, effects: Sequence[Effect], units: float) -> None:
+        """Take what a request has consumed from the budgets that let it in."""
+        with self._lock:
+            for effect in effects:
+                if effect.charge is not None:
+                    effect.charge(units)
+
+    # Operations of the control API
+
+    def listed(self) -> dict[str, Any]:
+        """All faults, in the order in which they were planted."""
+        return {"faults": [fault.described() for fault in self._faults]}
+
+    def add(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Plant a fault. Raises BadRequest, Refused."""
+        members = dict(only(given, **_KINDS))
+        _check(members, {dialect.name: dialect for dialect in self._dialects})
+        with self._lock:
+            if len(self._faults) >= _MOST_FAULTS:
+                raise Refused(409, f"there are {_MOST_FAULTS} faults already")
+            fault = Fault(next(self._numbers), members)
+            self._faults = (*self._faults, fault)
+        self._changed()
+        return fault.described()
+
+    def clear(self) -> dict[str, Any]:
+        """Take all faults away. How many."""
+        with self._lock:
+            gone, self._faults = self._faults, ()
+            self._numbers = itertools.count(1)
+        self._changed()
+        return {"faults": len(gone)}
+
+    def remove(self, fault_id: str) -> dict[str, Any]:
+        """Take one fault away. Raises Refused."""
+        with self._lock:
+            found = [fault for fault in self._faults if fault.id == fault_id]
+            if not found:
+                raise Refused(404, f"there is no fault {fault_id[:64]}")
+            self._faults = tuple(fault for fault in self._faults if fault.id != fault_id)
+        self._changed()
+        return found[0].described()
+
+
+def _check(given: dict[str, Any], dialects: Mapping[str, Dialect]) -> None:
+    if not any(effect in given for effect in _EFFECTS):
+        raise BadRequest(f"a fault has one of {', '.join(_EFFECTS)}")
+    if given.get("dialect", "") not in ("", *dialects):
+        raise BadRequest(f"dialect must be one of {', '.join(dialects)}")
+    meant = [dialects[given["dialect"]]] if "dialect" in given else [*dialects.values()]
+    if "error" in given and not any(given["error"] in dialect.faults for dialect in meant):
+        names = sorted({name for dialect in meant for name in dialect.faults})
+        raise BadRequest(f"error must be one of {', '.join(names)}")
+    if "unprocessed" in given and not any(
+        given.get("operation") in (None, *each.batches) for each in meant if each.batches
+    ):
+        raise BadRequest(
+            "unprocessed is for batches: "
+            + ", ".join(sorted({*itertools.chain(*(each.batches for each in meant))}))
+        )
+    if given.get("cut", CUTS[0]) not in CUTS:
+        raise BadRequest(f"cut must be one of {', '.join(CUTS)}")
+    for name, least, most in (
+        ("rate", 0, 1), ("unprocessed", 0, 1), ("latency_ms", 0, _MOST_LATENCY_MS), ("count", 0, math.inf),
+        ("after", 0, math.inf),
+    ):  # fmt: skip
+        if name in given and not least <= given[name] <= most:
+            raise BadRequest(f"{name} must be from {least} to {most}")
+    if "capacity" in given:
+        budget = only(given["capacity"], units=(int, float), per_second=(int, float))
+        if not all(math.isfinite(value) and value >= 0 for value in budget.values()) or "units" not in budget:
+            raise BadRequest(
+                "capacity is {units, per_second}: how many at once, and how many come each second"
+            )

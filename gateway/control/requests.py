@@ -1,0 +1,98 @@
+"""The last requests, for assertions of tests and for seeing what an SDK sends. Kept only once somebody has asked for it.
+
+A line has no time but that of the tables' clock, no id and no address: two runs of a test that freezes it give equal lines.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from gateway.control.answers import BadRequest, only
+from gateway.dialect import Dialect, Summary
+
+_MOST = 100_000
+_MOST_BYTES = 32 << 20
+_MOST_KEYS = 100
+USUAL = 1000
+
+
+class RequestLog:
+    """A ring of the last requests, bounded in number and bytes. Safe to use from several threads. `changed` is called when it
+    begins or ends."""
+
+    def __init__(self, most: int, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self._lock = threading.Lock()
+        self._most = most
+        self._lines: deque[bytes] = deque()
+        self._bytes = self._number = 0
+
+    @property
+    def is_on(self) -> bool:
+        """Whether requests are recorded."""
+        return self._most > 0
+
+    def add(
+        self,
+        dialect: Dialect,
+        summary: Summary,
+        status: int,
+        units: dict[str, float],
+        times_ns: tuple[int, int],
+    ) -> None:
+        """Note a request that was answered. `times_ns`: when it came and when it was answered, by the tables' clock."""
+        came_ns, answered_ns = times_ns
+        keys = [{"table": table, "key": key} for table, key in summary.keys[:_MOST_KEYS]]
+        with self._lock:
+            self._number += 1
+            line = orjson.dumps(
+                {
+                    "number": self._number,
+                    "dialect": dialect.name,
+                    "operation": summary.operation,
+                    "caller": summary.caller,
+                    "tables": [*summary.tables[:_MOST_KEYS]],
+                    "keys": keys,
+                    "status": status,
+                    "units": units,
+                    "at_ms": came_ns // 1_000_000,
+                    "duration_us": (answered_ns - came_ns) // 1000,
+                }
+            )
+            self._lines.append(line)
+            self._bytes += len(line)
+            while len(self._lines) > self._most or self._bytes > _MOST_BYTES:
+                self._bytes -= len(self._lines.popleft())
+
+    # Operations of the control API
+
+    def listed(self) -> dict[str, Any]:
+        """The requests, the oldest first; how many are kept at most."""
+        with self._lock:
+            lines = [orjson.Fragment(line) for line in self._lines]
+        return {"most": self._most, "requests": lines}
+
+    def change(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Keep so many (`most`) from now on; 0 ends it. Raises BadRequest."""
+        most = only(given, most=int).get("most", USUAL)
+        if not 0 <= most <= _MOST:
+            raise BadRequest(f"most must be from 0 to {_MOST}")
+        with self._lock:
+            self._most = most
+            while len(self._lines) > most:
+                self._bytes -= len(self._lines.popleft())
+        self._changed()
+        return {"most": most}
+
+    def clear(self) -> dict[str, Any]:
+        """Forget them; the next is number 1."""
+        with self._lock:
+            gone = len(self._lines)
+            self._lines.clear()
+            self._bytes = self._number = 0
+        return {"requests": gone}

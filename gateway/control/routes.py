@@ -1,0 +1,125 @@
+"""The control API: its paths, what they take and what they answer, as JSON.
+
+Each operation is one function of a module beside this one. What is wrong with a request is answered with a status and
+`{"error": "...", "message": "..."}`, and has changed nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import orjson
+
+from gateway.clock import BadTime, Clock
+from gateway.control import access, clocks, resets, seeds, snapshots
+from gateway.control.access import PREFIX
+from gateway.control.answers import BadRequest, Refused
+from gateway.control.watching import Watch
+from gateway.dialect import Gateway
+from gateway.http import Reply, Request
+from gateway.model.errors import GatewayError, NotAllowed
+
+_HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))
+_OF_ONE_PROCESS = ("/clock", "/faults", "/requests")
+Operation = Callable[..., Any]
+
+
+class Routes:
+    """The control API of a gateway. `clock`: the one that its tables live by; `watch`: of all dialects."""
+
+    def __init__(self, gateway: Gateway, clock: Clock, watch: Watch) -> None:
+        self._settings = gateway.settings
+        self._routes = [
+            (method, path, re.compile(re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", re.escape(path))), operation)
+            for method, path, operation in _operations(gateway, clock, watch)
+        ]
+
+    @property
+    def paths(self) -> list[tuple[str, str]]:
+        """(method, path) of each, with <name> where a path has a name."""
+        return [(method, path) for method, path, _, _ in self._routes]
+
+    def reply(self, request: Request) -> Reply:
+        """The answer to a request for a path of the control API."""
+        try:
+            access.check(request, self._settings)
+            answer = self._answer(request)
+            return answer if isinstance(answer, Reply) else _json(200, answer)
+        except NotAllowed as error:
+            return _json(403, {"error": "NotAllowed", "message": error.facts.get("text", "")})
+        except (BadRequest, BadTime) as error:
+            return _json(400, {"error": "BadRequest", "message": str(error)})
+        except Refused as error:
+            return _json(error.status, {"error": "Refused", "message": str(error)})
+        except GatewayError as error:
+            return _json(503, {"error": type(error).__name__, "message": f"the database: {error!r}"})
+
+    def _answer(self, request: Request) -> Any:
+        wanted = unquote(request.path.removeprefix(PREFIX.rstrip("/")))
+        methods: list[str] = []
+        for method, path, pattern, operation in self._routes:
+            found = pattern.fullmatch(wanted)
+            if found is None:
+                continue
+            if method == request.method:
+                if path.startswith(_OF_ONE_PROCESS) and self._settings.workers > 1:
+                    raise Refused(
+                        409, "the clock, faults and requests are those of one process: not with --workers"
+                    )
+                given = request.body if path.endswith("/file") else _document(request.body)
+                return operation(given, **found.groupdict())
+            methods.append(method)
+        if methods:
+            raise Refused(405, f"{wanted[:255]} takes {', '.join(methods)}")
+        raise Refused(404, f"there is nothing at {wanted[:255]}")
+
+
+def _operations(gateway: Gateway, clock: Clock, watch: Watch) -> Sequence[tuple[str, str, Operation]]:
+    engine = gateway.engine
+    return (
+        ("POST", "/reset", lambda given: resets.reset(engine, given)),
+        ("GET", "/clock", lambda given: clocks.described(clock)),
+        ("PUT", "/clock", lambda given: clocks.change(engine, clock, given)),
+        ("POST", "/clock/advance", lambda given: clocks.advance(engine, clock, given)),
+        ("GET", "/snapshots", lambda given: snapshots.listed(engine)),
+        ("POST", "/snapshots", lambda given: snapshots.save(engine, given, gateway.now_ms())),
+        ("POST", "/snapshots/<name>/load", lambda given, name: snapshots.load(engine, name)),
+        ("POST", "/snapshots/<name>/fork", lambda given, name: snapshots.fork(engine, name, given)),
+        ("DELETE", "/snapshots/<name>", lambda given, name: snapshots.remove(engine, name)),
+        ("GET", "/snapshots/<name>/file", lambda given, name: snapshots.export(engine, name)),
+        ("PUT", "/snapshots/<name>/file", lambda given, name: snapshots.put(engine, given, name)),
+        ("POST", "/seed", lambda given: seeds.from_request(watch.dialects, given)),
+        ("GET", "/openapi.json", lambda given: _document_of_this()),
+        ("GET", "/faults", lambda given: watch.faults.listed()),
+        ("POST", "/faults", watch.faults.add),
+        ("DELETE", "/faults", lambda given: watch.faults.clear()),
+        ("DELETE", "/faults/<fault_id>", lambda given, fault_id: watch.faults.remove(fault_id)),
+        ("GET", "/requests", lambda given: watch.requests.listed()),
+        ("PUT", "/requests", watch.requests.change),
+        ("DELETE", "/requests", lambda given: watch.requests.clear()),
+    )
+
+
+def _document_of_this() -> Reply:
+    """The OpenAPI document of these routes."""
+    return Reply(200, _HEADERS, Path(__file__).with_name("openapi.json").read_bytes())
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    if not body:
+        return {}
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"the body is no JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise BadRequest("the body must be a JSON object")
+    return document
+
+
+def _json(status: int, document: Any) -> Reply:
+    return Reply(status, _HEADERS, orjson.dumps(document) + b"\n")

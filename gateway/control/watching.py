@@ -1,0 +1,124 @@
+"""Where requests meet faults and are noted: one place in front of the dialects, which both entries pass.
+
+While nothing is recorded or planted it is not entered: `Watch.is_on`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from gateway import handling
+from gateway.control.faults import Effect, Faults
+from gateway.control.requests import RequestLog
+from gateway.dialect import Dialect, Handler, Round, Summary
+from gateway.engine.engine import Returned, next_commands
+from gateway.handling import Handling
+from gateway.http import CUT, Reply, Request
+from gateway.model.commands import Exchange
+
+
+class Watch:
+    """The faults and the record of a server process. `now_ns`: the tables' clock."""
+
+    def __init__(self, dialects: Sequence[Dialect], now_ns: Callable[[], int], most_recorded: int) -> None:
+        self.dialects = dialects
+        self.faults = Faults(dialects, self._look)
+        self.requests = RequestLog(most_recorded, self._look)
+        self.now_ns = now_ns
+        self.is_on = False
+        """Whether requests are to be met. Asked for each of them, so it is known beforehand."""
+        self._lock = threading.Lock()
+        self._look()
+
+    def _look(self) -> None:
+        with self._lock:
+            was_on, self.is_on = self.is_on, self.faults.are_planted or self.requests.is_on
+            if self.is_on != was_on:
+                handling.watch(self.is_on)
+
+    def meet(self, request: Request, dialect: Dialect) -> Met:
+        """A request before it is handled, with what is to happen to it."""
+        effects: list[Effect] = []
+        if self.faults.are_planted:
+            effects = self.faults.effects(dialect, summary_of(request, dialect), self.now_ns() // 1_000_000)
+        return Met(self, request, dialect, effects)
+
+
+class Met:
+    """A request that is watched, from before it is handled until it is answered."""
+
+    def __init__(self, watch: Watch, request: Request, dialect: Dialect, effects: Sequence[Effect]) -> None:
+        self._watch = watch
+        self._request = request
+        self._dialect = dialect
+        self._effects = effects
+        self._came_ns = watch.now_ns()
+        self.latency_s = sum(effect.latency_ms for effect in effects) / 1000
+        leaves_out = [effect.leaves_out for effect in effects if effect.leaves_out is not None]
+        self.handling = Handling((lambda: any(each() for each in leaves_out)) if leaves_out else None)
+
+    def instead(self) -> Reply | None:
+        """What is answered in place of what the dialect would; CUT for nothing at all; None: the request is handled."""
+        for effect in self._effects:
+            if effect.cut == "before":
+                return CUT
+            if effect.error:
+                return self._dialect.fault(self._request, effect.error)
+        return None
+
+    def watched(self, handler: Handler) -> Handler:
+        """A handler whose code runs for this request (gateway/handling.py)."""
+        return partial(_under, self.handling, handler)
+
+    def answered(self, reply: Reply) -> Reply:
+        """Note what a request was answered; what is sent: the reply, or CUT."""
+        units = self.handling.units
+        self._watch.faults.charge(self._effects, sum(units.values()))
+        if self._watch.requests.is_on:
+            # Only now: by now the table whose key a row has is known.
+            summary = summary_of(self._request, self._dialect)
+            times_ns = (self._came_ns, self._watch.now_ns())
+            self._watch.requests.add(self._dialect, summary, reply.status, units, times_ns)
+        return CUT if any(effect.cut == "after" for effect in self._effects) else reply
+
+
+def _under(current: Handling, handler: Handler, request: Request) -> Round | Reply | Exchange[Reply]:
+    with handling.current(current):
+        begun = handler(request)
+    match begun:
+        case Round(commands, finish):
+            return Round(commands, partial(_finished, current, finish))
+        case Reply():
+            return begun
+    return _driven(current, begun)
+
+
+def _finished(
+    current: Handling, finish: Callable[[list[Any] | Exception], Reply], outcomes: list[Any] | Exception
+) -> Reply:
+    with handling.current(current):
+        return finish(outcomes)
+
+
+def _driven(current: Handling, exchange: Exchange[Reply]) -> Exchange[Reply]:
+    outcomes: list[Any] | Exception | None = None
+    while True:
+        with handling.current(current):
+            commands = next_commands(exchange, outcomes)
+        if isinstance(commands, Returned):
+            return commands.value
+        try:
+            outcomes = yield commands
+        except Exception as error:
+            outcomes = error
+
+
+def summary_of(request: Request, dialect: Dialect) -> Summary:
+    """What a request asks for. Of one that cannot be read only its operation is known."""
+    try:
+        return dialect.summary(request)
+    except Exception:
+        return Summary(dialect.operation(request))

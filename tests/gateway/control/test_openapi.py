@@ -1,0 +1,63 @@
+"""The OpenAPI document of the control API says what the routes are: no more, no less."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from gateway.app import create_app, mounted
+from gateway.control.faults import _KINDS
+from gateway.control.routes import Routes
+from gateway.settings import Settings
+
+DOCUMENT: dict[str, Any] = json.loads(Path("gateway/control/openapi.json").read_text())
+
+
+def test_every_route_is_in_the_document_and_nothing_else(sqlite_url: str) -> None:
+    made = mounted(create_app(Settings(database=sqlite_url)))
+    routes = {
+        (re.sub(r"<(\w+)>", r"{\1}", path), method.lower())
+        for method, path in Routes(made.gateway, made.clock, made.watch).paths
+    }
+    assert routes == {(path, method) for path, methods in DOCUMENT["paths"].items() for method in methods}
+
+
+def test_it_is_served(shared_server: str) -> None:
+    assert requests.get(f"{shared_server}/_tablegate/openapi.json", timeout=5).json() == DOCUMENT
+
+
+def test_the_members_of_a_fault_are_those_that_are_taken() -> None:
+    assert set(DOCUMENT["components"]["schemas"]["NewFault"]["properties"]) == set(_KINDS)
+
+
+def test_references_lead_somewhere_and_names_in_paths_are_parameters() -> None:
+    for reference in re.findall(r'"\$ref": "#/([^"]+)"', json.dumps(DOCUMENT)):
+        found: Any = DOCUMENT
+        for part in reference.split("/"):
+            found = found[part]
+    for path, methods in DOCUMENT["paths"].items():
+        for operation in methods.values():
+            named = [each["$ref"].rpartition("/")[2] for each in operation.get("parameters", [])]
+            assert re.findall(r"\{(\w+)\}", path) == named
+
+
+def test_bodies_of_the_document_are_taken_and_others_refused(shared_server: str) -> None:
+    """Every member that a body may have is known to its operation, and one that is in no body is to none."""
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            content = operation.get("requestBody", {}).get("content", {})
+            if "application/json" not in content:
+                continue
+            url = f"{shared_server}/_tablegate{path.replace('{name}', 'nothing')}"
+            schema = content["application/json"]["schema"]
+            names = schema.get("properties") or DOCUMENT["components"]["schemas"]["NewFault"]["properties"]
+            for name in names:
+                answer = requests.request(method, url, json={name: None}, timeout=5)
+                assert "is unknown here" not in answer.text, (path, name)
+            if "{name}" not in path:
+                answer = requests.request(method, url, json={"no_such_member": 1}, timeout=5)
+                assert (answer.status_code, "is unknown here" in answer.text) == (400, True), path

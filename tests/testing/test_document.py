@@ -1,0 +1,146 @@
+"""The blocks of docs/testing.md, run as they stand there, where their toolchain is on the machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tablegate.testing import Server
+from tests.support.running import free_port
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
+
+
+def blocks(section: str) -> list[tuple[str, str]]:
+    """(language, text) of the blocks of a section."""
+    found = re.search(rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", DOCUMENT, re.MULTILINE | re.DOTALL)
+    assert found, section
+    return re.findall(r"^```(\w+)\n(.*?)^```$", found[1], re.MULTILINE | re.DOTALL)
+
+
+def block(section: str, language: str) -> str:
+    [text] = [text for known, text in blocks(section) if known == language]
+    return text
+
+
+@pytest.fixture
+def on_path(tmp_path: Path) -> dict[str, str]:
+    """An environment in which `tablegate` is a command, and nothing is set that would lead to another server."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    command = folder / "tablegate"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tablegate "$@"\n')
+    command.chmod(0o755)
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("AWS_", "TABLEGATE_", "PYTEST_"))
+    }
+    return {**kept, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(Path(__file__).parents[2])}
+
+
+def run(*command: str, cwd: Path, env: dict[str, str]) -> str:
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_pytest(tmp_path: Path, on_path: dict[str, str]) -> None:
+    (tmp_path / "test_orders.py").write_text(block("pytest", "python"))
+    said = run(
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "test_orders.py",
+        cwd=tmp_path,
+        env=on_path,
+    )
+    assert "4 passed" in said
+
+
+def test_the_ini_file_has_the_plugins_options() -> None:
+    names = re.findall(r"^(tablegate_\w+) =", block("pytest", "ini"), re.MULTILINE)
+    plugin = (Path(__file__).parents[2] / "tablegate/testing/pytest_plugin.py").read_text()
+    assert sorted(names) == sorted(re.findall(r'addini\(\s*"(\w+)"', plugin))
+
+
+def test_unittest(tmp_path: Path, on_path: dict[str, str]) -> None:
+    (tmp_path / "test_orders.py").write_text(block("unittest", "python"))
+    assert "OK" in run(sys.executable, "-m", "unittest", "test_orders", cwd=tmp_path, env=on_path)
+    run(sys.executable, "-c", "import test_orders; test_orders.test_a_function()", cwd=tmp_path, env=on_path)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl")
+def test_the_control_api_by_curl(tmp_path: Path, on_path: dict[str, str]) -> None:
+    script = block("Time, failures, states", "sh").replace("curl -s", "curl -sS --fail-with-body")
+    with Server() as server:
+        said = run("sh", "-e", "-c", script, cwd=tmp_path, env={**on_path, "URL": server.url})
+        assert '"now":"2040-01-02T00:00:00.000Z"' in said
+    with Server(start_from=tmp_path / "filled.tgz") as server:
+        assert server.control.snapshots() == {}
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node")
+def test_jest_and_vitest(tmp_path: Path, on_path: dict[str, str]) -> None:
+    (tmp_path / "setup.mjs").write_text(block("Jest and Vitest", "js"))
+    [reset] = re.findall(r"Before each test: `(.+)`\.", DOCUMENT)
+    (tmp_path / "run.mjs").write_text(
+        'import setUp, { teardown } from "./setup.mjs";\nawait setUp();\n'
+        f"const answer = {reset};\nconsole.log(answer.status, await answer.text());\nawait teardown();\n"
+    )
+    assert run("node", "run.mjs", cwd=tmp_path, env=on_path).startswith('200 {"tables":0}')
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="no go")
+def test_go(tmp_path: Path, on_path: dict[str, str]) -> None:
+    (tmp_path / "orders_test.go").write_text(block("Go", "go"))
+    (tmp_path / "go.mod").write_text("module orders\n\ngo 1.21\n")
+    assert "ok" in run(
+        "go", "test", "./...", cwd=tmp_path, env={**on_path, "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"}
+    )
+
+
+def test_github_actions(tmp_path: Path, on_path: dict[str, str]) -> None:
+    lines = re.findall(r"^      (tablegate .+)$", block("GitHub Actions", "yaml"), re.MULTILINE)
+    assert len(lines) == 2
+    port = str(free_port())
+    script = "\n".join(lines).replace("8000", port)
+    said = run("sh", "-e", "-c", f"{script}\nkill $!", cwd=tmp_path, env=on_path)
+    assert re.search(r"^ready$", said, re.MULTILINE), said
+
+
+@pytest.mark.parametrize(
+    ("section", "language"), [("Java, with Testcontainers", "java"), (".NET Aspire", "csharp")]
+)
+def test_flags_of_containers_are_flags_of_serve(section: str, language: str) -> None:
+    from click.testing import CliRunner
+
+    from gateway.__main__ import main
+
+    known: Any = CliRunner().invoke(main, ["serve", "--help"]).output
+    flags = re.findall(r"--[a-z-]+", block(section, language))
+    assert flags
+    assert [flag for flag in flags if flag not in known] == []
+
+
+@pytest.mark.parametrize("language", ["csharp", "ts"])
+def test_words_of_containers_in_place_of_azurite_are_those_of_the_command_line(language: str) -> None:
+    words = re.findall(
+        r'(?:WithCommand\(|withCommand\(\[)("azurite".*?)\]?\)', block("From Azurite", language)
+    )
+    assert re.findall(r'"([^"]+)"', words[0]) == [
+        "azurite",
+        "--tableHost",
+        "0.0.0.0",
+        "--inMemoryPersistence",
+    ]

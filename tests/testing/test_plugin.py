@@ -1,0 +1,216 @@
+"""The pytest plugin, in runs of pytest of their own: what fixtures give and options do; that tests are apart under xdist."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import KINDS
+from tests.support.databases import PostgresServer
+
+pytest_plugins = "pytester"
+
+TABLE = """
+TABLE = {
+    "TableName": "things", "BillingMode": "PAY_PER_REQUEST",
+    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_this_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS", "AWS_ENDPOINT_URL_DYNAMODB"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_fixtures_give_an_empty_server_and_sdks_that_find_it(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        TABLE
+        + """
+import os
+import boto3
+import pytest
+
+@pytest.mark.parametrize("time", [1, 2])
+def test_dynamodb(dynamodb, dynamodb_client, time):
+    assert dynamodb_client.list_tables()["TableNames"] == []
+    boto3.client("dynamodb").create_table(**TABLE)
+    dynamodb.Table("things").put_item(Item={"id": "1"})
+
+def test_azure(azure_tables, tablegate):
+    assert [*azure_tables.list_tables()] == []
+    azure_tables.create_table("things")
+
+def test_table_store(tablestore_client):
+    assert [*tablestore_client.list_table()] == []
+
+@pytest.mark.tablegate(auth="strict", message_style="classic")
+def test_marker(dynamodb_client, tablegate):
+    with pytest.raises(Exception, match="UnrecognizedClientException"):
+        boto3.client("dynamodb", aws_access_key_id="other", aws_secret_access_key="x").list_tables()
+
+@pytest.mark.tablegate(clock="2040-01-01T00:00:00Z", record=10)
+def test_frozen(dynamodb_client, tablegate):
+    dynamodb_client.create_table(**TABLE)
+    [line] = tablegate.control.requests()
+    assert (line["at_ms"], line["duration_us"]) == (2208988800000, 0)
+    tablegate.control.add_fault(error="internal")
+
+def test_after_that(dynamodb_client, tablegate):
+    assert tablegate.control.clock()["ahead_ms"] < 1000
+    assert tablegate.control.faults() == []
+    assert dynamodb_client.list_tables()["TableNames"] == []
+
+def test_the_environment_is_ours_alone():
+    assert "AWS_ENDPOINT_URL_DYNAMODB" not in os.environ
+"""
+    )
+    pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=8)
+
+
+def test_ini_options(pytester: pytest.Pytester) -> None:
+    pytester.makeini(
+        """
+[pytest]
+tablegate_settings =
+    message-style = classic
+    namespaces = separate
+tablegate_clock = 2041-01-01T00:00:00Z
+"""
+    )
+    pytester.makepyfile(
+        """
+def test_settings(tablegate, dynamodb_client):
+    assert tablegate.control.clock()["now"] == "2041-01-01T00:00:00.000Z"
+    dynamodb_client.create_table(
+        TableName="things", BillingMode="PAY_PER_REQUEST", KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+    )
+    assert tablegate.tablestore_client().list_table() == [] or not [*tablegate.tablestore_client().list_table()]
+"""
+    )
+    pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_a_database_for_all_workers_is_refused(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\ntablegate_database = sqlite:///one.sqlite")
+    pytester.makepyfile("def test_one(tablegate): pass")
+    result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", "-n", "1")
+    result.stdout.fnmatch_lines(["*one for all workers of xdist: put {worker} into its name*"])
+    pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_without_its_fixtures_nothing_but_pytest_is_imported(pytester: pytest.Pytester) -> None:
+    """The plugin is loaded by every run of pytest wherever it is installed."""
+    pytester.makepyfile(
+        """
+import sys
+def test_nothing():
+    assert [name for name in sys.modules if name.startswith("tablegate")] == [
+        "tablegate", "tablegate.testing", "tablegate.testing.pytest_plugin"
+    ]
+    assert not [name for name in sys.modules if name.startswith(("gateway", "boto3", "sqlalchemy", "flask"))]
+"""
+    )
+    pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+# Many tests and several workers. Each asserts that its server is empty and leaves rubbish behind.
+
+_MANY = """
+import pytest
+
+@pytest.mark.parametrize("number", range({tests}))
+def test_is_alone(number, dynamodb_client{others}):
+    assert dynamodb_client.list_tables()["TableNames"] == []
+    dynamodb_client.create_table(**TABLE)
+    for key in range(5):
+        dynamodb_client.put_item(TableName="things", Item={{"id": {{"S": str(key)}}, "of": {{"N": str(number)}}}})
+    assert {{item["of"]["N"] for item in dynamodb_client.scan(TableName="things")["Items"]}} == {{str(number)}}
+"""
+_MANY_OTHERS = """
+    assert [*azure_tables.list_tables()][1:] == [*tablestore_client.list_table()][1:] == []
+    azure_tables.create_table(f"azure{number}").create_entity({"PartitionKey": "p", "RowKey": "r"})
+"""
+_CONFTEST = """
+import json, os, time
+from pathlib import Path
+import pytest
+from tablegate.testing.control import ControlClient
+
+resets, samples = [], []
+plain = ControlClient.reset
+
+def timed(self, **wanted):
+    began = time.perf_counter()
+    plain(self, **wanted)
+    resets.append(time.perf_counter() - began)
+
+ControlClient.reset = timed
+
+@pytest.fixture(autouse=True)
+def _sample(tablegate):
+    if len(resets) % {every} == 0:
+        status = Path(f"/proc/{{tablegate.pid}}/status").read_text()
+        rss = int(status.split("VmRSS:")[1].split()[0])
+        samples.append((rss, len(os.listdir(f"/proc/{{tablegate.pid}}/fd"))))
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workerinput"):
+        Path({folder!r}, os.environ["PYTEST_XDIST_WORKER"]).write_text(json.dumps([resets, samples]))
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tests_are_apart_under_xdist(tmp_path: Path, request: pytest.FixtureRequest, kind: str) -> None:
+    _run_many(tmp_path, request, kind, workers=2, tests=40)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_thousand_tests_are_apart_and_nothing_leaks(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    if "TABLEGATE_SOAK_SECONDS" not in os.environ:
+        pytest.skip("a thousand tests: make soak")
+    resets, samples = _run_many(tmp_path, request, kind, workers=4, tests=1000)
+    median_ms = statistics.median(resets) * 1000
+    growth = [(each[-1][0] - each[1][0], each[-1][1] - each[1][1]) for each in samples]
+    print(
+        f"{kind}: reset median {median_ms:.1f} ms of {len(resets)}; growth (KiB, descriptors) from test 50 on: {growth}"
+    )
+    assert median_ms < 10
+    assert all(kib < 20_000 and descriptors <= 4 for kib, descriptors in growth)
+
+
+def _run_many(
+    folder: Path, request: pytest.FixtureRequest, kind: str, workers: int, tests: int
+) -> tuple[list[float], list[list[tuple[int, int]]]]:
+    """Run so many tests; the seconds of each reset, and for each worker samples of its server's memory and descriptors."""
+    is_long = tests >= 1000
+    others = (", azure_tables, tablestore_client", _MANY_OTHERS) if is_long else ("", "")
+    Path(folder, "test_many.py").write_text(TABLE + _MANY.format(tests=tests, others=others[0]) + others[1])
+    Path(folder, "conftest.py").write_text(_CONFTEST.format(folder=str(folder), every=50 if is_long else 5))
+    ini = ["[pytest]"]
+    if kind == "postgresql":
+        server: PostgresServer = request.getfixturevalue("postgres")
+        # The plugin puts the worker's name into the URL; here it is that of a file which holds another one.
+        for number in range(workers):
+            Path(folder, f"url-gw{number}").write_text(server.empty_database())
+        ini.append(f"tablegate_database = file:{folder}/url-{{worker}}")
+    Path(folder, "pytest.ini").write_text("\n".join(ini))
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "-p", "no:cacheprovider", "."],
+        capture_output=True, text=True, cwd=folder,
+    )  # fmt: skip
+    assert f"{tests} passed" in run.stdout, run.stdout + run.stderr
+    found = [json.loads(Path(folder, f"gw{number}").read_text()) for number in range(workers)]
+    return [took for resets, _ in found for took in resets], [samples for _, samples in found]

@@ -1,0 +1,148 @@
+"""`tablegate.testing.Server`: a process that is there when it is needed, and gone when its parent is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from tablegate.testing import ControlError, Server, ServerFailed
+
+TABLE = {
+    "TableName": "things",
+    "BillingMode": "PAY_PER_REQUEST",
+    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Any:
+    with Server() as running:
+        yield running
+
+
+def test_the_three_sdks_find_it(server: Server) -> None:
+    server.control.reset()
+    server.dynamodb_client().create_table(**TABLE)
+    server.dynamodb().Table("things").put_item(Item={"id": "1", "n": 1})
+    [entity] = server.azure_tables().get_table_client("things").list_entities()
+    assert (entity["PartitionKey"], entity["n"]) == ("1", 1)
+    assert server.tablestore_client().list_table() == [
+        "things"
+    ] or server.tablestore_client().list_table() == ("things",)
+
+
+def test_the_control_client(server: Server, tmp_path: Path) -> None:
+    control, client = server.control, server.dynamodb_client()
+    control.reset()
+    client.create_table(**TABLE)
+    control.save("before")
+    control.record()
+    with control.fault(error="throttling", operation="PutItem", count=1):
+        client.put_item(TableName="things", Item={"id": {"S": "1"}})
+        assert [fault["met"] for fault in control.faults()] == [1]
+    assert control.faults() == []
+    assert [line["status"] for line in control.requests(operation="PutItem")] == [400, 200]
+    control.forget_requests()
+    assert control.requests() == []
+    assert control.reset(keep_tables=True) == 1
+    assert client.scan(TableName="things")["Count"] == 0
+    assert control.load("before")["tables"] == 1
+    assert [*control.snapshots()] == ["before"]
+    control.forget("before")
+    assert control.clock()["frozen"] is False
+    assert control.freeze()["frozen"] is True
+    assert control.unfreeze()["frozen"] is False
+    with pytest.raises(ControlError, match="404: there is no snapshot before"):
+        control.load("before")
+    control.close()
+    assert control.clock()["frozen"] is False
+
+
+def test_as_a_decorator_it_sets_the_environment_while_the_function_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of somebody else")
+    monkeypatch.delenv("AWS_ENDPOINT_URL_DYNAMODB", raising=False)
+    server = Server()
+
+    @server
+    def work() -> int:
+        assert "AWS_SESSION_TOKEN" not in os.environ
+        boto3.client("dynamodb").create_table(**TABLE)
+        return len(server.dynamodb_client().list_tables()["TableNames"])
+
+    assert work() == 1
+    assert os.environ["AWS_SESSION_TOKEN"] == "of somebody else"
+    assert "AWS_ENDPOINT_URL_DYNAMODB" not in os.environ
+    assert server.pid is None
+
+
+def test_of_a_test_case_each_test_begins_empty() -> None:
+    server = Server()
+
+    @server
+    class Things(unittest.TestCase):
+        def test_one(self) -> None:
+            boto3.client("dynamodb").create_table(**TABLE)
+
+        def test_two(self) -> None:
+            boto3.client("dynamodb").create_table(**TABLE)
+
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(Things).run(result)
+    assert (result.testsRun, result.failures, result.errors) == (2, [], [])
+    assert server.pid is None
+
+
+def test_strict_takes_its_keys_and_no_others() -> None:
+    with Server(auth="strict") as server:
+        server.dynamodb_client().create_table(**TABLE)
+        assert [table.name for table in server.azure_tables().list_tables()] == ["things"]
+        stranger = boto3.Session("other", "other", region_name="us-east-1")
+        with pytest.raises(Exception, match="UnrecognizedClientException"):
+            stranger.client("dynamodb", endpoint_url=server.url).list_tables()
+
+
+def test_a_server_that_cannot_start_says_why() -> None:
+    with pytest.raises(ServerFailed, match="No such option"):
+        Server(no_such_setting=1).start()
+
+
+_PARENT = """
+import sys, time
+from tablegate.testing import Server
+server = Server().start()
+print(server.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_it_never_outlives_its_parent(number: signal.Signals) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", _PARENT], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    assert _is_there(pid)
+    parent.send_signal(number)
+    parent.communicate(timeout=30)
+    until = time.monotonic() + 30
+    while _is_there(pid):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        return "zombie" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
