@@ -23,7 +23,7 @@ from adapters.azuretable import audited as azuretable
 from adapters.dynamodb import audited as dynamodb
 from adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB_OPERATIONS
 from adapters.tablestore import audited as tablestore
-from gateway import audit, audit_sinks, metrics
+from gateway import audit, audit_sinks, figures, metrics
 from gateway.__main__ import main
 from gateway.audit import Deed, Keys, Kind, Sink, Trail, Wanted
 from gateway.audit_sinks import DatabaseSink, FileSink
@@ -283,7 +283,8 @@ class Reader:
 
 
 def _lost() -> float:
-    return float(metrics._AUDIT_LOST._value.get())  # type: ignore[attr-defined]
+    metrics.count_noted()
+    return float(figures._AUDIT_LOST._value.get())  # type: ignore[attr-defined]
 
 
 def _request(body: bytes = b"") -> Request:

@@ -499,3 +499,27 @@ import importlib.metadata
 files = importlib.metadata.files("tablegate")
 print(*sorted({file.parts[0] for file in files if ".dist-info" not in file.parts[0] and file.parts[0] != ".."}))
 """
+
+
+def test_the_secret_key_is_changed_for_all_or_none(tmp_path: Path) -> None:
+    old, new = "the old secret key, long enough", "the new secret key, long enough"
+    flags = ["--secret-key", old]
+    for access_id in ("ONE", "TWO"):
+        tablegate(tmp_path, "credentials", "add", access_id, "--secret", f"secret of {access_id}", *flags)
+    file = tmp_path / "new.key"
+    file.write_text("short\n")
+    assert "at least 16" in tablegate(
+        tmp_path, "credentials", "reseal", "--new-secret-key-file", str(file), *flags, code=1
+    )
+    file.write_text(new + "\n")
+    wrong = ["--secret-key", "a wrong secret key, long enough"]
+    assert "do not open" in tablegate(
+        tmp_path, "credentials", "reseal", "--new-secret-key-file", str(file), *wrong, code=1
+    )
+    assert "2 credentials" in tablegate(
+        tmp_path, "credentials", "reseal", "--new-secret-key-file", str(file), *flags
+    )
+    assert "do not open" in tablegate(tmp_path, "credentials", "list", *flags, code=1)
+    told = tablegate(tmp_path, "credentials", "rotate", "ONE", "--secret", "another", "--secret-key", new)
+    assert "secret=another" in told
+    assert "TWO" in tablegate(tmp_path, "credentials", "list", "--secret-key", new)
