@@ -52,7 +52,8 @@ TARGET = {"job": "tablegate", "instance": "127.0.0.1:8000"}
 assert figures  # which declares all series
 # Series that there are only with replicas, or with background work that takes long: their labels are looked at, not their values.
 RARE = {"tablegate_replica_lag_seconds", "tablegate_replica_used", "tablegate_background_rows_left",
-        "tablegate_background_rows_total", "tablegate_background_seconds_total"}  # fmt: skip
+        "tablegate_background_rows_total", "tablegate_background_seconds_total",
+        "tablegate_follower_lag_seconds", "tablegate_kinesis_records_total"}  # fmt: skip
 
 Series = list[tuple[str, dict[str, str]]]
 

@@ -30,7 +30,7 @@ from gateway.model.namespaces import RETAINED
 from gateway.model.rows import TICKS_PER_MS, Row
 from gateway.model.tables import HistoryRule, State, Table
 from gateway.model.write_groups import RowKey
-from gateway.store import backups, copies, entries, history, rows
+from gateway.store import backups, copies, history, rows
 from gateway.store.copies import Copy
 from gateway.store.databases import Session
 from gateway.store.history import Moment
@@ -219,16 +219,13 @@ def _keep(session: Session, copy: Copy, target: Table, found: Mapping[Position, 
         rows.remove_many(
             session, [key for key in gone if key in before], [key for key in gone if key not in before]
         )
-    if target.indexes:
-        pairs = [(before.get(key), found[key[1]]) for key in keys]
-        removed, added = indexing.differences(target, pairs)
-        entries.remove_many(session, removed)
-        entries.add_many(session, added)
+    if target.indexes or target.vector_indexes:
+        indexing.keep_up(session, target, [(before.get(key), found[key[1]]) for key in keys])
 
 
 def _finish(store: Store, session: Session, copy: Copy, target: Table) -> None:
     store.catalog.lock(session, target.id)
-    for index in target.indexes:
+    for index in target.all_indexes:
         store.catalog.update_index(session, dataclasses.replace(index, busy_until_ms=0))
     store.catalog.update(session, dataclasses.replace(target, state=State.ACTIVE, busy_until_ms=0))
     copies.remove(session, copy.target_id)

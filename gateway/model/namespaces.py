@@ -9,6 +9,10 @@ RETAINED = "retained/"
 """What the names of namespaces begin with that hold the rows of backups, and of dropped tables that are still copied."""
 
 
+FOLLOWED = "followed/"
+"""What the names of namespaces begin with that streams are in which are kept only for those who follow a table."""
+
+
 def is_reserved(namespace: str) -> bool:
     """Whether a namespace holds copies and nothing else."""
     return namespace.startswith((SNAPSHOTS, RETAINED))

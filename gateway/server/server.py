@@ -27,6 +27,7 @@ from gateway.model import fast_paths
 from gateway.server import allocator
 from gateway.server.connection import NEVER, Connection
 from gateway.server.pending_request import PendingRequest
+from gateway.server.relay import Relay, Relayed, RelaySocket
 from gateway.server.tick import Ticker, TickLimits
 from gateway.settings import Settings
 from gateway.wiring import Mounted
@@ -56,7 +57,8 @@ class Served:
 class Server:
     """One event loop's share of the gateway. Made and used in the loop's thread."""
 
-    def __init__(self, served: Served, lane: str) -> None:
+    def __init__(self, served: Served, lane: str, writer_path: str = "") -> None:
+        """`writer_path`: where the process is to which writes are handed on; "" where this one writes."""
         self._mounted = served.dialects
         self.settings: Settings = self._mounted.gateway.settings
         self.is_stopping = False
@@ -70,10 +72,18 @@ class Server:
         self._threads = ThreadPoolExecutor(_WSGI_THREADS, "wsgi")
         limits = TickLimits(self.settings.tick_requests, self.settings.tick_bytes)
         traced = served.telemetry.traced if served.telemetry is not None else None
-        self._ticker = Ticker(self._mounted.gateway.engine, limits, lane, self.answer, self.refuse, traced)
+        self._relay = Relay(writer_path, self) if writer_path else None
+        hand_on = self._relay.hand_on if self._relay is not None else None
+        self._ticker = Ticker(
+            self._mounted.gateway.engine, limits, lane, self.answer, self.refuse, hand_on, traced
+        )
         self._listeners: list[asyncio.Server] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_gone = asyncio.Event()
+
+    async def listen_to_readers(self, listening: socket.socket) -> None:
+        """Answer what other processes of this server hand on."""
+        self._listeners.append(await self._loop.create_unix_server(lambda: Relayed(self), sock=listening))
 
     async def listen(self, sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
         """Answer whoever calls on these sockets, which are bound."""
@@ -165,6 +175,9 @@ class Server:
         if instead is not None:
             self._loop.call_soon(self.answer, pending, instead)
             return
+        if self._relay is not None and not self._may_read_here(pending):
+            self._relay.hand_on(pending)
+            return
         try:
             handler = dialect.enter(pending) if dialect is not None and fast_paths.ARE_ON else None
         except Exception as error:
@@ -175,12 +188,20 @@ class Server:
         else:
             self._threads.submit(self._serve, pending)
 
+    def _may_read_here(self, pending: PendingRequest) -> bool:
+        """Whether a process that does not write can answer a request: what surely reads, and what is not about the database."""
+        if pending.dialect is not None:
+            return pending.dialect.only_reads(pending)
+        return pending.method in ("GET", "HEAD") and pending.path in ("/healthz", "/metrics")
+
     def answer(self, pending: PendingRequest, reply: Reply) -> None:
         """Send the reply to a request in hand, then note it for the figures and write down what is worth a line."""
         if pending.answered_after_s:
             after_s, pending.answered_after_s = pending.answered_after_s, 0.0
             self._loop.call_later(after_s, self.answer, pending, reply)
             return
+        if pending.authorization is not None and pending.dialect is not None:
+            reply = pending.dialect.judged(pending, reply)
         pending.connection.answer(reply if pending.met is None else pending.met.answered(reply))
         seconds = monotonic() - pending.began
         dialect = pending.dialect
@@ -253,11 +274,14 @@ def bind(host: str, port: int) -> socket.socket:
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where and how to listen: bound sockets, TLS or not; `lane` is the ticker's (tick.py)."""
+    """Where and how to listen: bound sockets, TLS or not; `lane` is the ticker's (tick.py). `relay`: where readers reach the
+    writer, if there are several processes on a database that one of them writes; `is_writer`: whether this is that one."""
 
     sockets: list[socket.socket]
     lane: str
     tls: ssl.SSLContext | None = None
+    relay: RelaySocket | None = None
+    is_writer: bool = True
 
 
 async def serve(
@@ -265,7 +289,10 @@ async def serve(
 ) -> bool:
     """Serve until told to stop. `ready` is called when requests are being answered. False: requests were left
     unanswered, and threads may still be at them."""
-    server = Server(served, listen_address.lane)
+    relay = listen_address.relay
+    server = Server(served, listen_address.lane, relay.path if relay and not listen_address.is_writer else "")
+    if relay is not None and listen_address.is_writer:
+        await server.listen_to_readers(relay.listening)
     await server.listen(listen_address.sockets, listen_address.tls)
     ready()
     await told.wait()

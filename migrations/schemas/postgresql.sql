@@ -1,11 +1,11 @@
--- 0008
+-- 0010
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )
 
-INSERT INTO alembic_version (version_num) VALUES ('0008')
+INSERT INTO alembic_version (version_num) VALUES ('0010')
 
 CREATE TABLE audit_events (
 	at_ms BIGINT NOT NULL,
@@ -105,6 +105,31 @@ CREATE TABLE expiry_backfills (
 	table_id BIGINT NOT NULL,
 	mark BYTEA,
 	PRIMARY KEY (table_id)
+)
+
+CREATE TABLE followers (
+	id BIGINT NOT NULL,
+	table_id BIGINT NOT NULL,
+	kind TEXT NOT NULL,
+	target TEXT COLLATE "C" NOT NULL,
+	stream_id BIGINT NOT NULL,
+	positions TEXT NOT NULL,
+	copying SMALLINT NOT NULL,
+	mark BYTEA,
+	owner TEXT NOT NULL,
+	owned_until_ms BIGINT NOT NULL,
+	PRIMARY KEY (id)
+)
+
+CREATE INDEX ix_followers_table_id ON followers (table_id)
+
+CREATE TABLE grants (
+	id TEXT COLLATE "C" NOT NULL,
+	grantee TEXT COLLATE "C" NOT NULL,
+	form TEXT NOT NULL,
+	document TEXT NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	PRIMARY KEY (id)
 )
 
 CREATE TABLE histories (
@@ -290,3 +315,33 @@ CREATE TABLE tokens (
 )
 
 CREATE INDEX ix_tokens_expires_at_ms ON tokens (expires_at_ms)
+
+CREATE TABLE tombstones (
+	table_id BIGINT NOT NULL,
+	partition BYTEA NOT NULL,
+	sort BYTEA NOT NULL,
+	slot SMALLINT NOT NULL,
+	full_key BYTEA,
+	deleted_at BIGINT NOT NULL,
+	PRIMARY KEY (table_id, partition, sort, slot)
+)
+
+CREATE INDEX tombstones_by_time ON tombstones (table_id, deleted_at)
+
+CREATE TABLE vectors (
+	index_id BIGINT NOT NULL,
+	partition BYTEA NOT NULL,
+	sort BYTEA NOT NULL,
+	slot SMALLINT NOT NULL,
+	version BIGINT NOT NULL,
+	size_bytes INTEGER NOT NULL,
+	partition_digest BYTEA,
+	filter_digests BYTEA NOT NULL,
+	full_key BYTEA,
+	vector BYTEA NOT NULL,
+	PRIMARY KEY (index_id, partition, sort, slot)
+)
+
+CREATE INDEX vectors_by_partition ON vectors (index_id, partition_digest, version) WHERE partition_digest IS NOT NULL
+
+CREATE INDEX vectors_by_version ON vectors (index_id, version, size_bytes)

@@ -111,6 +111,7 @@ class PostgreSQL(Database):
     """
 
     shared = True
+    looks_up_at_once = True
     name = "postgresql"
 
     def __init__(
