@@ -1,5 +1,5 @@
 """Background work on a thread of its own: the engine's batches (backfill, expiry, purging), and news of credentials and
-quotas; and on another, looks at replicas.
+quotas; and on others, jobs (exports, imports), which wait for somebody else's disks, and looks at replicas.
 
 Knows when to call, and rests after each batch (gateway/engine/pacing.py); what is done is the engine's.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from time import monotonic
+from time import monotonic, thread_time
 
 from gateway import logs, metrics
 from gateway.engine.engine import Engine
@@ -24,6 +24,7 @@ from gateway.store.replicas import Replicas
 _AFTER_FAILURE_S = 1.0
 _LOOK_FOR_CHANGES_S = 0.1
 _LONGEST_REST_S = 5.0
+_LONGEST_STOP_S = 5.0
 _DELIVERED_TOGETHER = 500
 # A lost connection, a lock, a full disk: nothing that a traceback would tell more of.
 _DATABASE_AWAY = (Busy, Unknowable, Retry, CommitLost)
@@ -59,6 +60,7 @@ class BackgroundWork(threading.Thread):
         # Whoever follows tables outside of the database is told by a thread of its own: a network may be slow.
         self._deliveries = [Delivery(engine, kind) for kind in engine.deliveries] if share else []
         self._replica_watch = None if engine.replicas is None else ReplicaWatch(engine.replicas)
+        self._jobs = JobWork(engine, share) if share and engine.has_workers else None
 
     def run(self) -> None:
         """The thread: batches of work and looks at stored credentials, until told to stop."""
@@ -66,6 +68,8 @@ class BackgroundWork(threading.Thread):
             self._replica_watch.start()
         for delivery in self._deliveries:
             delivery.start()
+        if self._jobs is not None:
+            self._jobs.start()
         while not self._stopping.wait(self._rest_s()):
             try:
                 if self._quotas is not None:
@@ -101,6 +105,8 @@ class BackgroundWork(threading.Thread):
             delivery.join(_LONGEST_REST_S)
         if self._replica_watch is not None:
             self._replica_watch.stop()
+        if self._jobs is not None:
+            self._jobs.stop()
 
     def look_at_credentials_now(self) -> None:
         """Look for news of credentials before the next piece of work."""
@@ -121,6 +127,8 @@ class BackgroundWork(threading.Thread):
     def _look_at_credentials(self) -> None:
         if monotonic() >= self._next_look:
             self._next_look = monotonic() + self._look_period_s
+            if self._jobs is not None:
+                self._engine.renew_claims()
             changed = self._credential_store.changes()
             if changed is not None:
                 self._credentials.replace(changed, self._credential_store.roles)
@@ -168,6 +176,41 @@ class Delivery(threading.Thread):
     def tell_to_stop(self) -> None:
         """End after the delivery in hand."""
         self._stopping.set()
+
+
+class JobWork(threading.Thread):
+    """Carries jobs on from `start()` to `stop()`, with this share of one core: what they wait for elsewhere does not count."""
+
+    def __init__(self, engine: Engine, share: float) -> None:
+        super().__init__(name="jobs", daemon=True)
+        self._engine = engine
+        self._share = share
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        """The thread: a batch, a rest, until told to stop."""
+        pause = 0.0
+        while not self._stopping.wait(pause):
+            began, used = monotonic(), thread_time()
+            try:
+                batch = self._engine.job_batch()
+            except _DATABASE_AWAY:
+                pause = _AFTER_FAILURE_S  # the other thread tells
+                continue
+            except Exception as error:
+                logs.error("jobs could not be carried on", error)
+                pause = _AFTER_FAILURE_S
+                continue
+            pause = rest_after(thread_time() - used, self._share)
+            if batch is None:
+                pause = max(pause, self._engine.idle_s)
+            else:
+                metrics.worked(batch.work, batch.rows, monotonic() - began)
+
+    def stop(self) -> None:
+        """End after the batch in hand, unless that waits for somebody else: what it has not saved is done again."""
+        self._stopping.set()
+        self.join(_LONGEST_STOP_S)
 
 
 class ReplicaWatch(threading.Thread):

@@ -22,8 +22,9 @@ GROUPS = {
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
-        "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "kinesis", "partiql",
-        "operation_table", "summaries", "audited", "seed_definitions", "seeds", "display", "blueprint",
+        "wire", "values", "export_files", "object_stores", "expressions", "validation", "tables", "capacity", "operations",
+        "jobs", "kinesis", "partiql", "operation_table", "summaries", "audited", "seed_definitions", "seeds", "display",
+        "blueprint",
     ),
     "adapters.azuretable": (
         "claims", "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",

@@ -18,6 +18,7 @@ import orjson
 
 from adapters.dynamodb import DIALECT, audited, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
+from adapters.dynamodb.jobs import workers
 from adapters.dynamodb.kinesis.destinations import KIND as KINESIS
 from adapters.dynamodb.operation_table import OPERATIONS, READING, Operation, purpose_of
 from adapters.dynamodb.tables.descriptions import shown_table_keys
@@ -87,6 +88,7 @@ class DynamoDB(Dialect):
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
         gateway.engine.register_view(DIALECT, keys.index_view)
+        workers.register(gateway)
         self._operations = OPERATIONS
         self._style = gateway.settings.message_style
         if gateway.settings.kinesis_endpoint_url:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from adapters.dynamodb.capacity import contributor_insights
+from adapters.dynamodb.jobs import bulk_puts, exports, imports
 from adapters.dynamodb.kinesis import destinations
 from adapters.dynamodb.operations import batches, items, queries, streams, transactions, vectors
 from adapters.dynamodb.partiql import statements
@@ -92,8 +93,16 @@ _CONTROL: _Handlers = {
     "ListBackups": backups.list_backups,
     "DeleteBackup": backups.delete_backup,
     "RestoreTableFromBackup": backups.restore_from_backup,
-    "ListExports": features.list_exports,
-    "ListImports": features.list_imports,
+    "ExportTableToPointInTime": exports.export_table,
+    "DescribeExport": exports.describe_export,
+    "ListExports": exports.list_exports,
+    "ImportTable": imports.import_table,
+    "DescribeImport": imports.describe_import,
+    "ListImports": imports.list_imports,
+    "StartBulkPutItems": bulk_puts.start_bulk_put_items,
+    "DescribeBulkOperation": bulk_puts.describe_bulk_operation,
+    "ListBulkOperations": bulk_puts.list_bulk_operations,
+    "CancelBulkOperation": bulk_puts.cancel_bulk_operation,
     "ListContributorInsights": contributor_insights.list_contributor_insights,
     "DescribeContributorInsights": contributor_insights.describe_contributor_insights,
     "UpdateContributorInsights": contributor_insights.update_contributor_insights,
@@ -154,8 +163,16 @@ PURPOSES: Mapping[str, Purpose] = {
     "ListBackups": Purpose((_P.LIST_BACKUPS,)),
     "DeleteBackup": Purpose((_P.DELETE_BACKUP,)),
     "RestoreTableFromBackup": Purpose((_P.RESTORE_BACKUP,)),
-    "ListExports": Purpose((_P.LIST_FEATURES,)),
-    "ListImports": Purpose((_P.LIST_FEATURES,)),
+    "ExportTableToPointInTime": Purpose((_P.EXPORT,)),
+    "ImportTable": Purpose((_P.IMPORT,)),
+    "StartBulkPutItems": Purpose((_P.LOAD,)),
+    "CancelBulkOperation": Purpose((_P.CANCEL_JOB,)),
+    "DescribeExport": Purpose((_P.DESCRIBE_JOB,)),
+    "DescribeImport": Purpose((_P.DESCRIBE_JOB,)),
+    "DescribeBulkOperation": Purpose((_P.DESCRIBE_JOB,)),
+    "ListExports": Purpose((_P.LIST_JOBS,)),
+    "ListImports": Purpose((_P.LIST_JOBS,)),
+    "ListBulkOperations": Purpose((_P.LIST_JOBS,)),
     "ListContributorInsights": Purpose((_P.LIST_FEATURES,)),
     "ListGlobalTables": Purpose((_P.LIST_FEATURES,)),
     "DescribeGlobalTable": Purpose((_P.DESCRIBE_FEATURES,)),

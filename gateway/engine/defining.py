@@ -94,14 +94,21 @@ class Definer:
         self._catalog.cache.keep(table)
         return table
 
-    def make(self, session: Session, command: CreateTable, busy_until_ms: int, now_ms: int) -> Table:
-        """A new table, CREATING until a moment. Raises TableExists, TableBusy."""
+    def make(
+        self,
+        session: Session,
+        command: CreateTable,
+        busy_until_ms: int,
+        now_ms: int,
+        table_id: int | None = None,
+    ) -> Table:
+        """A new table, CREATING until a moment. `table_id`: one that was drawn for it. Raises TableExists, TableBusy."""
         self._refuse_existing(session, command, now_ms)
         taken = self._catalog.azure_name_taken(session, command.namespace)
         if command.ignoring_case and taken(command.name.lower()):
             raise TableExists(command.name)
         table = Table(
-            id=self._catalog.next_id(session),
+            id=self._catalog.next_id(session) if table_id is None else table_id,
             namespace=command.namespace,
             name=command.name,
             azure_name=azure_name_for(command.name, taken),

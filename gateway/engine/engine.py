@@ -25,6 +25,7 @@ from gateway.engine import (
     restoring,
     retaining,
     streaming,
+    working,
 )
 from gateway.engine.defining import Definer
 from gateway.engine.following import Deliver
@@ -34,6 +35,7 @@ from gateway.engine.writing import Batch
 from gateway.model.commands import (
     AbortTransaction,
     AddReplicas,
+    AdvanceJob,
     AnyCommand,
     BeginTransaction,
     Command,
@@ -148,11 +150,17 @@ class Engine:
             "dropped_names": lambda limit: defining.remove_gone(store, self._now_ms(), limit),
             "tokens": self._forget,
         }
+        self._workers: dict[str, working.Worker] = {}
+        self._runner = working.Runner(store, self._workers)
         self._round_robin = pacing.RoundRobin(works, progress.WORKS, self._count_left)
 
     def register_view(self, dialect: str, view: IndexView) -> None:
         """Say how a dialect reads the key columns of the indexes that it makes. To be called before the first command."""
         self._store.catalog.views[dialect] = view
+
+    def register_worker(self, kind: str, worker: working.Worker) -> None:
+        """Say who carries jobs of a kind on."""
+        self._workers[kind] = worker
 
     def run(self, commands: list[AnyCommand], nowait: bool = False, written: int = 0) -> list[Any]:
         """For each command its outcome, or the GatewayError it met. All writes of the list are one transaction, all its
@@ -212,6 +220,19 @@ class Engine:
         """Do one batch of background work, of a bounded time: fill an index, delete what expired or was dropped, tend streams.
         None: nothing waits to be done; look again after `idle_s`."""
         return self._round_robin.next_batch()
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether jobs are carried on here."""
+        return bool(self._workers)
+
+    def job_batch(self) -> BatchDone | None:
+        """Carry one job on by a batch. None: there is none that could be; look again after `idle_s`."""
+        return self._runner.next_batch()
+
+    def renew_claims(self) -> None:
+        """Hold on to the jobs that this server carries on; to be called every second or two, from another thread."""
+        self._runner.renew()
 
     @property
     def idle_s(self) -> float:
@@ -387,6 +408,12 @@ class Engine:
             return self._with_retries(
                 lambda: restoring.run(self._store, self._definer, command, self._now() // 100)
             )
+        if isinstance(command, working.COMMANDS):
+            return self._with_retries(
+                lambda: working.run(self._store, self._definer, command, self._now() // 100)
+            )
+        if isinstance(command, AdvanceJob):
+            return self._with_retries(lambda: self._advance(command))
         return self._with_retries(lambda: self._definer.run(command, now_ms))
 
     def _depend(self, command: Follow | Unfollow | AddReplicas | RemoveReplicas, now_ms: int) -> Any:
@@ -400,6 +427,11 @@ class Engine:
                 return replicating.add(self._store, self._definer, command, now_ms)
             case RemoveReplicas():
                 return replicating.remove(self._store, self._definer, command, now_ms)
+
+    def _advance(self, command: AdvanceJob) -> Any:
+        step = working.Step(self._store, self._definer, command, self._now() // 100)
+        self._carry_out(step.run)
+        return step.outcome
 
     def _transact(self, command: BeginTransaction | Stage | CommitTransaction | AbortTransaction) -> Any:
         """The outcome of a command of local transactions."""

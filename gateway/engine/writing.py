@@ -54,14 +54,23 @@ class _Occupied(Exception):
 
 
 class Batch:
-    """One attempt to write a list of groups. `answers` stand as soon as the transaction is about to commit."""
+    """One attempt to write a list of groups. `answers` stand as soon as the transaction is about to commit. `during`: what is
+    done last in it, by whoever fills tables that are still CREATING."""
 
-    def __init__(self, store: Store, groups: Sequence[WriteGroup], now: int, nowait: bool = False) -> None:
+    def __init__(
+        self,
+        store: Store,
+        groups: Sequence[WriteGroup],
+        now: int,
+        nowait: bool = False,
+        during: Callable[[Session, list[Answer]], None] | None = None,
+    ) -> None:
         self._store = store
         self._groups = groups
         self._now = now
         self._nowait = nowait
         self._now_ms = now // 10_000
+        self._during = during
         self._records: list[Record] = []
         self._mirrors: dict[int, list[Table]] = {}
         self._is_replicated = False
@@ -89,6 +98,13 @@ class Batch:
         if self._is_replicated:
             self._mirrors = replica_writes.mirrors(self._store, tables)
             tables = {**tables, **{peer.id: peer for peers in self._mirrors.values() for peer in peers}}
+        if self._during is not None:
+            with self._store.write(self._nowait) as session:
+                self._decide(
+                    session, tables, self._store.catalog.ask_check(session, self._tables(), lock=True)
+                )
+                self._during(session, self.answers)
+            return
         puts = blind_writes.puts(self._groups, tables.values(), self._now)
         if puts is None and self._insert(tables):
             return
@@ -200,8 +216,8 @@ class Batch:
             for table in tables.values()
             if (state := table.state_at(self._now_ms)) in blind_writes.WITHOUT_ROWS
         }
-        # A replica is brought its rows before anybody may write to it.
-        if not busy:
+        # A replica is brought its rows before anybody may write to it, and the table of an import its items.
+        if not busy or self._during is not None:
             return [None] * len(self._groups)
         return [
             next(

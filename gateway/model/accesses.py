@@ -140,6 +140,22 @@ def _of_follower(command: c.Follow | c.Unfollow, purpose: Purpose) -> Iterator[A
     yield _of_table(command, command.table, Permission.ALTER_DELIVERIES, purpose)
 
 
+def _of_started_job(command: c.StartJob, purpose: Purpose) -> Iterator[Access]:
+    """A job reads or writes all of a table, whatever conditions say of rows."""
+    permission = _finer(purpose, Permission.EXPORT, Permission.IMPORT, Permission.LOAD)
+    yield Access(permission, purpose.way, command.namespace, command.table_name, command, command.source)
+
+
+def _of_job_list(command: c.ListJobs, purpose: Purpose) -> Iterator[Access]:
+    permission = _finer(purpose, Permission.LIST_JOBS, Permission.DESCRIBE_JOB)
+    yield Access(permission, purpose.way, command.namespace, command.table_name or "", command)
+
+
+def _of_cancelled_job(command: c.CancelJob, purpose: Purpose) -> Iterator[Access]:
+    job = command.job
+    yield Access(Permission.CANCEL_JOB, purpose.way, job.namespace, job.table_name, command)
+
+
 def _of_new_replicas(command: c.AddReplicas, purpose: Purpose) -> Iterator[Access]:
     yield _of_table(command, command.table, Permission.ALTER, purpose)
     for replica in command.replicas:
@@ -262,6 +278,10 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterator[Access]]] = {
     c.CreateTable: _of_create,
     c.AlterTable: _of_alter,
     c.DropTable: _of_drop,
+    c.StartJob: _of_started_job,
+    c.ListJobs: _of_job_list,
+    c.CancelJob: _of_cancelled_job,
+    c.AdvanceJob: _of_account(Permission.ADMINISTER),
     c.Follow: _of_follower,
     c.Unfollow: _of_follower,
     c.AddReplicas: _of_new_replicas,
@@ -308,6 +328,7 @@ _TABLE_WIDE = frozenset(
         Permission.ALTER, Permission.DROP, Permission.CREATE_INDEX, Permission.DROP_INDEX, Permission.ALTER_EXPIRY,
         Permission.WRITE_POLICY, Permission.REMOVE_POLICY, Permission.READ_STREAM, Permission.ADMINISTER,
         Permission.ALTER_FEATURES, Permission.ALTER_INSIGHTS, Permission.ALTER_DELIVERIES,
+        Permission.EXPORT, Permission.IMPORT, Permission.LOAD, Permission.CANCEL_JOB,
         Permission.ALTER_RECOVERY, Permission.CREATE_BACKUP, Permission.DELETE_BACKUP, Permission.RESTORE_BACKUP,
         Permission.RESTORE_MOMENT,
     }

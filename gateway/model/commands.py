@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 from gateway.model.backups import Backup, BackupKind
 from gateway.model.changes import AtTime, ChangePage, Latest, Oldest, Shard, Stream
 from gateway.model.errors import GatewayError
+from gateway.model.jobs import Job
 from gateway.model.keys import KeyColumn, KeySchema, Position
 from gateway.model.pages import Concatenation, Page, PageLimits, Segment
 from gateway.model.predicates import ALWAYS, Predicate, View
@@ -447,6 +448,75 @@ class DeleteBackup(Asks[Backup]):
     backup: Backup
 
 
+# Jobs
+
+
+@dataclass(frozen=True, slots=True)
+class StartJob(Asks[Job]):
+    """Begin a job, which a worker carries on (Engine.register_worker). Outcome: Job; TokenReused, LimitExceeded `jobs`,
+    TableMissing, MomentNotKept. With a token that was used before by an equal command: the job that it began.
+
+    `source`: a table whose rows the job needs as they were at a moment (`at`, in ticks; None: now), or what changed in it in a
+    `window` (from a moment to before another): tables of the job's own namespace will have them. `most`: how many jobs
+    of the kind there may be at a time in the namespace.
+    """
+
+    kind: str
+    namespace: str
+    table_name: str
+    definition: Mapping[str, Any]
+    state: str
+    most: int
+    token: Token | None = None
+    source: Table | None = None
+    at: int | None = None
+    window: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListJobs(Asks[list[Job]]):
+    """Jobs of a kind in a namespace, the newest first, behind a place (Job.place), at most `limit`. Outcome: list of Job.
+
+    Of one table, begun at that time or later and before another, where these are given."""
+
+    namespace: str
+    kind: str
+    after: tuple[int, int] | None = None
+    limit: int = 1_000
+    table_name: str | None = None
+    from_ms: int | None = None
+    before_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelJob(Asks["Job | None"]):
+    """Say that a job is to end; `state`: what it is called until then. Outcome: Job."""
+
+    job: Job
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceJob(Asks["Job | None"]):
+    """Carry a job on: what it writes and how far it has come then, all at once. Outcome: Job; None: another server carries it on,
+    nothing was done; StaleTable, TableExists, TableBusy.
+
+    `groups`: writes, also to tables that are CREATING; `settle`: gives the progress, from what came of each group, in place
+    of `progress`. `makes`: a table that is CREATING until it is opened, and whose id is that of the job; `keeps`: a table of the
+    job's own namespace; `opens`: a table that is CREATING no longer. `ended`: this is the last that is heard of the job.
+    """
+
+    job: Job
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    groups: tuple[WriteGroup, ...] = ()
+    settle: Callable[[list[Any]], Mapping[str, Any]] | None = None
+    makes: CreateTable | None = None
+    keeps: CreateTable | None = None
+    opens: Table | None = None
+    state: str | None = None
+    ended: bool = False
+
+
 # What a dialect keeps for an account as a whole
 
 
@@ -644,6 +714,10 @@ AnyCommand = (
     | CreateBackup
     | ListBackups
     | DeleteBackup
+    | StartJob
+    | ListJobs
+    | CancelJob
+    | AdvanceJob
     | CountRows
     | GetProperties
     | PutProperties

@@ -47,6 +47,13 @@ class Permission(Enum):
     DELETE_BACKUP = "delete-backup"
     RESTORE_BACKUP = "restore-backup"
     RESTORE_MOMENT = "restore-moment"
+    # Long work: exports, imports, bulk puts
+    EXPORT = "export"
+    IMPORT = "import"
+    LOAD = "load"
+    LIST_JOBS = "list-jobs"
+    DESCRIBE_JOB = "describe-job"
+    CANCEL_JOB = "cancel-job"
     # Who may do what to a table
     READ_POLICY = "read-policy"
     WRITE_POLICY = "write-policy"

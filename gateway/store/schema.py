@@ -262,7 +262,7 @@ copies = Table(
     Column("source_id", BigInteger, nullable=False, index=True),
     Column("history_id", BigInteger),
     Column("at", BigInteger),
-    # 0: the rows are being copied; 1: what changed since is being undone.
+    # What is being done: gateway/store/copies.py has the numbers.
     Column("phase", SmallInteger, nullable=False),
     Column("mark", LargeBinary),
 )
@@ -318,6 +318,33 @@ tombstones = Table(
     sqlite_with_rowid=False,
 )
 Index("tombstones_by_time", tombstones.c.table_id, tombstones.c.deleted_at)
+
+
+# Long work that clients started (exports, imports), and how far it has come. Only the server that made the last claim carries a
+# job on, until the time that it has for it; one that has ended is kept to be told of.
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("namespace", Name, nullable=False),
+    Column("table_name", Name, nullable=False),
+    Column("definition", Text, nullable=False),
+    Column("progress", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("ended_at_ms", BigInteger),
+    Column("cancelled", SmallInteger, nullable=False),
+    Column("claim", BigInteger, nullable=False),
+    Column("claimed_until_ms", BigInteger, nullable=False),
+)
+Index("jobs_by_age", jobs.c.namespace, jobs.c.kind, jobs.c.created_at_ms, jobs.c.id)
+Index(
+    "jobs_to_do",
+    jobs.c.id,
+    sqlite_where=text("ended_at_ms IS NULL"),
+    postgresql_where=text("ended_at_ms IS NULL"),
+)
 
 # Open local transactions. Each locks one partition (as gateway/store/positions.py stores it) of one table.
 partition_locks = Table(

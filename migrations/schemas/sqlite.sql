@@ -1,11 +1,11 @@
--- 0010
+-- 0011
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )
 
-INSERT INTO alembic_version (version_num) VALUES ('0010')
+INSERT INTO alembic_version (version_num) VALUES ('0011')
 
 CREATE TABLE audit_events (
 	at_ms BIGINT NOT NULL,
@@ -172,6 +172,26 @@ CREATE TABLE indexes (
 CREATE INDEX indexes_to_fill ON indexes (table_id) WHERE filled = 0
 
 CREATE INDEX ix_indexes_table_id ON indexes (table_id)
+
+CREATE TABLE jobs (
+	id BIGINT NOT NULL,
+	kind TEXT NOT NULL,
+	namespace TEXT NOT NULL,
+	table_name TEXT NOT NULL,
+	definition TEXT NOT NULL,
+	progress TEXT NOT NULL,
+	state TEXT NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	ended_at_ms BIGINT,
+	cancelled SMALLINT NOT NULL,
+	claim BIGINT NOT NULL,
+	claimed_until_ms BIGINT NOT NULL,
+	PRIMARY KEY (id)
+)
+
+CREATE INDEX jobs_by_age ON jobs (namespace, kind, created_at_ms, id)
+
+CREATE INDEX jobs_to_do ON jobs (id) WHERE ended_at_ms IS NULL
 
 CREATE TABLE namespace_properties (
 	namespace TEXT NOT NULL,

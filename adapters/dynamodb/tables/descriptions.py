@@ -256,7 +256,12 @@ def _shown_projection(index: Index | NewIndex | VectorIndex) -> dict[str, Any]:
 
 def table_id(table: Table) -> str:
     """A UUID that stays the table's own until it is dropped, and is another after it was made again."""
-    return stable_uuid(f"{table.id}/{table.created_at_ms}/{table.name}")
+    return table_id_of(table.id, table.created_at_ms, table.name)
+
+
+def table_id_of(number: int, created_at_ms: int, name: str) -> str:
+    """The UUID of a table that is still to be made."""
+    return stable_uuid(f"{number}/{created_at_ms}/{name}")
 
 
 def _attribute_definitions(table: Table, keys: tuple[ShownKey, ...]) -> list[dict[str, str]]:

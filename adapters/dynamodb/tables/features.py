@@ -15,18 +15,6 @@ from gateway.model.commands import Exchange, FindTable
 from gateway.model.errors import TableMissing
 
 
-def list_exports(call: Call) -> Exchange[Answer]:
-    """ListExports: none."""
-    yield from ()
-    return {"ExportSummaries": []}
-
-
-def list_imports(call: Call) -> Exchange[Answer]:
-    """ListImports: none."""
-    yield from ()
-    return {"ImportSummaryList": []}
-
-
 def get_resource_policy(call: Call) -> Exchange[Answer]:
     """GetResourcePolicy: no table has one."""
     arn = call.input["ResourceArn"]

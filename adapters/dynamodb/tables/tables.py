@@ -52,20 +52,7 @@ def create_table(call: Call) -> Exchange[Answer]:
     """CreateTable: make a table with its indexes, and describe it. A name that is taken is ResourceInUseException, whatever
     the state of the table that has it. Raises ServiceError, TableExists."""
     given, now_ms = call.input, call.gateway.now_ms()
-    _refuse_not_offered(given)
-    if given.get("VectorIndexes"):
-        _require_vectors(call)
-    types = indexes.defined_types(given)
-    command = CreateTable(
-        DIALECT,
-        call.caller.namespace,
-        own_name(call, given["TableName"]),
-        indexes.key_schema(given["KeySchema"], types),
-        _new_indexes(given),
-        Rules(stream=_first_stream(given.get("StreamSpecification"), now_ms)),
-        _new_properties(call, now_ms).document(),
-        vector_indexes=tuple(vector_indexes.new(index, types) for index in given.get("VectorIndexes", ())),
-    )
+    command = new_table(call)
     try:
         table = yield from one(command)
     except TableBusy as busy:
@@ -77,6 +64,25 @@ def create_table(call: Call) -> Exchange[Answer]:
         raise
     shown = describe(in_state(State.CREATING, table, now_ms), None, call.caller, now_ms)
     return {"TableDescription": in_style(call, _as_created(shown, given))}
+
+
+def new_table(call: Call) -> CreateTable:
+    """The table that the members of CreateTable define. Raises ServiceError."""
+    given, now_ms = call.input, call.gateway.now_ms()
+    _refuse_not_offered(given)
+    if given.get("VectorIndexes"):
+        _require_vectors(call)
+    types = indexes.defined_types(given)
+    return CreateTable(
+        DIALECT,
+        call.caller.namespace,
+        own_name(call, given["TableName"]),
+        indexes.key_schema(given["KeySchema"], types),
+        _new_indexes(given),
+        Rules(stream=_first_stream(given.get("StreamSpecification"), now_ms)),
+        _new_properties(call, now_ms).document(),
+        vector_indexes=tuple(vector_indexes.new(index, types) for index in given.get("VectorIndexes", ())),
+    )
 
 
 def _new_indexes(given: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -17,6 +17,7 @@ from typing import Any
 from adapters.dynamodb.validation import item_rules, resource_rules, shortening, table_rules, vector_rules
 from adapters.dynamodb.validation.fast_validator import Checker, Rule, fast_check, leave_to_full_validator
 from adapters.dynamodb.validation.item_schemas import item_requests
+from adapters.dynamodb.validation.job_schemas import job_requests
 from adapters.dynamodb.validation.replication_schemas import replication_requests
 from adapters.dynamodb.validation.rule_context import RuleContext
 from adapters.dynamodb.validation.schema_parts import NAME_OR_ARN, structure
@@ -67,7 +68,12 @@ def _strict(request: Request) -> Structure:
 
 @cache
 def _requests(style: str) -> dict[str, Request]:
-    return {**item_requests(style), **table_requests(style), **replication_requests()}
+    return {
+        **item_requests(style),
+        **table_requests(style),
+        **job_requests(style),
+        **replication_requests(),
+    }
 
 
 _RULES: dict[str, Rule] = {
@@ -84,6 +90,7 @@ _RULES: dict[str, Rule] = {
     "TransactWriteItems": item_rules.transact_write,
     "CreateTable": table_rules.create_table,
     "UpdateTable": table_rules.update_table,
+    "ImportTable": table_rules.import_table,
     "TagResource": resource_rules.tag_resource,
     "UntagResource": resource_rules.untag_resource,
     "ListTagsOfResource": resource_rules.list_tags,

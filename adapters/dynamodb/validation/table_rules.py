@@ -27,6 +27,14 @@ def create_table(data: Input, context: RuleContext) -> None:
     _told_in(context.style, data, _new_table, _old_new_table)
 
 
+def import_table(data: Input, context: RuleContext) -> None:
+    """Raise ServiceError for an ImportTable whose members do not go together."""
+    if "InputFormatOptions" in data and data["InputFormat"] != "CSV":
+        text = f"Unsupported InputFormatOptions for the given input format: {data['InputFormat']}."
+        raise validation(f"Invalid Request: {text}")
+    create_table(data["TableCreationParameters"], context)
+
+
 def _told_in(style: str, data: Input, rules: Rules, old_rules: Rules) -> None:
     """Today's rules decide. What they refuse, the classic style tells as the rules of the first decade do, in their order, if
     they refuse it too."""

@@ -194,7 +194,7 @@ def _table_operations(style: str) -> dict[str, Request]:
         "DisassociationProtectionEnabled": Flag(),
         "VectorIndexUpdates": _VECTOR_INDEX_UPDATES,
     }
-    create_shape = structure("CreateTableInput", create, ("AttributeDefinitions", "KeySchema"))
+    create_shape = structure("CreateTableInput", create, _NEEDED_TO_CREATE)
     return {
         "CreateTable": Request(create_shape, "TableName", classic, "TableName"),
         "UpdateTable": Request(structure("UpdateTableInput", update), "TableName", True),
@@ -210,6 +210,28 @@ def _table_operations(style: str) -> dict[str, Request]:
             )
         ),
     }
+
+
+_NEEDED_TO_CREATE = ("AttributeDefinitions", "KeySchema")
+_OF_IMPORTED_TABLES = (
+    "AttributeDefinitions",
+    "TableName",
+    "BillingMode",
+    "ProvisionedThroughput",
+    "KeySchema",
+    "GlobalSecondaryIndexes",
+    "SSESpecification",
+    "OnDemandThroughput",
+    "VectorIndexes",
+)
+
+
+def table_creation_parameters(style: str) -> Structure:
+    """What ImportTable may say of its table: some members of CreateTable."""
+    known = _table_operations(style)["CreateTable"].shape.members
+    members = {name: known[name] for name in _OF_IMPORTED_TABLES}
+    members["TableName"] = Text(pattern=NAME_PATTERN, minimum=3, maximum=limits.TABLE_NAME_CHARACTERS)
+    return structure("TableCreationParameters", members, ("TableName", *_NEEDED_TO_CREATE))
 
 
 def _control_name(minimum: int | None = None) -> Text:
@@ -238,7 +260,6 @@ def _described() -> dict[str, Request]:
         "UpdateTimeToLive": _named_table(
             "UpdateTimeToLiveInput", {"TimeToLiveSpecification": spec}, ("TimeToLiveSpecification",)
         ),
-        **_never_there(),
         "GetResourcePolicy": Request(
             structure("GetResourcePolicyInput", {"ResourceArn": _RESOURCE_ARN}, ("ResourceArn",))
         ),
@@ -310,18 +331,6 @@ def _copies() -> dict[str, Request]:
     return {
         operation: Request(structure(f"{operation}Input", members, required))
         for operation, (members, required) in shapes.items()
-    }
-
-
-def _never_there() -> dict[str, Request]:
-    """What is asked about exports and imports, of which features.py says that there are none."""
-    arn = Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS)
-    listed: Members = {"TableArn": arn, "NextToken": TEXT}
-    exports: Members = {**listed, "MaxResults": Number("Integer", 1, 25)}
-    imports: Members = {**listed, "PageSize": Number("Integer", 1, 25)}
-    return {
-        "ListExports": Request(structure("ListExportsInput", exports)),
-        "ListImports": Request(structure("ListImportsInput", imports)),
     }
 
 

@@ -174,3 +174,18 @@ PRESIGNED_SECONDS = 7 * 24 * 60 * 60  # the longest X-Amz-Expires
 ON_DEMAND_WARM_READ_UNITS = 12_000
 ON_DEMAND_WARM_WRITE_UNITS = 4_000
 TIME_TO_LIVE_CHANGE_MS = 60 * 60 * 1000  # two changes of a table's time to live are this far apart [39]
+
+# Exports, imports, bulk puts (botocore 1.44.5; "Service, account, and table quotas" in the developer guide)
+
+EXPORTS_AT_ONCE = 300
+IMPORTS_AT_ONCE = 50
+BULK_PUTS_AT_ONCE = 50  # our own: the quota is not public
+BULK_PUT_OBJECTS = 50_000
+JOBS_PAGE = 10
+JOBS_PAGE_MOST = 25
+JOBS_LISTED_MS = 90 * 24 * 60 * 60 * 1000
+JOB_TOKEN_MS = 8 * 60 * 60 * 1000
+EXPORT_WINDOW_LEAST_MS = 15 * 60 * 1000
+EXPORT_WINDOW_MOST_MS = 24 * 60 * 60 * 1000
+INCREMENTAL_BILLED_BYTES = 10_000_000  # of an incremental export, at least
+LOGGED_ERRORS = 1_000  # our own: of one import

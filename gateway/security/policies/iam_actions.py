@@ -72,9 +72,15 @@ ACTIONS: Mapping[str, frozenset[Door]] = {
         _doors([_P.DESCRIBE_FEATURES]),
     ),
     **dict.fromkeys(
-        ("ListExports", "ListImports", "ListContributorInsights", "ListGlobalTables"),
+        ("ListContributorInsights", "ListGlobalTables"),
         _doors([_P.LIST_FEATURES]),
     ),
+    "ExportTableToPointInTime": _doors([_P.EXPORT]),
+    "ImportTable": _doors([_P.IMPORT]),
+    "StartBulkPutItems": _doors([_P.LOAD]),
+    "CancelBulkOperation": _doors([_P.CANCEL_JOB]),
+    **dict.fromkeys(("ListExports", "ListImports", "ListBulkOperations"), _doors([_P.LIST_JOBS])),
+    **dict.fromkeys(("DescribeExport", "DescribeImport", "DescribeBulkOperation"), _doors([_P.DESCRIBE_JOB])),
     "UpdateContributorInsights": _doors([_P.ALTER_INSIGHTS]),
     **dict.fromkeys(
         (
