@@ -2,12 +2,13 @@
 #   make serve ARGS="--port 9000 --database postgresql://..."
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test test-general test-wsgi test-distributed soak fuzz bench lint format lock migration protocol
+.PHONY: help setup serve test test-general test-wsgi test-distributed soak fuzz bench bench-against lint format lock migration protocol
 
 PYTHON := $(shell for each in python3 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 BIN := .venv/bin
 ARGS ?=
+REF ?= main~50
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,6 +45,10 @@ fuzz: .venv/.complete ## the property-based tests, on new and many more examples
 
 bench: .venv/.complete ## figures, side by side with other emulators
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-against: .venv/.complete ## this commit beside another one of ours, in pairs: make bench-against REF=main~50
+	$(BIN)/python -m benchmarks --dry --single none --dialects dynamodb,azuretable --contestants tablegate-full \
+		--against $(REF) $(ARGS)
 
 lint: .venv/.complete ## ruff, mypy, and vulture for code that nothing uses
 	$(BIN)/ruff check .

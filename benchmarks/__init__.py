@@ -6,5 +6,5 @@ signing.py       requests as raw, signed bytes        dynamodb.py, azuretable.py
 generator.*      the load generator, in C or Python   rounds.py      interleaved slices of load, what they cost
 databases.py     raw SQLite and pgbench               single.py      figures of this server alone: start, memory, growth
 background.py    purging and indexing, and neighbours
-report.py        tables                               plot.py        a picture of them
+comparisons.py   medians of paired ratios, intervals   report.py      the page; plot.py: its picture
 """

@@ -1,8 +1,9 @@
 """The command line: `make bench ARGS="..."`.
 
-make bench                                              everything; tables and plots into docs/
-make bench ARGS="--contestants tablegate-full,dynalite --workloads put,get --connections 16 --rounds 3"
+make bench                                              everything; results into docs/performance.json and the page
+make bench ARGS="--contestants tablegate-full,dynalite --workloads put,get --connections 16 --rounds 21"
 make bench ARGS="--quick"                               under two minutes, printed only
+make bench-against REF=main~50                          this commit beside another one of ours, printed only
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import argparse
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import azuretable, databases, dynamodb, machine, plot, report, tablestore
-from benchmarks.contestants import AZURE, CONTESTANTS, DYNAMODB, TABLESTORE, Workspace
+from benchmarks import azuretable, comparisons, databases, dynamodb, machine, report, tablestore
+from benchmarks.contestants import AZURE, CONTESTANTS, DYNAMODB, TABLESTORE, Contestant, Workspace, of_commit
 from benchmarks.generator import Generator, is_compiled
 from benchmarks.installing import Absent
 from benchmarks.processes import StartFailed
@@ -26,6 +28,7 @@ from benchmarks.rounds import Plan, Player, play_all
 from benchmarks.single import SINGLE, Bench
 from benchmarks.workloads import Workload
 
+_FEWEST_ROUNDS = 6
 WORKLOADS: dict[str, Sequence[Workload]] = {
     DYNAMODB: dynamodb.WORKLOADS,
     AZURE: azuretable.WORKLOADS,
@@ -51,8 +54,14 @@ def main(arguments: Sequence[str]) -> int:
         if not options.dry:
             report.write("machine", header)
         _measure_ours(options, Bench(generator, Workspace(cores.server, folder / "single")))
+        contestants = [each for each in CONTESTANTS if each.name in options.contestants]
+        if options.against:
+            contestants.append(of_commit(options.against, folder / "other commit"))
         for dialect in options.dialects:
-            _measure(dialect, options, generator, Workspace(cores.server, folder))
+            workspace = Workspace(cores.server, folder)
+            _measure(dialect, contestants, options, generator, workspace)
+        if not options.dry:
+            report.write_all()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(memory, ignore_errors=True)
@@ -71,9 +80,12 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--single", type=_names, default=list(SINGLE), help=f"of {', '.join(SINGLE)}, or none"
     )
-    parser.add_argument("--connections", type=_numbers, default=[1, 16, 64], help="numbers, default 1,16,64")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.7, help="about how long a slice lasts")
+    parser.add_argument("--connections", type=_numbers, default=[1, 16], help="numbers, default 1,16")
+    parser.add_argument(
+        "--rounds", type=int, default=21, help="pairs of slices, 6 or more: fewer have no interval"
+    )
+    parser.add_argument("--seconds", type=float, default=0.25, help="about how long a slice lasts")
+    parser.add_argument("--against", default="", help="a commit of ours that takes part")
     parser.add_argument(
         "--data", type=Path, default=None, help="folder for databases; default: for temporary files"
     )
@@ -83,7 +95,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     options = parser.parse_args(arguments)
     if options.quick:
-        quick = {"connections": [16], "rounds": 3, "seconds": 0.3, "dry": True, "single": []}
+        quick = {"connections": [16], "rounds": 7, "seconds": 0.2, "dry": True, "single": []}
         quick["contestants"] = [
             name for name in options.contestants if name in ("tablegate-full", "dynalite", "azurite")
         ]
@@ -97,6 +109,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
         unknown = set(given) - set(known)
         if unknown:
             parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    if options.rounds < _FEWEST_ROUNDS:
+        parser.error(f"--rounds: {_FEWEST_ROUNDS} or more")
     return options
 
 
@@ -135,20 +149,25 @@ def _measure_ours(options: argparse.Namespace, bench: Bench) -> None:
         report.write("single", "\n".join(lines))
 
 
-def _measure(dialect: str, options: argparse.Namespace, generator: Generator, workspace: Workspace) -> None:
+def _measure(
+    dialect: str,
+    contestants: Sequence[Contestant],
+    options: argparse.Namespace,
+    generator: Generator,
+    workspace: Workspace,
+) -> None:
     """One dialect: start everybody, play, stop, report."""
     workloads = [each for each in WORKLOADS[dialect] if each.name in options.workloads]
     players: list[Player] = []
     notes: list[str] = []
     try:
-        for each in CONTESTANTS:
-            if each.name in options.contestants and dialect in each.dialects:
+        for each in contestants:
+            if dialect in each.dialects:
                 try:
                     running = each.start(Workspace(workspace.cores, workspace.folder / dialect / each.name))
                     players.append(Player(each, running))
                 except (Absent, StartFailed) as reason:
                     notes.append(f"Without {each.title}: {reason}")
-                    print(notes[-1], file=sys.stderr)
         for name, make in databases.PLAYERS.items():
             if name in options.contestants and dialect in (DYNAMODB, TABLESTORE):
                 players.append(make(Workspace(workspace.cores, workspace.folder / dialect / name)))
@@ -158,37 +177,31 @@ def _measure(dialect: str, options: argparse.Namespace, generator: Generator, wo
     finally:
         for player in players:
             player.running.stop()
-    _report(dialect, players, workloads, options, notes)
-
-
-def _report(
-    dialect: str,
-    players: list[Player],
-    workloads: list[Workload],
-    options: argparse.Namespace,
-    notes: list[str],
-) -> None:
-    parts = [report.ratio_table(players, workloads, number) for number in options.connections]
-    if dialect == TABLESTORE:  # it has no peers: its cost is held against other ways to the same rows
-        parts.append(report.row_table(players, workloads, options.connections))
-    parts += [
-        report.workload_table(players, each, number) for each in workloads for number in options.connections
-    ]
-    parts.append(report.memory_table(players))
-    absences = {
-        f"{each.contestant.title} has no {name}: {reason}"
+    notes += sorted(
+        f"{each.contestant.title} has no {name}: {why}"
         for each in players
-        for name, reason in each.absent.items()
-    }
-    parts += sorted(absences) + notes
-    text = "\n\n".join(part for part in parts if part)
-    print(f"\n{text}\n", flush=True)
+        for name, why in each.absent.items()
+    )
+    _report(dialect, players, options, notes)
+
+
+def _report(dialect: str, players: list[Player], options: argparse.Namespace, notes: list[str]) -> None:
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    )
+    measured = f"{time.strftime('%Y-%m-%d')}, {commit.stdout.strip() or 'no commit'}"
+    found = []
+    for mine in players:
+        for other in players:
+            if mine.contestant.is_ours and not other.contestant.is_ours:
+                for (workload, connections), ours in mine.slices.items():
+                    theirs = other.slices.get((workload, connections), {})
+                    name = (dialect, workload, connections, mine.contestant.name, other.contestant.name)
+                    made = comparisons.compare(name, ours, theirs, measured)
+                    found += [made] if made is not None else []
+    print("\n\n".join([report.everything(found), report.memory(players), *notes]), flush=True)
     if not options.dry:
-        busiest = 16 if 16 in options.connections else options.connections[-1]
-        picture = f"performance-{dialect}.svg"
-        (report.DOCUMENT.parent).mkdir(exist_ok=True)
-        (report.DOCUMENT.parent / picture).write_text(plot.draw(players, workloads, busiest))
-        report.write(dialect, f"![{dialect}]({picture})\n\n{text}")
+        comparisons.record(found)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ A contestant says for which dialects it stands, and whether what it has acknowle
 from __future__ import annotations
 
 import secrets
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,14 +64,30 @@ class Contestant:
 
 
 def start_ours(
-    workspace: Workspace, *flags: str, database: str = "sqlite:///bench.sqlite"
+    workspace: Workspace, *flags: str, database: str = "sqlite:///bench.sqlite", root: Path = _ROOT
 ) -> tuple[int, Process]:
-    """This server, as `tablegate serve` starts it."""
+    """This server, as `tablegate serve` starts it; `root`: a checkout of another commit of ours, which is started likewise."""
     port = free_port()
     command = [sys.executable, "-m", "gateway", "serve", "--port", str(port), "--database", database, *flags]
-    process = Process(command, workspace.cores, workspace.folder, {"PYTHONPATH": str(_ROOT)})
+    process = Process(command, workspace.cores, workspace.folder, {"PYTHONPATH": str(root)})
     process.wait_for_port(port)
     return port, process
+
+
+def of_commit(reference: str, folder: Path) -> Contestant:
+    """The server of another commit of ours, checked out into a folder, on the packages that are installed for this one."""
+    commands = (
+        ["git", "-C", str(_ROOT), "archive", "--format=tar", f"--output={folder}.tar", reference],
+        ["tar", "--extract", f"--file={folder}.tar", f"--directory={folder}"],
+    )
+    folder.mkdir(parents=True)
+    for command in commands:
+        subprocess.run(command, check=True)
+
+    def start(workspace: Workspace) -> Running:
+        return Running(*start_ours(workspace, "--synchronous", "full", root=folder))
+
+    return Contestant(reference, f"tablegate of {reference}", _ALL, "disk, fsync", start)
 
 
 def _on_sqlite(synchronous: str) -> Callable[[Workspace], Running]:

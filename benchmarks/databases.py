@@ -23,7 +23,7 @@ from benchmarks import dynamodb, raw_sqlite
 from benchmarks.contestants import DYNAMODB, TABLESTORE, Contestant, Postgres, Running, Workspace
 from benchmarks.generator import Generator, Slice
 from benchmarks.processes import Tree
-from benchmarks.rounds import Player, WrongAnswer
+from benchmarks.rounds import AtRound, Player, WrongAnswer
 from benchmarks.workloads import Workload
 from gateway.store.schema import rows
 
@@ -52,9 +52,9 @@ class SQLitePlayer(Player):
     def prepare(self, workload: Workload) -> bool:
         return workload.name in raw_sqlite.KINDS
 
-    def play(self, generator: Generator, workload: Workload, connections: int, seconds: float) -> None:
+    def play(self, generator: Generator, workload: Workload, connections: int, at_round: AtRound) -> None:
         if connections == 1:
-            super().play(generator, workload, connections, seconds)
+            super().play(generator, workload, connections, at_round)
 
     def _slice(
         self, generator: Generator, workload: Workload, connections: int, count: int, seconds: float

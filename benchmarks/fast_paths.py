@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -23,8 +24,10 @@ import orjson
 from adapters.azuretable.entities import entity_parser, entity_renderer
 from adapters.azuretable.entities.entity_renderer import Level
 from adapters.azuretable.values import keys as azure_keys
+from adapters.dynamodb.expressions import request_clauses
 from adapters.dynamodb.validation import fast_validator, operation_schemas
 from adapters.dynamodb.values import keys, values
+from adapters.dynamodb.wire.calls import Call
 from adapters.tablestore.rows import fast_rows, rows, selections
 from adapters.tablestore.wire.calls import Target
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, encode_row
@@ -134,6 +137,15 @@ def _dynamodb() -> Iterator[tuple[str, Case]]:
             lambda: values.render_rows_generally(_stored(bodies)),
         ),
     )
+    call = Call("UpdateItem", {}, None, SimpleNamespace(settings=SimpleNamespace(message_style="2026")))  # type: ignore[arg-type]
+    wire = {"ExpressionAttributeValues": {":v": {"S": "x"}}}
+    write = {"UpdateExpression": "SET a1 = :v", "ConditionExpression": "a2 = :v", **wire}
+    read = {"KeyConditionExpression": "p = :v", **wire}
+    for name, work in (
+        ("write", lambda: request_clauses.WriteClauses(call, write)),
+        ("read", lambda: request_clauses.ReadClauses(call, read)),
+    ):
+        yield f"fast_{name}", _switched(work, request_clauses, **{f"_prepared_{name}": _none})
 
 
 def _azure() -> Iterator[tuple[str, Case]]:

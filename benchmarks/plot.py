@@ -1,58 +1,68 @@
-"""Requests a second as bars, one panel for each workload: an SVG without any library.
-
-The scale is logarithmic: contestants are two orders of magnitude apart.
-"""
+"""Ratios with their intervals, one line each, on a logarithmic scale: an SVG without any library."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from html import escape
+from typing import NamedTuple
 
-from benchmarks.rounds import Player
-from benchmarks.workloads import Workload
+from benchmarks.comparisons import Interval
 
-_BAR, _GAP, _PANEL_GAP, _LABEL, _WIDTH, _TOP = 14, 3, 30, 190, 420, 40
-_PANELS_PER_ROW = 2
-_OURS, _PEER = "#1f6f8b", "#b9b4a7"
+_LINE, _LABEL, _WIDTH, _TOP, _RIGHT = 19, 430, 420, 64, 70
+_BETTER, _WORSE, _NEITHER = "#1f6f8b", "#b4552d", "#8a867c"
+_LEGEND = (
+    "dot and line: median of the pairs and its 95 % interval; upright: the floor; right of 1 ours is better; "
+    "grey: not told apart"
+)
+_MARKS = (0.25, 0.5, 1, 2, 4, 8, 16)
 
 
-def draw(players: Sequence[Player], workloads: Sequence[Workload], connections: int) -> str:
-    """The picture of one number of connections."""
-    panels = [_bars(players, workload, connections) for workload in workloads]
-    most = max((rate for bars in panels for _, rate, _ in bars), default=1.0)
-    height = max((len(bars) for bars in panels), default=0) * (_BAR + _GAP) + _PANEL_GAP
-    rows = math.ceil(len(panels) / _PANELS_PER_ROW)
-    width, total = _PANELS_PER_ROW * (_LABEL + _WIDTH + 90), _TOP + rows * height
+class Bar(NamedTuple):
+    """One ratio; above 1 we are better. `floor` is marked, 0 for none."""
+
+    title: str
+    ratio: Interval
+    floor: float
+
+
+def draw(heading: str, bars: Sequence[Bar]) -> str:
+    """The picture: of each ratio a dot, its interval as a line, and what is wanted as a mark."""
+    values = [value for bar in bars for value in (bar.ratio.low, bar.ratio.high, bar.floor or 1)]
+    least, most = min([0.5, *values]), max([2.0, *values])
+
+    def x(value: float) -> float:
+        return _LABEL + _WIDTH * math.log(value / least) / math.log(most / least)
+
+    bottom = _TOP + len(bars) * _LINE
+    width, height = _LABEL + _WIDTH + _RIGHT, bottom + 12
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {total}" font-family="sans-serif" font-size="11">',
-        f'<rect width="{width}" height="{total}" fill="white"/>',
-        f'<text x="10" y="22" font-size="15">Requests per second, {connections} connections (logarithmic scale)</text>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+        f'<text x="10" y="20" font-size="15">{escape(heading)}</text>',
+        f'<text x="10" y="38" fill="#555">{_LEGEND}</text>',
     ]
-    for number, (workload, bars) in enumerate(zip(workloads, panels, strict=True)):
-        left = number % _PANELS_PER_ROW * (_LABEL + _WIDTH + 90)
-        top = _TOP + number // _PANELS_PER_ROW * height
-        parts.append(
-            f'<text x="{left + _LABEL}" y="{top + 12}" font-weight="bold">{escape(workload.title)}</text>'
-        )
-        for at, (name, rate, is_ours) in enumerate(bars):
-            y = top + 18 + at * (_BAR + _GAP)
-            length = _WIDTH * math.log10(max(rate, 1.0) + 1) / math.log10(most + 1)
+    for mark in _MARKS:
+        if least <= mark <= most:
+            colour, wide = ("#000", 1.2) if mark == 1 else ("#ddd", 1)
             parts.append(
-                f'<text x="{left + _LABEL - 6}" y="{y + 11}" text-anchor="end">{escape(name)}</text>'
+                f'<line x1="{x(mark):.1f}" x2="{x(mark):.1f}" y1="{_TOP - 6}" y2="{bottom}" stroke="{colour}" '
+                f'stroke-width="{wide}"/><text x="{x(mark):.1f}" y="{_TOP - 10}" text-anchor="middle">{mark:g}</text>'
             )
-            colour = _OURS if is_ours else _PEER
+    for number, bar in enumerate(bars):
+        y = _TOP + number * _LINE + _LINE / 2
+        ratio = bar.ratio
+        better = _BETTER if ratio.median > 1 else _WORSE
+        colour = better if ratio.is_told_apart else _NEITHER
+        parts.append(
+            f'<text x="{_LABEL - 14}" y="{y + 4}" text-anchor="end">{escape(bar.title)}</text>'
+            f'<line x1="{x(ratio.low):.1f}" x2="{x(ratio.high):.1f}" y1="{y}" y2="{y}" stroke="{colour}" stroke-width="3"/>'
+            f'<circle cx="{x(ratio.median):.1f}" cy="{y}" r="4.5" fill="{colour}"/>'
+            f'<text x="{_LABEL + _WIDTH + 14}" y="{y + 4}">{ratio.median:.2f}</text>'
+        )
+        if bar.floor:
+            at = x(bar.floor)
             parts.append(
-                f'<rect x="{left + _LABEL}" y="{y}" width="{length:.1f}" height="{_BAR}" fill="{colour}"/>'
-                f'<text x="{left + _LABEL + length + 5:.1f}" y="{y + 11}">{rate:,.0f}</text>'
+                f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{y - 7}" y2="{y + 7}" stroke="#444" stroke-width="2"/>'
             )
     return "\n".join([*parts, "</svg>"]) + "\n"
-
-
-def _bars(players: Sequence[Player], workload: Workload, connections: int) -> list[tuple[str, float, bool]]:
-    at = (workload.name, connections)
-    return [
-        (each.contestant.title, each.figures[at].rate, each.contestant.is_ours)
-        for each in players
-        if at in each.figures
-    ]

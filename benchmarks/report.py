@@ -1,17 +1,64 @@
-"""What was measured, as Markdown: one table for each workload group and number of connections.
+"""What was measured, as Markdown: the page of docs/performance.md and, of all comparisons there are, docs/performance-all.md.
 
-The command writes between two marks in docs/performance.md; the prose around them is written by people.
+    python -m benchmarks.report        writes both, and the picture, from docs/performance.json
+
+Commands write between two marks of a document; the prose around them is written by people.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from benchmarks.rounds import Figures, Player
-from benchmarks.workloads import Workload
+from benchmarks import comparisons, plot
+from benchmarks.comparisons import Comparison
+from benchmarks.rounds import Player
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "performance.md"
+ALL = DOCUMENT.with_name("performance-all.md")
+PICTURE = DOCUMENT.with_name("performance.svg")
+
+
+class Goal(NamedTuple):
+    """What is wanted of one comparison: how many times less CPU a request takes."""
+
+    dialect: str
+    workload: str
+    connections: int
+    ours: str
+    other: str
+    floor: float
+    aim: float
+
+    @property
+    def name(self) -> tuple[str, str, int, str, str]:
+        """The comparison's."""
+        return self[:5]
+
+
+_FULL, _NORMAL, _POSTGRES = "tablegate-full", "tablegate-normal", "tablegate-postgres"
+GOALS = (
+    *(
+        Goal("dynamodb", workload, 16, _FULL, "dynoxide", 1.0, 1.5)
+        for workload in ("get", "put", "conditional", "update", "transact")
+    ),
+    Goal("dynamodb", "get", 16, _FULL, "dynalite", 2.0, 3.0),
+    Goal("dynamodb", "put", 16, _FULL, "dynalite", 1.5, 2.5),
+    Goal("dynamodb", "update", 16, _FULL, "dynalite", 1.8, 3.0),
+    Goal("dynamodb", "batch", 16, _FULL, "dynalite", 2.0, 3.0),
+    Goal("dynamodb", "get", 1, _FULL, "dynalite", 1.3, 1.8),
+    Goal("dynamodb", "put", 1, _NORMAL, "dynalite", 1.2, 1.8),
+    Goal("dynamodb", "update", 1, _FULL, "dynalite", 1.1, 1.8),
+    Goal("azuretable", "insert", 16, _FULL, "azurite", 3.0, 6.0),
+    Goal("azuretable", "get", 16, _FULL, "azurite", 4.0, 8.0),
+    Goal("azuretable", "batch", 16, _FULL, "azurite", 2.0, 4.0),
+    Goal("azuretable", "query", 16, _FULL, "azurite", 4.0, 8.0),
+    Goal("azuretable", "filter", 16, _FULL, "azurite", 1.5, 4.0),
+    Goal("dynamodb", "put", 16, _POSTGRES, "pgbench", 0.8, 1.0),
+    Goal("dynamodb", "get", 16, _POSTGRES, "pgbench", 0.7, 1.0),
+    Goal("dynamodb", "conditional", 16, _POSTGRES, "pgbench", 0.8, 1.0),
+)
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -25,100 +72,67 @@ def count(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
-def ratio(mine: float, theirs: float) -> str:
-    """How many times theirs mine is."""
-    value = mine / theirs
-    if value < 0.1:
-        return f"{value:.2f}x"
-    return f"{value:.1f}x" if value < 10 else f"{value:.0f}x"
+def page(measured: Iterable[Comparison]) -> str:
+    """The goals, and how far each is reached."""
+    known = {each.name: each for each in measured}
+    lines = []
+    for goal in GOALS:
+        found = known.get(goal.name)
+        if found is not None:
+            reached = (
+                "yes" if found.cpu.median >= goal.floor else f"{found.cpu.median / goal.floor:.0%} of it"
+            )
+            cells = [f"{found.cpu_us[0]:,.0f}", f"{found.cpu_us[1]:,.0f}", str(found.cpu), f"{goal.floor:g}"]
+            lines.append([title(found), *cells, reached, str(found.pairs)])
+    header = ["CPU of a request", "ours, us", "theirs, us", "times less", "floor", "reached", "pairs"]
+    return table(header, lines)
 
 
-def workload_table(players: Sequence[Player], workload: Workload, connections: int) -> str:
-    """All contestants in one workload, in the order in which they were named."""
-    at = (workload.name, connections)
-    taken = [(each, each.figures[at]) for each in players if at in each.figures]
-    lines = [_line(each, figures) for each, figures in taken]
-    lines += [
-        [each.contestant.title, "-", "", "", "", "", "", ""]
-        for each in players
-        if workload.name in each.absent
-    ]
-    header = ("", "requests/s", "spread", "CPU us/request", "p50 ms", "p99 ms", "worst ms", "storage")
-    return f"**{workload.title}, {_connections(connections)}**\n\n{table(header, lines)}"
+def title(found: Comparison) -> str:
+    """What was compared, in words."""
+    ours = found.ours.removeprefix("tablegate-")
+    return f"{found.dialect} {found.workload}, {found.connections} connections, {ours} against {found.other}"
 
 
-def _line(player: Player, figures: Figures) -> list[str]:
-    spread = (max(figures.rates) - min(figures.rates)) / figures.rate
-    return [
-        player.contestant.title,
-        count(figures.rate),
-        f"{spread:.0%}",
-        count(figures.cpu),
-        *(f"{figures.percentile_ms(share):.2f}" for share in (0.5, 0.99, 1.0)),
-        player.contestant.storage,
-    ]
+def everything(measured: Iterable[Comparison]) -> str:
+    """All comparisons."""
+    lines = [
+        [title(each), *(f"{us:,.0f}" for us in each.cpu_us), str(each.cpu), str(each.rate), str(each.pairs), each.measured]
+        for each in measured
+    ]  # fmt: skip
+    header = ["", "ours, us", "theirs, us", "times less CPU", "times the rate", "pairs", "measured"]
+    return table(header, lines)
 
 
-def _connections(number: int) -> str:
-    return "1 connection" if number == 1 else f"{number} connections"
-
-
-def memory_table(players: Sequence[Player]) -> str:
+def memory(players: Sequence[Player]) -> str:
     """Memory of all processes of each after the last round."""
     lines = [[each.contestant.title, *(f"{size:,.0f}" for size in each.memory)] for each in players]
     return table(("after the last round", "RSS MB", "PSS MB"), lines)
 
 
-def ratio_table(players: Sequence[Player], workloads: Sequence[Workload], connections: int) -> str:
-    """Ours against each peer, by throughput and by CPU: how many times better."""
-    ours = [each for each in players if each.contestant.is_ours]
-    peers = [each for each in players if not each.contestant.is_ours]
-    lines = []
-    for workload in workloads:
-        at = (workload.name, connections)
-        for mine in ours:
-            if at not in mine.figures:
-                continue
-            cells = [workload.title, mine.contestant.title.partition(", ")[2]]
-            for peer in peers:
-                if at in peer.figures:
-                    faster = ratio(mine.figures[at].rate, peer.figures[at].rate)
-                    cheaper = ratio(peer.figures[at].cpu, mine.figures[at].cpu)
-                    cells.append(f"{faster} / {cheaper}")
-                else:
-                    cells.append("-")
-            lines.append(cells)
-    header = [
-        f"{_connections(connections)}: requests/s / CPU",
-        "ours on",
-        *(each.contestant.title for each in peers),
-    ]
-    return table(header, lines) if peers else ""
-
-
-def row_table(players: Sequence[Player], workloads: Sequence[Workload], connections: Sequence[int]) -> str:
-    """CPU time for each row of each workload, at the number of connections nearest to 16 at which each took part."""
-    lines = []
-    for workload in workloads:
-        cells = [workload.title]
-        for each in players:
-            played = [number for number in connections if (workload.name, number) in each.figures]
-            if played:
-                nearest = min(played, key=lambda number: abs(number - 16))
-                cells.append(count(each.figures[workload.name, nearest].cpu / workload.rows))
-            else:
-                cells.append("-")
-        lines.append(cells)
-    return table(("CPU us a row", *(each.contestant.title for each in players)), lines)
-
-
-def write(section: str, text: str) -> None:
-    """Put a text between `<!-- SECTION -->` and `<!-- /SECTION -->` of the document, which are added where missing."""
+def write(section: str, text: str, document: Path = DOCUMENT) -> None:
+    """Put a text between `<!-- SECTION -->` and `<!-- /SECTION -->` of a document, which are added where missing."""
     begin, end = f"<!-- {section} -->", f"<!-- /{section} -->"
-    document = DOCUMENT.read_text() if DOCUMENT.exists() else "# Performance\n"
-    if begin not in document:
-        document = f"{document.rstrip()}\n\n{begin}\n{end}\n"
-    head, _, rest = document.partition(begin)
+    known = document.read_text() if document.exists() else "# Performance\n"
+    if begin not in known:
+        known = f"{known.rstrip()}\n\n{begin}\n{end}\n"
+    head, _, rest = known.partition(begin)
     tail = rest.partition(end)[2]
-    DOCUMENT.parent.mkdir(exist_ok=True)
-    DOCUMENT.write_text(f"{head}{begin}\n{text.strip()}\n{end}{tail}")
+    document.write_text(f"{head}{begin}\n{text.strip()}\n{end}{tail}")
+
+
+def write_all() -> None:
+    """The page, its picture, and the list behind it."""
+    measured = comparisons.read()
+    goals = {goal.name: goal.floor for goal in GOALS}
+    shown = {each.name: each for each in measured}
+    bars = [
+        plot.Bar(title(shown[name]), shown[name].cpu, floor) for name, floor in goals.items() if name in shown
+    ]
+    PICTURE.write_text(plot.draw("How many times less CPU a request takes here", bars))
+    write("page", page(measured))
+    write("all", everything(measured), ALL)
+
+
+if __name__ == "__main__":
+    write_all()

@@ -1,4 +1,4 @@
-"""Interleaved rounds: in each, every contestant has a slice of every workload at every number of connections.
+"""Interleaved rounds: in each, every contestant has a short slice of the same workload, one after the other.
 
 All servers stay up from beginning to end, idle but for their own slices, so that what disturbs the machine for a while
 disturbs all alike. A slice is a number of requests, chosen so that it lasts about as long as it should.
@@ -6,12 +6,11 @@ disturbs all alike. A slice is a number of requests, chosen so that it lasts abo
 
 from __future__ import annotations
 
-import statistics
 import sys
-from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from benchmarks.comparisons import Slices
 from benchmarks.contestants import Contestant, Running
 from benchmarks.generator import Aim, Generator, Slice
 from benchmarks.signing import Client
@@ -28,38 +27,6 @@ class WrongAnswer(Exception):
     """A server answered otherwise than the workload must have it."""
 
 
-@dataclass(slots=True)
-class Figures:
-    """What one contestant did in one workload at one number of connections, over all rounds."""
-
-    rates: list[float] = field(default_factory=list)
-    latencies_us: array[int] = field(default_factory=lambda: array("I"))
-    requests: int = 0
-    cpu_seconds: float = 0.0
-
-    def add(self, taken: Slice, cpu_seconds: float) -> None:
-        """One more slice."""
-        self.rates.append(taken.completed / taken.seconds)
-        self.latencies_us.extend(taken.latencies_us)
-        self.requests += taken.completed
-        self.cpu_seconds += cpu_seconds
-
-    @property
-    def rate(self) -> float:
-        """Requests a second, median of the rounds."""
-        return statistics.median(self.rates)
-
-    @property
-    def cpu(self) -> float:
-        """Microseconds of CPU time for one request, over all rounds: the kernel counts in steps of 10 ms."""
-        return max(self.cpu_seconds, 0.01) / self.requests * 1e6
-
-    def percentile_ms(self, share: float) -> float:
-        """Latency that this share of all requests did not exceed."""
-        ordered = sorted(self.latencies_us)
-        return ordered[min(len(ordered) - 1, int(len(ordered) * share))] / 1000
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How much: `seconds` is about how long a slice lasts."""
@@ -69,13 +36,21 @@ class Plan:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class AtRound:
+    """The number of a round, and about how long its slices last."""
+
+    number: int
+    seconds: float
+
+
 class Player:
     """One contestant in the field: its running server, and how far it has come in each workload."""
 
     def __init__(self, contestant: Contestant, running: Running) -> None:
         self.contestant = contestant
         self.running = running
-        self.figures: dict[tuple[str, int], Figures] = {}
+        self.slices: dict[tuple[str, int], Slices] = {}
         self.absent: dict[str, str] = {}
         self.memory: tuple[float, float] = (0.0, 0.0)
         self._prepared: dict[object, str] = {}
@@ -98,8 +73,9 @@ class Player:
             self.absent[workload.name] = reason
         return not reason
 
-    def play(self, generator: Generator, workload: Workload, connections: int, seconds: float) -> None:
+    def play(self, generator: Generator, workload: Workload, connections: int, at_round: AtRound) -> None:
         """One slice, measured. The first of its kind is for warming up and to see how fast it is, and not counted."""
+        seconds = at_round.seconds
         at = (workload.name, connections)
         if at not in self._rates:
             count = _FIRST_GUESS
@@ -114,8 +90,10 @@ class Player:
         taken = self._slice(generator, workload, connections, count, seconds)
         cpu_seconds = self.running.tree.cpu_seconds() - before
         self._rates[at] = taken.completed / taken.seconds
-        self.figures.setdefault(at, Figures()).add(taken, cpu_seconds)
-        _say(f"{self.contestant.name} {workload.name} c{connections}: {self._rates[at]:,.0f}/s")
+        self.slices.setdefault(at, {})[at_round.number] = (
+            taken.completed / taken.seconds,
+            cpu_seconds / taken.completed * 1e6,
+        )
 
     def _slice(
         self, generator: Generator, workload: Workload, connections: int, count: int, seconds: float
@@ -149,23 +127,27 @@ class Player:
 
 
 def play_all(generator: Generator, players: list[Player], workloads: Sequence[Workload], plan: Plan) -> None:
-    """All rounds. The order of contestants turns from round to round, so that none always follows the same."""
-    for number in range(plan.rounds):
-        for workload in workloads:
-            for connections in plan.connections:
+    """All rounds of a workload, then the next: so the slices of a pair follow each other within a second. Their order turns from
+    round to round, so that none always follows the same."""
+    for workload in workloads:
+        for connections in plan.connections:
+            for number in range(plan.rounds):
+                at_round = AtRound(number, plan.seconds)
                 for each in players[number % len(players) :] + players[: number % len(players)]:
                     if each.prepare(workload):
-                        _play(each, generator, workload, connections, plan.seconds)
-        for each in players:
-            each.memory = each.running.tree.memory_mb()
-        _say(f"round {number + 1} of {plan.rounds} done")
+                        _play(each, generator, workload, connections, at_round)
+            _say(f"{workload.name}, {connections}: {plan.rounds} rounds done")
+    for each in players:
+        each.memory = each.running.tree.memory_mb()
 
 
-def _play(player: Player, generator: Generator, workload: Workload, connections: int, seconds: float) -> None:
+def _play(
+    player: Player, generator: Generator, workload: Workload, connections: int, at_round: AtRound
+) -> None:
     """A slice; who answers wrongly is out of this workload for the rest of the run."""
     if workload.name not in player.absent:
         try:
-            player.play(generator, workload, connections, seconds)
+            player.play(generator, workload, connections, at_round)
         except WrongAnswer as reason:
             player.absent[workload.name] = str(reason)[:_REASON_LENGTH]
             _say(f"wrong: {reason}")

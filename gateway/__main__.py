@@ -44,6 +44,7 @@ def others() -> tuple[click.Command, ...]:
     from gateway.command_line.credentials import credentials
     from gateway.command_line.distributing import distribute, undistribute
     from gateway.command_line.doctor.command import doctor
+    from gateway.command_line.grants import grants
     from gateway.command_line.maintenance import migrate, sweep
     from gateway.command_line.quotas import quotas
     from gateway.command_line.streams import streams
@@ -59,6 +60,7 @@ def others() -> tuple[click.Command, ...]:
         tables,
         streams,
         credentials,
+        grants,
         quotas,
         distribute,
         undistribute,

@@ -11,18 +11,20 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 
 from gateway import audit, metrics
-from gateway.engine.engine import Engine, drive
+from gateway.engine.engine import Engine, drive, run_with_retries
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
+from gateway.model.permissions import Purpose
 from gateway.model.tables import IndexView
 from gateway.quotas import Quotas
+from gateway.security.authorizing import authorize, conclude, refusal_of_table, settle
 from gateway.security.credentials import Credentials
 from gateway.settings import Settings
 
@@ -150,6 +152,11 @@ class Dialect(ABC):
         May raise anything where the request is one that was refused for its form."""
         return audit.Deed(self.audited_operations.get(operation, audit.Kind.READ))
 
+    def only_reads(self, request: Request) -> bool:
+        """Whether a request, as far as its head shows, wants nothing but to read rows: then any process of a server may answer
+        it. Whoever is not sure says no."""
+        return False
+
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """What the server itself has to say to a request, in this dialect's words: LimitExceeded (the body is too long),
         NotAllowed (a page in a browser that may not come in), Busy, or any other exception, which is a bug and becomes the
@@ -171,10 +178,38 @@ class Dialect(ABC):
 
     def serve(self, request: Request) -> Reply:
         """Handle one request from beginning to end. Raises Busy if its tables never stop changing, and what `handle` raises."""
-        reply: Reply = drive(self.gateway.engine, partial(self.handle, request))
+        reply: Reply = drive(self.gateway.engine, partial(self.handle, request), partial(self._run, request))
         if metrics.is_due():
             metrics.count_noted()
-        return reply
+        return reply if request.authorization is None else self.judged(request, reply)
+
+    def _run(self, request: Request, commands: list[AnyCommand]) -> list[Any]:
+        """The outcomes of commands that the request may give. Raises NotPermitted."""
+        authorization = request.authorization
+        if authorization is None:
+            return run_with_retries(self.gateway.engine, commands)
+        refusal = authorize(authorization, commands)
+        if refusal is not None:
+            raise refusal
+        return settle(authorization, commands, run_with_retries(self.gateway.engine, commands))
+
+    def judged(self, request: Request, reply: Reply) -> Reply:
+        """The reply to a request that may not do everything, once it is known that something of it was judged."""
+        return conclude(request, reply, partial(self.refuse, request))
+
+    def limit(
+        self, request: Request, purpose: Purpose, namespace: str = "", tables: Iterable[str] = ()
+    ) -> None:
+        """Say what a request is for that may not do everything, before anything else of it is looked at. Raises
+        NotPermitted if the caller could do no such thing to one of these tables (own names), whether or not they are
+        there."""
+        authorization = request.authorization
+        if authorization is not None:
+            authorization.purpose = purpose
+            for table in tables:
+                refusal = refusal_of_table(authorization, namespace, table)
+                if refusal is not None:
+                    raise refusal
 
     def blueprint(self) -> flask.Blueprint:
         """The routes of this dialect under Flask."""

@@ -30,9 +30,10 @@ class LateDialect:
         with self._lock:
             if self._loaded is None:
                 loaded = self._load()
-                members = {
-                    member: getattr(loaded, member) for member in dir(loaded) if not member.startswith("_")
-                }
-                vars(self).update(members)
+                known = vars(self)
+                members = [
+                    member for member in dir(loaded) if not member.startswith("_") and member not in known
+                ]
+                known.update({member: getattr(loaded, member) for member in members})
                 self._loaded = loaded
         return getattr(self._loaded, name)

@@ -157,13 +157,13 @@ class Mounted:
         return reply
 
 
-def connect(settings: Settings) -> Database:
-    """Open the database that the settings name. Nothing is read from it yet."""
+def connect(settings: Settings, reads_only: bool = False) -> Database:
+    """Open the database that the settings name. Nothing is read from it yet. `reads_only`: see open_database."""
     url = settings.database
     if settings.memory:
         # SQLite's memdb shares one database in memory between the connections of this process that know its name.
         url = f"sqlite:///file:/tablegate-{secrets.token_hex(16)}?vfs=memdb&uri=true"
-    return open_database(url, settings.synchronous, pooled=not settings.prepared_statements)
+    return open_database(url, settings.synchronous, not settings.prepared_statements, reads_only=reads_only)
 
 
 def open_store(settings: Settings, database: Database) -> Opened:
@@ -175,6 +175,8 @@ def open_store(settings: Settings, database: Database) -> Opened:
         stream_shards=settings.stream_shards,
         stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),
         failover_s=settings.failover_seconds,
+        vector_memory_bytes=settings.vector_memory_bytes,
+        replication_lag_ms=settings.global_table_lag_ms,
     )
     clock = Clock()
     engine = Engine(store, options, clock.now_ns, _replicas(settings, database))
@@ -199,7 +201,7 @@ def wire(settings: Settings, opened: Opened) -> Mounted:
     opened.quota_keeper(quotas).look()
     gateway = Gateway(
         opened.engine,
-        Credentials(settings, opened.credential_store.load()),
+        _credentials(settings, opened.credential_store),
         settings,
         opened.clock.now_ms,
         real_now_ms=lambda: time.time_ns() // 1_000_000,
@@ -207,6 +209,12 @@ def wire(settings: Settings, opened: Opened) -> Mounted:
     )
     dialects = tuple(_dialect(name, gateway) for name in settings.dialects)
     return Mounted(gateway, dialects, opened.clock)
+
+
+def _credentials(settings: Settings, store: CredentialStore) -> Credentials:
+    credentials = Credentials(settings)
+    credentials.replace(store.load(), store.roles)
+    return credentials
 
 
 def _module(name: str, part: str) -> ModuleType:

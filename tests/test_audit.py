@@ -23,11 +23,12 @@ from adapters.azuretable import audited as azuretable
 from adapters.dynamodb import audited as dynamodb
 from adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB_OPERATIONS
 from adapters.tablestore import audited as tablestore
-from gateway import audit, audit_sinks, metrics
+from gateway import audit, audit_sinks, figures, metrics
 from gateway.__main__ import main
 from gateway.audit import Deed, Keys, Kind, Sink, Trail, Wanted
 from gateway.audit_sinks import DatabaseSink, FileSink
 from gateway.http import Reply, Request
+from gateway.security.grant_store import ALL
 from gateway.settings import load
 from gateway.store.databases import Database
 from gateway.store.store import Store
@@ -54,7 +55,7 @@ def served(folder: Path, *flags: str) -> Iterator[tuple[str, Owner]]:
     assert CliRunner().invoke(main, ["migrate", "--database", database]).exit_code == 0
     opened = open_store(settings, connect(settings))
     for credential in owner.credentials():
-        opened.credential_store.add(credential)
+        opened.credential_store.add(credential, [ALL])
     opened.close()
     server = Process(folder, "--auth", "strict", "--secret-key", SECRET_KEY, "--audit", "audit.jsonl", *flags)
     server.wait_until_ready()
@@ -283,7 +284,8 @@ class Reader:
 
 
 def _lost() -> float:
-    return float(metrics._AUDIT_LOST._value.get())  # type: ignore[attr-defined]
+    metrics.count_noted()
+    return float(figures._AUDIT_LOST._value.get())
 
 
 def _request(body: bytes = b"") -> Request:

@@ -77,7 +77,11 @@ class Writer(threading.Thread):
         with RawClient(self._url) as client:
             try:
                 while not self._is_stopped:
-                    self._write(client)
+                    try:
+                        self._write(client)
+                    except Refused:  # by a process that does not write, while the one that does is gone
+                        self.unknown += 1
+                        time.sleep(0.02)
             except Lost:
                 self.unknown += 1
 
@@ -139,11 +143,11 @@ def test_a_killed_server_has_kept_all_that_it_acknowledged_and_no_half_transacti
 
 
 @pytest.mark.soak
-@on_postgresql
 def test_workers_that_are_killed_have_kept_all_that_they_acknowledged(
     begin: Begin, database_url: str
 ) -> None:
-    """As before, but the server goes on: one of two workers is killed, or both at once, and is replaced."""
+    """As before, but the server goes on: one of two workers is killed, or both at once, and is replaced. On SQLite one of them
+    writes for both."""
     chance = random.Random(2)
     server = begin(database_url, "--workers", "2")
     with RawClient(server.url) as client:
@@ -159,7 +163,7 @@ def test_workers_that_are_killed_have_kept_all_that_they_acknowledged(
             writer.start()
         time.sleep(chance.uniform(0.2, 0.7))
         workers = server.workers()
-        victims = workers[: chance.choice([1, 2])]
+        victims = chance.sample(workers, chance.choice([1, 2]))
         for pid in victims:
             os.kill(pid, signal.SIGKILL)
         kills += 1

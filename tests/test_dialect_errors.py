@@ -1,11 +1,14 @@
 """What may be raised between the dialects and the engine: facts of the model only, worded in each dialect's errors.py."""
 
+from functools import partial
+
 import pytest
 
 from adapters.azuretable.entities.entity_renderer import rule_of
 from adapters.azuretable.wire import errors as azuretable
 from adapters.azuretable.wire import limits as azuretable_limits
-from adapters.dynamodb.operations.items import _update_rule
+from adapters.dynamodb.expressions.updates import facts_of
+from adapters.dynamodb.operations.items import _check_updated
 from adapters.dynamodb.wire import errors as dynamodb
 from adapters.dynamodb.wire import limits as dynamodb_limits
 from adapters.tablestore.wire import errors as tablestore
@@ -45,7 +48,7 @@ def told(write: Write) -> RowRefused | None:
 def update(value: Value) -> Write:
     key = Key((text("1"),), SCHEMA.position((text("1"),)))
     actions = (SetTo(("a",), Literal(value)),)
-    return Write(TABLE, key, Edit(actions), rule=_update_rule(TABLE, actions))
+    return Write(TABLE, key, Edit(actions), rule=partial(_check_updated, TABLE, facts_of(actions).may_nest))
 
 
 def test_an_update_of_dynamodb_is_refused_by_facts() -> None:

@@ -113,6 +113,7 @@ def test_one_switch_turns_all_of_them_off() -> None:
     """In a process of its own, since it is read once: everything that is chosen is the general way."""
     program = """
 from adapters.azuretable.entities import entity_parser, entity_renderer
+from adapters.dynamodb.expressions import request_clauses
 from adapters.dynamodb.validation import fast_validator, operation_schemas
 from adapters.dynamodb.values import keys, values
 from adapters.tablestore.rows import rows, selections
@@ -123,6 +124,8 @@ from gateway.model import fast_paths, updates
 from transfer.comparing import sides
 assert not fast_paths.ARE_ON
 assert operation_schemas.checker("PutItem", "2026").fast_check is fast_validator.leave_to_full_validator
+assert request_clauses._prepared_read is not request_clauses.fast_read
+assert request_clauses._prepared_write is not request_clauses.fast_write
 assert keys._text_key is not keys.fast_text_key
 assert (values.render_row, values.render_rows) == (values.render_row_generally, values.render_rows_generally)
 assert entity_parser._fast_members is not entity_parser.fast_members

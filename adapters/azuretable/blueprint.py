@@ -9,37 +9,42 @@ import base64
 import binascii
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from email.utils import formatdate
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any
 
 from adapters.azuretable import DIALECT, audited, summaries
 from adapters.azuretable.auth import auth, bearer
 from adapters.azuretable.auth.auth import Account
 from adapters.azuretable.auth.bearer import Issuer
 from adapters.azuretable.auth.shared_access import Grant
-from adapters.azuretable.calls import Answer, Call, find_table, options_of, service_id
+from adapters.azuretable.calls import Answer, Call, OneCommand, find_table, options_of, service_id
 from adapters.azuretable.claims import CLAIMS
 from adapters.azuretable.entities import entity_renderer
 from adapters.azuretable.entities.entity_renderer import Level
-from adapters.azuretable.operation_table import OPERATIONS, PLAIN, refuse_nested
+from adapters.azuretable.operation_table import OPERATIONS, PLAIN, Operation, purpose_of, refuse_nested
 from adapters.azuretable.tables import service, tables
 from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
 from adapters.azuretable.wire import addresses, cors, limits
 from adapters.azuretable.wire.addresses import (
     Address,
+    Entity,
+    EntitySet,
     Nested,
     Service,
 )
 from adapters.azuretable.wire.errors import PLANTED, ServiceError, as_json, as_xml, service_error_of
 from adapters.azuretable.wire.methods import method_of
 from gateway.audit import Deed
-from gateway.dialect import Dialect, Gateway, Summary
+from gateway.dialect import Dialect, Gateway, Handler, Round, Summary
 from gateway.http import Reply, Request
+from gateway.model.authorizations import Source
 from gateway.model.commands import Exchange
 from gateway.model.composites import name_of
-from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
+from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, NotPermitted
 from gateway.model.tables import Table
 from gateway.security.credentials import Credential, Scheme
 
@@ -120,19 +125,68 @@ class AzureTable(Dialect):
 
     # From request to reply
 
+    def only_reads(self, request: Request) -> bool:
+        """Whether a request wants nothing but to read (Dialect.only_reads)."""
+        return request.method == "GET" and "x-http-method" not in request.header_map
+
+    def enter(self, request: Request) -> Handler | None:
+        """The handler of a request for the server's tick: in parts, where nothing but the operation itself asks the engine."""
+        if request.method == "OPTIONS" or "origin" in request.header_map or self.gateway.quotas.is_on:
+            return self.handle
+        return self._begin
+
+    def _begin(self, request: Request) -> Round | Reply | Exchange[Reply]:
+        """What `handle` does, without a generator for an operation that one command is enough for and whose table is known."""
+        try:
+            call = self._authenticated(request, self._address_of(request))
+            if _names_policy(call.grant):
+                return self.handle(request)
+            row = self._operation(call)
+            handler, resource = row.handler, call.address.resource
+            if type(handler) is not OneCommand:
+                return self._told(request, handler(call, resource))
+            assert isinstance(resource, (EntitySet, Entity))
+            table = self.gateway.engine.cached_azure_table(call.namespace, resource.table)
+            if table is None:
+                return self._told(request, handler(call, resource))
+            command, answer = handler.begin(call, resource)(table)
+        except (ServiceError, GatewayError) as error:
+            return self._reply(request, self._refusal(request, error))
+        return Round([command], partial(self._finish, request, handler, answer))
+
+    def _finish(
+        self,
+        request: Request,
+        handler: OneCommand,
+        answer: Callable[[Any], Answer],
+        outcomes: list[Any] | Exception,
+    ) -> Reply:
+        try:
+            if isinstance(outcomes, Exception):
+                raise outcomes
+            answered = handler.finish(answer, outcomes[0])
+        except (ServiceError, GatewayError) as error:
+            answered = self._refusal(request, error)
+        return self._reply(request, answered)
+
     def handle(self, request: Request) -> Exchange[Reply]:
         """Answer a request: an exchange that yields commands and returns a Reply, also where it refuses. Raises nothing."""
+        return (yield from self._told(request, self._answer(request)))
+
+    def _told(self, request: Request, exchange: Exchange[Answer]) -> Exchange[Reply]:
+        """The reply to a request that is answered by an exchange."""
         try:
-            answer = yield from self._answer(request)
-        except ServiceError as error:
+            answer = yield from exchange
+        except (ServiceError, GatewayError) as error:
             answer = self._refusal(request, error)
-        except GatewayError as error:
-            answer = self._refusal(request, service_error_of(error))
-        headers = self._headers(request, answer)
+        status, headers, body = self._reply(request, answer)
         if request.header_map.get("origin", "") and request.method != "OPTIONS":
-            headers += yield from self._cors_headers(request)
+            headers = [*headers, *(yield from self._cors_headers(request))]
+        return Reply(status, headers, body)
+
+    def _reply(self, request: Request, answer: Answer) -> Reply:
         body = b"" if request.method == "HEAD" else answer.body
-        return Reply(answer.status, headers, body)
+        return Reply(answer.status, self._headers(request, answer), body)
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse)."""
@@ -141,6 +195,8 @@ class AzureTable(Dialect):
                 refusal = ServiceError("RequestBodyTooLarge")
             case Busy():
                 refusal = ServiceError("ServerBusy")
+            case NotPermitted():
+                refusal = service_error_of(error)
             case NotAllowed():
                 is_preflight = request.method == "OPTIONS"
                 refusal = ServiceError("CorsPreflightFailure") if is_preflight else service_error_of(error)
@@ -150,58 +206,96 @@ class AzureTable(Dialect):
         return Reply(answer.status, self._headers(request, answer), answer.body)
 
     def _answer(self, request: Request) -> Exchange[Answer]:
-        host = request.header_map.get("host", "") if self._hosts_name_accounts else ""
         if request.method == "OPTIONS":
-            account = self._account(addresses.account_of(request.path, host))
+            account = self._account(addresses.account_of(request.path, request.header_map.get("host", "")))
             return (yield from service.preflight(request, account.namespace, account.name))
-        address = addresses.parse(request.path, host)
+        call = self._authenticated(request, self._address_of(request))
+        if _names_policy(call.grant):
+            call = yield from self._under_policy(call)
+        exchange = self._operation(call).handler(call, call.address.resource)
+        if self.gateway.quotas.is_on:
+            name = call.address.account
+            exchange = self.gateway.quotas.limited(
+                request, Scheme.AZURE.value, name, call.namespace, exchange
+            )
+        return (yield from exchange)
+
+    def _address_of(self, request: Request) -> Address:
+        """Where a request goes, if its parts may be as they are. Raises ServiceError."""
+        known = request.header_map
+        address = addresses.parse(request.path, known.get("host", ""))
         segment_limit = self.gateway.settings.url_segment_limit
         if segment_limit and addresses.longest_segment(request.path) > segment_limit:
             raise ServiceError("InvalidUri", "The request URL is invalid.")
-        _check_version(request.header_map.get("x-ms-version", ""))
+        version = known.get("x-ms-version", "")
+        if version and not _is_version(version):
+            raise ServiceError("InvalidHeaderValue")
         if len(request.body) > limits.BODY_MAX_BYTES:
             raise ServiceError("RequestBodyTooLarge")
-        call = yield from self._authenticated(request, address)
+        return address
+
+    def _operation(self, call: Call) -> Operation:
+        """The operation that a call asks for. Raises ServiceError where there is none."""
         comp = call.options.get("comp", PLAIN)
-        resource = address.resource
+        resource = call.address.resource
         if isinstance(resource, Nested):
-            return (yield from refuse_nested(call, resource))
-        if address.secondary and call.method not in _READING:
+            return Operation(refuse_nested)
+        if call.address.secondary and call.method not in _READING:
             raise ServiceError("InsufficientAccountPermissions")
         if (call.options.get("restype") == "service") is not isinstance(resource, Service):
             raise ServiceError("InvalidQueryParameterValue")
         row = self._operations.get((type(resource), call.method, comp))
         if row is None:
             raise ServiceError("MethodNotAllowed")
-        exchange = row.handler(call, resource)
-        if self.gateway.quotas.is_on:
-            exchange = self.gateway.quotas.limited(
-                request, Scheme.AZURE.value, address.account, call.namespace, exchange
-            )
-        return (yield from exchange)
+        return row
 
-    def _authenticated(self, request: Request, address: Address) -> Exchange[Call]:
-        """The call that a request is, once it is known who makes it."""
+    def _authenticated(self, request: Request, address: Address) -> Call:
+        """The call that a request is, once it is known who makes it. Raises ServiceError."""
         options = options_of(request.query)
         account = self._account(address.account)
         grant = auth.verify(request, options, account, self._issuer, self.gateway)
+        if grant.roles is not None or self.gateway.credentials.is_limited:
+            self._authorize(request, address, account.name, grant)
         scheme = "https" if request.secure else "http"
-        call = Call(
+        return Call(
             request=request,
             address=address,
             method=method_of(request),
             options=options,
-            origin=f"{scheme}://{request.header('host')}{address.base}",
+            origin=f"{scheme}://{request.header_map.get('host', '')}{address.base}",
             namespace=account.namespace,
             grant=grant,
             gateway=self.gateway,
         )
-        if grant.access is not None and grant.access.policy_id is not None:
-            assert grant.access.table is not None  # account tokens name no policy
-            table = yield from find_table(call, grant.access.table)
-            access = grant.access.under(tables.policies_of(table), self.gateway.now_ms() / 1000)
-            call = replace(call, grant=Grant(access))
-        return call
+
+    def _under_policy(self, call: Call) -> Exchange[Call]:
+        """A call under the stored policy that its token names."""
+        access = call.grant.access
+        assert access is not None
+        assert access.table is not None  # account tokens name no policy
+        table = yield from find_table(call, access.table)
+        under = access.under(tables.policies_of(table), self.gateway.now_ms() / 1000)
+        return replace(call, grant=Grant(under))
+
+    def _authorize(self, request: Request, address: Address, account: str, grant: Grant) -> None:
+        """Give the request of a caller who may not do everything its authorization: by the grants of the account's key,
+        which bound what the key has signed, too; or by the roles of a token."""
+        credentials = self.gateway.credentials
+        credential = credentials.find(Scheme.AZURE, account)
+        assert credential is not None  # or nobody could have signed
+        policy = credential.policy if grant.roles is None else credentials.policy_of_roles(grant.roles)
+        source = Source(request.client, request.secure)
+        now_ms = self.gateway.real_now_ms
+        request.authorization = credentials.authorization(credential, policy, source, now_ms)
+        if request.authorization is None:
+            return
+        namespace = credentials.namespace(Scheme.AZURE, account)
+        named = getattr(address.resource, "table", None) or getattr(address.resource, "name", None)
+        table = self.gateway.engine.cached_azure_table(namespace, named) if named else None
+        purpose = purpose_of(
+            address.resource, method_of(request), options_of(request.query).get("comp", PLAIN)
+        )
+        self.limit(request, purpose, namespace, [] if table is None else [table.name])
 
     def _account(self, name: str) -> Account:
         credentials = self.gateway.credentials
@@ -222,9 +316,9 @@ class AzureTable(Dialect):
             ("Date", _http_date(self.gateway.real_now_ms() // 1000)),
         ]
         client_id = request.header_map.get("x-ms-client-request-id", "")
-        if _is_echoed(client_id):
+        if client_id and _is_echoed(client_id):
             headers.append(("x-ms-client-request-id", client_id))
-        if not _speaks_xml(request):
+        if "comp=" not in request.query or not _speaks_xml(request):
             headers += _ODATA_HEADERS
         return headers
 
@@ -235,7 +329,8 @@ class AzureTable(Dialect):
             return found.group(1)
         return self.gateway.settings.azure_default_version
 
-    def _refusal(self, request: Request, error: ServiceError) -> Answer:
+    def _refusal(self, request: Request, refused: ServiceError | GatewayError) -> Answer:
+        error = service_error_of(refused) if isinstance(refused, GatewayError) else refused
         time = timestamp_text(self.gateway.now_ms() * 10_000 + UNIX_EPOCH_TICKS)
         headers = [*error.headers, ("x-ms-error-code", error.code)]
         if _speaks_xml(request) or "xml" in request.header_map.get("accept", "").lower():
@@ -274,9 +369,9 @@ def _is_version(text: str) -> bool:
     return True
 
 
-def _check_version(version: str) -> None:
-    if version and not _is_version(version):
-        raise ServiceError("InvalidHeaderValue")
+def _names_policy(grant: Grant) -> bool:
+    """Whether a grant is a token that still needs its stored policy."""
+    return grant.access is not None and grant.access.policy_id is not None
 
 
 def _speaks_xml(request: Request) -> bool:

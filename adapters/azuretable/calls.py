@@ -3,23 +3,26 @@
 A handler is a generator function `operation(call, resource) -> Exchange[Answer]`. It parses the request to commands, yields
 lists of them and returns an Answer; it raises ServiceError (errors.py) or lets a GatewayError pass. The blueprint makes both
 into replies.
+
+An operation on one entity, which one command is enough for, is given as a OneCommand, which is such a handler too.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import unquote, unquote_plus
 
 from adapters.azuretable.auth.shared_access import Grant
 from adapters.azuretable.wire import limits
-from adapters.azuretable.wire.addresses import Address, check_table_name
+from adapters.azuretable.wire.addresses import Address, Entity, EntitySet, check_table_name
 from adapters.azuretable.wire.errors import ServiceError
 from gateway.dialect import Gateway
 from gateway.engine.engine import one
 from gateway.http import Request
-from gateway.model.commands import Exchange, FindTable
+from gateway.model.commands import AnyCommand, Exchange, FindTable
 from gateway.model.tables import Table
 
 
@@ -46,6 +49,36 @@ class Answer:
     status: int
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
+
+
+Asked = tuple[AnyCommand, Callable[[Any], Answer]]
+"""What the engine is asked for, and the answer of its outcome. Both raise ServiceError."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneCommand:
+    """An operation on one entity, for which one command is enough. The server's tick carries out the parts one after the other;
+    called as a handler, it does that itself.
+
+    `begin`: what can be judged without the table; it gives what is asked of a table. Raises ServiceError.
+    """
+
+    begin: Callable[[Call, Any], Callable[[Table], Asked]]
+
+    def __call__(self, call: Call, resource: EntitySet | Entity) -> Exchange[Answer]:
+        """The operation as a handler. Raises ServiceError, and what the command met."""
+        of_table = self.begin(call, resource)
+        table = yield from find_table(call, resource.table)
+        command, answer = of_table(table)
+        [outcome] = yield [command]
+        return self.finish(answer, outcome)
+
+    @staticmethod
+    def finish(answer: Callable[[Any], Answer], outcome: Any) -> Answer:
+        """The answer of an outcome. Raises it if it is an error."""
+        if isinstance(outcome, Exception):
+            raise outcome
+        return answer(outcome)
 
 
 def service_id(request_id: str) -> str:
@@ -82,7 +115,11 @@ def options_of(query: str) -> dict[str, str]:
 def find_table(call: Call, name: str) -> Exchange[Table]:
     """The descriptor of a table, by the name that Azure knows it by, in whatever case. Raises TableMissing, ServiceError."""
     table = call.gateway.engine.cached_azure_table(call.namespace, name)
-    if table is None:
-        check_table_name(name)
-        table = yield from one(FindTable(call.namespace, name, by_azure_name=True))
-    return table
+    return (yield from find_table_now(call, name)) if table is None else table
+
+
+def find_table_now(call: Call, name: str) -> Exchange[Table]:
+    """The descriptor of a table that is to be described or changed, by asking the engine: nothing else may be asked of it,
+    and who is to know of a table is judged by what the engine is asked."""
+    check_table_name(name)
+    return (yield from one(FindTable(call.namespace, name, by_azure_name=True)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import logging
 import re
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,20 +18,26 @@ import orjson
 
 from adapters.dynamodb import DIALECT, audited, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
-from adapters.dynamodb.operation_table import OPERATIONS, Operation
+from adapters.dynamodb.jobs import workers
+from adapters.dynamodb.kinesis.destinations import KIND as KINESIS
+from adapters.dynamodb.operation_table import OPERATIONS, READING, Operation, purpose_of
 from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.wire import auth, http, limits, planted_errors
-from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
+from adapters.dynamodb.wire.calls import Answer, Call, Caller, OneCommand
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
+from adapters.dynamodb.wire.refusals import not_permitted
+from adapters.dynamodb.wire.resources import bare_name
 from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round, Seed, Summary
 from gateway.http import Reply, Request
+from gateway.model.changes import Change
 from gateway.model.commands import AnyCommand, Exchange
-from gateway.model.errors import GatewayError, LimitExceeded
+from gateway.model.errors import GatewayError, LimitExceeded, NotPermitted
 from gateway.model.tables import Table
 from gateway.security.credentials import Scheme
+from gateway.settings import BadSetting, Settings
 
 _SCHEME = Scheme.AWS.value
 _new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
@@ -58,6 +65,15 @@ def listed(table: Table) -> tuple[str, str, str]:
     return table.name, shown, f"arn:aws:dynamodb:*:*:table/{table.name}"
 
 
+def _producer(settings: Settings) -> Callable[[Table, str, Sequence[Change]], None]:
+    """What delivers changes to Kinesis. Raises BadSetting where boto3 is not installed."""
+    try:
+        from adapters.dynamodb.kinesis.producer import Producer
+    except ModuleNotFoundError:
+        raise BadSetting("kinesis_endpoint_url: needs boto3 (pip install 'tablegate[clouds]')") from None
+    return Producer(settings).deliver
+
+
 class DynamoDB(Dialect):
     """The dialect on a gateway, with what it reads once from the settings."""
 
@@ -72,8 +88,11 @@ class DynamoDB(Dialect):
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
         gateway.engine.register_view(DIALECT, keys.index_view)
+        workers.register(gateway)
         self._operations = OPERATIONS
         self._style = gateway.settings.message_style
+        if gateway.settings.kinesis_endpoint_url:
+            gateway.engine.deliveries[KINESIS] = _producer(gateway.settings)
         self._throttle = Throttle(gateway.now_ms) if gateway.settings.throughput == "enforce" else None
 
     # Which requests are this dialect's
@@ -94,6 +113,10 @@ class DynamoDB(Dialect):
         """The operation's name, or "" where there is none."""
         target = request.header_map.get("x-amz-target", "")
         return target.partition(".")[2] if target in self._operations else ""
+
+    def only_reads(self, request: Request) -> bool:
+        """Whether a request wants nothing but to read rows (Dialect.only_reads)."""
+        return self.operation(request) in READING and self._throttle is None
 
     def enter(self, request: Request) -> Handler | None:
         """The handler of a hot operation, for the server's tick. Everything else goes through Flask."""
@@ -161,7 +184,7 @@ class DynamoDB(Dialect):
             answer = parts.finish(call, clauses, command, outcomes[0])
         except Exception as error:
             return self._failure(request, error)
-        return http.reply(request, 200, answer if type(answer) is bytes else _json(answer))
+        return http.reply(request, 200, answer if type(answer) is bytes else orjson.dumps(answer))
 
     def handle(self, request: Request) -> Exchange[Reply]:
         """Answer a request: an exchange that yields commands and returns a Reply, also where it refuses. Raises nothing."""
@@ -225,6 +248,8 @@ class DynamoDB(Dialect):
         now_ms = 0 if gateway.credentials.is_dev else gateway.real_now_ms()
         caller = auth.verify(request, gateway.credentials, now_ms, self._style)
         name = target.partition(".")[2]
+        if request.authorization is not None:
+            self._limit(request, row, caller, body)
         if not text:
             raise serialization()
         if len(text) > limits.LARGE_REQUEST_BYTES:
@@ -233,9 +258,24 @@ class DynamoDB(Dialect):
         host = request.header_map.get("host", "")
         return row, _new(Call, (name, checked, caller, gateway, host))
 
+    def _limit(self, request: Request, row: Operation, caller: Caller, body: Any) -> None:
+        """Say what the request of a caller is for who may not do everything. Authorization comes before whatever else
+        is wrong with a request, and with the table that it names. Raises NotPermitted."""
+        named = body.get("TableName") if isinstance(body, dict) else None
+        tables = [bare_name(named)] if isinstance(named, str) else []
+        self.limit(request, purpose_of(row.purpose, body), caller.namespace, tables)
+
+    def _told(self, request: Request, error: Exception) -> ServiceError:
+        if isinstance(error, NotPermitted) and request.authorization is not None:
+            authorization = request.authorization
+            return not_permitted(
+                error, self.operation(request), authorization.identity, authorization.source.region
+            )
+        return service_error_of(error, self.operation(request), self._style)
+
     def _failure(self, request: Request, error: Exception) -> Reply:
         """The reply to a request that failed. What nobody foresaw is logged under the id that the client gets too."""
-        told = service_error_of(error, self.operation(request), self._style)
+        told = self._told(request, error)
         if told.status >= 500:
             unforeseen = not isinstance(error, (ServiceError, GatewayError))
             facts = {"dialect": DIALECT, "operation": self.operation(request), "request_id": request.id}
@@ -247,7 +287,7 @@ class DynamoDB(Dialect):
         """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse)."""
         if isinstance(error, LimitExceeded):
             return http.too_large(request)
-        told = service_error_of(error, "") if isinstance(error, GatewayError) else internal()
+        told = self._told(request, error) if isinstance(error, GatewayError) else internal()
         return http.reply(request, told.status, render(told))
 
 

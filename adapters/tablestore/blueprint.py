@@ -6,17 +6,20 @@ A request is Table Store's if it has an x-ots- header; its operation is the path
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
 
 from google.protobuf.message import Message
 
 from adapters.tablestore import DIALECT, audited, summaries
 from adapters.tablestore.claims import CLAIMS
-from adapters.tablestore.operation_table import OPERATIONS
+from adapters.tablestore.operation_table import OPERATIONS, READING, Operation
 from adapters.tablestore.values.values import key_type
 from adapters.tablestore.values.views import index_view
 from adapters.tablestore.wire import auth, replies
 from adapters.tablestore.wire.auth import Caller
-from adapters.tablestore.wire.calls import Call, check_names
+from adapters.tablestore.wire.calls import Call, OneCommand, check_names, named_tables
 from adapters.tablestore.wire.errors import (
     INTERNAL,
     PLANTED,
@@ -28,7 +31,7 @@ from adapters.tablestore.wire.errors import (
 from adapters.tablestore.wire.parsing import parse
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.audit import Deed
-from gateway.dialect import Dialect, Gateway, Summary
+from gateway.dialect import Dialect, Gateway, Handler, Round, Summary
 from gateway.http import Reply, Request
 from gateway.model.commands import Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
@@ -104,40 +107,114 @@ class TableStore(Dialect):
 
     # From request to reply
 
+    def only_reads(self, request: Request) -> bool:
+        """Whether a request wants nothing but to read rows (Dialect.only_reads)."""
+        return _operation_name(request.path) in READING
+
+    def enter(self, request: Request) -> Handler | None:
+        """The handler of a request for the server's tick: in parts, where nothing but the operation itself asks the engine."""
+        return self.handle if self.gateway.quotas.is_on else self._begin
+
+    def _begin(self, request: Request) -> Round | Reply | Exchange[Reply]:
+        """What `handle` does, without a generator for an operation that one command is enough for and whose table is known."""
+        caller: Caller | None = None
+        try:
+            caller = self._verified(request)
+            row, call = self._read(request, caller)
+            handler = row.handler
+            asked = handler.known(call) if type(handler) is OneCommand else None
+        except Exception as error:
+            return self._reply(request, caller, self._told(request, error))
+        if asked is None:
+            return self._exchange(request, row, call)
+        return Round([asked[0]], partial(self._finish, request, caller, asked[1]))
+
+    def _finish(
+        self,
+        request: Request,
+        caller: Caller,
+        answer: Callable[[Any], Message],
+        outcomes: list[Any] | Exception,
+    ) -> Reply:
+        told: bytes | ServiceError
+        try:
+            if isinstance(outcomes, Exception):
+                raise outcomes
+            told = answer(outcomes[0]).SerializeToString()
+        except Exception as error:
+            told = self._told(request, error)
+        return self._reply(request, caller, told)
+
     def handle(self, request: Request) -> Exchange[Reply]:
         """Answer a request: an exchange that yields commands and returns a Reply, also where it refuses. Raises nothing."""
-        gateway = self.gateway
-        now_ms = gateway.now_ms()
-        operation = request.path.lstrip("/")
         caller: Caller | None = None
+        try:
+            caller = self._verified(request)
+            row, call = self._read(request, caller)
+        except Exception as error:
+            return self._reply(request, caller, self._told(request, error))
+        return (yield from self._exchange(request, row, call))
+
+    def _exchange(self, request: Request, row: Operation, call: Call) -> Exchange[Reply]:
+        """The reply to a request that has been read."""
         answer: bytes | ServiceError
         try:
-            if request.method != "POST":
-                raise ServiceError("OTSMethodNotAllowed", "Only POST method for requests is supported.")
-            operation = _operation_name(request.path)
-            caller = auth.verify(request, operation, gateway.credentials, gateway.real_now_ms())
-            row = self._operations.get(operation)
-            if row is None:
-                raise invalid(f"Unsupported operation: {operation}.")
-            message = parse(row.request, replies.inflated(request), "the ProtoBuf message")
-            may_be_old = gateway.settings.replica_reads == "all"
-            call = Call(operation, message, caller, gateway, now_ms, may_be_old)
             yield from check_names(call)
             exchange = row.handler(call)
-            if gateway.quotas.is_on:
-                exchange = gateway.quotas.limited(
+            caller, quotas = call.caller, self.gateway.quotas
+            if quotas.is_on:
+                exchange = quotas.limited(
                     request, Scheme.TABLESTORE.value, caller.access_id, caller.namespace, exchange
                 )
             made: Message = yield from exchange
             answer = made.SerializeToString()
-        except ServiceError as error:
-            answer = error
-        except GatewayError as error:
-            answer = service_error_of(error, self._style)
-        except Exception:
-            log.exception("request %s (%s) failed", request.id, replies.request_id(request))
-            answer = INTERNAL
-        return replies.reply(request, operation, caller, answer, gateway.real_now_ms())
+        except Exception as error:
+            answer = self._told(request, error)
+        return self._reply(request, call.caller, answer)
+
+    def _verified(self, request: Request) -> Caller:
+        """Who a request is from. Raises ServiceError, NotAuthenticated."""
+        if request.method != "POST":
+            raise ServiceError("OTSMethodNotAllowed", "Only POST method for requests is supported.")
+        gateway = self.gateway
+        return auth.verify(request, _operation_name(request.path), gateway.credentials, gateway.real_now_ms())
+
+    def _read(self, request: Request, caller: Caller) -> tuple[Operation, Call]:
+        """The operation and the call of a request. Raises ServiceError, NotPermitted."""
+        operation = _operation_name(request.path)
+        row = self._operations.get(operation)
+        if row is None:
+            raise invalid(f"Unsupported operation: {operation}.")
+        if request.authorization is not None:
+            self.limit(request, row.purpose)
+        message = parse(row.request, replies.inflated(request), "the ProtoBuf message")
+        gateway = self.gateway
+        may_be_old = gateway.settings.replica_reads == "all"
+        call = Call(operation, message, caller, gateway, gateway.now_ms(), may_be_old)
+        if request.authorization is not None:
+            self._limit(request, row, call)
+        return row, call
+
+    def _told(self, request: Request, error: Exception) -> ServiceError:
+        """What a client is told of an error. What nobody foresaw is logged."""
+        if isinstance(error, ServiceError):
+            return error
+        if isinstance(error, GatewayError):
+            return service_error_of(error, self._style)
+        log.error("request %s (%s) failed", request.id, replies.request_id(request), exc_info=error)
+        return INTERNAL
+
+    def _reply(self, request: Request, caller: Caller | None, answer: bytes | ServiceError) -> Reply:
+        is_post = request.method == "POST"
+        operation = _operation_name(request.path) if is_post else request.path.lstrip("/")
+        return replies.reply(request, operation, caller, answer, self.gateway.real_now_ms())
+
+    def _limit(self, request: Request, row: Operation, call: Call) -> None:
+        """Say what the request of a caller is for who may not do everything. What it names that is no table is perhaps
+        an index, and judged when it is found. Raises NotPermitted."""
+        engine, namespace = call.gateway.engine, call.caller.namespace
+        known = [name for name in named_tables(call) if engine.cached_table(namespace, name) is not None]
+        self.limit(request, row.purpose, namespace, known)
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse). It is not signed: who
@@ -149,6 +226,7 @@ class TableStore(Dialect):
         return replies.reply(request, _operation_name(request.path), None, told, self.gateway.real_now_ms())
 
 
+@lru_cache(maxsize=256)
 def _operation_name(path: str) -> str:
     """The last part of the path, or the last two of the tunnel service's."""
     parts = path.strip("/").split("/")

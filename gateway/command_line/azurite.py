@@ -154,7 +154,7 @@ def _credentials(accounts: str) -> bytes:
         name, *keys = text.strip().split(":")
         if not name or not 1 <= len(keys) <= 2:
             raise click.ClickException("AZURITE_ACCOUNTS must be account:key[:key], separated by semicolons")
-        found.append({"scheme": "azure", "access_id": name, "secrets": keys})
+        found.append({"scheme": "azure", "access_id": name, "secrets": keys, "grants": "all"})
     return json.dumps({"credentials": found}).encode()
 
 

@@ -23,7 +23,7 @@ from gateway.control.access import CONSOLE
 from gateway.dialect import Gateway
 from gateway.model.changes import Change
 from gateway.model.commands import WriteGroup
-from gateway.model.errors import GatewayError, NotAllowed, TableMissing
+from gateway.model.errors import GatewayError, NotAllowed, NotPermitted, TableMissing
 from gateway.model.keys import Key
 from gateway.model.rows import Row
 from gateway.model.tables import Table
@@ -105,6 +105,8 @@ class Console:
             return self._problem(403, error.facts.get("text", ""))
         except BadSearch as error:
             return self._problem(400, str(error))
+        except NotPermitted as error:
+            return self._problem(403, f"Your key may not do that: {error.permission.value} {error.path}.")
         except TableMissing as error:
             return self._problem(404, f"There is no table {error.name}.")
         except GatewayError as error:
@@ -142,7 +144,7 @@ class Console:
         found, more = reading.tables((given.get("namespace", ""), given.get("after", "")))
         now_ms = self._gateway.now_ms()
         lines = [
-            (table, table.state_at(now_ms).value, reading.statistics(table), _stream(table))
+            (table, table.state_at(now_ms).value, reading.statistics_if_allowed(table), _stream(table))
             for table in found
         ]
         last = found[-1] if more else None

@@ -23,12 +23,15 @@ from gateway.model.commands import (
     ReadChanges,
     TableStatistics,
 )
-from gateway.model.errors import GatewayError, TableMissing
+from gateway.model.errors import GatewayError, NotPermitted, TableMissing
 from gateway.model.keys import Position
 from gateway.model.pages import PageLimits
+from gateway.model.permissions import Permission, Purpose
 from gateway.model.rows import Row
 from gateway.model.tables import Index, Table
+from gateway.security.authorizing import authorize, settle
 
+_LOOKING, _DESCRIBING = Purpose((Permission.QUERY,)), Purpose((Permission.DESCRIBE,))
 ROWS = 50
 TABLES = 200
 # A page looks no further, however few rows pass the filter: the next one goes on there.
@@ -59,7 +62,8 @@ class Reading:
     def tables(self, after: tuple[str, str] = ("", "")) -> tuple[list[Table], bool]:
         """The visitor's tables after a (namespace, name), and whether there are more."""
         found: list[Table] = []
-        for namespace in self.run(ListNamespaces()):
+        [namespaces] = self._engine.run([ListNamespaces()])
+        for namespace in namespaces:
             if namespace < after[0] or not self._visitor.sees(namespace):
                 continue
             name = after[1] if namespace == after[0] else ""
@@ -76,9 +80,16 @@ class Reading:
         return found
 
     def statistics(self, table: Table) -> TableStatistics:
-        """Rows and bytes of a table and its indexes, about."""
-        found: TableStatistics = self.run(CountRows(table))
+        """Rows and bytes of a table and its indexes, about. Raises NotPermitted where a table may not be described."""
+        found: TableStatistics = self.run(CountRows(table), _DESCRIBING)
         return found
+
+    def statistics_if_allowed(self, table: Table) -> TableStatistics | None:
+        """Those of a table in a list; None where it may not be described."""
+        try:
+            return self.statistics(table)
+        except NotPermitted:
+            return None
 
     def rows(self, table: Table, search: Search) -> Rows:
         """A page of what a search finds. Raises BadSearch."""
@@ -140,9 +151,16 @@ class Reading:
                 left -= len(page.changes)
                 place = page.next if page.changes else None
 
-    def run(self, command: Any) -> Any:
-        """The outcome of one command."""
-        [outcome] = run_with_retries(self._engine, [command])
+    def run(self, command: Any, purpose: Purpose = _LOOKING) -> Any:
+        """The outcome of one command, if the visitor may have it. Raises NotPermitted."""
+        authorization = self._visitor.authorization
+        if authorization is not None:
+            authorization.purpose = purpose
+            refusal = authorize(authorization, [command])
+            if refusal is not None:
+                raise refusal
+        outcomes = run_with_retries(self._engine, [command])
+        [outcome] = outcomes if authorization is None else settle(authorization, [command], outcomes)
         if isinstance(outcome, GatewayError):
             raise outcome
         return outcome

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from gateway.control import access
 from gateway.dialect import Gateway
 from gateway.http import Request
+from gateway.model.authorizations import Authorization, Source
 from gateway.model.namespaces import is_reserved
 from gateway.security.credentials import ANY_PLACE, SHARED_NAMESPACE, Credential, Scheme
 
@@ -26,10 +27,12 @@ ADMINISTRATOR = "administrator"
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Somebody who may look. `name`: who; `sees`: whether the tables of a namespace are theirs."""
+    """Somebody who may look. `name`: who; `sees`: whether the tables of a namespace are theirs; `authorization`: what they may do
+    with these (None: everything)."""
 
     name: str
     sees: Callable[[str], bool]
+    authorization: Authorization | None = None
     has_signed_in: bool = True
 
 
@@ -45,7 +48,7 @@ class SignIn:
         access.check_origin(request, settings)
         if settings.auth == "dev" and access.is_loopback(request.client):
             return Visitor("everybody on this machine", _everything, has_signed_in=False)
-        return self._of_cookie(cookie)
+        return self._of_cookie(cookie, Source(request.client, request.secure))
 
     def cookie_of(self, access_id: str, secret: str) -> str | None:
         """The cookie of somebody who has this secret; None: nobody has it. A credential's access id with its secret, or
@@ -57,7 +60,7 @@ class SignIn:
                     return f"{scheme}|{until}|{_seal(each, scheme, access_id, until)}|{access_id}"
         return None
 
-    def _of_cookie(self, cookie: str) -> Visitor | None:
+    def _of_cookie(self, cookie: str, source: Source) -> Visitor | None:
         scheme, _, rest = cookie.partition("|")
         until_text, _, rest = rest.partition("|")
         seal, _, access_id = rest.partition("|")
@@ -69,7 +72,7 @@ class SignIn:
         for known, secrets in self._known(access_id):
             for each in secrets:
                 if known == scheme and hmac.compare_digest(_seal(each, scheme, access_id, until), seal):
-                    return self._visitor(known, access_id)
+                    return self._visitor(known, access_id, source)
         return None
 
     def _known(self, access_id: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -80,14 +83,19 @@ class SignIn:
         found = [self._gateway.credentials.find(scheme, access_id) for scheme in Scheme]
         return [(each.scheme.value, each.secrets) for each in found if each is not None]
 
-    def _visitor(self, scheme: str, access_id: str) -> Visitor | None:
+    def _visitor(self, scheme: str, access_id: str, source: Source) -> Visitor | None:
         if scheme == ADMINISTRATOR:
             return Visitor(ADMINISTRATOR, _everything)
         credential = self._gateway.credentials.find(Scheme(scheme), access_id)
         if credential is None:
             return None
         namespaces = _namespaces_of(credential, self._gateway.settings.namespaces)
-        return Visitor(access_id, lambda namespace: namespaces(namespace) and not is_reserved(namespace))
+        authorization = self._gateway.credentials.authorization(
+            credential, credential.policy, source, self._gateway.real_now_ms
+        )
+        return Visitor(
+            access_id, lambda namespace: namespaces(namespace) and not is_reserved(namespace), authorization
+        )
 
 
 def _everything(namespace: str) -> bool:

@@ -32,6 +32,7 @@ _SLICE_S = 0.002
 SHOWN_AS_STORED = frozenset(
     (
         "indexes",
+        "vector_indexes",
         "stream",
         "expiry.attribute",
         "max_versions",
@@ -43,7 +44,7 @@ SHOWN_AS_STORED = frozenset(
 """What a table may have (Table.features) of whose rows a reader sees all that is stored, whenever it looks."""
 READ_FIELDS = (
     "table range limits index reverse filter view segment after whole_rows cut cut_many transaction concatenation"
-    " may_be_old"
+    " may_be_old shown"
 )
 """What the fast ways to fill a page have been thought through for (fast_paths.covers)."""
 _TAKES_MANY = fast_paths.covers(Read, READ_FIELDS)

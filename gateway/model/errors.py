@@ -26,7 +26,7 @@
     ├── MomentNotKept              nothing is known of a table at a moment that is to be gone back to
     ├── TokenReused                an idempotency token seen before with another request
     ├── StaleTable                 internal: the descriptor that parse saw is out of date; parse again
-    └── NotAuthenticated, NotAllowed
+    └── NotAuthenticated, NotAllowed, NotPermitted
 
 Errors carry facts. Codes, statuses and texts belong to the adapters' `errors.py`, whose own errors are no GatewayErrors: nothing
 that the engine calls raises them.
@@ -84,6 +84,14 @@ class StreamMissing(GatewayError):
         super().__init__(table, label)
         self.table = table
         self.label = label
+
+
+class NotInstalled(GatewayError):
+    """What was asked for needs a package that is not installed: one of the extra of this name."""
+
+    def __init__(self, extra: str) -> None:
+        super().__init__(extra)
+        self.extra = extra
 
 
 class BackupMissing(GatewayError):
@@ -254,3 +262,14 @@ class NotAllowed(GatewayError):
         super().__init__(rule, facts)
         self.rule = rule
         self.facts = facts
+
+
+class NotPermitted(GatewayError):
+    """The caller's grants do not reach what a request asks for. `permission` and `path` (model/accesses.py) say what and of which
+    resource; `by`: what refused it (a Verdict's value, model/grants.py). Nothing of the request was done."""
+
+    def __init__(self, permission: Any, path: str, by: str) -> None:
+        super().__init__(permission, path, by)
+        self.permission = permission
+        self.path = path
+        self.by = by

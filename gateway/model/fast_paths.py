@@ -67,6 +67,18 @@ FAST_PATHS: tuple[FastPath, ...] = (
         27.1,
     ),
     FastPath(
+        f"{_DYNAMODB}.expressions.fast_expressions:fast_write",
+        f"{_DYNAMODB}.expressions.request_clauses:WriteClauses._read",
+        "tests/adapters/dynamodb/expressions/test_fast_expressions.py::test_writes",
+        3.3,
+    ),
+    FastPath(
+        f"{_DYNAMODB}.expressions.fast_expressions:fast_read",
+        f"{_DYNAMODB}.expressions.request_clauses:ReadClauses._read",
+        "tests/adapters/dynamodb/expressions/test_fast_expressions.py::test_reads",
+        3.1,
+    ),
+    FastPath(
         f"{_AZURE}.entities.entity_parser:fast_members",
         f"{_AZURE}.entities.entity_parser:parse_object",
         "tests/adapters/azuretable/test_entity_parser.py::test_the_fast_reader_agrees_with_the_general_one",

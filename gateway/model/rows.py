@@ -69,19 +69,22 @@ class Contents:
         kinds: bytes | None,
         size: int,
         latest: dict[str, Value] | None = None,
+        members: dict[str, dict[str, Any]] | None = None,
     ) -> None:
+        """`members`: the latest values tagged already, as the body has them; of `kinds` and `size` the caller knows."""
         self._body = body
         self.kinds = kinds
         self.size_bytes = size
         self._latest = latest
-        self._members: dict[str, dict[str, Any]] | None = None
+        self._members = members
         self._cells: dict[str, tuple[Cell, ...]] | None = None
 
     @classmethod
-    def of_members(cls, members: dict[str, dict[str, Any]], kinds: bytes | None, size: int) -> Contents:
-        """Contents of values that are tagged already, as a body has them; of `kinds` and the size the caller knows."""
-        made = cls(None, kinds, size)
-        made._members = members
+    def measured(cls, body: bytes, kinds: bytes | None) -> Contents:
+        """Contents that are packed already, of a size that nobody has kept."""
+        made = cls(body, kinds, 0)
+        for name, versions in made.cells(0).items():
+            made.size_bytes += sum(len(name.encode()) + size_bytes(cell.value) for cell in versions)
         return made
 
     @classmethod
@@ -176,7 +179,7 @@ class Contents:
     def members(self) -> dict[str, dict[str, Any]]:
         """Attribute name -> its latest value still tagged, as the body has it. Not to be changed."""
         if self._members is None:
-            self._members = orjson.loads(self.body)
+            self._members = orjson.loads(self._body or self.body)
         return self._members
 
     def value(self, name: str) -> Value | None:

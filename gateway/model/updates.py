@@ -6,9 +6,9 @@ actions. Operands of document actions read the row as it was before the edit; ce
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from gateway.model import fast_paths
 from gateway.model.arithmetic import added, incremented
@@ -152,8 +152,7 @@ class Increment:
 Action = SetTo | Remove | Add | Subtract | PutCell | DeleteCell | DeleteCells | Increment
 
 
-@dataclass(frozen=True, slots=True)
-class EditContext:
+class EditContext(NamedTuple):
     """What an edit needs to know besides the row. `now_ms`: the stamp of cells that are given none; `stamped`: cells keep
     their stamps, newest first, up to `max_versions`; `view`: how the asking dialect sees stored values."""
 
@@ -173,6 +172,21 @@ def edit(old: Row | None, actions: tuple[Action, ...], context: EditContext) -> 
     """
     draft = _draft_of(old, context)
     before = dict(context.key_values) if old is None else old.contents
+    changed: dict[str, Value] = {}
+    for action in actions:
+        if type(action) is SetTo and len(action.path) == 1:
+            operand = action.operand
+            set_to = operand.value if type(operand) is Literal else _resolve(operand, before, context.view)
+            changed[str(action.path[0])] = set_to
+        elif type(action) is Add and len(action.path) == 1 and len(actions) == 1:
+            name = str(action.path[0])
+            changed[name] = _sum_of(before.get(name), action.value, context.view)
+        else:
+            break
+    else:  # Whole attributes are written, as by most edits: no document is changed along a path.
+        for name, changed_to in changed.items():
+            draft.put(name, changed_to, None)
+        return draft.contents()
     resolved = [
         _resolve(action.operand, before, context.view) if isinstance(action, SetTo) else None
         for action in actions
@@ -217,6 +231,19 @@ def names_of(actions: tuple[Action, ...]) -> tuple[str, ...]:
     )
 
 
+def paths_read(operand: Operand) -> Iterator[Path]:
+    """Every path whose value goes into an operand, in order."""
+    match operand:
+        case Current(path):
+            yield path
+        case CurrentOr(path, fallback):
+            yield path
+            yield from paths_read(fallback)
+        case Plus(left, right) | Minus(left, right) | Concatenate(left, right):
+            yield from paths_read(left)
+            yield from paths_read(right)
+
+
 def _fast_draft_of(old: Row | None, context: EditContext) -> Draft | FastDraft:
     """The draft of an edit: a fast one for the rows that it is made for."""
     if old is not None and old.is_native and not context.stamped:
@@ -242,13 +269,15 @@ class FastDraft:
 
     def put(self, name: str, value: Value, stamp_ms: int | None) -> None:
         """Set the one version that there is."""
-        stored = self.newest(name)
-        if stored is None:
+        member = self.members.get(name)
+        if member is None:
             self.size_bytes += len(name.encode()) + size_bytes(value)
         else:
-            value = _in_stored_kind(value, stored, self.context.view)
+            stored = untagged(member)
+            if stored.kind is not value.kind:
+                value = _in_stored_kind(value, stored, self.context.view)
             self.size_bytes += size_bytes(value) - size_bytes(stored)
-        self.members[name] = tagged(value)
+        self.members[name] = {"S": value.data} if value.kind is Kind.TEXT else tagged(value)
         if value.kind in FOREIGN:
             self.foreign.add(name)
         else:
@@ -272,7 +301,7 @@ class FastDraft:
         for name, value in self.context.key_values.items():
             if name not in self.members:
                 self.put(name, value, None)
-        return Contents.of_members(self.members, FOREIGN_KINDS if self.foreign else None, self.size_bytes)
+        return Contents(None, FOREIGN_KINDS if self.foreign else None, self.size_bytes, None, self.members)
 
 
 @dataclass(slots=True)

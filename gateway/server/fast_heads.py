@@ -62,7 +62,8 @@ def whole_request(data: bytes, most_head_bytes: int, most_target_bytes: int) -> 
         headers_of_head = (*before, (_AUTHORIZATION, proof), *after)
         return start[0], start[1], headers_of_head, {**known, _AUTHORIZATION: proof}, data[end + 4 :]
     lines = data[:end].split(b"\r\n")
-    first = _starts.get(lines[0]) or _start_of(lines[0])
+    first_line = lines[0]
+    first = _starts.get(first_line) or _start_of(first_line)
     if first is None or len(first[1]) > most_target_bytes:
         return None
     del lines[0]
@@ -87,7 +88,9 @@ def whole_request(data: bytes, most_head_bytes: int, most_target_bytes: int) -> 
         return None
     if len(data) != end + 4 + int(length):
         return None
-    if proof and len(rest) <= _REMEMBERED_HEAD_BYTES and known.keys() - _REMEMBERED == _PROOF_NAMES:
+    # Of a first line that is not remembered, the address of a row, the same head hardly ever comes again.
+    is_likely_again = proof and len(rest) <= _REMEMBERED_HEAD_BYTES and first_line in _starts
+    if is_likely_again and known.keys() - _REMEMBERED == _PROOF_NAMES:
         _remember_head(rest, first, headers, known, int(length))
     return first[0], first[1], tuple(headers), known, data[end + 4 :]
 

@@ -26,6 +26,7 @@ from gateway.model import fast_paths
 from gateway.server import allocator
 from gateway.server.connection import NEVER, Connection
 from gateway.server.pending_request import PendingRequest
+from gateway.server.relay import Relay, Relayed, RelaySocket
 from gateway.server.tick import Ticker, TickLimits
 from gateway.settings import Settings
 from gateway.wiring import Mounted
@@ -51,7 +52,8 @@ class Served:
 class Server:
     """One event loop's share of the gateway. Made and used in the loop's thread."""
 
-    def __init__(self, served: Served, lane: str) -> None:
+    def __init__(self, served: Served, lane: str, writer_path: str = "") -> None:
+        """`writer_path`: where the process is to which writes are handed on; "" where this one writes."""
         self._mounted = served.dialects
         self.settings: Settings = self._mounted.gateway.settings
         self.is_stopping = False
@@ -63,10 +65,16 @@ class Server:
         self._heads: dict[str, dict[Connection, None]] = {}  # by client address, oldest first
         self._threads = ThreadPoolExecutor(_WSGI_THREADS, "wsgi")
         limits = TickLimits(self.settings.tick_requests, self.settings.tick_bytes)
-        self._ticker = Ticker(self._mounted.gateway.engine, limits, lane, self.answer, self.refuse)
+        self._relay = Relay(writer_path, self) if writer_path else None
+        hand_on = self._relay.hand_on if self._relay is not None else None
+        self._ticker = Ticker(self._mounted.gateway.engine, limits, lane, self.answer, self.refuse, hand_on)
         self._listeners: list[asyncio.Server] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_gone = asyncio.Event()
+
+    async def listen_to_readers(self, listening: socket.socket) -> None:
+        """Answer what other processes of this server hand on."""
+        self._listeners.append(await self._loop.create_unix_server(lambda: Relayed(self), sock=listening))
 
     async def listen(self, sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
         """Answer whoever calls on these sockets, which are bound."""
@@ -156,6 +164,9 @@ class Server:
         if instead is not None:
             self._loop.call_soon(self.answer, pending, instead)
             return
+        if self._relay is not None and not self._may_read_here(pending):
+            self._relay.hand_on(pending)
+            return
         try:
             handler = dialect.enter(pending) if dialect is not None and fast_paths.ARE_ON else None
         except Exception as error:
@@ -166,8 +177,16 @@ class Server:
         else:
             self._threads.submit(self._serve, pending)
 
+    def _may_read_here(self, pending: PendingRequest) -> bool:
+        """Whether a process that does not write can answer a request: what surely reads, and what is not about the database."""
+        if pending.dialect is not None:
+            return pending.dialect.only_reads(pending)
+        return pending.method in ("GET", "HEAD") and pending.path in ("/healthz", "/metrics")
+
     def answer(self, pending: PendingRequest, reply: Reply) -> None:
         """Send the reply to a request in hand, then note it for the figures and write down what is worth a line."""
+        if pending.authorization is not None and pending.dialect is not None:
+            reply = pending.dialect.judged(pending, reply)
         if pending.answered_after_s:
             after_s, pending.answered_after_s = pending.answered_after_s, 0.0
             self._loop.call_later(after_s, self.answer, pending, reply)
@@ -242,11 +261,14 @@ def bind(host: str, port: int) -> socket.socket:
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where and how to listen: bound sockets, TLS or not; `lane` is the ticker's (tick.py)."""
+    """Where and how to listen: bound sockets, TLS or not; `lane` is the ticker's (tick.py). `relay`: where readers reach the
+    writer, if there are several processes on a database that one of them writes; `is_writer`: whether this is that one."""
 
     sockets: list[socket.socket]
     lane: str
     tls: ssl.SSLContext | None = None
+    relay: RelaySocket | None = None
+    is_writer: bool = True
 
 
 async def serve(
@@ -254,7 +276,10 @@ async def serve(
 ) -> bool:
     """Serve until told to stop. `ready` is called when requests are being answered. False: requests were left
     unanswered, and threads may still be at them."""
-    server = Server(served, listen_address.lane)
+    relay = listen_address.relay
+    server = Server(served, listen_address.lane, relay.path if relay and not listen_address.is_writer else "")
+    if relay is not None and listen_address.is_writer:
+        await server.listen_to_readers(relay.listening)
     await server.listen(listen_address.sockets, listen_address.tls)
     ready()
     await told.wait()

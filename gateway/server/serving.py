@@ -28,6 +28,7 @@ from gateway.http import Reply, Request
 from gateway.model.errors import GatewayError
 from gateway.server import certificates, server, workers, wsgi
 from gateway.server.file_lock import FileLock
+from gateway.server.relay import RelaySocket
 from gateway.settings import Settings
 from gateway.store.migrating import migrate, revision_of, steps
 from gateway.store.opening import prepare_file
@@ -104,13 +105,18 @@ def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> Non
 
         if settings.workers > 1:
             opened.close()
+            relay = _relay() if settings.database_path is not None else None
             workers.supervise(
                 settings.workers,
-                lambda: _work(settings, sockets, figures, tls, None, ready),
+                lambda: _work(settings, sockets, figures, tls, None, ready, relay),
                 [each.fileno() for each in sockets],
                 None if figures is None else figures.fileno(),
                 settings.stop_seconds,
+                # A program that is started in a worker's place would have to find the others' way to the writer.
+                may_replace=relay is None,
             )
+            if relay is not None:
+                relay.remove()
         else:
             _work(settings, sockets, figures, tls, opened, ready)
             announcement.closed()
@@ -133,6 +139,15 @@ def _take_a_place(settings: Settings, inherited: workers.Inherited) -> None:
     _work(settings, sockets, figures, _certificate(settings), open_store(settings, database), ready)
 
 
+def _relay() -> RelaySocket:
+    folder = tempfile.mkdtemp(prefix="tablegate-relay-")
+    try:
+        return RelaySocket.make(folder)
+    except OSError as error:
+        os.rmdir(folder)
+        raise Refused(f"cannot make a socket in {folder} (TMPDIR): {error}") from None
+
+
 def _work(
     settings: Settings,
     sockets: list[socket.socket],
@@ -140,10 +155,12 @@ def _work(
     tls: certificates.Certificate | None,
     opened: Opened | None,
     announce: Callable[[Settings, Mounted, list[socket.socket], socket.socket | None], None],
+    relay: RelaySocket | None = None,
 ) -> None:
     """What one server process does; a worker opens the database for itself. `announce` is called when requests are being
-    answered."""
-    opened = opened or open_store(settings, connect(settings))
+    answered. `relay`: of several on a SQLite file the first writes."""
+    is_writer = relay is None or workers.is_first()
+    opened = opened or open_store(settings, connect(settings, reads_only=not is_writer))
     dialects = wire(settings, opened)
     trail = _trail(settings, opened)
     served = server.Served(dialects, _application(dialects), trail)
@@ -157,6 +174,7 @@ def _work(
         gateway.credentials,
         share,
         opened.quota_keeper(gateway.quotas),
+        settings.credentials_period,
     )
 
     def ready() -> None:
@@ -174,7 +192,7 @@ def _work(
             logs.info("credentials and certificates are read again")
 
     listen_address = server.ListenAddress(
-        sockets, lane_of(settings), tls.context if tls is not None else None
+        sockets, lane_of(settings), tls.context if tls is not None else None, relay, is_writer
     )
     is_clean = server.run(served, listen_address, ready, reload)
     audit.stop()

@@ -38,12 +38,24 @@ from gateway.engine.engine import Engine, contended
 from gateway.engine.reading import Reading
 from gateway.engine.reading_replicas import may_be_old
 from gateway.http import Reply
-from gateway.model.commands import Exchange, Get, Read, ReadAll, WriteGroup
+from gateway.model.commands import (
+    Exchange,
+    FindTable,
+    Get,
+    ListTables,
+    Read,
+    ReadAll,
+    SearchVectors,
+    WriteGroup,
+)
 from gateway.model.errors import Busy, Contended, StaleTable
+from gateway.security.authorizing import authorize, settle
 from gateway.server.pending_request import LockRetry, PendingRequest
 
-_READS = {Get, Read, ReadAll}
+_READS = {Get, Read, ReadAll, SearchVectors}
+_IN_SLICES = {Read, SearchVectors}
 _WRITES = {WriteGroup}
+_FINDING = {FindTable, ListTables}
 # A request whose tables change under it this many times in a row is told to come back.
 _MOST_RESTARTS = 8
 _MOST_ALONE = 8
@@ -55,6 +67,7 @@ _MOST_SNAPSHOTS = 4
 
 Answer = Callable[[PendingRequest, Reply], None]
 Refuse = Callable[[PendingRequest, Exception], Reply]
+HandOn = Callable[[PendingRequest], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +85,19 @@ Answered = tuple[PendingRequest, list[Any] | Exception]
 class Ticker:
     """Takes requests in one event loop and answers them there. All methods are for that loop's thread."""
 
-    def __init__(self, engine: Engine, limits: TickLimits, lane: str, answer: Answer, refuse: Refuse) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        limits: TickLimits,
+        lane: str,
+        answer: Answer,
+        refuse: Refuse,
+        hand_on: HandOn | None = None,
+    ) -> None:
         """`lane`: inline, thread or split. `answer` is called once for each request; `refuse` words the reply to an exchange
-        that raised."""
+        that raised. `hand_on`: what becomes of a request that wants more than to read, where this process does not write;
+        nothing of it has been done by then, since a handler does nothing but ask."""
+        self._hand_on = hand_on
         self._loop = asyncio.get_running_loop()
         self._answer = answer
         self._refuse = refuse
@@ -91,8 +114,11 @@ class Ticker:
             Get: self._read_lane.reads,
             ReadAll: self._read_lane.reads,
             Read: self._read_lane.pages,
+            SearchVectors: self._read_lane.pages,
             WriteGroup: self._write_lane.writes,
         }
+        if hand_on is not None:
+            del self._waiting_of[WriteGroup]
         self._old_lane: _Lane | None = None
         if engine.replicas is not None:
             # Then every read is looked at.
@@ -147,11 +173,23 @@ class Ticker:
             self._answer(pending, self._refuse(pending, error))
         else:
             commands = pending.commands
+            if pending.authorization is not None:
+                self._enqueue_if_allowed(pending)
+                return
             waiting = self._waiting_of.get(type(commands[0])) if len(commands) == 1 else None
             if waiting is not None:
                 waiting.append(pending)
             else:
                 self._enqueue(pending)
+
+    def _enqueue_if_allowed(self, pending: PendingRequest) -> None:
+        """Let the commands of a request that may not do everything go on, or tell its handler that they may not."""
+        assert pending.authorization is not None
+        refusal = authorize(pending.authorization, pending.commands)
+        if refusal is None:
+            self._enqueue(pending)
+        else:
+            self._advance(pending, refusal)
 
     def _enqueue(self, pending: PendingRequest) -> None:
         kinds = {type(command) for command in pending.commands}
@@ -159,7 +197,12 @@ class Ticker:
             lane = self._read_lane
             if self._old_lane is not None and may_be_old(cast(list[Reading], pending.commands)):
                 lane = self._old_lane
-            (lane.pages if Read in kinds else lane.reads).append(pending)
+            (lane.reads if _IN_SLICES.isdisjoint(kinds) else lane.pages).append(pending)
+        elif self._hand_on is not None and not kinds <= _FINDING:
+            if pending.exchange is not None:
+                pending.exchange.close()
+            pending.exchange = pending.finish = None
+            self._hand_on(pending)
         elif kinds == _WRITES:
             self._write_lane.writes.append(pending)
         else:
@@ -199,12 +242,12 @@ class Ticker:
 
     def _advance(self, pending: PendingRequest, outcomes: list[Any] | Exception) -> None:
         exchange = pending.exchange
+        if pending.authorization is not None and isinstance(outcomes, list):
+            outcomes = settle(pending.authorization, pending.commands, outcomes)
         try:
             if exchange is None:
-                finish, pending.finish = (
-                    pending.finish,
-                    None,
-                )  # it holds the request: no circle is left behind
+                # It holds the request: no circle is left behind.
+                finish, pending.finish = pending.finish, None
                 assert finish is not None
                 reply = finish(outcomes)
             elif isinstance(outcomes, Exception):
@@ -217,7 +260,10 @@ class Ticker:
             reply = self._refuse(pending, error)
         else:
             if exchange is not None:
-                self._enqueue(pending)
+                if pending.authorization is not None:
+                    self._enqueue_if_allowed(pending)
+                else:
+                    self._enqueue(pending)
                 self.wake()
                 return
         self._answer(pending, reply)

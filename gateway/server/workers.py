@@ -61,18 +61,29 @@ def inherited() -> Inherited | None:
 
 
 def supervise(
-    count: int, work: Callable[[], None], sockets: Sequence[int], figures: int | None, stop_seconds: float
+    count: int,
+    work: Callable[[], None],
+    sockets: Sequence[int],
+    figures: int | None,
+    stop_seconds: float,
+    may_replace: bool = True,
 ) -> None:
     """Keep `count` processes doing `work` until SIGTERM or SIGINT; then stop all of them, by force those that are still there
-    a second after `stop_seconds`. `sockets`, `figures`: descriptors for programs that take their place at SIGHUP."""
-    _Supervisor(work, sockets, figures, stop_seconds).run(count)
+    a second after `stop_seconds`. `sockets`, `figures`: descriptors for programs that take their place at SIGHUP, if they
+    `may_replace` them."""
+    _Supervisor(work, sockets, figures, stop_seconds, may_replace).run(count)
 
 
 class _Supervisor:
     """The parent."""
 
     def __init__(
-        self, work: Callable[[], None], sockets: Sequence[int], figures: int | None, stop_seconds: float
+        self,
+        work: Callable[[], None],
+        sockets: Sequence[int],
+        figures: int | None,
+        stop_seconds: float,
+        may_replace: bool,
     ) -> None:
         self._work = work
         self._sockets = sockets
@@ -81,6 +92,7 @@ class _Supervisor:
         self._lifeline = os.pipe()
         self._children: dict[int, int] = {}
         self._told: list[int] = []
+        self._may_replace = may_replace
         self._is_to_replace = False
         # Once a new program has taken a worker's place, whoever dies has that one for a successor too.
         self._is_replaced = False
@@ -99,14 +111,17 @@ class _Supervisor:
             if self._is_to_replace:
                 self._is_to_replace = False
                 self._replace_all()
-        _stop_all(set(self._children), time.monotonic() + self._stop_seconds + 1)
+        # The first may have to answer what others have handed on (relay.py).
+        first = {pid for pid, number in self._children.items() if number == 0}
+        for some in (set(self._children) - first, first):
+            _stop_all(some, time.monotonic() + self._stop_seconds + 1)
         shutil.rmtree(os.environ.get("PROMETHEUS_MULTIPROC_DIR", ""), ignore_errors=True)
 
     def _hang_up(self, number: int, _: object) -> None:
         for pid in list(self._children):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
-        self._is_to_replace = True
+        self._is_to_replace = self._may_replace
 
     def _replace_the_dead(self) -> None:
         for pid in list(self._children):

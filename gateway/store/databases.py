@@ -165,6 +165,9 @@ class Statements(ABC):
     """The function that gives the greater of two numbers."""
     joins_entries = True
     """Whether one statement can read index entries and their rows, which may be at another slot."""
+    server_start: str
+    """A text that is another one after the database server was started anew or another has taken its place, and may have lost
+    what was committed: what was kept in memory of the database is then of no more use."""
 
     @abstractmethod
     def has_table(self, session: Session, name: str) -> bool:
@@ -258,7 +261,8 @@ class Database:
     `look()` one for a single statement, which is a snapshot by itself;
     `write()` one in a write transaction that commits at the end of the block and rolls back on any exception; `nowait`
     ones wait a few milliseconds for a lock and no longer.
-    `shared`: other processes may write too, so that what was read before may be out of date.
+    `shared`: other processes may write too, so that what was read before may be out of date. `looks_up_at_once`: whether
+    rows are looked up together with the versions of their tables by one statement, however many they are.
     `has_snapshots`: what a session of `read()` reads is all of one moment. Without, that is true of the rows of one slot only.
     `notes_written`: every write says in `written_up_to` how far the database's log was after it.
     `refuses_writes`: why, since a write met OutOfSpace and until somebody found that there is room again; else "".
@@ -269,6 +273,7 @@ class Database:
 
     shared = False
     has_snapshots = True
+    looks_up_at_once = False
     notes_written = False
     written_up_to = 0
     name: str

@@ -9,13 +9,18 @@ from gateway.store.databases import Database, Placement, Unusable
 
 
 def open_database(
-    url: str, synchronous: str = "full", pooled: bool = False, schema: str | None = None
+    url: str,
+    synchronous: str = "full",
+    pooled: bool = False,
+    schema: str | None = None,
+    reads_only: bool = False,
 ) -> Database:
-    """The database at a SQLAlchemy URL (`sqlite:///...` or `postgresql+psycopg://...`)."""
+    """The database at a SQLAlchemy URL (`sqlite:///...` or `postgresql+psycopg://...`). `reads_only`: of a SQLite file, whether
+    another process writes it."""
     if url.startswith("sqlite"):
         from gateway.store.sqlite.database import SQLite
 
-        return SQLite(url, synchronous)
+        return SQLite(url, synchronous, reads_only)
     from gateway.store.postgresql import database
 
     if database.finds_distributed(url, schema):

@@ -100,7 +100,7 @@ def look_up(session: Session, keys: Sequence[RowKey]) -> tuple[dict[RowKey, Row]
 
 def save_many(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
     """Store rows over what is there: (table id, row), sorted by key. Their keys have been claimed."""
-    values = [_columns(table_id, row) for table_id, row in rows]
+    values = _columns(rows)
     if values:
         session.statements.save_rows(session, values)
 
@@ -109,18 +109,18 @@ def ask_put_many(session: Session, rows: Iterable[tuple[int, Row]]) -> Callable[
     """Store rows, (table id, row), sorted by key, without a look at what is there. How many were stored, to be had by
     calling what this returns (Session.ask): the others stand where a row has kinds of its own, which the new one may have to
     take over. A row whose `modified_at` is not later than that of what was there gets the next one."""
-    return session.statements.ask_put_rows(session, [_columns(table_id, row) for table_id, row in rows])
+    return session.statements.ask_put_rows(session, _columns(rows))
 
 
 def ask_insert_many(session: Session, rows: Iterable[tuple[int, Row]]) -> Callable[[], int]:
     """Store rows, (table id, row), sorted by key, where there are none. How many were stored, to be had by calling what this
     returns (Session.ask)."""
-    return session.statements.ask_insert_rows(session, [_columns(table_id, row) for table_id, row in rows])
+    return session.statements.ask_insert_rows(session, _columns(rows))
 
 
 def load(session: Session, rows: Iterable[tuple[int, Row]]) -> None:
     """Store many rows, (table id, row), sorted by key, where there are none. Raises Occupied where there is one."""
-    session.statements.load_rows(session, [_columns(table_id, row) for table_id, row in rows])
+    session.statements.load_rows(session, _columns(rows))
 
 
 def remove_many(session: Session, keys: Sequence[RowKey], claims: Sequence[RowKey] = ()) -> None:
@@ -182,21 +182,27 @@ def count(session: Session, table_id: int) -> tuple[int, int]:
     return number, int(size)
 
 
-def _columns(table_id: int, row: Row) -> tuple[object, ...]:
-    partition, sort, slot, full_key = stored_position(row.position)
-    contents = row.contents
-    return (
-        table_id,
-        partition,
-        sort,
-        slot,
-        row.modified_at,
-        row.expires_at_ms,
-        contents.size_bytes,
-        contents.kinds,
-        contents.body,
-        full_key,
-    )
+def _columns(rows: Iterable[tuple[int, Row]]) -> list[tuple[object, ...]]:
+    """Rows, (table id, row), as the columns of COLUMNS."""
+    found: list[tuple[object, ...]] = []
+    for table_id, row in rows:
+        partition, sort, slot, full_key = stored_position(row.position)
+        contents = row.contents
+        found.append(
+            (
+                table_id,
+                partition,
+                sort,
+                slot,
+                row.modified_at,
+                row.expires_at_ms,
+                contents.size_bytes,
+                contents.kinds,
+                contents.body,
+                full_key,
+            )
+        )
+    return found
 
 
 def _stored(keys: Sequence[RowKey]) -> list[Key]:

@@ -30,7 +30,7 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -
         ({"TABLEGATE_INSECURE": "maybe"}, "is not yes or no"),
         ({"TABLEGATE_SWEEP_PERIOD": "nan"}, "is not a number"),
         ({"TABLEGATE_TLS_CERT": "a"}, "tls_cert and tls_key"),
-        ({"TABLEGATE_WORKERS": "2"}, "SQLite takes one server process"),
+        ({"TABLEGATE_WORKERS": "2", "TABLEGATE_MEMORY": "1"}, "a database in memory is that of one process"),
         ({"TABLEGATE_DATABASE": "mysql://x"}, "no database is known by mysql:"),
         ({"TABLEGATE_CONFIG": "/nowhere.toml"}, "cannot read /nowhere.toml"),
     ],

@@ -77,9 +77,13 @@ def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
     opened = open_store(made, connect(made))
     app = create_app(made, opened)
     background = BackgroundWork(
-        opened.engine, opened.credential_store, mounted(app).gateway.credentials, made.background_share,
+        opened.engine,
+        opened.credential_store,
+        mounted(app).gateway.credentials,
+        made.background_share,
         opened.quota_keeper(mounted(app).gateway.quotas),
-    )  # fmt: skip
+        made.credentials_period,
+    )
 
     def finish() -> None:
         background.stop()

@@ -71,12 +71,11 @@ def _by_token(request: Request, token: str, account: Account, issuer: Issuer | N
     try:
         if issuer is None:
             raise bearer.refusal(None)
-        issuer.check(token, now, account.name)
+        return Grant(roles=issuer.check(token, now, account.name))
     except ServiceError:
         if request.header_map.get("x-ms-version", "") < bearer.FIRST_VERSION_WITH_CHALLENGE:
             raise ServiceError("AuthenticationFailed") from None
         raise
-    return _FULL
 
 
 def _check_shared_key(
@@ -96,13 +95,14 @@ def _check_shared_key(
 
 def string_to_sign(request: Request, options: Mapping[str, str], account: str, lite: bool = False) -> str:
     """What a key of the account signs of a request: Shared Key, or (`lite`) Shared Key Lite."""
-    date = request.header("x-ms-date") or request.header("date")
+    known = request.header_map
+    date = known.get("x-ms-date", "") or known.get("date", "")
     resource = f"/{account}{addresses.signed_path(request.path)}"
     if "comp" in options:
         resource += f"?comp={options['comp']}"
     if lite:
         return f"{date}\n{resource}"
-    content_md5, content_type = request.header("content-md5"), request.header_map.get("content-type", "")
+    content_md5, content_type = known.get("content-md5", ""), known.get("content-type", "")
     return f"{request.method}\n{content_md5}\n{content_type}\n{date}\n{resource}"
 
 

@@ -13,20 +13,20 @@ from typing import Any, NamedTuple
 import orjson
 
 from adapters.azuretable.auth.shared_access import Action
-from adapters.azuretable.calls import Answer, Call, find_table
+from adapters.azuretable.calls import Answer, Asked, Call, OneCommand
 from adapters.azuretable.entities import entity_renderer
 from adapters.azuretable.entities.entity_parser import ParsedEntity, parse_entity
 from adapters.azuretable.entities.entity_renderer import EntityFormat
 from adapters.azuretable.values import keys
+from adapters.azuretable.values.names import unspelled
 from adapters.azuretable.values.values import view
 from adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate
 from adapters.azuretable.wire.errors import ServiceError
-from gateway.engine.engine import one, write_rows
 from gateway.model import bodies, updates
-from gateway.model.commands import Exchange, Get, Outcome
+from gateway.model.commands import Get, Outcome, Shown, ShownNames, WriteGroup
 from gateway.model.keys import Key
 from gateway.model.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
-from gateway.model.rows import FOREIGN_KINDS, Contents
+from gateway.model.rows import FOREIGN_KINDS, Contents, Row
 from gateway.model.tables import Table
 from gateway.model.updates import PutCell, SetTo
 from gateway.model.values import Kind, Value, size_bytes
@@ -45,41 +45,34 @@ class Prepared(NamedTuple):
     answer: Callable[[Outcome], Answer]
 
 
-def insert(call: Call, resource: EntitySet) -> Exchange[Answer]:
-    """POST /T: insert an entity where there is none. The answer is the entity or, by the Prefer header, empty. Raises
-    ServiceError, TableMissing, ConditionFailed."""
-    return (yield from _write(call, resource))
-
-
-def update(call: Call, resource: Entity) -> Exchange[Answer]:
-    """PUT, MERGE, PATCH and DELETE of /T(PartitionKey='p',RowKey='r'): replace, merge into or delete an entity, on the
-    condition of If-Match; without that header PUT, MERGE and PATCH make one where there is none. Raises ServiceError,
-    TableMissing, ConditionFailed."""
-    return (yield from _write(call, resource))
-
-
-def _write(call: Call, resource: EntitySet | Entity) -> Exchange[Answer]:
+def _write(call: Call, resource: EntitySet | Entity) -> Callable[[Table], Asked]:
     call.grant.check(action_of(call, resource), resource.table)
-    table = yield from find_table(call, resource.table)
-    prepared = writer(call, resource, table)(call.request.body)
-    [outcome] = yield from write_rows(prepared.write)
-    return prepared.answer(outcome)
+
+    def of_table(table: Table) -> Asked:
+        prepared = writer(call, resource, table)(call.request.body)
+        return WriteGroup((prepared.write,)), lambda outcomes: prepared.answer(outcomes[0])
+
+    return of_table
 
 
-def get(call: Call, resource: Entity) -> Exchange[Answer]:
-    """GET /T(PartitionKey='p',RowKey='r'): an entity, or the properties that $select asks for. Raises ServiceError,
-    TableMissing."""
+def _get(call: Call, resource: Entity) -> Callable[[Table], Asked]:
     call.grant.check(Action.QUERY, resource.table)
     format_of = format_reader(call)
-    table = yield from find_table(call, resource.table)
-    key = keys.key_of(table.key_schema, resource.partition_key, resource.row_key)
-    if key is None or not call.grant.covers(resource.partition_key, resource.row_key):
-        raise ServiceError("ResourceNotFound")
-    may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
-    row = yield from one(Get(table, key.position, may_be_old=may_be_old))
+
+    def of_table(table: Table) -> Asked:
+        key = keys.key_of(table.key_schema, resource.partition_key, resource.row_key)
+        if key is None or not call.grant.covers(resource.partition_key, resource.row_key):
+            raise ServiceError("ResourceNotFound")
+        may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
+        get = Get(table, key.position, may_be_old=may_be_old, shown=shown_of(call))
+        return get, partial(_got, format_of(table))
+
+    return of_table
+
+
+def _got(entity_format: EntityFormat, row: Row | None) -> Answer:
     if row is None:
         raise ServiceError("ResourceNotFound")
-    entity_format = format_of(table)
     headers = [
         ("Content-Type", entity_renderer.content_type(entity_format.level)),
         ("ETag", entity_renderer.etag(row)),
@@ -87,14 +80,38 @@ def get(call: Call, resource: Entity) -> Exchange[Answer]:
     return Answer(200, headers, entity_renderer.dumps(entity_format.one(row)))
 
 
+insert = OneCommand(_write)
+"""POST /T: insert an entity where there is none. The answer is the entity or, by the Prefer header, empty. Raises
+ServiceError, TableMissing, ConditionFailed."""
+
+update = OneCommand(_write)
+"""PUT, MERGE, PATCH and DELETE of /T(PartitionKey='p',RowKey='r'): replace, merge into or delete an entity, on the
+condition of If-Match; without that header PUT, MERGE and PATCH make one where there is none. Raises ServiceError,
+TableMissing, ConditionFailed."""
+
+get = OneCommand(_get)
+"""GET /T(PartitionKey='p',RowKey='r'): an entity, or the properties that $select asks for. Raises ServiceError,
+TableMissing."""
+
+
 def format_reader(call: Call) -> Callable[[Table], EntityFormat]:
     """How the caller wants entities shown: reads $format, Accept and $select at once, and wants the table later."""
     level = entity_renderer.level_of(call.options.get("$format") or call.request.header_map.get("accept", ""))
-    names = [name for part in call.options.get("$select", "").split(",") if (name := part.strip())]
+    select = call.options.get("$select")
+    names = [name for part in select.split(",") if (name := part.strip())] if select else []
     if not names or "*" in names:
         return lambda table: EntityFormat(table, call.origin, call.address.account, level)
     selected, projection = frozenset(names), f"&$select={','.join(names)}"
     return lambda table: EntityFormat(table, call.origin, call.address.account, level, selected, projection)
+
+
+def shown_of(call: Call) -> Shown | None:
+    """The attributes that $select asks for, by their own names; None: all."""
+    text = call.options.get("$select")
+    if not text:
+        return None
+    names = [name for part in text.split(",") if (name := part.strip())]
+    return ShownNames(frozenset(map(unspelled, names))) if names and "*" not in names else None
 
 
 def action_of(call: Call, resource: EntitySet | Entity) -> Action:

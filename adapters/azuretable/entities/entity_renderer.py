@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -77,7 +78,7 @@ _OWN_TAGS = frozenset({"S", "BOOL", "I32", "I64", "D", "DT", "G", "B"})
 
 def _stored_kinds(old: Row | None, contents: Contents) -> dict[str, Value]:
     """The attributes that were written back just as Azure had shown them, as they are stored."""
-    if old is None or all(tag in _OWN_TAGS for member in old.contents.members.values() for tag in member):
+    if old is None or _OWN_TAGS.issuperset(chain.from_iterable(old.contents.members.values())):
         return {}
     before = old.latest
     return {
@@ -145,11 +146,13 @@ def etag(row: Row) -> str:
 
 @lru_cache(maxsize=64)
 def _etag_of(modified_at: int) -> str:
-    return _etag(timestamp_text(modified_at + UNIX_EPOCH_TICKS))  # the rows of one batch have it in common
+    return f"W/\"datetime'{_moment_of(modified_at).replace(':', '%3A')}'\""
 
 
-def _etag(moment: str) -> str:
-    return f"W/\"datetime'{moment.replace(':', '%3A')}'\""
+@lru_cache(maxsize=64)
+def _moment_of(modified_at: int) -> str:
+    """When a row was modified, as text; the rows of one batch have it in common, and an answer says it twice."""
+    return timestamp_text(modified_at + UNIX_EPOCH_TICKS)
 
 
 _ETAG = re.compile(r"[Ww]/\"datetime'([^']*)'\"")
@@ -192,9 +195,10 @@ class EntityFormat:
 
     def one(self, row: Row) -> dict[str, Any]:
         """An entity as a reply of its own."""
+        member = self._member(row.contents.members, row.modified_at)
         if self.level is Level.NONE:
-            return self.member(row)
-        return {"odata.metadata": f"{self.metadata}/@Element{self.projection}", **self.member(row)}
+            return member
+        return {"odata.metadata": f"{self.metadata}/@Element{self.projection}", **member}
 
     @property
     def is_spliced(self) -> bool:
@@ -226,16 +230,16 @@ class EntityFormat:
 
     def _member(self, members: Mapping[str, dict[str, Any]], written_at: int) -> dict[str, Any]:
         partition_key, row_key = self._keys(members)
-        moment = timestamp_text(written_at + UNIX_EPOCH_TICKS)
+        moment = _moment_of(written_at)
         shown: dict[str, Any] = {}
         if self.level is Level.FULL:
             link = self.table.azure_name + key_predicate(partition_key, row_key)
             shown["odata.type"] = f"{self.account}.{self.table.azure_name}"
             shown["odata.id"] = f"{self.root}/{link}"
-            shown["odata.etag"] = _etag(moment)
+            shown["odata.etag"] = _etag_of(written_at)
             shown["odata.editLink"] = link
         elif self.level is Level.MINIMAL:
-            shown["odata.etag"] = _etag(moment)
+            shown["odata.etag"] = _etag_of(written_at)
         selected = self.selected
         if selected is None or "PartitionKey" in selected:
             shown["PartitionKey"] = partition_key
@@ -266,7 +270,7 @@ class EntityFormat:
             spelled = names.spelled(name)
             if selected is not None and spelled not in selected:
                 continue
-            wire, edm = values.spell_tagged(tag, data)
+            wire, edm = (data, None) if tag == "S" else values.spell_tagged(tag, data)
             if wire is None:
                 continue
             if edm is not None and annotated:

@@ -18,6 +18,7 @@ from gateway.model.errors import (
     GatewayError,
     InvalidInput,
     NotAllowed,
+    NotPermitted,
     PartitionLocked,
     QuotaExceeded,
     RowRefused,
@@ -211,6 +212,8 @@ def service_error_of(error: GatewayError) -> ServiceError:
             return ServiceError(_ROWS_REFUSED[rule])
         case InvalidInput():
             return ServiceError("InvalidInput")
+        case NotPermitted():
+            return ServiceError("AuthorizationPermissionMismatch")
         case NotAllowed():
             return ServiceError("AuthorizationFailure", error.facts.get("text"))
         case QuotaExceeded(kind="bytes" | "write_units"):

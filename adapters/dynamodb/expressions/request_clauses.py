@@ -14,6 +14,7 @@ import orjson
 
 from adapters.dynamodb.expressions import composite_keys, legacy
 from adapters.dynamodb.expressions.conditions import parse_condition, refuse_filter_on_keys
+from adapters.dynamodb.expressions.fast_expressions import PreparedRead, PreparedWrite, fast_read, fast_write
 from adapters.dynamodb.expressions.key_conditions import (
     ColumnCheck,
     KeyTest,
@@ -26,27 +27,29 @@ from adapters.dynamodb.expressions.placeholders import Placeholders
 from adapters.dynamodb.expressions.projections import Projection, filter_beyond, parse_projection, project
 from adapters.dynamodb.expressions.static_checks import FILTER, refuse_paths_into_keys
 from adapters.dynamodb.expressions.updates import (
-    creates_item,
+    UpdateFacts,
+    facts_of,
     given_values,
-    operand_paths,
     parse_update,
     refuse_key_updates,
-    statement_bytes,
 )
 from adapters.dynamodb.values import composites
 from adapters.dynamodb.values.keys import check_given_index_keys
 from adapters.dynamodb.values.values import render_values
 from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire.wording import Wording
+from gateway.model import fast_paths
 from gateway.model.keys import KeySchema
 from gateway.model.predicates import ALWAYS, Path, Predicate, paths_of
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
 from gateway.model.tables import Index, Table
 from gateway.model.updates import Action
+from gateway.model.writes import SHOWN_NOT, Returns, RowShown
 
 Input = Mapping[str, Any]
 
+_PAIR = 2  # attributes of a table's key as it is shown
 _MOST_KEY_PARTS = 8  # attributes of an index key: four of each role (docs/protocols/dynamodb.md rule 37)
 
 
@@ -61,14 +64,31 @@ _READ_CLAUSES = _PLACEHOLDERS | {
     "QueryFilter",
     "ScanFilter",
 }
+_LEGACY_READ_CLAUSES = frozenset({"AttributesToGet", "KeyConditions", "QueryFilter", "ScanFilter"})
 # Of these, what decides which items are shown, and what of them.
 _SHOWING = _READ_CLAUSES - _PLACEHOLDERS - {"KeyConditionExpression", "KeyConditions"}
+_RETURNS = frozenset({"ReturnValues", "ReturnValuesOnConditionCheckFailure"})
 _WRITE_CLAUSES = _PLACEHOLDERS | {
     "AttributeUpdates",
     "ConditionExpression",
     "Expected",
     "UpdateExpression",
 }
+_LEGACY_WRITE_CLAUSES = frozenset({"AttributeUpdates", "Expected"})
+
+
+def _read_generally(given: Input, most: int, style: str) -> PreparedRead | None:
+    """In place of `fast_read` where fast paths are off."""
+    return None
+
+
+def _written_generally(given: Input) -> PreparedWrite | None:
+    """In place of `fast_write` where fast paths are off."""
+    return None
+
+
+_prepared_read = fast_paths.choose(fast_read, _read_generally)
+_prepared_write = fast_paths.choose(fast_write, _written_generally)
 
 
 def _placeholders(given: Input, wording: Wording) -> Placeholders:
@@ -84,21 +104,27 @@ class ReadClauses:
     projection: Projection | None
 
     def __init__(self, call: Call, given: Input) -> None:
-        self._key_tests: tuple[KeyTest, ...] | None = None
+        self._style = style = call.gateway.settings.message_style
         if _READ_CLAUSES.isdisjoint(given):
-            self._style = call.gateway.settings.message_style
+            self._key_tests: tuple[KeyTest, ...] | None = None
             self._filter, self._filter_name, self.projection = ALWAYS, "", None
             return
-        placeholders = _placeholders(given, call.wording)
-        self._style = placeholders.wording.style
+        most = _MOST_KEY_PARTS if "IndexName" in given else _PAIR
+        prepared = None if not _LEGACY_READ_CLAUSES.isdisjoint(given) else _prepared_read(given, most, style)
+        if prepared is None:
+            self._read(given, call.wording, most)
+        else:
+            self._key_tests, self._filter, self.projection = prepared
+            self._filter_name = "" if self._filter is ALWAYS else "Filter Expression"
+
+    def _read(self, given: Input, wording: Wording, most: int) -> None:
+        placeholders = _placeholders(given, wording)
         text = given.get("KeyConditionExpression")
         key_tree = None if text is None else parse_key_condition(text, placeholders)
-        self._filter, self._filter_name, self.projection = ALWAYS, "", None
-        if not _SHOWING.isdisjoint(given):
-            self._filter, self._filter_name = self._filtered(given, placeholders)
-            self.projection = _projection(given, placeholders)
+        self._filter, self._filter_name = self._filtered(given, placeholders)
+        self.projection = _projection(given, placeholders)
         placeholders.check_all_used()
-        most = _MOST_KEY_PARTS if "IndexName" in given else 2
+        self._key_tests = None
         if key_tree is not None:
             self._key_tests = key_tests(key_tree, placeholders, most)
         elif "KeyConditions" in given:
@@ -174,15 +200,28 @@ class ReadClauses:
 class WriteClauses:
     """Condition and actions of a write. `given`: the request, or one action of a transaction."""
 
-    __slots__ = ("_actions", "_condition", "_is_legacy")
+    __slots__ = ("_actions", "_condition", "_deep", "facts", "has_condition", "shown")
+    facts: UpdateFacts
+    """What the update says, whatever its values are."""
     _actions: tuple[Action, ...]
     _condition: Predicate
+    _deep: tuple[Path, ...]
+    has_condition: bool
+    shown: RowShown
+    """What the answer shows of the item."""
 
     def __init__(self, call: Call, given: Input) -> None:
+        self.shown = SHOWN_NOT if _RETURNS.isdisjoint(given) else shown_of(given)
         if _WRITE_CLAUSES.isdisjoint(given):
-            self._is_legacy, self._actions, self._condition = False, (), ALWAYS
-        else:
+            self.facts, self._actions, self._condition, self._deep = _NO_UPDATE, (), ALWAYS, ()
+            self.has_condition = False
+            return
+        prepared = None if not _LEGACY_WRITE_CLAUSES.isdisjoint(given) else _prepared_write(given)
+        if prepared is None:
             self._read(given, call.wording)
+        else:
+            self.facts, self._actions, self._condition, self._deep = prepared
+            self.has_condition = self._condition is not ALWAYS
 
     @classmethod
     def check(cls, given: Input, wording: Wording) -> None:
@@ -192,54 +231,64 @@ class WriteClauses:
 
     def _read(self, given: Input, wording: Wording) -> None:
         placeholders = _placeholders(given, wording)
-        self._is_legacy = "AttributeUpdates" in given
-        self._actions = ()
+        actions: tuple[Action, ...] = ()
         text = given.get("UpdateExpression")
         if text is not None:
-            self._actions = parse_update(text, placeholders)
-        elif self._is_legacy:
-            self._actions = legacy.attribute_updates(given["AttributeUpdates"])
+            actions = parse_update(text, placeholders)
+        elif "AttributeUpdates" in given:
+            actions = legacy.attribute_updates(given["AttributeUpdates"])
         text = given.get("ConditionExpression")
-        self._condition = ALWAYS
+        condition: Predicate = ALWAYS
         if text is not None:
-            self._condition = parse_condition(text, placeholders)
+            condition = parse_condition(text, placeholders)
         elif given.get("Expected"):
-            self._condition = legacy.expected_condition(given["Expected"], given.get("ConditionalOperator"))
+            condition = legacy.expected_condition(given["Expected"], given.get("ConditionalOperator"))
         placeholders.check_all_used()
+        self._set(actions, condition)
 
     @classmethod
     def of(cls, actions: tuple[Action, ...], condition: Predicate) -> WriteClauses:
         """Clauses that were read from something else than expressions: a statement (partiql)."""
         clauses = cls.__new__(cls)
-        clauses._is_legacy, clauses._actions, clauses._condition = False, actions, condition
+        clauses._set(actions, condition)
+        clauses.shown = SHOWN_NOT
         return clauses
 
+    def _set(self, actions: tuple[Action, ...], condition: Predicate) -> None:
+        self.facts, self._actions, self._condition = facts_of(actions), actions, condition
+        self._deep = tuple(path for path in paths_of(condition) if len(path) > 1)
+        self.has_condition = condition is not ALWAYS
+
     def condition(self, table: Table) -> Predicate:
-        """The condition of the write. Raises ServiceError if it leads into a key attribute of this table."""
-        if self._condition is ALWAYS:
-            return ALWAYS
-        _refuse_paths_into_keys(paths_of(self._condition), table)
+        """The condition of a write that has one. Raises ServiceError if it leads into a key attribute of this table."""
+        if self._deep:
+            _refuse_paths_into_keys(self._deep, table)
         return _bound(table, self._condition)
 
     def actions(self, table: Table) -> tuple[Action, ...]:
         """The actions of an update. Raises ServiceError if one writes the table's key or leads into a key attribute."""
-        if self._actions:
-            refuse_key_updates(self._actions, _key_names(table))
-            if table.indexes:
-                check_given_index_keys(table, given_values(self._actions))
-            _refuse_paths_into_keys(operand_paths(self._actions), table)
-            composite_keys.refuse_as_operand(table.key_schema, operand_paths(self._actions))
-        return self._actions
+        actions, facts, schema = self._actions, self.facts, table.key_schema
+        if not actions:
+            return actions
+        is_composite = len(schema.names) > _PAIR and composites.composite_name(schema) is not None
+        if is_composite or not facts.written.isdisjoint(schema.names):
+            refuse_key_updates(actions, _key_names(table))
+        if table.indexes:
+            check_given_index_keys(table, given_values(actions))
+        if facts.deep:
+            _refuse_paths_into_keys(facts.deep, table)
+        if is_composite:
+            composite_keys.refuse_as_operand(schema, facts.paths)
+        return actions
 
-    @property
-    def statement_bytes(self) -> int:
-        """How many bytes the update counts against the limit of an item's size."""
-        return statement_bytes(self._actions)
 
-    @property
-    def may_create(self) -> bool:
-        """Whether an update makes an item where there is none."""
-        return creates_item(self._actions)
+_NO_UPDATE = facts_of(())
+
+
+def shown_of(given: Input) -> RowShown:
+    """What the answer shows of the item, by ReturnValues and ReturnValuesOnConditionCheckFailure."""
+    done = given.get("ReturnValues", "NONE")
+    return RowShown(Returns(done), Returns(given.get("ReturnValuesOnConditionCheckFailure", "NONE")))
 
 
 def _projection(given: Input, placeholders: Placeholders) -> Projection | None:

@@ -7,7 +7,7 @@ does to an item is the model's (gateway/model/updates.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from adapters.dynamodb.expressions.nodes import (
     ArithmeticNode,
@@ -77,19 +77,74 @@ def given_values(actions: tuple[updates.Action, ...]) -> dict[str, Value]:
     return found
 
 
-def statement_bytes(actions: tuple[updates.Action, ...]) -> int:
+class UpdateFacts(NamedTuple):
+    """What an update's actions say, whatever the values in them are.
+
+    `written`: the top-level attributes that they write. `paths`: all that they write or read; `deep`: those of them that lead
+    into documents. `may_nest`: the attributes that may have become too deep. `clause_bytes`: what the service charges for the
+    statement without its values.
+    """
+
+    written: frozenset[str]
+    paths: tuple[Path, ...]
+    deep: tuple[Path, ...]
+    may_create: bool
+    may_nest: tuple[str, ...]
+    clause_bytes: int
+
+
+def facts_of(actions: tuple[updates.Action, ...]) -> UpdateFacts:
+    """The facts of an update."""
+    written = updates.names_of(actions)
+    paths = tuple(operand_paths(actions))
+    deep = tuple(path for path in paths if len(path) > 1)
+    may_nest: dict[str, None] = {}
+    # Where nothing is set and no path leads into a document, what is named was within the limits before.
+    if any(isinstance(action, updates.SetTo) or len(action.path) > 1 for action in actions):  # type: ignore[union-attr]
+        may_nest = {name: None for action, name in zip(actions, written, strict=True) if not _is_flat(action)}
+    clause_bytes = limits.UPDATE_BASE_BYTES + sum(map(_action_bytes, actions))
+    return UpdateFacts(frozenset(written), paths, deep, creates_item(actions), tuple(may_nest), clause_bytes)
+
+
+def _is_flat(action: updates.Action) -> bool:
+    """Whether an action leaves an attribute that is no document, whatever was there."""
+    match action:
+        case updates.SetTo((_,), updates.Literal(value)):
+            return value.kind is not Kind.MAP and value.kind is not Kind.LIST
+    return False
+
+
+def statement_bytes(facts: UpdateFacts, actions: tuple[updates.Action, ...]) -> int:
     """What the service charges an UpdateExpression against the limit of an item's size: what the statement says it writes
     and a cost of each clause. What is stored is not looked at: neither the key nor an attribute that is not named counts,
     nor what a path that is read holds (limits.py has the source)."""
-    return limits.UPDATE_BASE_BYTES + sum(map(_action_bytes, actions))
+    size = facts.clause_bytes
+    for action in actions:
+        match action:
+            case updates.SetTo(_, updates.Literal(value)) | updates.Add(_, value):
+                size += size_bytes(value)
+            case updates.SetTo(_, operand):
+                size += sum(map(size_bytes, _values_in(operand)))
+    return size
+
+
+def _values_in(operand: updates.Operand) -> Iterator[Value]:
+    match operand:
+        case updates.Literal(value):
+            yield value
+        case updates.CurrentOr(_, fallback):
+            yield from _values_in(fallback)
+        case updates.Plus(left, right) | updates.Minus(left, right) | updates.Concatenate(left, right):
+            yield from _values_in(left)
+            yield from _values_in(right)
 
 
 def _action_bytes(action: updates.Action) -> int:
     match action:
         case updates.SetTo(path, operand):
             return limits.UPDATE_WRITING_ACTION_BYTES + _target_bytes(path) + _operand_bytes(operand)
-        case updates.Add(path, value):
-            return limits.UPDATE_WRITING_ACTION_BYTES + _target_bytes(path) + size_bytes(value)
+        case updates.Add(path):
+            return limits.UPDATE_WRITING_ACTION_BYTES + _target_bytes(path)
         case updates.Remove(path) | updates.Subtract(path):
             return limits.UPDATE_CLEARING_ACTION_BYTES + _target_bytes(path)
     return 0
@@ -105,8 +160,8 @@ def _element_bytes(element: str | int) -> int:
 
 def _operand_bytes(operand: updates.Operand) -> int:
     match operand:
-        case updates.Literal(value):
-            return size_bytes(value)
+        case updates.Literal():
+            return 0
         case updates.Current(path):
             elements = sum(limits.UPDATE_OPERAND_ELEMENT_BYTES + _element_bytes(element) for element in path)
             return limits.UPDATE_OPERAND_PATH_BYTES + elements
@@ -127,19 +182,7 @@ def operand_paths(actions: tuple[updates.Action, ...]) -> Iterator[Path]:
         if isinstance(action, (updates.SetTo, updates.Remove, updates.Add, updates.Subtract)):
             yield action.path
         if isinstance(action, updates.SetTo):
-            yield from _paths_in(action.operand)
-
-
-def _paths_in(operand: updates.Operand) -> Iterator[Path]:
-    match operand:
-        case updates.Current(path):
-            yield path
-        case updates.CurrentOr(path, fallback):
-            yield path
-            yield from _paths_in(fallback)
-        case updates.Plus(left, right) | updates.Minus(left, right) | updates.Concatenate(left, right):
-            yield from _paths_in(left)
-            yield from _paths_in(right)
+            yield from updates.paths_read(action.operand)
 
 
 _CHANGE_TYPE_NAMES = {

@@ -7,15 +7,18 @@ expressions are parsed before the table is looked up, keys are checked against i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
 
-from adapters.dynamodb.capacity import consumed_capacity
+from adapters.dynamodb.capacity import consumed_capacity, contributors
 from adapters.dynamodb.expressions import legacy
 from adapters.dynamodb.expressions.projections import touched
 from adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
-from adapters.dynamodb.values import composites, keys
+from adapters.dynamodb.expressions.updates import statement_bytes
+from adapters.dynamodb.tables.properties import INSIGHTS
+from adapters.dynamodb.values import composites, keys, vectors
 from adapters.dynamodb.values.values import Item, is_too_large, keep_kinds, render_values, view
 from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
@@ -25,9 +28,8 @@ from gateway.model.errors import BadOperand, ConditionFailed, GatewayError, RowR
 from gateway.model.predicates import ALWAYS, Attributes
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
-from gateway.model.updates import Action, SetTo, names_of
 from gateway.model.values import Kind, Value
-from gateway.model.writes import Edit, Keep, Remove, Replace, RowRule, Write
+from gateway.model.writes import SHOWN_NOT, Edit, Keep, Remove, Replace, Write
 
 _new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 
@@ -36,11 +38,13 @@ def _get(call: Call, clauses: ReadClauses, table: Table) -> Get:
     key = keys.key_of(table, call.input["Key"])
     if clauses.projection is not None:
         clauses.check_projection(table)
-    return _new(Get, (table, key.position, "", not call.input.get("ConsistentRead")))
+    return _new(Get, (table, key.position, "", not call.input.get("ConsistentRead"), clauses.projection))
 
 
 def _got(call: Call, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:
     blocks = consumed_capacity.item_read(call, row)
+    if get.table.properties.get(INSIGHTS):
+        contributors.read(get)
     if row is None:
         return blocks
     item = clauses.cut(get.table, row)
@@ -59,7 +63,9 @@ def _delete(call: Call, clauses: WriteClauses, table: Table) -> WriteGroup:
 
 def _update(call: Call, clauses: WriteClauses, table: Table) -> WriteGroup:
     write = update_write(table, call.input["Key"], clauses)
-    if "UpdateExpression" in call.input and is_too_large(clauses.statement_bytes):
+    assert isinstance(write.change, Edit)
+    size_bytes = statement_bytes(clauses.facts, write.change.actions)
+    if is_too_large(size_bytes) and "UpdateExpression" in call.input:
         # Transactions, PartiQL and AttributeUpdates are measured by the finished item alone (paritysuite, October 2026).
         raise validation(messages.bare("update-size"))
     return WriteGroup((write,))
@@ -72,9 +78,13 @@ def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old:
     """The write that puts an item whose size has been checked. `clauses`: its condition, if it has one; `wants_old`: whether
     the answer needs the old item. Raises ServiceError, BadKey, KeyTooLong."""
     key = keys.item_key(table, item)
-    condition = ALWAYS if clauses is None else clauses.condition(table)
+    if table.vector_indexes:
+        vectors.check_put(table, item.contents)
+    condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
+    shown = SHOWN_NOT if clauses is None else clauses.shown
     contents = composites.stored_contents(table, key, item.contents)
-    return Write(table, key, Replace(contents), condition, view, _keep_kinds, wants_old=wants_old)
+    change = Replace(contents)
+    return Write(table, key, change, condition, view, _keep_kinds, wants_old=wants_old, shown=shown)
 
 
 def delete_write(
@@ -83,45 +93,49 @@ def delete_write(
     """The write that deletes the item under a wire key. `clauses`: its condition, if it has one; `wants_old`: whether the
     answer needs the old item. Raises ServiceError, BadKey."""
     key = keys.key_of(table, wire_key)
-    condition = ALWAYS if clauses is None else clauses.condition(table)
-    return Write(table, key, Remove(), condition, view, wants_old=wants_old)
+    condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
+    shown = SHOWN_NOT if clauses is None else clauses.shown
+    return Write(table, key, Remove(), condition, view, wants_old=wants_old, shown=shown)
 
 
 def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
     """The write that updates the item under a wire key by the actions and the condition of `clauses`. Raises ServiceError,
     BadKey."""
     key = keys.key_of(table, wire_key)
-    change = Edit(clauses.actions(table), clauses.may_create)
-    return Write(table, key, change, clauses.condition(table), view, _update_rule(table, change.actions))
+    facts = clauses.facts
+    change = Edit(clauses.actions(table), facts.may_create)
+    rule = partial(_check_updated, table, facts.may_nest)
+    condition = clauses.condition(table) if clauses.has_condition else ALWAYS
+    return Write(table, key, change, condition, view, rule, shown=clauses.shown)
 
 
 def check_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
     """The write that changes nothing and only checks a condition: the ConditionCheck of a transaction. Raises ServiceError,
     BadKey."""
-    return Write(table, keys.key_of(table, wire_key), Keep(), clauses.condition(table), view)
+    key = keys.key_of(table, wire_key)
+    condition = clauses.condition(table) if clauses.has_condition else ALWAYS
+    return Write(table, key, Keep(), condition, view, shown=clauses.shown)
 
 
 def _keep_kinds(old: Row | None, new: Contents) -> Contents:
     return new if old is None or old.contents.is_native else keep_kinds(old, new)
 
 
-def _update_rule(table: Table, actions: tuple[Action, ...]) -> RowRule:
-    """What an updated item must obey: its size, its depth, its index keys. Raises RowRefused, BadKey."""
-
-    def rule(old: Row | None, new: Contents) -> Contents:
-        if is_too_large(new.size_bytes):
-            raise RowRefused("update-size")
-        if any(isinstance(action, SetTo) or len(action.path) > 1 for action in actions):  # type: ignore[union-attr]
-            for name in names_of(actions):  # what no action names was within the limits before
-                value = new.value(name)
-                if value is not None and value.kind in _DOCUMENTS and _depth(value) > limits.NESTING_LEVELS:
-                    raise RowRefused("nesting")
-        if table.indexes:
-            before: Attributes = {} if old is None else old.contents
-            keys.check_updated_index_keys(table, before, new)
-        return new
-
-    return rule
+def _check_updated(table: Table, may_nest: tuple[str, ...], old: Row | None, new: Contents) -> Contents:
+    """The rule of updates: what an item must obey in size, in the depth of attributes that may have become too deep, in its
+    index keys and in its vectors. Raises RowRefused, BadKey."""
+    if is_too_large(new.size_bytes):
+        raise RowRefused("update-size")
+    for name in may_nest:
+        value = new.value(name)
+        if value is not None and value.kind in _DOCUMENTS and _depth(value) > limits.NESTING_LEVELS:
+            raise RowRefused("nesting")
+    if table.indexes:
+        before: Attributes = {} if old is None else old.contents
+        keys.check_updated_index_keys(table, before, new)
+    if table.vector_indexes:
+        vectors.check_updated(table, {} if old is None else old.contents, new)
+    return new
 
 
 _DOCUMENTS = frozenset({Kind.MAP, Kind.LIST})
@@ -152,6 +166,7 @@ def answer_wants_old(call: Call, table: Table) -> bool:
         or given.get("ReturnConsumedCapacity", "NONE") != "NONE"
         or given.get("ReturnItemCollectionMetrics", "NONE") != "NONE"
         or bool(table.indexes)
+        or bool(table.vector_indexes)
     )
 
 
@@ -171,6 +186,8 @@ def _written(
     """The answer to a write, by ReturnValues."""
     [write], [outcome] = group.writes, outcomes
     blocks = consumed_capacity.item_write(call, write, outcome)
+    if write.table.properties.get(INSIGHTS):
+        contributors.written(write, outcome)
     return {**returned(call, write, outcome), **blocks} if "ReturnValues" in call.input else blocks
 
 

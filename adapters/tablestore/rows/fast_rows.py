@@ -175,9 +175,12 @@ def stamps_of(kinds: bytes) -> Mapping[str, int] | None:
 @lru_cache(maxsize=256)  # rows that were written together have the same
 def _kept_stamps(kinds: bytes) -> Mapping[str, int] | None:
     versions = orjson.loads(kinds).get("cells", {})
-    if any(len(stamps) > 1 for stamps in versions.values()):
-        return None
-    return {name: stamps[0] for name, stamps in versions.items()}
+    found: dict[str, int] = {}
+    for name, stamps in versions.items():
+        if len(stamps) > 1:
+            return None
+        found[name] = stamps[0]
+    return found
 
 
 def _layout(names: tuple[str, ...], key_names: tuple[str, ...]) -> _Layout | None:
@@ -336,7 +339,7 @@ def key_and_contents(
     else:
         kinds = FOREIGN_KINDS if put.is_foreign else None
     key = Key(values, schema.position(values))  # type: ignore[arg-type]
-    return key, Contents.of_members(members, kinds, put.size)
+    return key, Contents(None, kinds, put.size, None, members)
 
 
 def _key_value(column: KeyColumn, member: Mapping[str, Any]) -> Value | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,14 +21,13 @@ from adapters.tablestore.values.lengths import check_request, check_value
 from adapters.tablestore.values.values import DEFINED_KINDS, TYPE_NAMES, key_value_shown, restored
 from adapters.tablestore.values.views import view
 from adapters.tablestore.wire import limits
-from adapters.tablestore.wire.calls import Call, Target, find_target, find_written
+from adapters.tablestore.wire.calls import Asked, Call, OneCommand, Target, find_target, find_written
 from adapters.tablestore.wire.errors import RowError, invalid
 from adapters.tablestore.wire.names import check_column_name
 from adapters.tablestore.wire.plainbuffer import HEADER, Operation, WireCell, WireRow, encode_row
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.engine.engine import one
 from gateway.model import fast_paths
-from gateway.model.commands import Exchange, Outcome, WriteGroup
+from gateway.model.commands import Exchange, Get, Outcome, Read, WriteGroup
 from gateway.model.errors import GatewayError
 from gateway.model.keys import Key
 from gateway.model.predicates import ALWAYS, And, Not, Predicate, RowExists
@@ -46,27 +45,47 @@ NEVER = Not(ALWAYS)
 # Reading
 
 
-def get_row(call: Call) -> Exchange[Message]:
-    """GetRow: the columns and versions of a row that are asked for, or zero bytes where there is no row. Raises ServiceError,
-    TableMissing."""
+def _get_row(call: Call) -> Exchange[Message]:
     message = call.message
     selection = selections.parse(message, selections.NO_VERSION)
     wire = keys.decode(message.primary_key)
     target = yield from find_target(call, message.table_name)
-    row = yield from read_row(call, target, wire, message.transaction_id)
+    [outcome] = yield [_asked_row(call, target, wire, message.transaction_id, selection)]
+    return _got(target, selection, outcome)
+
+
+def _get_known_row(call: Call, table: Table) -> Asked:
+    message = call.message
+    selection = selections.parse(message, selections.NO_VERSION)
+    wire = keys.decode(message.primary_key)
+    target = Target.of_table(table)
+    return _asked_row(call, target, wire, "", selection), partial(_got, target, selection)
+
+
+def _asked_row(
+    call: Call, target: Target, wire: WireRow, transaction: str, selection: selections.Selection
+) -> Get | Read:
+    """The command that reads the row with a key, of a table or of an index. Raises ServiceError."""
+    shown = selection if selection.columns else None
+    if target.index is not None:
+        return keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old, shown=shown)
+    keys.check_values(wire.key, may_draw=False)
+    key = keys.key_of(target.table, wire.key)
+    return get(target.table, key.position, transaction, call.may_be_old, shown)
+
+
+def _got(target: Target, selection: selections.Selection, outcome: Any) -> Message:
+    if isinstance(outcome, GatewayError):
+        raise outcome
+    row = outcome if target.index is None else outcome.rows[0] if outcome.rows else None
     row_data, consumed = shown_row(target, selection, row)
     consumed_capacity.count_read(target, consumed)
     return messages.GetRowResponse(consumed=consumed, row=row_data)
 
 
-def read_row(call: Call, target: Target, wire: WireRow, transaction: str) -> Exchange[Row | None]:
-    """The row with a key, of a table or of an index."""
-    if target.index is None:
-        keys.check_values(wire.key, may_draw=False)
-        key = keys.key_of(target.table, wire.key)
-        return (yield from one(get(target.table, key.position, transaction, call.may_be_old)))
-    page = yield from one(keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old))
-    return page.rows[0] if page.rows else None
+get_row = OneCommand(_get_row, _get_known_row)
+"""GetRow: the columns and versions of a row that are asked for, or zero bytes where there is no row. Raises ServiceError,
+TableMissing."""
 
 
 def shown_row(
@@ -114,47 +133,42 @@ class RowWrite(NamedTuple):
         return [WireCell(name, key_value_shown(value)) for name, value in values]
 
 
-def put_row(call: Call) -> Exchange[Message]:
-    """PutRow: make the row exactly what the request says, if its condition is true. Raises ServiceError, TableMissing,
-    ConditionFailed."""
-    message = call.message
-    wire = yield from checked(call, message.table_name, checked_put, message.row)
-    table = yield from find_written(call, message.table_name)
-    written = parse_put(call, Destination.of(call, table), wire, message)
-    outcome = yield from _write(call, written)
-    return messages.PutRowResponse(consumed=written.consumed, row=written.returned(outcome))
+# The operations themselves are at the end of this module, made of what follows.
 
 
-def update_row(call: Call) -> Exchange[Message]:
-    """UpdateRow: put, delete and increment cells in the order given, if the condition is true. Raises ServiceError,
-    TableMissing, ConditionFailed."""
-    message = call.message
-    wire = yield from checked(call, message.table_name, checked_update, message.row_change)
-    table = yield from find_written(call, message.table_name)
-    written = parse_update(call, Destination.of(call, table), wire, message)
-    outcome = yield from _write(call, written)
-    return messages.UpdateRowResponse(consumed=written.consumed, row=written.returned(outcome))
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """One of the three operations that write a row. `field`: where the row stands in the message; `check`: what is wrong with
+    it whatever its table; `parse`: then what is wrong with it in its table; `answer`: the message of the answer."""
 
+    field: str
+    check: Callable[..., Any]
+    parse: Callable[..., RowWrite]
+    answer: Callable[..., Message]
 
-def delete_row(call: Call) -> Exchange[Message]:
-    """DeleteRow: delete a row with all its versions, if the condition is true. To delete what is not there succeeds unless
-    the condition wants a row. Raises ServiceError, TableMissing, ConditionFailed."""
-    message = call.message
-    wire = checked_delete(message.primary_key)
-    table = yield from find_written(call, message.table_name)
-    written = parse_delete(call, Destination.of(call, table), wire, message)
-    outcome = yield from _write(call, written)
-    return messages.DeleteRowResponse(consumed=written.consumed, row=written.returned(outcome))
+    def handler(self, call: Call) -> Exchange[Message]:
+        """The operation for everybody. Raises ServiceError, TableMissing, ConditionFailed."""
+        message = call.message
+        wire = yield from checked(call, message.table_name, self.check, getattr(message, self.field))
+        table = yield from find_written(call, message.table_name)
+        written = self.parse(call, Destination.of(call, table), wire, message)
+        [outcomes] = yield from write_groups([WriteGroup((written.write,))], message.transaction_id)
+        return self.answered(written, outcomes)
 
+    def of_table(self, call: Call, table: Table) -> Asked:
+        """What the operation asks of a table (OneCommand.of_table). Raises ServiceError."""
+        message = call.message
+        wire = self.check(getattr(message, self.field))
+        written = self.parse(call, Destination.of(call, table), wire, message)
+        return WriteGroup((written.write,)), partial(self.answered, written)
 
-def _write(call: Call, written: RowWrite) -> Exchange[Outcome]:
-    [answer] = yield from write_groups([WriteGroup((written.write,))], call.message.transaction_id)
-    if isinstance(answer, GatewayError):
-        consumed_capacity.count_failed_write(written.write, answer)
-        raise answer
-    assert isinstance(answer, list)
-    consumed_capacity.count_write(written.write, written.consumed)
-    return answer[0]
+    def answered(self, written: RowWrite, outcomes: Any) -> Message:
+        """The answer of the outcome of a write. Raises it if it is an error."""
+        if isinstance(outcomes, GatewayError):
+            consumed_capacity.count_failed_write(written.write, outcomes)
+            raise outcomes
+        consumed_capacity.count_write(written.write, written.consumed)
+        return self.answer(consumed=written.consumed, row=written.returned(outcomes[0]))
 
 
 # First what is wrong with a row whatever its table; the service says that before it looks for one
@@ -414,3 +428,23 @@ def _action(cell: WireCell) -> Action:
                 raise invalid(f"The type of column '{name}' does not support increment.")
             return Increment(name, value, stamp_ms)
     raise invalid(f"The update of column '{name}' is malformed.")
+
+
+# The operations
+
+
+def _row_writing(writing: _Writing) -> OneCommand:
+    return OneCommand(writing.handler, writing.of_table)
+
+
+put_row = _row_writing(_Writing("row", checked_put, parse_put, messages.PutRowResponse))
+"""PutRow: make the row exactly what the request says, if its condition is true. Raises ServiceError, TableMissing,
+ConditionFailed."""
+
+update_row = _row_writing(_Writing("row_change", checked_update, parse_update, messages.UpdateRowResponse))
+"""UpdateRow: put, delete and increment cells in the order given, if the condition is true. Raises ServiceError,
+TableMissing, ConditionFailed."""
+
+delete_row = _row_writing(_Writing("primary_key", checked_delete, parse_delete, messages.DeleteRowResponse))
+"""DeleteRow: delete a row with all its versions, if the condition is true. To delete what is not there succeeds unless
+the condition wants a row. Raises ServiceError, TableMissing, ConditionFailed."""

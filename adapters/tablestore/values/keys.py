@@ -72,7 +72,7 @@ def _stored(column: KeyColumn, value: Datum | None) -> Datum:
     if not isinstance(value, Value):
         assert value is not None
         return value
-    stored = key_value_stored(column, value)
+    stored = value if column.kind is value.kind else key_value_stored(column, value)
     if stored is None:
         raise ServiceError("OTSInvalidPK", f"Validate PK value fail. Column: {column.name} matches numbers.")
     return stored
@@ -108,7 +108,8 @@ def check_value(cell: WireCell, may_draw: bool) -> None:
         raise invalid(f"Invalid primary key column: '{cell.name}'.")
     if value.kind not in KEY_TYPES:
         raise invalid(f"{TYPE_NAMES[value.kind]} is an invalid type for the primary key.")
-    check_key_value(cell.name, value)
+    if value.kind is not Kind.INT64:
+        check_key_value(cell.name, value)
 
 
 def _check_columns(columns: Sequence[KeyColumn], cells: Sequence[WireCell], may_draw: bool) -> None:
@@ -124,8 +125,7 @@ def _check_columns(columns: Sequence[KeyColumn], cells: Sequence[WireCell], may_
             )
         value = cell.value
         if isinstance(value, Value):
-            wanted = key_kind_shown(column)
-            if value.kind is not wanted:
+            if value.kind is not column.kind and value.kind is not (wanted := key_kind_shown(column)):
                 raise ServiceError(
                     "OTSInvalidPK",
                     f"Validate PK type fail. Input: VT_{TYPE_NAMES[value.kind]}, Meta: VT_{TYPE_NAMES[wanted]}.",

@@ -4,23 +4,28 @@ A handler is a generator function `operation(call) -> Exchange[Message]`. It par
 of them, and returns the answer's protobuf message. It raises ServiceError or lets a GatewayError pass; the blueprint turns
 both into error replies.
 
+An operation on one row is given as a OneCommand: that handler, and what it asks of a table that is known already.
+
 An index is a table here, to be read and not written: a Target is a table seen under one of these names.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from google.protobuf.message import Message
+
 from adapters.tablestore import DIALECT
 from adapters.tablestore.wire.auth import Caller
-from adapters.tablestore.wire.errors import invalid
+from adapters.tablestore.wire.errors import ServiceError, invalid
 from adapters.tablestore.wire.names import check_table_name, is_name
 from gateway.dialect import Gateway
 from gateway.engine.engine import one
-from gateway.model.commands import Exchange, FindTable, ListTables
-from gateway.model.errors import TableMissing
+from gateway.model.commands import AnyCommand, Exchange, FindTable, ListTables
+from gateway.model.errors import NotPermitted, TableMissing
 from gateway.model.keys import KeyColumn
 from gateway.model.tables import Index, Table
 
@@ -63,6 +68,35 @@ class Target:
         return cls(table, index, key, tuple(column.name for column in key), index.shown)
 
 
+Asked = tuple[AnyCommand, Callable[[Any], Message]]
+"""What the engine is asked for, and what makes the answer of its outcome, or raises what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneCommand:
+    """An operation on one row, for which one command is enough. `handler`: the operation for everybody. `of_table`: the same for
+    the server's tick, which knows the table, outside of a transaction; what it raises before anything is asked may be
+    worded otherwise by the handler, which then looks at more."""
+
+    handler: Callable[[Call], Exchange[Message]]
+    of_table: Callable[[Call, Table], Asked]
+
+    def __call__(self, call: Call) -> Exchange[Message]:
+        """The operation as a handler."""
+        return self.handler(call)
+
+    def known(self, call: Call) -> Asked | None:
+        """What a call asks of a table that is in the cache; None: the handler must find out more."""
+        message = call.message
+        table = call.gateway.engine.cached_table(call.caller.namespace, message.table_name)
+        if table is None or message.transaction_id or not is_name(message.table_name):
+            return None
+        try:
+            return self.of_table(call, table)
+        except ServiceError:
+            return None
+
+
 _TABLE_OF_INDEX: OrderedDict[tuple[str, str], str] = OrderedDict()
 _INDEXES_KEPT = 1024
 
@@ -81,21 +115,25 @@ def find_target(call: Call, name: str) -> Exchange[Target]:
             return Target.of_index(table, index)
     try:
         table = yield from one(FindTable(namespace, name))
-    except TableMissing:
+    except (TableMissing, NotPermitted) as unknown:
+        # Who may not hear of a table of that name may still be allowed to read an index that has it.
         if not is_name(name):
             check_table_name(name)
-        return (yield from _find_index(call, name))
+        found = yield from _find_index(call, name)
+        if found is None:
+            raise unknown
+        return found
     return Target.of_table(table)
 
 
-def _find_index(call: Call, name: str) -> Exchange[Target]:
-    """The index of that name, of whichever table; Table Store's own before others'. Raises TableMissing."""
+def _find_index(call: Call, name: str) -> Exchange[Target | None]:
+    """The index of that name, of whichever table; Table Store's own before others'."""
     namespace = call.caller.namespace
     tables = yield from one(ListTables(namespace))
     having = [(table, index) for table in tables if (index := table.index(name)) is not None]
     having.sort(key=lambda pair: pair[1].dialect != DIALECT)
     if not having:
-        raise TableMissing(name)
+        return None
     table, index = having[0]
     # Under its own name the table is kept in the engine's cache, which is asked the next time.
     yield from one(FindTable(namespace, table.name))
@@ -103,6 +141,13 @@ def _find_index(call: Call, name: str) -> Exchange[Target]:
     if len(_TABLE_OF_INDEX) > _INDEXES_KEPT:
         _TABLE_OF_INDEX.popitem(last=False)
     return Target.of_index(table, index)
+
+
+def named_tables(call: Call) -> list[str]:
+    """The names of tables, or of indexes, in a request."""
+    parts = (call.message, *getattr(call.message, "tables", ()))
+    named = [getattr(part, field, "") for part in parts for field in ("table_name", "main_table_name")]
+    return [name for name in named if name]
 
 
 def check_names(call: Call) -> Exchange[None]:
@@ -115,7 +160,7 @@ def check_names(call: Call) -> Exchange[None]:
         if not is_name(name) and (name or part.HasField("table_name")):
             try:
                 yield from find_target(call, name)
-            except TableMissing:
+            except (TableMissing, NotPermitted):
                 check_table_name(name)
 
 

@@ -157,6 +157,10 @@ _PLAIN: dict[type[GatewayError], tuple[str, str]] = {
         "OTSTrimmedDataAccess",
         "Requested stream data is already trimmed or does not exist.",
     ),
+    facts.NotPermitted: (
+        "OTSNoPermissionAccess",
+        "You have no permission to access the requested resource, please contact the resource owner",
+    ),
     facts.NotAllowed: ("OTSNoPermissionAccess", "You have no permission to access the requested resource."),
 }
 

@@ -114,6 +114,7 @@ class PostgreSQL(Database):
     """
 
     shared = True
+    looks_up_at_once = True
     name = "postgresql"
     session_class = PostgresSession
     own_settings: ClassVar[Mapping[str, str]] = {}

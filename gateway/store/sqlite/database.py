@@ -115,8 +115,10 @@ class SQLite(Database):
 
     name = "sqlite"
 
-    def __init__(self, url: str, synchronous: str = "full") -> None:
+    def __init__(self, url: str, synchronous: str = "full", reads_only: bool = False) -> None:
+        """`reads_only`: another process of this server writes the file."""
         super().__init__()
+        self.shared = reads_only
         place = url.removeprefix("sqlite://").removeprefix("/") or ":memory:"
         if place != ":memory:" and not place.startswith("file:"):
             place = place.partition("?")[0]
@@ -146,6 +148,8 @@ class SQLite(Database):
         connection.execute("PRAGMA wal_autocheckpoint = 2000")
         connection.execute("PRAGMA journal_size_limit = 67108864")
         connection.execute("PRAGMA cache_size = -32768")
+        if self.shared:
+            connection.execute("PRAGMA query_only = ON")
         return connection
 
     @cached_property

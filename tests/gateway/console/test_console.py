@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import requests
 
 from gateway.console.sign_in import COOKIE
+from gateway.security.policies.short_forms import short_policy
 from tests.conftest import Serve
 from tests.support.live_dynamodb import Index, Live
 from tests.support.running import Running, start
@@ -144,6 +146,18 @@ def test_in_strict_one_signs_in_and_sees_ones_own(strict: Running) -> None:
         assert console.get(path, 404, **theirs) == absent.replace("absent", "of-victim")
     # An account that is called as the beginning of another's is another's.
     console.get("/rows", 404, namespace="aws/22222222222", name="of-thief")
+
+
+def test_a_visitor_sees_no_more_than_the_grants_of_the_key(strict: Running) -> None:
+    credentials = strict.app.extensions["tablegate"].gateway.credentials
+    reader = short_policy({"query": ["of-*"]})
+    credentials.replace([replace(each, policy=reader) for each in CREDENTIALS])
+    console = Console(strict.url)
+    assert keys_of(console.sign_in("thief", secret_of("thief"))) == ["of-thief"]  # names are all that is told
+    table = {"namespace": "aws/222222222222/eu-central-1", "name": "of-thief"}
+    assert keys_of(console.get("/rows", **table, key0="thief")) == ["thief"]
+    assert "of-thief" in console.get("/table", **table)
+    assert "may not" in console.get("/rows", 403, **table)  # a scan
 
 
 def test_the_administrator_sees_all_tenants(strict: Running) -> None:

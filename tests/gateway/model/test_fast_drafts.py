@@ -71,7 +71,7 @@ def _seen(value: Value) -> Value:
     return Value(Kind.DECIMAL, Decimal(value.data)) if value.kind is Kind.INT64 else value
 
 
-def _result(old: Row, changes: tuple[updates.Action, ...], edit_context: updates.EditContext) -> Any:
+def _result(old: Row | None, changes: tuple[updates.Action, ...], edit_context: updates.EditContext) -> Any:
     try:
         made = updates.edit(old, changes, edit_context)
     except GatewayError as error:
@@ -100,3 +100,28 @@ def test_both_paths_of_an_edit_agree(
         patch.setattr(updates, "_draft_of", updates.Draft.of)
         assert quick == _result(stored(), changes, edit_context)
     assert before.body == bodies.encode(before.latest)  # the old row is as it was
+
+
+whole = st.lists(
+    st.builds(updates.SetTo, names.map(lambda name: (name,)), operands), min_size=1, max_size=3
+) | st.lists(
+    st.builds(updates.Add, names.map(lambda name: (name,)), native | foreign), min_size=1, max_size=1
+)
+
+
+@given(
+    st.none() | st.dictionaries(st.sampled_from(["a", "b", "ä", "z"]), native, max_size=4),
+    whole.map(tuple),
+    st.sampled_from([None, _seen]),
+)
+def test_whole_attributes_are_written_as_along_paths(
+    attributes: dict[str, Value] | None, changes: tuple[updates.Action, ...], view: Any
+) -> None:
+    """To take away an attribute that nobody has changes nothing, but it is not a write of a whole attribute."""
+    old = None
+    if attributes is not None:
+        contents = Contents.of_values({**KEY, **attributes})
+        old = Row(Position(b"p", b""), Contents(contents.body, None, contents.size_bytes), modified_at=50_000)
+    edit_context = updates.EditContext(KEY, now_ms=9, stamped=False, view=view)
+    along_paths = (*changes, updates.Remove(("never there",)))
+    assert _result(old, changes, edit_context) == _result(old, along_paths, edit_context)

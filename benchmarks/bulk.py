@@ -1,0 +1,199 @@
+"""A table loaded as quickly as can be: by BatchWriteItem of 25, an Azure changeset of 100 and BatchWriteRow of 200, sixteen at
+a time over sockets; by the engine's own `Load` of 1,000 rows, which copies and imports use; and the same rows by executemany
+and COPY into the same table with the same indexes, without anything of ours.
+
+    python -m benchmarks.bulk --rounds 15 --write
+
+All have a short turn in each round. Rows a second, and CPU for a row of everybody who takes part (the server, PostgreSQL, the
+process that loads). Rows have about 1 KB, SQLite is durable (FULL).
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import orjson
+
+from benchmarks import azuretable, dynamodb, report, tablestore
+from benchmarks.comparisons import interval
+from benchmarks.contestants import Contestant, Postgres, Running, Workspace, start_ours
+from benchmarks.generator import Generator
+from benchmarks.processes import Tree
+from benchmarks.rounds import AtRound, Player
+from benchmarks.workloads import Workload
+from gateway.engine.engine import Engine
+from gateway.model.commands import CreateTable, Load
+from gateway.model.keys import KeyColumn, KeySchema, Position
+from gateway.model.rows import Contents, Row
+from gateway.model.values import Kind, text
+from gateway.store import rows as stored_rows
+from gateway.store.migrating import migrate
+from gateway.store.opening import open_database
+from gateway.store.positions import stored_position
+from gateway.store.postgresql import binary_rows
+from gateway.store.store import Store
+
+_ROWS, _LOADS = 1000, 5
+_OURS, _RAW = 1, 1 << 40
+_PAIR = KeySchema((KeyColumn("pk", Kind.TEXT),), (KeyColumn("sk", Kind.TEXT),))
+Taken = tuple[float, float]
+"""Rows a second, microseconds of CPU a row."""
+
+
+class _Database:
+    """A database that is loaded through the engine and, under another table's id, without it."""
+
+    def __init__(self, url: str, others: Tree | None) -> None:
+        self.database = open_database(url)
+        migrate(self.database)
+        self.engine = Engine(Store(self.database))
+        [self.table] = self.engine.run([CreateTable("bench", "", "things", _PAIR)])
+        self._others = others
+        self._numbers = {_OURS: itertools.count(), _RAW: itertools.count()}
+
+    def _rows(self, of: int) -> list[tuple[Position, Contents]]:
+        made = []
+        for number in itertools.islice(self._numbers[of], _ROWS):
+            item = dynamodb.item(dynamodb.partition_of(number), number)
+            position = _PAIR.position((text(item["pk"]["S"]), text(item["sk"]["S"])))
+            made.append((position, Contents(orjson.dumps(item), None, dynamodb.ITEM_BYTES)))
+        return made
+
+    def load(self) -> Taken:
+        """By the engine."""
+        return self._timed(_OURS, lambda rows: self.engine.run([Load(self.table, rows)]))
+
+    def executemany(self) -> Taken:
+        """By the driver's executemany, each thousand in a transaction."""
+        marks = ", ".join("?" * len(stored_rows.COLUMNS.split(",")))
+
+        def insert(rows: list[tuple[Position, Contents]]) -> None:
+            with self.database.write() as session:
+                session.execute_many(
+                    f"INSERT INTO rows ({stored_rows.COLUMNS}) VALUES ({marks})", _columns(rows)
+                )
+
+        return self._timed(_RAW, insert)
+
+    def copy(self) -> Taken:
+        """By COPY in binary form."""
+
+        def copy(rows: list[tuple[Position, Contents]]) -> None:
+            connection = self.database.engine.raw_connection()
+            cursor = connection.cursor()
+            with cursor.copy(f"COPY rows ({stored_rows.COLUMNS}) FROM STDIN (FORMAT binary)") as copying:
+                copying.write(binary_rows.encode(_columns(rows)))
+            connection.commit()
+            connection.close()
+
+        return self._timed(_RAW, copy)
+
+    def _timed(self, of: int, work: Callable[[list[tuple[Position, Contents]]], object]) -> Taken:
+        batches = [self._rows(of) for _ in range(_LOADS)]
+        cpu = time.process_time() + self._cpu_of_others()
+        began = time.perf_counter()
+        for rows in batches:
+            work(rows)
+        seconds = time.perf_counter() - began
+        cpu = time.process_time() + self._cpu_of_others() - cpu
+        return _ROWS * _LOADS / seconds, cpu / (_ROWS * _LOADS) * 1e6
+
+    def _cpu_of_others(self) -> float:
+        return 0.0 if self._others is None else self._others.cpu_seconds()
+
+
+def _columns(rows: list[tuple[Position, Contents]]) -> list[tuple[object, ...]]:
+    made = [Row(position, contents, 1) for position, contents in sorted(rows, key=lambda pair: pair[0])]
+    found: list[tuple[object, ...]] = []
+    for row in made:
+        partition, sort, slot, full_key = stored_position(row.position)
+        found.append((_RAW, partition, sort, slot, 1, None, row.size_bytes, None, row.body, full_key))
+    return found
+
+
+def _ways(folder: Path, stack: ExitStack) -> Iterator[tuple[str, Callable[[int], Taken]]]:
+    """Each way to load, by name; called with the number of a round."""
+    cores = frozenset(os.sched_getaffinity(0))
+    postgres = Postgres(Workspace(cores, folder / "postgres"))
+    stack.callback(postgres.stop)
+    generator = Generator(cores, folder)
+    named = {
+        "BatchWriteItem of 25": dynamodb.WORKLOADS, "Azure changeset of 100": azuretable.WORKLOADS,
+        "BatchWriteRow of 200": tablestore.WORKLOADS,
+    }  # fmt: skip
+    for on in ("SQLite", "PostgreSQL"):
+        for name, workloads in named.items():
+            is_postgres = on == "PostgreSQL"
+            url = postgres.new_database() if is_postgres else "sqlite:///bench.sqlite"
+            port, process = start_ours(Workspace(cores, folder / f"{name} {on}"), database=url)
+            running = Running(port, process, *((postgres.pid,) if is_postgres else ()))
+            stack.callback(running.stop)
+            player = Player(Contestant("tablegate", "tablegate", (), "disk, fsync", _never), running)
+            [batch] = [each for each in workloads if each.name == "batch"]
+            assert player.prepare(batch), player.absent
+            yield f"{name}, {on}", _served(player, batch, generator)
+    database = _Database(f"sqlite:///{folder}/loaded.sqlite", None)
+    yield "engine Load, SQLite", lambda _: database.load()
+    yield "raw executemany, SQLite", lambda _: database.executemany()
+    other = _Database(postgres.new_database(), Tree([postgres.pid]))
+    yield "engine Load, PostgreSQL", lambda _: other.load()
+    yield "raw COPY, PostgreSQL", lambda _: other.copy()
+
+
+def _served(player: Player, batch: Workload, generator: Generator) -> Callable[[int], Taken]:
+    def played(number: int) -> Taken:
+        player.play(generator, batch, 16, AtRound(number, 0.5))
+        rate, cpu = player.slices["batch", 16][number]
+        return rate * batch.rows, cpu / batch.rows
+
+    return played
+
+
+def _never(workspace: Workspace) -> Running:
+    raise AssertionError("started here")
+
+
+def main() -> None:
+    """Print the table, or write it down."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="tablegate-bench-"))
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        ways = dict(_ways(folder, stack))
+        taken: dict[str, list[Taken]] = {name: [] for name in ways}
+        for number in range(options.rounds):
+            for name, way in ways.items():
+                taken[name].append(way(number))
+        raw = {"SQLite": taken["raw executemany, SQLite"], "PostgreSQL": taken["raw COPY, PostgreSQL"]}
+        lines = []
+        for name, each in taken.items():
+            beside = raw[name.rpartition(", ")[2]]
+            share = interval([rate / theirs for (rate, _), (theirs, _) in zip(each, beside, strict=True)])
+            rates, costs = zip(*each, strict=True)
+            cells = [
+                report.count(statistics.median(rates)),
+                report.count(statistics.median(costs)),
+                str(share),
+            ]
+            lines.append([name, *cells])
+    header = ("", "rows/s", "CPU us a row", "of the raw way's rows/s")
+    found = f"Medians of {options.rounds} rounds.\n\n{report.table(header, lines)}"
+    print(found)
+    if options.write:
+        report.write("bulk", found)
+
+
+if __name__ == "__main__":
+    main()
