@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 from gateway import audit, metrics
 from gateway.engine.engine import Engine, drive, run_with_retries
 from gateway.http import Reply, Request
+from gateway.model.authorizations import Authorization
 from gateway.model.commands import AnyCommand, Exchange
-from gateway.model.permissions import Purpose
 from gateway.model.tables import IndexView
 from gateway.quotas import Quotas
-from gateway.security.authorizing import authorize, conclude, refusal_of_table, settle
+from gateway.security.authorizing import authorize, conclude, settle
 from gateway.security.credentials import Credentials
 from gateway.settings import Settings
 
@@ -181,7 +181,8 @@ class Dialect(ABC):
         reply: Reply = drive(self.gateway.engine, partial(self.handle, request), partial(self._run, request))
         if metrics.is_due():
             metrics.count_noted()
-        return reply if request.authorization is None else self.judged(request, reply)
+        authorization = request.authorization
+        return reply if authorization is None or authorization.is_checked else self.judged(request, reply)
 
     def _run(self, request: Request, commands: list[AnyCommand]) -> list[Any]:
         """The outcomes of commands that the request may give. Raises NotPermitted."""
@@ -191,25 +192,21 @@ class Dialect(ABC):
         refusal = authorize(authorization, commands)
         if refusal is not None:
             raise refusal
-        return settle(authorization, commands, run_with_retries(self.gateway.engine, commands))
+        outcomes = run_with_retries(self.gateway.engine, commands)
+        return settle(authorization, commands, outcomes) if authorization.looks_up else outcomes
 
     def judged(self, request: Request, reply: Reply) -> Reply:
-        """The reply to a request that may not do everything, once it is known that something of it was judged."""
-        return conclude(request, reply, partial(self.refuse, request))
-
-    def limit(
-        self, request: Request, purpose: Purpose, namespace: str = "", tables: Iterable[str] = ()
-    ) -> None:
-        """Say what a request is for that may not do everything, before anything else of it is looked at. Raises
-        NotPermitted if the caller could do no such thing to one of these tables (own names), whether or not they are
-        there."""
+        """The reply to a request that may not do everything and of which nothing was judged."""
         authorization = request.authorization
-        if authorization is not None:
-            authorization.purpose = purpose
-            for table in tables:
-                refusal = refusal_of_table(authorization, namespace, table)
-                if refusal is not None:
-                    raise refusal
+        assert authorization is not None
+        return conclude(
+            authorization, reply, partial(self.names, request, authorization), partial(self.refuse, request)
+        )
+
+    def names(self, request: Request, authorization: Authorization) -> Iterable[tuple[str, str]]:
+        """The tables that a request names, as (namespace, own name), as far as they are known without asking the engine. Asked
+        of requests that failed before anything was asked of the engine, whose callers may not do everything."""
+        return ()
 
     def blueprint(self) -> flask.Blueprint:
         """The routes of this dialect under Flask."""

@@ -145,6 +145,7 @@ def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
     from gateway import figures
 
     count_noted()
+    figures.contributors = [sample for source in contributor_sources for sample in source()]
     return figures.exposition(tables)
 
 

@@ -16,7 +16,7 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 # that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
 GROUPS = {
     "gateway": (
-        "database_urls", "settings", "logs", "figures", "metrics", "handling", "model", "http", "audit", "store",
+        "parser_tables", "database_urls", "settings", "logs", "figures", "metrics", "handling", "model", "http", "audit", "store",
         "audit_sinks", "security", "engine", "quotas", "clock", "server.flask_bridge", "dialect", "late_dialect", "control",
         "wiring", "console", "app",
         "background", "server", "command_line", "__main__",
@@ -137,6 +137,7 @@ def test_an_adapter_knows_the_engine_the_model_and_http(module: str) -> None:
         "handling",
         "http",
         "metrics",
+        "parser_tables",
         "audit",
         "settings",
     )

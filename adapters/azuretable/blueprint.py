@@ -9,7 +9,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import date
 from email.utils import formatdate
@@ -41,7 +41,7 @@ from adapters.azuretable.wire.methods import method_of
 from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round, Summary
 from gateway.http import Reply, Request
-from gateway.model.authorizations import Source
+from gateway.model.authorizations import Authorization, Source
 from gateway.model.commands import Exchange
 from gateway.model.composites import name_of
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, NotPermitted
@@ -285,17 +285,25 @@ class AzureTable(Dialect):
         assert credential is not None  # or nobody could have signed
         policy = credential.policy if grant.roles is None else credentials.policy_of_roles(grant.roles)
         source = Source(request.client, request.secure)
-        now_ms = self.gateway.real_now_ms
+        now_ms = self.gateway.real_now_ms()
         request.authorization = credentials.authorization(credential, policy, source, now_ms)
-        if request.authorization is None:
+        authorization = request.authorization
+        if authorization is None:
             return
-        namespace = credentials.namespace(Scheme.AZURE, account)
-        named = getattr(address.resource, "table", None) or getattr(address.resource, "name", None)
-        table = self.gateway.engine.cached_azure_table(namespace, named) if named else None
-        purpose = purpose_of(
-            address.resource, method_of(request), options_of(request.query).get("comp", PLAIN)
-        )
-        self.limit(request, purpose, namespace, [] if table is None else [table.name])
+        component = options_of(request.query).get("comp", PLAIN)
+        authorization.purpose = purpose_of(address.resource, method_of(request), component)
+
+    def names(self, request: Request, authorization: Authorization) -> Iterable[tuple[str, str]]:
+        """The table that a request names (Dialect.names)."""
+        try:
+            address = addresses.parse(request.path, request.header("host"))
+        except ServiceError:
+            return []
+        resource = address.resource
+        name = getattr(resource, "table", None) or getattr(resource, "name", None)
+        namespace = self.gateway.credentials.namespace(Scheme.AZURE, address.account)
+        table = self.gateway.engine.cached_azure_table(namespace, name) if name else None
+        return [] if table is None else [(namespace, table.name)]
 
     def _account(self, name: str) -> Account:
         credentials = self.gateway.credentials

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,18 +20,19 @@ from adapters.dynamodb import DIALECT, audited, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
 from adapters.dynamodb.jobs import workers
 from adapters.dynamodb.kinesis.destinations import KIND as KINESIS
-from adapters.dynamodb.operation_table import OPERATIONS, READING, Operation, purpose_of
+from adapters.dynamodb.operation_table import OF_NEW_TABLES, OPERATIONS, READING, Operation, purpose_of
 from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.wire import auth, http, limits, planted_errors
-from adapters.dynamodb.wire.calls import Answer, Call, Caller, OneCommand
+from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
 from adapters.dynamodb.wire.refusals import not_permitted
 from adapters.dynamodb.wire.resources import bare_name
 from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round, Seed, Summary
 from gateway.http import Reply, Request
+from gateway.model.authorizations import Authorization
 from gateway.model.changes import Change
 from gateway.model.commands import AnyCommand, Exchange
 from gateway.model.errors import GatewayError, LimitExceeded, NotPermitted
@@ -249,7 +250,8 @@ class DynamoDB(Dialect):
         caller = auth.verify(request, gateway.credentials, now_ms, self._style)
         name = target.partition(".")[2]
         if request.authorization is not None:
-            self._limit(request, row, caller, body)
+            is_new = row.purpose is OF_NEW_TABLES and isinstance(body, dict)
+            request.authorization.purpose = purpose_of(row.purpose, body or {}) if is_new else row.purpose
         if not text:
             raise serialization()
         if len(text) > limits.LARGE_REQUEST_BYTES:
@@ -258,12 +260,15 @@ class DynamoDB(Dialect):
         host = request.header_map.get("host", "")
         return row, _new(Call, (name, checked, caller, gateway, host))
 
-    def _limit(self, request: Request, row: Operation, caller: Caller, body: Any) -> None:
-        """Say what the request of a caller is for who may not do everything. Authorization comes before whatever else
-        is wrong with a request, and with the table that it names. Raises NotPermitted."""
-        named = body.get("TableName") if isinstance(body, dict) else None
-        tables = [bare_name(named)] if isinstance(named, str) else []
-        self.limit(request, purpose_of(row.purpose, body), caller.namespace, tables)
+    def names(self, request: Request, authorization: Authorization) -> Iterable[tuple[str, str]]:
+        """The table that a request names (Dialect.names)."""
+        try:
+            name = orjson.loads(request.body).get("TableName")
+        except (orjson.JSONDecodeError, AttributeError):
+            return []
+        identity, region = authorization.identity, authorization.source.region
+        namespace = self.gateway.credentials.aws_namespace(identity.access_id, identity.account, region)
+        return [(namespace, bare_name(name))] if isinstance(name, str) else []
 
     def _told(self, request: Request, error: Exception) -> ServiceError:
         if isinstance(error, NotPermitted) and request.authorization is not None:

@@ -124,6 +124,8 @@ _CONTROL: _Handlers = {
 _P, _WRITES = Permission, (Permission.PUT, Permission.UPDATE, Permission.DELETE, Permission.CHECK)
 _STATEMENTS = (_P.QUERY, _P.SCAN, _P.READ, *_WRITES)
 
+OF_NEW_TABLES = Purpose((_P.CREATE,))
+
 PURPOSES: Mapping[str, Purpose] = {
     "GetItem": Purpose((_P.READ,)),
     "PutItem": Purpose((_P.PUT,)),
@@ -143,7 +145,7 @@ PURPOSES: Mapping[str, Purpose] = {
     "DescribeStream": Purpose((_P.DESCRIBE_STREAM,)),
     "GetShardIterator": Purpose((_P.POSITION_STREAM,)),
     "GetRecords": Purpose((_P.READ_STREAM,)),
-    "CreateTable": Purpose((_P.CREATE,)),
+    "CreateTable": OF_NEW_TABLES,
     "DescribeTable": Purpose((_P.DESCRIBE,)),
     "ListTables": Purpose((_P.LIST,)),
     "UpdateTable": Purpose((_P.ALTER,)),
@@ -193,15 +195,13 @@ PURPOSES: Mapping[str, Purpose] = {
 """Operation -> what it is for. Who has not everything may not use one that is not here."""
 
 
-def purpose_of(purpose: Purpose, body: Any) -> Purpose:
-    """The purpose of one request: a new table may come with tags, and with a policy of its own."""
-    if purpose.permissions != (_P.CREATE,) or not isinstance(body, dict):
-        return purpose
-    also = [permission for member, permission in _OF_NEW_TABLES.items() if body.get(member)]
+def purpose_of(purpose: Purpose, body: Mapping[str, Any]) -> Purpose:
+    """The purpose of one CreateTable: a new table may come with tags, and with a policy of its own."""
+    also = [permission for member, permission in _BESIDES_TABLES.items() if body.get(member)]
     return purpose._replace(also=tuple(also))
 
 
-_OF_NEW_TABLES = {"Tags": _P.TAG, "ResourcePolicy": _P.WRITE_POLICY}
+_BESIDES_TABLES = {"Tags": _P.TAG, "ResourcePolicy": _P.WRITE_POLICY}
 
 
 def _operations(handlers: _Handlers, prefix: str = _DYNAMODB, hot: bool = True) -> dict[str, Operation]:

@@ -6,7 +6,7 @@ A request is Table Store's if it has an x-ots- header; its operation is the path
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from typing import Any
 
@@ -33,6 +33,7 @@ from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round, Summary
 from gateway.http import Reply, Request
+from gateway.model.authorizations import Authorization
 from gateway.model.commands import Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
 from gateway.model.tables import Table
@@ -186,13 +187,11 @@ class TableStore(Dialect):
         if row is None:
             raise invalid(f"Unsupported operation: {operation}.")
         if request.authorization is not None:
-            self.limit(request, row.purpose)
+            request.authorization.purpose = row.purpose
         message = parse(row.request, replies.inflated(request), "the ProtoBuf message")
         gateway = self.gateway
         may_be_old = gateway.settings.replica_reads == "all"
         call = Call(operation, message, caller, gateway, gateway.now_ms(), may_be_old)
-        if request.authorization is not None:
-            self._limit(request, row, call)
         return row, call
 
     def _told(self, request: Request, error: Exception) -> ServiceError:
@@ -209,12 +208,18 @@ class TableStore(Dialect):
         operation = _operation_name(request.path) if is_post else request.path.lstrip("/")
         return replies.reply(request, operation, caller, answer, self.gateway.real_now_ms())
 
-    def _limit(self, request: Request, row: Operation, call: Call) -> None:
-        """Say what the request of a caller is for who may not do everything. What it names that is no table is perhaps
-        an index, and judged when it is found. Raises NotPermitted."""
-        engine, namespace = call.gateway.engine, call.caller.namespace
-        known = [name for name in named_tables(call) if engine.cached_table(namespace, name) is not None]
-        self.limit(request, row.purpose, namespace, known)
+    def names(self, request: Request, authorization: Authorization) -> Iterable[tuple[str, str]]:
+        """The tables that a request names (Dialect.names). What is no table is perhaps an index, and judged when it is found."""
+        row = self._operations.get(_operation_name(request.path))
+        instance = request.header("x-ots-instancename").strip()
+        namespace = self.gateway.credentials.namespace(Scheme.TABLESTORE, instance)
+        try:
+            assert row is not None
+            named = named_tables(parse(row.request, replies.inflated(request), "the ProtoBuf message"))
+        except (ServiceError, AssertionError):
+            return []
+        known = self.gateway.engine.cached_table
+        return [(namespace, name) for name in named if known(namespace, name) is not None]
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse). It is not signed: who

@@ -91,7 +91,7 @@ class SignIn:
             return None
         namespaces = _namespaces_of(credential, self._gateway.settings.namespaces)
         authorization = self._gateway.credentials.authorization(
-            credential, credential.policy, source, self._gateway.real_now_ms
+            credential, credential.policy, source, self._gateway.real_now_ms()
         )
         return Visitor(
             access_id, lambda namespace: namespaces(namespace) and not is_reserved(namespace), authorization

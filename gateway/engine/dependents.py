@@ -82,9 +82,10 @@ def leave(store: Store, session: Session, table: Table, gone: Collection[int], n
 def part_with(store: Store, session: Session, table: Table, now_ms: int) -> Table:
     """A locked table that is about to go, alone: it has no changes to tell, no followers and no replicas any more."""
     leave(store, session, table, {table.id}, now_ms)
-    for follower in followers.of_table(session, table.id):
-        followers.remove(session, follower.id)
     rules = table.rules
+    if rules.followed:
+        for follower in followers.of_table(session, table.id):
+            followers.remove(session, follower.id)
     for rule in (rules.stream, rules.log):
         if rule is not None and rule.enabled:
             changes.end_stream(session, rule.id, now_ms)

@@ -93,18 +93,18 @@ class Batch:
 
     def _run(self) -> None:
         tables = {write.table.id: write.table for group in self._groups for write in group.writes}
-        first = self._groups[0].writes
-        self._near = first[0].key.position.partition if first else b""
         for table in tables.values():
             if table.rules.replication is not None:
                 self._is_replicated = True
         if self._is_replicated:
             self._mirrors = replica_writes.mirrors(self._store, tables)
             tables = {**tables, **{peer.id: peer for peers in self._mirrors.values() for peer in peers}}
+        first = self._groups[0].writes if self._groups else ()
+        self._near = first[0].key.position.partition if first else b""
         if self._during is not None:
             with self._store.write(self._nowait) as session:
-                outdated = self._store.catalog.ask_check(session, self._tables(), lock=True, near=self._near)
-                self._decide(session, tables, outdated)
+                checked = self._store.catalog.ask_check(session, self._tables(), lock=True, near=self._near)
+                self._decide(session, tables, checked)
                 self._during(session, self.answers)
             return
         puts = blind_writes.puts(self._groups, tables.values(), self._now)

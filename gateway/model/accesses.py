@@ -4,14 +4,14 @@ The permission follows from the command itself. Where the model has finer words 
 the purpose of the request chooses among those that the command can be (`_finer`), never beyond them. So what a handler
 says of its purpose cannot open a door that its commands do not go through.
 
-The facts that conditions ask for are worked out when a condition asks: `Access.facts`. A test holds the table of types to be
+The facts that conditions ask for are worked out when a condition asks: `Access.known`. A test holds the table of types to be
 exhaustive; a command that is not in it is for those only who may do everything.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gateway.model import commands as c
@@ -29,6 +29,8 @@ Path = str
 """A resource within a namespace: "TABLE", "TABLE/index/INDEX", "TABLE/stream/LABEL", or "" for what is no table's."""
 
 
+_new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
+
 ANYWHERE: Path = "\x00"
 """A path that nothing has: of an access to something that the command does not name. Who may do such a thing somewhere may do it;
 only a pattern that takes every name takes it."""
@@ -38,10 +40,12 @@ class Access(NamedTuple):
     """One thing that a command does to one resource. `source`: the command, or the part of it that does it; `table`: the table's
     descriptor where it is at hand."""
 
+    # By these it is decided, and decisions are kept by them.
     permission: Permission
     way: Way
     namespace: str
     path: Path
+    # By these what depends on conditions.
     source: Any
     table: Table | None = None
 
@@ -50,10 +54,10 @@ class Access(NamedTuple):
         """The name of the table that the resource is, or belongs to."""
         return self.path.partition("/")[0]
 
-    @property
-    def facts(self) -> AccessFacts:
-        """What conditions may ask of it."""
-        return AccessFacts(self)
+    def known(self, fact: Fact) -> Known:
+        """The values of a fact, in the spelling that conditions have (that of IAM's documents); None: it has none; EVERYTHING.
+        Worked out only when a condition asks."""
+        return _FACTS[fact](self)
 
 
 # Which permission a command needs
@@ -74,9 +78,13 @@ def _finer(purpose: Purpose, *possible: Permission) -> Permission:
     return possible[0]
 
 
-def _of_get(command: c.Get, purpose: Purpose) -> Iterator[Access]:
+_READ = Permission.READ  # to look a member up takes longer than a call of C
+
+
+def _of_get(command: c.Get, purpose: Purpose) -> Iterable[Access]:
     table = command.table
-    yield Access(Permission.READ, purpose.way, table.namespace, table.name, command, table)
+    access = (_READ, purpose[1], table.namespace, table.name, command, table)
+    return (_new(Access, access),)
 
 
 def _of_read_all(command: c.ReadAll, purpose: Purpose) -> Iterator[Access]:
@@ -141,19 +149,26 @@ def _of_follower(command: c.Follow | c.Unfollow, purpose: Purpose) -> Iterator[A
 
 
 def _of_started_job(command: c.StartJob, purpose: Purpose) -> Iterator[Access]:
-    """A job reads or writes all of a table, whatever conditions say of rows."""
+    """A job reads or writes all of a table, whatever conditions say of rows. Whoever puts many rows into a table that is there
+    must be allowed to put one, so that a refusal of that holds."""
     permission = _finer(purpose, Permission.EXPORT, Permission.IMPORT, Permission.LOAD)
-    yield Access(permission, purpose.way, command.namespace, command.table_name, command, command.source)
+    needed = (permission, Permission.PUT) if permission is Permission.LOAD else (permission,)
+    for each in needed:
+        yield Access(each, purpose.way, command.namespace, command.table_name, command, command.source)
 
 
 def _of_job_list(command: c.ListJobs, purpose: Purpose) -> Iterator[Access]:
-    permission = _finer(purpose, Permission.LIST_JOBS, Permission.DESCRIBE_JOB)
-    yield Access(permission, purpose.way, command.namespace, command.table_name or "", command)
+    """A list, or a look for one job: to tell of it, to cancel it, or to find an import that was asked for before."""
+    permission = _finer(
+        purpose, Permission.LIST_JOBS, Permission.DESCRIBE_JOB, Permission.CANCEL_JOB, Permission.IMPORT
+    )
+    path = command.path or command.table_name or ""
+    yield Access(permission, purpose.way, command.namespace, path, command)
 
 
 def _of_cancelled_job(command: c.CancelJob, purpose: Purpose) -> Iterator[Access]:
     job = command.job
-    yield Access(Permission.CANCEL_JOB, purpose.way, job.namespace, job.table_name, command)
+    yield Access(Permission.CANCEL_JOB, purpose.way, job.namespace, command.path or job.table_name, command)
 
 
 def _of_new_replicas(command: c.AddReplicas, purpose: Purpose) -> Iterator[Access]:
@@ -266,7 +281,7 @@ def _of_look_up(command: c.FindTable | c.FindStream, purpose: Purpose) -> Iterat
     yield from ()
 
 
-ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterator[Access]]] = {
+ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterable[Access]]] = {
     c.Get: _of_get,
     c.ReadAll: _of_read_all,
     c.Read: _of_read,
@@ -316,7 +331,7 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterator[Access]]] = {
 _OF_UNKNOWN = _of_account(Permission.ADMINISTER)
 
 
-def accesses_of(command: c.AnyCommand, purpose: Purpose) -> Iterator[Access]:
+def accesses_of(command: c.AnyCommand, purpose: Purpose) -> Iterable[Access]:
     """All that a command accesses."""
     return ACCESSES.get(type(command), _OF_UNKNOWN)(command, purpose)
 
@@ -340,62 +355,64 @@ _IN_TRANSACTIONS = {
 _SELECTING = (Permission.READ, Permission.QUERY, Permission.SCAN)
 
 
-class AccessFacts:
-    """The facts of an access, in the spelling that conditions have (that of IAM's documents)."""
+def _leading_keys(access: Access) -> Known:
+    return EVERYTHING if access.permission in _TABLE_WIDE else leading_keys(access.source)
 
-    __slots__ = ("_access",)
 
-    def __init__(self, access: Access) -> None:
-        self._access = access
+def _attributes(access: Access) -> Known:
+    return EVERYTHING if access.permission in _TABLE_WIDE else attributes(access.source)
 
-    def known(self, fact: Fact) -> Known:
-        """The values of a fact; None: it has none; EVERYTHING."""
-        access = self._access
-        source = access.source
-        match fact:
-            case Fact.LEADING_KEYS:
-                return EVERYTHING if access.permission in _TABLE_WIDE else leading_keys(source)
-            case Fact.ATTRIBUTES:
-                return EVERYTHING if access.permission in _TABLE_WIDE else attributes(source)
-            case Fact.SELECT:
-                return None if (found := selected(source)) is None else (found,)
-            case Fact.RETURN_VALUES:
-                if not isinstance(source, Write) or access.way is Way.BATCH:
-                    return None
-                return frozenset(each.value for each in source.shown)
-            case Fact.ENCLOSING:
-                enclosing = _IN_TRANSACTIONS.get(access.way)
-                return None if enclosing is None else (enclosing[access.permission in _SELECTING],)
-            case Fact.FULL_SCAN:
-                if access.permission not in _SELECTING or access.way in (
-                    Way.SINGLE,
-                    Way.BATCH,
-                    Way.TRANSACTION,
-                ):
-                    return None
-                return ("true" if access.permission is Permission.SCAN else "false",)
+
+def _selected(access: Access) -> Known:
+    found = selected(access.source)
+    return None if found is None else (found,)
+
+
+def _returned(access: Access) -> Known:
+    source = access.source
+    if not isinstance(source, Write) or access.way is Way.BATCH:
         return None
+    return frozenset(each.value for each in source.shown)
+
+
+def _enclosing(access: Access) -> Known:
+    enclosing = _IN_TRANSACTIONS.get(access.way)
+    return None if enclosing is None else (enclosing[access.permission in _SELECTING],)
+
+
+def _full_scan(access: Access) -> Known:
+    if access.permission not in _SELECTING or access.way not in (Way.STATEMENT, Way.STATEMENT_TRANSACTION):
+        return None
+    return ("true" if access.permission is Permission.SCAN else "false",)
+
+
+_FACTS: Mapping[Fact, Callable[[Access], Known]] = {
+    Fact.LEADING_KEYS: _leading_keys,
+    Fact.ATTRIBUTES: _attributes,
+    Fact.SELECT: _selected,
+    Fact.RETURN_VALUES: _returned,
+    Fact.ENCLOSING: _enclosing,
+    Fact.FULL_SCAN: _full_scan,
+}
 
 
 def leading_keys(source: Any) -> Known:
     """The values of the first partition column that a part of a command is about, as text."""
-    match source:
-        case c.Get(table, position):
-            return _leading(table.key_schema, position.partition)
-        case c.Read():
-            partition = partition_of(source)
-            if partition is None:
-                return EVERYTHING
-            schema = source.table.key_schema if source.index is None else source.index.key_schema
-            return _leading(schema, partition)
-        case Write(_, key):
-            first = key.values[0]
-            return (key_text(first),) if isinstance(first, Value) else EVERYTHING
-        case c.BeginTransaction(table, partition):
-            return _leading(table.key_schema, partition)
-        case c.Load() | c.RestoreTable() | c.SearchVectors():
+    kind = type(source)
+    if kind is c.Get:
+        return _leading(source.table.key_schema, source.position.partition)
+    if kind is Write:
+        first = source.key.values[0]
+        return (key_text(first),) if isinstance(first, Value) else EVERYTHING
+    if kind is c.Read:
+        partition = partition_of(source)
+        if partition is None:
             return EVERYTHING
-    return None
+            return EVERYTHING
+        return _leading((source.index or source.table).key_schema, partition)
+    if kind is c.BeginTransaction:
+        return _leading(source.table.key_schema, source.partition)
+    return EVERYTHING if kind in (c.Load, c.RestoreTable, c.SearchVectors) else None
 
 
 def partition_of(read: c.Read) -> bytes | None:
@@ -407,6 +424,8 @@ def partition_of(read: c.Read) -> bytes | None:
 
 
 def _leading(schema: KeySchema, partition: bytes) -> Known:
+    if schema.is_text_pair and partition[-1:] == b"\x00" and partition.find(b"\x00") == len(partition) - 1:
+        return (partition[1:-1].decode(),)  # as decode_column has it, of a text without a zero
     try:
         values = schema.decode_partition(partition)
     except (ValueError, IndexError):

@@ -477,7 +477,8 @@ class StartJob(Asks[Job]):
 class ListJobs(Asks[list[Job]]):
     """Jobs of a kind in a namespace, the newest first, behind a place (Job.place), at most `limit`. Outcome: list of Job.
 
-    Of one table, begun at that time or later and before another, where these are given."""
+    Of one table, begun at that time or later and before another, where these are given. `path`: how grants call the one job that
+    is looked for (accesses.py)."""
 
     namespace: str
     kind: str
@@ -486,14 +487,16 @@ class ListJobs(Asks[list[Job]]):
     table_name: str | None = None
     from_ms: int | None = None
     before_ms: int | None = None
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CancelJob(Asks["Job | None"]):
-    """Say that a job is to end; `state`: what it is called until then. Outcome: Job."""
+    """Say that a job is to end; `state`: what it is called until then; `path`: as of ListJobs. Outcome: Job."""
 
     job: Job
     state: str
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,9 @@ class Condition:
             return not is_allowance
         if not known:
             return self._holds_of_none()
+        if len(known) == 1:
+            [value] = known
+            return self.test(value) is not self.negated
         rights = [self.test(value) is not self.negated for value in known]
         if self.quantifier is Quantifier.ANY:
             return any(rights)

@@ -6,7 +6,7 @@ What a value has put into a pattern (a caller's name, say) is literal: its own `
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 MANY, ANY_ONE = "*", "?"
 
@@ -18,6 +18,12 @@ class Glob:
 
     steps: tuple[tuple[str, bool], ...]
     stops_at: str = ""
+    _parts: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
+    """The texts between runs of any characters, where these are the only wildcards and stop at nothing."""
+
+    def __post_init__(self) -> None:
+        parts = None if self.stops_at else _parts_of(self.steps)
+        object.__setattr__(self, "_parts", parts)
 
     @classmethod
     def of(cls, text: str, stops_at: str = "") -> Glob:
@@ -34,7 +40,21 @@ class Glob:
 
     def matches(self, text: str) -> bool:
         """Whether the pattern stands for all of a text."""
-        return len(self.steps) in self._after(text)
+        parts = self._parts
+        if parts is None:
+            return len(self.steps) in self._after(text)
+        if len(parts) == 1:
+            return text == parts[0]
+        first, last = parts[0], parts[-1]
+        if not text.startswith(first) or not text.endswith(last) or len(text) < len(first) + len(last):
+            return False
+        at, end = len(first), len(text) - len(last)
+        for part in parts[1:-1]:
+            at = text.find(part, at, end)
+            if at < 0:
+                return False
+            at += len(part)
+        return True
 
     def may_go_on(self, text: str) -> bool:
         """Whether the pattern stands for some text that begins with this one and is longer."""
@@ -68,6 +88,18 @@ class Glob:
                 at += 1
                 reached.add(at)
         return reached
+
+
+def _parts_of(steps: tuple[tuple[str, bool], ...]) -> tuple[str, ...] | None:
+    parts = [""]
+    for step, is_wildcard in steps:
+        if is_wildcard and step == ANY_ONE:
+            return None
+        if is_wildcard:
+            parts.append("")
+        else:
+            parts[-1] += step
+    return tuple(parts)
 
 
 def _steps(text: str) -> Iterator[tuple[str, bool]]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from gateway.model.authorizations import Authorization, Identity, PolicyOfResource, Source
-from gateway.model.grants import EVERYTHING, Policy
+from gateway.model.authorizations import Authorization, Identity, Source
+from gateway.model.grants import Policy
 from gateway.security.policies.azure_roles import policy_of_roles
 from gateway.settings import Settings
 
@@ -96,7 +96,6 @@ class Credentials:
     __slots__ = (
         "_by_key",
         "_known",
-        "_of_resource",
         "_shared",
         "callers",
         "is_dev",
@@ -115,7 +114,6 @@ class Credentials:
         self._known: dict[tuple[Scheme, str], Credential] = {}
         self.roles: Mapping[str, Policy | None] = {}
         """What roles may do that somebody may have without a stored credential; None: everything."""
-        self._of_resource: PolicyOfResource | None = None
         self.is_limited = False
         """Whether there is anybody with a stored credential who may not do everything."""
         self.callers: dict[str, Any] = {}
@@ -129,7 +127,7 @@ class Credentials:
         if self.is_dev:
             stored = [replace(item, policy=None) for item in stored]
         self.roles = roles or {}
-        self.is_limited = self._of_resource is not None and not self.is_dev
+        self.is_limited = False
         known.update(((item.scheme, item.access_id), item) for item in stored)
         self.is_limited |= any(item.policy is not None for item in known.values())
         self._known = known
@@ -146,13 +144,12 @@ class Credentials:
         return self._known.get((scheme, access_id))
 
     def authorization(
-        self, credential: Credential, policy: Policy | None, source: Source, now_ms: Callable[[], int]
+        self, credential: Credential, policy: Policy | None, source: Source, now_ms: int
     ) -> Authorization | None:
         """What a request may do that was sent with a credential, by a caller with this policy; None: everything."""
-        of_resource = None if self.is_dev else self._of_resource
-        if policy is None and of_resource is None:
+        if policy is None:
             return None
-        return Authorization(policy or EVERYTHING, credential.identity, source, now_ms, of_resource)
+        return Authorization(policy, credential.identity, source, now_ms)
 
     def policy_of_roles(self, roles: Iterable[str]) -> Policy | None:
         """What somebody may do who has these roles by the word of a trusted issuer: those of Azure, and those that were granted

@@ -185,7 +185,8 @@ class Server:
 
     def answer(self, pending: PendingRequest, reply: Reply) -> None:
         """Send the reply to a request in hand, then note it for the figures and write down what is worth a line."""
-        if pending.authorization is not None and pending.dialect is not None:
+        authorization = pending.authorization
+        if authorization is not None and not authorization.is_checked and pending.dialect is not None:
             reply = pending.dialect.judged(pending, reply)
         if pending.answered_after_s:
             after_s, pending.answered_after_s = pending.answered_after_s, 0.0

@@ -174,8 +174,10 @@ class Ticker:
         else:
             commands = pending.commands
             if pending.authorization is not None:
-                self._enqueue_if_allowed(pending)
-                return
+                refusal = authorize(pending.authorization, commands)
+                if refusal is not None:
+                    self._advance(pending, refusal)
+                    return
             waiting = self._waiting_of.get(type(commands[0])) if len(commands) == 1 else None
             if waiting is not None:
                 waiting.append(pending)
@@ -242,7 +244,11 @@ class Ticker:
 
     def _advance(self, pending: PendingRequest, outcomes: list[Any] | Exception) -> None:
         exchange = pending.exchange
-        if pending.authorization is not None and isinstance(outcomes, list):
+        if (
+            pending.authorization is not None
+            and pending.authorization.looks_up
+            and not isinstance(outcomes, Exception)
+        ):
             outcomes = settle(pending.authorization, pending.commands, outcomes)
         try:
             if exchange is None:

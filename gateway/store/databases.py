@@ -163,11 +163,11 @@ class Statements(ABC):
     """A parameter that is a number of 64 bits, where nothing else says so."""
     greatest: str
     """The function that gives the greater of two numbers."""
-    joins_entries = True
-    """Whether one statement can read index entries and their rows, which may be at another slot."""
     server_start: str
     """A text that is another one after the database server was started anew or another has taken its place, and may have lost
     what was committed: what was kept in memory of the database is then of no more use."""
+    joins_entries = True
+    """Whether one statement can read index entries and their rows, which may be at another slot."""
 
     @abstractmethod
     def has_table(self, session: Session, name: str) -> bool:
@@ -262,8 +262,8 @@ class Database:
     `write()` one in a write transaction that commits at the end of the block and rolls back on any exception; `nowait`
     ones wait a few milliseconds for a lock and no longer.
     `shared`: other processes may write too, so that what was read before may be out of date. `looks_up_at_once`: whether
-    rows are looked up together with the versions of their tables by one statement, however many they are.
-    `has_snapshots`: what a session of `read()` reads is all of one moment. Without, that is true of the rows of one slot only.
+    rows are looked up together with the versions of their tables by one statement, however many they are. `has_snapshots`:
+    what a session of `read()` reads is all of one moment. Without, that is true of the rows of one slot only.
     `notes_written`: every write says in `written_up_to` how far the database's log was after it.
     `refuses_writes`: why, since a write met OutOfSpace and until somebody found that there is room again; else "".
 
@@ -272,8 +272,8 @@ class Database:
     """
 
     shared = False
-    has_snapshots = True
     looks_up_at_once = False
+    has_snapshots = True
     notes_written = False
     written_up_to = 0
     name: str

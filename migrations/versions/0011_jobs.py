@@ -6,7 +6,7 @@ import sqlalchemy
 from alembic import op
 
 revision = "0011"
-down_revision = "0008"
+down_revision = "0010"
 
 NAME = sqlalchemy.Text().with_variant(sqlalchemy.Text(collation="C"), "postgresql")
 

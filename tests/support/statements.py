@@ -62,6 +62,10 @@ ALLOWED = {
         "the last change of a whole table",
     r"FROM history r WHERE r\.history_id = \? AND r\.changed_at >": "a copy walks a history back",
     r"^(SELECT changed_at|DELETE) FROM history WHERE history_id = \? AND changed_at <": "a history is trimmed",
+    # When rows of replicated tables were deleted: by table and time.
+    r"^SELECT table_id FROM tombstones WHERE table_id > \?": "the sweep looks for tables with deleted rows",
+    r"^(SELECT deleted_at|DELETE) FROM tombstones WHERE table_id = \?": "what was deleted long ago is forgotten",
+    r"^INSERT INTO tombstones .* FROM tombstones WHERE table_id = \?$": "a new replica takes over what was deleted",
 }  # fmt: skip
 # A database that has this (Statements.joins_entries) is no distributed one.
 _JOINED_ENTRIES = "FROM entries k CROSS JOIN rows r"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gateway.security.grant_store import ALL
 from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.support.running import start
@@ -39,7 +40,7 @@ def tenants(database_url: str, tmp_path: Path) -> Iterator[tuple[Any, Any]]:
     settings = load({"database": database_url, **given}, {})
     opened = open_store(settings, connect(settings))
     for credential in CREDENTIALS:
-        opened.credential_store.add(credential)
+        opened.credential_store.add(credential, [ALL])
     opened.close()
     server = start(database_url, background_share=1.0, **given)
     victim, thief = (Tenant(server.url, name).dynamodb() for name in ACCOUNTS)

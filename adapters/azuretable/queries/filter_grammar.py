@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -37,6 +38,7 @@ from gateway.model.predicates import (
 )
 from gateway.model.rows import Row
 from gateway.model.values import FALSE, NUMBERS, TRUE, Kind, Value
+from gateway.parser_tables import Grammar
 
 _GRAMMAR = r"""
 start: expression
@@ -144,10 +146,13 @@ class _Builder(Transformer[Token, Any]):
 _WORD = re.compile(r"\w+|\S")
 
 
+GRAMMAR = Grammar(_GRAMMAR, Path(__file__).with_name("filter.tables.json"), {"lexer": "contextual"})
+
+
 @cache
 def _parser() -> Lark:
     """The parser, made when the first filter comes that needs it, since making it takes long."""
-    return Lark(_GRAMMAR, parser="lalr", lexer="contextual", transformer=_Builder())
+    return GRAMMAR.parser(transformer=_Builder())
 
 
 def parse(text: str) -> Predicate:

@@ -23,7 +23,7 @@ from gateway.model.pages import Page
 from gateway.model.rows import Row
 from gateway.model.tables import Entry, Index, Table, VectorEntry, VectorIndex
 from gateway.model.values import size_bytes
-from gateway.model.vectors import COMPONENT_BYTES, vector_of
+from gateway.model.vectors import COMPONENT_BYTES
 
 Meter = Callable[[str, str, str, float], None]
 """Counts units: (table, index or "", "read" or "write", units)."""
@@ -95,15 +95,21 @@ def _vector_bytes(entry: VectorEntry) -> int:
 
 
 def written_bytes(table: Table, row: Row | None) -> int | None:
-    """The size of an item as writes of a table with vector indexes count it: a vector that is indexed, as 32-bit numbers."""
+    """The size of an item as writes of a table with vector indexes count it: a vector that is indexed, as 32-bit numbers. A list
+    of that length is taken for one."""
     if row is None:
         return None
-    size = row.size_bytes
-    for name, dimensions in {index.attribute: index.dimensions for index in table.vector_indexes}.items():
-        if vector_of(row.contents.members.get(name), dimensions) is not None:
-            value = row.contents.value(name)
+    contents = row.contents
+    dimensions = {index.attribute: index.dimensions for index in table.vector_indexes}
+    size = 0
+    for name, member in contents.members.items():
+        size += len(name.encode())
+        if name in dimensions and len(member.get("L", ())) == dimensions[name]:
+            size += COMPONENT_BYTES * dimensions[name]
+        else:
+            value = contents.value(name)
             assert value is not None
-            size += COMPONENT_BYTES * dimensions - size_bytes(value)
+            size += size_bytes(value)
     return size
 
 
@@ -138,7 +144,7 @@ class Charge:
     table_units: float = 0.0
     global_units: dict[str, float] = field(default_factory=dict)
     local_units: dict[str, float] = field(default_factory=dict)
-    vector_bytes: dict[str, int] = field(default_factory=dict)
+    _vector_writes: list[tuple[VectorIndex, Outcome]] = field(default_factory=list)
 
     @property
     def total(self) -> float:
@@ -149,7 +155,7 @@ class Charge:
         """One write. A transaction's factor is for the units of the table only; indexes cost what they always do."""
         old, new = outcome.old, outcome.new
         if table.vector_indexes:
-            self._add_vectors(table, outcome)
+            self._vector_writes += [(index, outcome) for index in table.vector_indexes]
             units = write_units(written_bytes(table, old), written_bytes(table, new))
         else:
             units = write_units(_size(old), _size(new))
@@ -159,11 +165,15 @@ class Charge:
             if of_index is not None:
                 self.add_index(index, of_index)
 
-    def _add_vectors(self, table: Table, outcome: Outcome) -> None:
-        for index in table.vector_indexes:
+    @property
+    def vector_bytes(self) -> dict[str, int]:
+        """The bytes of each vector index whose entries have changed. They are worked out when somebody wants to know."""
+        found: dict[str, int] = {}
+        for index, outcome in self._vector_writes:
             size = vector_write_bytes(index, *outcome)
             if size:
-                self.vector_bytes[index.name] = self.vector_bytes.get(index.name, 0) + size
+                found[index.name] = found.get(index.name, 0) + size
+        return found
 
     def add_check(self, row: Row | None) -> None:
         """A ConditionCheck of a transaction: it writes nothing and costs like a write of what it looks at."""
@@ -202,9 +212,9 @@ class Charge:
             ):
                 if by_index:
                     shown[member] = {name: self._units(units, split) for name, units in by_index.items()}
-            if self.vector_bytes:
+            if vector_bytes := self.vector_bytes:
                 shown["VectorIndexes"] = {
-                    name: {"VectorWriteRequestBytes": float(size)} for name, size in self.vector_bytes.items()
+                    name: {"VectorWriteRequestBytes": float(size)} for name, size in vector_bytes.items()
                 }
         return shown
 

@@ -16,6 +16,7 @@ from adapters.dynamodb.jobs.job_names import (
     find,
     new_token,
     page,
+    path_of,
     require_place,
     token_of,
 )
@@ -94,7 +95,7 @@ def list_bulk_operations(call: Call) -> Exchange[Answer]:
 def cancel_bulk_operation(call: Call) -> Exchange[Answer]:
     """CancelBulkOperation: what has been put stays. One that has ended is told as it is. Raises ServiceError."""
     job = yield from _find(call)
-    cancelled = yield from one(CancelJob(job, CANCELLING))
+    cancelled = yield from one(CancelJob(job, CANCELLING, path_of(call.input["BulkOperationArn"])))
     state = job.state if cancelled is None else cancelled.state
     return {"BulkOperationArn": call.input["BulkOperationArn"], "BulkOperationStatus": state}
 

@@ -100,12 +100,22 @@ def find(
         raise missing(True) if place.account == call.caller.account else denied()
     at_ms = int(place.rest["at"])
     wanted = ListJobs(
-        call.caller.namespace, kind.name, table_name=place.table, from_ms=at_ms, before_ms=at_ms + 1
+        call.caller.namespace,
+        kind.name,
+        table_name=place.table,
+        from_ms=at_ms,
+        before_ms=at_ms + 1,
+        path=path_of(arn),
     )
     for job in (yield from one(wanted)):
         if _digits(job) == place.rest["digits"]:
             return job
     raise missing(False)
+
+
+def path_of(arn: str) -> str:
+    """How grants call what an ARN means."""
+    return arn.partition(":table/")[2]
 
 
 # Lists

@@ -19,7 +19,7 @@ from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from adapters.dynamodb.wire.errors import validation
 from gateway.model.commands import Nearest, SearchVectors
-from gateway.model.errors import GatewayError, IndexMissing, NotInstalled
+from gateway.model.errors import IndexMissing
 from gateway.model.tables import State, Table, VectorIndex
 from gateway.model.values import Value
 from gateway.model.vectors import packed
@@ -97,10 +97,4 @@ def _item(search: SearchVectors, projection: Projection | None, nearest: Nearest
     return render_values(project(values, projection))
 
 
-def _refused(call: Call, search: SearchVectors, error: GatewayError) -> Exception:
-    if isinstance(error, NotInstalled):
-        return validation(messages.bare("vectors-not-installed"))
-    return error
-
-
-SEARCH_VECTORS = OneCommand(_Clauses, _search, _found, _refused)
+SEARCH_VECTORS = OneCommand(_Clauses, _search, _found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from lark import Lark, Token, Transformer, v_args
@@ -38,6 +39,7 @@ from adapters.dynamodb.partiql.syntax_errors import INVALID_COMPONENT, at, not_w
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.expression_messages import text_of
+from gateway.parser_tables import Grammar
 
 # Words, texts, quoted names and comparisons.
 _TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[A-Za-z_$][A-Za-z0-9_$]*|<>|!=|<=|>=|[+<>=]""")
@@ -388,14 +390,14 @@ def _keyword(token: Token) -> Token:
 _callbacks: dict[str, Callable[[Token], Token]] = {"NAME": _keyword}
 
 
+GRAMMAR = Grammar(
+    Path(__file__).with_name("grammar.lark").read_text(),
+    Path(__file__).with_name("grammar.tables.json"),
+    {"lexer": "basic"},
+)
+
+
 @cache
 def _parser() -> Lark:
     """The parser, made when the first statement comes, since making it takes long."""
-    return Lark.open(
-        "grammar.lark",
-        rel_to=__file__,
-        parser="lalr",
-        lexer="basic",
-        transformer=_Builder(),
-        lexer_callbacks=_callbacks,
-    )
+    return GRAMMAR.parser(transformer=_Builder(), lexer_callbacks=_callbacks)

@@ -15,7 +15,7 @@ from adapters.dynamodb import DIALECT
 from adapters.dynamodb.tables import billing, indexes, tags, vector_indexes
 from adapters.dynamodb.tables.descriptions import describe
 from adapters.dynamodb.tables.properties import TableProperties
-from adapters.dynamodb.wire import limits, messages
+from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call, own_name
 from adapters.dynamodb.wire.errors import CLASSIC, validation
 from adapters.dynamodb.wire.resources import key_arn
@@ -29,7 +29,7 @@ from gateway.model.commands import (
     FindTable,
     ListTables,
 )
-from gateway.model.errors import TableBusy, TableExists
+from gateway.model.errors import NotInstalled, TableBusy, TableExists
 from gateway.model.tables import Rules, State, StreamRule, Table
 
 _INVALID = "One or more parameter values were invalid: "
@@ -272,7 +272,7 @@ def _refuse_not_offered(given: Mapping[str, Any]) -> None:
 
 def _require_vectors(call: Call) -> None:
     if not call.gateway.engine.searches_vectors:
-        raise validation(messages.bare("vectors-not-installed"))
+        raise NotInstalled("vectors")
 
 
 def _first_stream(given: Mapping[str, Any] | None, now_ms: int) -> StreamRule | None:

@@ -99,9 +99,7 @@ def verify(request: Request, credentials: Credentials, now_ms: int, style: str =
         raise _mismatch(canonical, to_sign)
     if credentials.is_limited:
         source = Source(request.client, request.secure, region)
-        request.authorization = credentials.authorization(
-            credential, credential.policy, source, lambda: now_ms
-        )
+        request.authorization = credentials.authorization(credential, credential.policy, source, now_ms)
     return _caller(credentials, credential, access_id, region)
 
 

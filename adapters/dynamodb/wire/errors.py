@@ -397,6 +397,10 @@ def _throttled(error: model.Throttled, operation: str) -> ServiceError:
     return ServiceError("ProvisionedThroughputExceededException", text, extra=extra)
 
 
+def _not_installed(error: model.NotInstalled, operation: str) -> ServiceError:
+    return validation(f"{_INVALID}this server needs tablegate[{error.extra}] to be installed for that")
+
+
 def _moment_not_kept(error: model.MomentNotKept, operation: str) -> ServiceError:
     """recovery.py says it of a time that was asked for."""
     text = f"Point in time recovery is not enabled for table '{error.name}'"
@@ -501,6 +505,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.Unknowable: _internal,
     model.PositionExpired: _trimmed,
     model.MomentNotKept: _moment_not_kept,
+    model.NotInstalled: _not_installed,
     model.BackupMissing: _backup_missing,
     model.BackupBusy: _backup_busy,
     model.TokenReused: _token_reused,

@@ -219,8 +219,6 @@ _TEXTS: dict[str, str] = {
     "search-vector": "Search vector contains invalid values. "
     "All values in the search vector must be a 32-bit floating-point number attribute",
     "search-vector-size": "Input search vector dimension {actual} does not match vector index dimension {expected}",
-    "vectors-not-installed": INVALID
-    + "vector indexes need numpy, which this server has not: install tablegate[vectors]",
     "unsupported-member": "{name} is not supported by this gateway",
     # Tags
     "arn-missing": "Invalid TableArn",

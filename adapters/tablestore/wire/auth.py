@@ -77,9 +77,7 @@ def verify(request: Request, operation: str, credentials: Credentials, now_ms: i
         raise NotAuthenticated("token")
     if credentials.is_limited:
         source = Source(request.client, request.secure)
-        request.authorization = credentials.authorization(
-            credential, credential.policy, source, lambda: now_ms
-        )
+        request.authorization = credentials.authorization(credential, credential.policy, source, now_ms)
     return Caller(credential.access_id, instance, credentials.namespace(Scheme.TABLESTORE, instance), key)
 
 

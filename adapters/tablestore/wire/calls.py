@@ -143,9 +143,9 @@ def _find_index(call: Call, name: str) -> Exchange[Target | None]:
     return Target.of_index(table, index)
 
 
-def named_tables(call: Call) -> list[str]:
+def named_tables(message: Any) -> list[str]:
     """The names of tables, or of indexes, in a request."""
-    parts = (call.message, *getattr(call.message, "tables", ()))
+    parts = (message, *getattr(message, "tables", ()))
     named = [getattr(part, field, "") for part in parts for field in ("table_name", "main_table_name")]
     return [name for name in named if name]
 

@@ -1,6 +1,6 @@
 """IAM policy documents -> policies (model/grants.py), for one caller.
 
-Identity policies (what a credential may do) have no Principal, resource policies (who may do something to a table) must have one.
+These are the policies of identities, which have no Principal: what a credential may do.
 Whatever is not understood is refused as a whole, BadPolicy, before anything is stored. Grammar: "Grammar of the IAM JSON policy
 language"; names of resources: service authorization reference of DynamoDB.
 """
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from gateway.model.authorizations import Identity
 from gateway.model.globs import EVERY, Glob
@@ -24,29 +24,13 @@ _VERSIONS = ("2012-10-17", "2008-10-17")
 _MEMBERS = frozenset({"Version", "Id", "Statement"})
 _STATEMENT_MEMBERS = frozenset(
     {
-        "Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition", "Principal", "NotPrincipal",
+        "Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition",
     }
 )  # fmt: skip
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _ESCAPES = {"*": "*", "?": "?", "$": "$"}
 MOST_CHARACTERS = 20_480
-"""20 KB, white space counted, which is the limit of a resource policy of DynamoDB; of other policies it is lower."""
-
-
-class Principals(NamedTuple):
-    """Whom a statement of a resource policy is about: callers by ARN, accounts, or everybody."""
-
-    arns: frozenset[str] = frozenset()
-    accounts: frozenset[str] = frozenset()
-    is_everybody: bool = False
-
-    def names(self, identity: Identity) -> bool:
-        """Whether a caller is named, or everybody is."""
-        return self.is_everybody or identity.arn in self.arns
-
-    def names_account_of(self, identity: Identity) -> bool:
-        """Whether the caller's account is named."""
-        return identity.account in self.accounts
+"""More than any policy of an identity may have there ("IAM and AWS STS quotas")."""
 
 
 def read_document(text: str) -> dict[str, Any]:
@@ -74,69 +58,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def identity_policy(text: str, identity: Identity) -> Policy:
     """The policy that a document is for the caller who holds it. Raises BadPolicy."""
     reader = _Reader(read_document(text), identity)
-    statements = []
-    for element in reader.statements():
-        if "Principal" in element or "NotPrincipal" in element:
-            raise BadPolicy("a policy of a credential has no Principal")
-        statements.append(reader.statement(element))
-    return Policy(tuple(statements))
-
-
-def resource_policy(text: str) -> tuple[tuple[Principals, dict[str, Any]], ...]:
-    """The statements of a resource policy with those whom they are about. Raises BadPolicy."""
-    document = read_document(text)
-    anybody = Identity("aws", "anybody", "000000000000", "arn:aws:iam::000000000000:user/anybody")
-    reader = _Reader(document, anybody)
-    found = []
-    for element in reader.statements():
-        if "NotPrincipal" in element:
-            raise BadPolicy("NotPrincipal is not supported")
-        if "Principal" not in element:
-            raise BadPolicy("a resource policy has a Principal")
-        reader.statement(element)
-        found.append((_principals(element["Principal"]), element))
-    return tuple(found)
-
-
-def statements_for(text: str, identity: Identity, is_about: Callable[[Principals], bool]) -> Policy:
-    """Those statements of a resource policy, for one caller, whose principals are right."""
-    reader = _Reader(read_document(text), identity)
-    return Policy(
-        tuple(
-            reader.statement(element) for principals, element in resource_policy(text) if is_about(principals)
-        )
-    )
-
-
-_ARN_OF_PRINCIPAL = re.compile(r"arn:[a-z-]+:(?:iam|sts)::(\d{12}):(\S+)")
-
-
-def _principals(element: Any) -> Principals:
-    if element == "*":
-        return Principals(is_everybody=True)
-    if not isinstance(element, dict) or not element:
-        raise BadPolicy("a Principal is * or an object")
-    arns: set[str] = set()
-    accounts: set[str] = set()
-    is_everybody = False
-    for kind, given in element.items():
-        for name in _texts(given, "Principal"):
-            if kind in ("Service", "Federated", "CanonicalUser"):
-                continue  # nobody here is any of these
-            if kind != "AWS":
-                raise BadPolicy(f"there is no Principal {kind}")
-            match = _ARN_OF_PRINCIPAL.fullmatch(name)
-            if name == "*":
-                is_everybody = True
-            elif re.fullmatch(r"\d{12}", name):
-                accounts.add(name)
-            elif match is None or "*" in name or "?" in name:
-                raise BadPolicy(f"{name} names no principal")
-            elif match[2] == "root":
-                accounts.add(match[1])
-            else:
-                arns.add(name)
-    return Principals(frozenset(arns), frozenset(accounts), is_everybody)
+    return Policy(tuple(reader.statement(element) for element in reader.statements()))
 
 
 def _texts(given: Any, what: str) -> list[str]:

@@ -8,19 +8,6 @@ from botocore.session import Session
 # Operations that other branches are bringing: each takes its own away when it is merged.
 COMING = frozenset(
     {
-        # vectors
-        "SearchVectors",
-        # exports
-        "ExportTableToPointInTime",
-        "DescribeExport",
-        "ListExports",
-        "ImportTable",
-        "DescribeImport",
-        "ListImports",
-        "StartBulkPutItems",
-        "DescribeBulkOperation",
-        "ListBulkOperations",
-        "CancelBulkOperation",
         # grants
         "PutResourcePolicy",
         "GetResourcePolicy",

@@ -118,8 +118,18 @@ def rows_of(exported: bytes) -> dict[str, bytes]:
         }
 
 
-def test_under_writers_it_equals_a_state_that_existed(serve: Serve, database_url: str) -> None:
-    """Eight writers move money between accounts of two tables by transactions; in each snapshot the sum is what it was."""
+def other_database(request: pytest.FixtureRequest, url: str) -> str:
+    """One of the other kind, or of the same where there is one kind only."""
+    is_sqlite = url.startswith("sqlite") and len(KINDS) > 1
+    found: str = request.getfixturevalue("postgres_url" if is_sqlite else "sqlite_url")
+    return found
+
+
+def test_under_writers_it_equals_a_state_that_existed(
+    serve: Serve, database_url: str, request: pytest.FixtureRequest
+) -> None:
+    """Eight writers move money between accounts of two tables by transactions; in each snapshot the sum is what it was. What was
+    taken under them is the same on the other database."""
     server = serve(database_url)
     control, live = Control(server.url), Live(server.url)
     for name in ("bank-a", "bank-b"):
@@ -151,7 +161,8 @@ def test_under_writers_it_equals_a_state_that_existed(serve: Serve, database_url
     try:
         for _ in range(3):
             control("POST", "/snapshots", name="first")
-            rows = rows_of(requests.get(server.url + URL, timeout=30).content)
+            exported = requests.get(server.url + URL, timeout=30).content
+            rows = rows_of(exported)
             accounts = [json.loads(line)["row"] for lines in rows.values() for line in lines.splitlines()]
             sums = {(account["id"]["S"], int(account["sum"]["N"])) for account in accounts}
             assert len(accounts) == 16
@@ -163,6 +174,16 @@ def test_under_writers_it_equals_a_state_that_existed(serve: Serve, database_url
         is_over.set()
         for writer in writers:
             writer.join()
+    other_url = other_database(request, database_url)
+    other = serve(other_url)
+    assert requests.put(other.url + URL, data=exported, timeout=30).status_code == 200
+    for each in (server, other):
+        Control(each.url)("POST", "/snapshots/first/load")
+    assert rows_of(requests.get(other.url + URL, timeout=30).content) == rows
+    for name in ("bank-a", "bank-b"):
+        ends = [f"tablegate:{url}#{name}" for url in (database_url, other_url)]
+        verified = CliRunner().invoke(main, ["verify", *ends])
+        assert verified.exit_code == 0, verified.output
 
 
 def test_a_server_begins_with_it(tmp_path: Path) -> None:

@@ -46,3 +46,29 @@ def test_every_operation_of_table_store_can_be_granted_by_its_name() -> None:
         if name not in ("AddDefinedColumn", "DeleteDefinedColumn"):  # parts of ots:UpdateTable
             doors = ram_documents.ACTIONS[name]
             assert any((permission, row.purpose.way) in doors for permission in row.purpose.permissions), name
+
+
+def test_who_puts_many_rows_may_put_one() -> None:
+    """So that a refusal of PutItem is one of StartBulkPutItems; an export or an import needs its own action alone."""
+    for permission, expected in (
+        (Permission.LOAD, [Permission.LOAD, Permission.PUT]),
+        (Permission.EXPORT, [Permission.EXPORT]),
+        (Permission.IMPORT, [Permission.IMPORT]),
+    ):
+        command = commands.StartJob("kind", "space", "music", {}, "running", 1)
+        found = list(accesses_of(command, Purpose((permission,))))
+        assert [(access.permission, access.path) for access in found] == [
+            (each, "music") for each in expected
+        ]
+
+
+@pytest.mark.parametrize("permission", [Permission.DESCRIBE_JOB, Permission.CANCEL_JOB])
+def test_one_job_is_asked_for_under_its_own_name(permission: Permission) -> None:
+    command = commands.ListJobs("space", "kind", table_name="music", path="music/export/1-2")
+    [access] = accesses_of(command, Purpose((permission,)))
+    assert (access.permission, access.path) == (permission, "music/export/1-2")
+
+
+def test_a_list_of_jobs_is_of_the_account() -> None:
+    [access] = accesses_of(commands.ListJobs("space", "kind"), Purpose((Permission.LIST_JOBS,)))
+    assert (access.permission, access.path) == (Permission.LIST_JOBS, "")

@@ -801,17 +801,20 @@ WORDS = defaultdict(
 
 
 def tried(line: Line, names: Iterable[str]) -> list[str]:
-    """Those requests that are tried now: `make soak` tries all, `make test` every eighth of many, other ones of each line."""
+    """Those requests that are tried now: `make soak` tries all, `make test` every twentieth of many, other ones of each line."""
     listed = sorted(names)
-    if "TABLEGATE_SOAK_SECONDS" in os.environ or len(listed) <= 6:
+    if "TABLEGATE_SOAK_SECONDS" in os.environ or len(listed) <= 4:
         return listed
-    return listed[zlib.crc32(line.name.encode()) % 8 :: 8]
+    return listed[zlib.crc32(line.name.encode()) % 20 :: 20]
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.name)
 def test_a_line_of_the_table(running: Tried, line: Line) -> None:
     """What the grants let be done is done; all else is refused in its dialect's words and leaves no trace."""
+    is_sqlite = running.server.settings.database.startswith("sqlite")
+    if "TABLEGATE_SOAK_SECONDS" not in os.environ and is_sqlite is not (LINES.index(line) % 2 == 0):
+        pytest.skip("half of the lines on each database; make soak tries all on both")
     running.grant(line.grants)
     wrong = []
     for name in tried(line, REQUESTS.keys() - line.allowed):

@@ -396,3 +396,25 @@ def test_0005_gives_slots_and_keeps_what_was_written(
             known = tokens.take(session, f"s{number % 2}", f"\u00e4{number}", 1)
             assert known == (bytes([number % 256]), "[]")
     database.close()
+
+
+# 0007: grants.
+
+
+def test_0007_leaves_stored_credentials_everything(
+    empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = _at("0006", empty, tmp_path, monkeypatch)
+    with database.engine.connect() as connection:
+        connection.exec_driver_sql("BEGIN")
+        for scheme, access_id in (("aws", "AKID"), ("azure", "account")):
+            connection.exec_driver_sql(
+                "INSERT INTO credentials (scheme, access_id, place, encrypted_secrets, changed_at_ms)"
+                f" VALUES ('{scheme}', '{access_id}', '', 'x', 5)"
+            )
+        connection.commit()
+    assert "0007" in migrate(database)
+    with database.engine.connect() as connection:
+        found = connection.exec_driver_sql("SELECT grantee, form FROM grants ORDER BY grantee").all()
+    assert [tuple(row) for row in found] == [("aws/AKID", "all"), ("azure/account", "all")]
+    database.close()

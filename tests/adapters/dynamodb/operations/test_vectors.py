@@ -7,6 +7,7 @@ botocore 1.44.5 service-2.json; paritysuite (nubo-db/dynamodb-conformance, eu-we
 from __future__ import annotations
 
 import random
+import sys
 from typing import Any
 
 import numpy as np
@@ -207,6 +208,21 @@ def test_definitions_at_their_limits(service, function) -> None:
 def test_a_fraction_of_dimensions_is_cut_off(service) -> None:
     made(service, index(Dimensions=3.7))
     assert described(service)["VectorIndexes"][0]["Dimensions"] == 3
+
+
+def test_without_numpy_no_index_is_made_and_none_is_searched(service, monkeypatch) -> None:
+    made(service, index())
+    put(service, "a", emb=vector(1, 0, 0))
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    for module in ("gateway.engine.searching", "gateway.engine.nearest", "gateway.engine.vector_images"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        monkeypatch.delattr(module, raising=False)
+    told = (VALIDATION, INVALID + "this server needs tablegate[vectors] to be installed for that")
+    assert service.error("CreateTable", definition(index(), table="other")) == told
+    assert service.error("UpdateTable", update({"Create": index("other")})) == told
+    assert service.error("SearchVectors", searching(1, 0, 0)) == told
+    put(service, "b", emb=vector(0, 1, 0))  # rows are written as ever
+    assert described(service)["VectorIndexes"][0]["ItemCount"] == 2
 
 
 # UpdateTable

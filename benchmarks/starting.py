@@ -1,0 +1,119 @@
+"""How long each server takes from its command to its first good answer, and how much CPU time: starts in interleaved rounds.
+
+`python -m benchmarks.starting [--rounds 5] [--before FOLDER]` prints the medians; `--before` names another working tree of this
+project, whose server takes part too. Who cannot be had here is told and left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.contestants import AZURE, CONTESTANTS, Running, Workspace
+from benchmarks.installing import Absent
+from benchmarks.processes import Process, StartFailed, free_port
+
+_ROOT = Path(__file__).parent.parent
+_LIST_TABLES = {
+    "X-Amz-Target": "DynamoDB_20120810.ListTables",
+    "Content-Type": "application/x-amz-json-1.0",
+    "X-Amz-Date": "20261122T000000Z",
+    "Authorization": "AWS4-HMAC-SHA256 Credential=local/20261122/us-east-1/dynamodb/aws4_request, "
+    "SignedHeaders=host, Signature=0",
+}
+_OTHERS = ("moto", "dynalite", "dynamodb-local", "azurite")
+_PATIENCE_S = 60.0
+Start = Callable[[Workspace], Running]
+
+
+def _ours(root: Path, *flags: str) -> Start:
+    def start(workspace: Workspace) -> Running:
+        port = free_port()
+        command = [sys.executable, "-m", "gateway", "serve", "--port", str(port), *flags]
+        process = Process(command, workspace.cores, workspace.folder, {"PYTHONPATH": str(root)})
+        process.wait_for_port(port)
+        return Running(port, process)
+
+    return start
+
+
+def _answers(port: int, is_azure: bool) -> bool:
+    """Whether it answers as it should: with a list of tables, or, to a request that is not signed, with a refusal."""
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE_S)
+    try:
+        if is_azure:
+            client.request("GET", "/devstoreaccount1/Tables")
+            return client.getresponse().status in (401, 403)
+        client.request("POST", "/", b"{}", _LIST_TABLES)
+        return client.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        client.close()
+
+
+def _measured(start: Start, is_azure: bool, folder: Path) -> tuple[float, float, float]:
+    """Seconds and CPU seconds to the first answer, and MB of memory then. Raises Absent, StartFailed."""
+    cores = frozenset(os.sched_getaffinity(0))
+    began = time.monotonic()
+    running = start(Workspace(cores, folder))
+    try:
+        while not _answers(running.port, is_azure):
+            if time.monotonic() - began > _PATIENCE_S:
+                raise StartFailed("no good answer")
+            time.sleep(0.01)
+        took = time.monotonic() - began
+        return took, running.tree.cpu_seconds(), running.tree.memory_mb()[0]
+    finally:
+        running.stop()
+
+
+def _starters(before: Path | None, folder: Path) -> dict[str, tuple[Start, bool]]:
+    kept = f"sqlite:///{folder / 'kept.sqlite'}"
+    found: dict[str, tuple[Start, bool]] = {
+        "tablegate --memory": (_ours(_ROOT, "--memory"), False),
+        "tablegate, a file that is there": (_ours(_ROOT, "--database", kept), False),
+    }
+    if before is not None:
+        found["tablegate before, --memory"] = (_ours(before, "--memory"), False)
+    for each in CONTESTANTS:
+        if each.name in _OTHERS:
+            found[each.title] = (each.start, AZURE in each.dialects)
+    return found
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.starting")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--before", type=Path)
+    options = parser.parse_args()
+    figures: dict[str, list[tuple[float, float, float]]] = {}
+    with tempfile.TemporaryDirectory(prefix="tablegate-bench-") as name:
+        folder = Path(name)
+        starters = _starters(options.before, folder)
+        for number in range(options.rounds + 1):  # the first fills caches of files, and is not counted
+            for title, (start, is_azure) in [*starters.items()]:
+                try:
+                    taken = _measured(start, is_azure, folder / f"{number}-{len(title)}")
+                except (Absent, StartFailed) as error:
+                    print(f"{title}: left out: {error}", file=sys.stderr)
+                    del starters[title]
+                    continue
+                if number:
+                    figures.setdefault(title, []).append(taken)
+    print("| to the first answer, median | seconds | CPU seconds | MB |\n|---|---|---|---|")
+    for title, rounds in figures.items():
+        seconds, cpu, memory = (statistics.median(column) for column in zip(*rounds, strict=True))
+        print(f"| {title} | {seconds:.2f} | {cpu:.2f} | {memory:.0f} |")
+
+
+if __name__ == "__main__":
+    main()
