@@ -210,6 +210,26 @@ def samples() -> Iterator[Sample]:
         yield from metric.samples
 
 
+def figure_names() -> list[tuple[str, bool]]:
+    """(name, whether it only grows) of every figure of this process that is one number: no histograms."""
+    return [
+        (family.name, family.type == "counter")
+        for family in REGISTRY.collect()
+        if family.name.startswith("tablegate_") and family.type in ("counter", "gauge")
+    ]
+
+
+def figures_of(name: str) -> list[tuple[dict[str, str], float]]:
+    """(labels, value) of a figure as this process has it."""
+    return [
+        (sample.labels, sample.value)
+        for family in REGISTRY.collect()
+        if family.name == name
+        for sample in family.samples
+        if not sample.name.endswith("_created")
+    ]
+
+
 def _forget_others(tables: frozenset[str]) -> None:
     gone = [labels for labels in list(_charged) if labels[1] not in tables]
     for labels in gone:

@@ -293,6 +293,10 @@ class Settings:
     # What is written down
     access_log: bool = setting(False, "Log every request.")
     slow_request_ms: int = setting(1000, "Log requests that took this long.")
+    otel: bool = setting(
+        False,
+        "Send traces and figures by OpenTelemetry (tablegate[otel]), to where its own variables say (OTEL_...).",
+    )
     audit: str = setting(
         "",
         "Put changes of definitions, credentials, grants, and refusals, on record: in a FILE, - (standard output) or database.",

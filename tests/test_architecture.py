@@ -17,8 +17,8 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 GROUPS = {
     "gateway": (
         "parser_tables", "database_urls", "settings", "logs", "figures", "metrics", "handling", "model", "http", "audit", "store",
-        "audit_sinks", "security", "engine", "quotas", "clock", "server.flask_bridge", "dialect", "late_dialect", "control",
-        "wiring", "console", "app",
+        "audit_sinks", "security", "engine", "quotas", "clock", "telemetry", "server.flask_bridge", "dialect", "late_dialect",
+        "control", "wiring", "console", "app",
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (

@@ -267,8 +267,8 @@ def test_what_is_written_just_before_writers_are_held_up(
         writer.execute("PRAGMA journal_mode = WAL")
         refused = []
 
-        def copy_and_write(*given: Any) -> int:
-            copied = copy_what_is_new(*given)
+        def copy_and_write(*given: Any, **named: Any) -> int:
+            copied = copy_what_is_new(*given, **named)
             try:
                 writer.execute("INSERT INTO counters VALUES (?, 0, 1)", (f"late {len(refused)}",))
             except sqlite3.OperationalError as error:
@@ -280,6 +280,78 @@ def test_what_is_written_just_before_writers_are_held_up(
     assert len(refused) == 1
     with contextlib.closing(sqlite3.connect(tmp_path / "copy.sqlite")) as copy:
         assert copy.execute("SELECT 1 FROM counters WHERE name = 'late 0'").fetchall() == [(1,)]
+
+
+def test_a_log_with_what_is_left_of_a_longer_one_behind_its_end(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log that begins anew is not cut: new frames come in place of old ones, and the file does not grow."""
+    copy_what_is_new = backup._copy_what_is_new
+    with contextlib.closing(sqlite3.connect(filled, isolation_level=None, timeout=0)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("PRAGMA wal_autocheckpoint = 0")
+        for at in range(50):
+            writer.execute("INSERT INTO counters VALUES (?, 0, 1)", (f"long ago {at}",))
+        assert writer.execute("PRAGMA wal_checkpoint(FULL)").fetchone()[0] == 0
+        writer.execute("INSERT INTO counters VALUES ('before', 0, 1)")
+        size = Path(f"{filled}-wal").stat().st_size
+        late: list[str] = []
+
+        def copy_and_write(*given: Any, **named: Any) -> int:
+            copied = copy_what_is_new(*given, **named)
+            with contextlib.suppress(sqlite3.OperationalError):  # held up, at last
+                writer.execute("INSERT INTO counters VALUES (?, 0, 1)", (f"late {len(late)}",))
+                late.append(f"late {len(late)}")
+            return copied
+
+        monkeypatch.setattr(backup, "_LITTLE_BYTES", -1)
+        monkeypatch.setattr(backup, "_MOST_ROUNDS", 5)
+        monkeypatch.setattr(backup, "_copy_what_is_new", copy_and_write)
+        backup.back_up(filled, tmp_path / "copy.sqlite", lambda done, total: None)
+        assert Path(f"{filled}-wal").stat().st_size == size
+    assert len(late) >= 5
+    with contextlib.closing(sqlite3.connect(tmp_path / "copy.sqlite")) as copy:
+        names = {name for (name,) in copy.execute("SELECT name FROM counters")}
+    assert {"before", *late} <= names
+    assert sum(name.startswith("long ago") for name in names) == 50
+
+
+@pytest.mark.parametrize(
+    ("frames", "of_a_busy_log", "of_a_quiet_one"),
+    [
+        ("", 0, 0),
+        ("C", 0, 1),  # its writer may still be at it
+        ("fC", 0, 2),
+        ("fCf", 2, 3),  # it has gone on, to frames that it may write over
+        ("fCfCC", 4, 5),
+        ("fff", 0, 3),
+        ("CfCff" + "o", 3, 5),  # the rest is of an older log
+        ("Co" + "CCC", 0, 1),
+        ("C" * 300, 299, 300),
+        ("f" * 100 + "C" + "f" * 100, 101, 201),
+    ],
+)
+def test_which_frames_are_taken(tmp_path: Path, frames: str, of_a_busy_log: int, of_a_quiet_one: int) -> None:
+    """f: a frame; C: one that commits; o: one of an older log. While somebody writes only what is committed and whole; it is the
+    same whether it was taken at once or little by little."""
+    header = b"\x37\x7f\x06\x82" + bytes(4) + (512).to_bytes(4, "big") + bytes(4) + b"saltsalt" + bytes(8)
+    made = [
+        bytes(4) + (b"\0\0\0\7" if kind == "C" else bytes(4)) + (b"old salt" if kind == "o" else b"saltsalt")
+        + bytes(8) + at.to_bytes(4, "big") * 128
+        for at, kind in enumerate(frames)
+    ]  # fmt: skip
+    log = tmp_path / "log"
+    with (tmp_path / "copied").open("w+b") as copied:
+        for length in (0, len(made) // 2, len(made)):
+            log.write_bytes(header + b"".join(made[:length]))
+            backup._copy_what_is_new(log, copied, is_quiet=False)
+            copied.seek(0)
+            assert copied.read()[32:] in b"".join(made[:length])
+        copied.seek(0)
+        assert copied.read() == header + b"".join(made[:of_a_busy_log])
+        backup._copy_what_is_new(log, copied, is_quiet=True)
+        copied.seek(0)
+        assert copied.read() == header + b"".join(made[:of_a_quiet_one])
 
 
 @pytest.mark.soak

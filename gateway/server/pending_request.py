@@ -43,6 +43,7 @@ class PendingRequest(Request):
     dialect: Dialect | None = None
     met: Met | None = None
     answered_after_s = 0.0
+    span: Any = None  # with OpenTelemetry alone
 
     # Of the tick: the handler; what the engine is asked for; who is told the outcomes, an exchange or a function.
     handler: Handler

@@ -18,6 +18,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from gateway import handling, logs, metrics
 from gateway.audit import Trail
@@ -31,6 +32,9 @@ from gateway.server.tick import Ticker, TickLimits
 from gateway.settings import Settings
 from gateway.wiring import Mounted
 
+if TYPE_CHECKING:
+    from gateway.telemetry import Telemetry
+
 _WSGI_THREADS = 8
 _SWEEP_S = 1.0
 _GC_THRESHOLDS = (10_000, 20, 20)
@@ -42,11 +46,12 @@ _CANDIDATES = 16
 @dataclass(frozen=True, slots=True)
 class Served:
     """What a server serves: dialects, and the WSGI application (wsgi.py) that answers what none of them claims; and whom it
-    tells of what it has answered (gateway/audit.py)."""
+    tells of what it has answered (gateway/audit.py, gateway/telemetry.py)."""
 
     dialects: Mounted
     call_application: Callable[[Request], Reply]
     trail: Trail | None = None
+    telemetry: Telemetry | None = None
 
 
 class Server:
@@ -60,14 +65,18 @@ class Server:
         self.buffered_bytes = 0
         self._call_application = served.call_application
         self._trail = served.trail
+        self._telemetry = served.telemetry
         self._loop = asyncio.get_running_loop()
         self._connections: set[Connection] = set()
         self._heads: dict[str, dict[Connection, None]] = {}  # by client address, oldest first
         self._threads = ThreadPoolExecutor(_WSGI_THREADS, "wsgi")
         limits = TickLimits(self.settings.tick_requests, self.settings.tick_bytes)
+        traced = served.telemetry.traced if served.telemetry is not None else None
         self._relay = Relay(writer_path, self) if writer_path else None
         hand_on = self._relay.hand_on if self._relay is not None else None
-        self._ticker = Ticker(self._mounted.gateway.engine, limits, lane, self.answer, self.refuse, hand_on)
+        self._ticker = Ticker(
+            self._mounted.gateway.engine, limits, lane, self.answer, self.refuse, hand_on, traced
+        )
         self._listeners: list[asyncio.Server] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_gone = asyncio.Event()
@@ -153,6 +162,8 @@ class Server:
         dialect, met = pending.dialect, pending.met
         if met is None:
             pending.began = monotonic()
+            if self._telemetry is not None:
+                pending.span = self._telemetry.began(pending)
             dialect = pending.dialect = self._mounted.dialect_of(pending)
             instead = self._mounted.turn_away(pending)
             if instead is None and dialect is not None and self._mounted.watch.is_on:
@@ -192,6 +203,8 @@ class Server:
             after_s, pending.answered_after_s = pending.answered_after_s, 0.0
             self._loop.call_later(after_s, self.answer, pending, reply)
             return
+        if pending.authorization is not None and pending.dialect is not None:
+            reply = pending.dialect.judged(pending, reply)
         pending.connection.answer(reply if pending.met is None else pending.met.answered(reply))
         seconds = monotonic() - pending.began
         dialect = pending.dialect
@@ -200,6 +213,8 @@ class Server:
         else:
             name, operation = "gateway", pending.path if reply.status < 400 else ""
         metrics.answered((name, operation, reply.status, seconds))
+        if self._telemetry is not None:
+            self._telemetry.answered(pending.span, pending, reply, name, operation)
         if self._trail is not None:
             self._trail.answered(pending, reply, dialect, operation)
         if self.settings.access_log or seconds * 1000 >= self.settings.slow_request_ms:

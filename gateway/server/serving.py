@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gateway import __version__, audit, logs
 from gateway.background import BackgroundWork
@@ -33,6 +33,9 @@ from gateway.settings import Settings
 from gateway.store.migrating import migrate, revision_of, steps
 from gateway.store.opening import prepare_file
 from gateway.wiring import OWN_PATHS, Mounted, Opened, connect, open_store, wire
+
+if TYPE_CHECKING:
+    from gateway.telemetry import Telemetry
 
 _OWN_DESCRIPTORS = 512
 
@@ -163,7 +166,8 @@ def _work(
     opened = opened or open_store(settings, connect(settings, reads_only=not is_writer))
     dialects = wire(settings, opened)
     trail = _trail(settings, opened)
-    served = server.Served(dialects, _application(dialects), trail)
+    telemetry = _telemetry(settings, opened)
+    served = server.Served(dialects, _application(dialects), trail, telemetry)
     share = (
         settings.background_share if workers.is_first() else 0.0
     )  # of the server, not of each of its processes
@@ -196,6 +200,8 @@ def _work(
     )
     is_clean = server.run(served, listen_address, ready, reload)
     audit.stop()
+    if telemetry is not None:
+        telemetry.close()
     if not is_clean:
         # A thread is stuck in the database, and would be waited for at the end of the interpreter.
         logging.shutdown()
@@ -242,6 +248,19 @@ def _trail(settings: Settings, opened: Opened) -> audit.Trail | None:
     if trail is not None:
         audit.start(trail)
     return trail
+
+
+def _telemetry(settings: Settings, opened: Opened) -> Telemetry | None:
+    """OpenTelemetry, if it is asked for; else nothing of it is imported. Raises Refused."""
+    if not settings.otel:
+        return None
+    try:
+        from gateway.telemetry import Telemetry
+    except ImportError as error:
+        raise Refused(f"otel: pip install 'tablegate[otel]' ({error.name} is not there)") from None
+    telemetry = Telemetry()
+    opened.store.database.trace_statements(telemetry.statement)
+    return telemetry
 
 
 def _application(dialects: Mounted) -> Callable[[Request], Reply]:

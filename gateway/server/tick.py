@@ -67,6 +67,7 @@ _MOST_SNAPSHOTS = 4
 
 Answer = Callable[[PendingRequest, Reply], None]
 Refuse = Callable[[PendingRequest, Exception], Reply]
+Traced = Callable[[Callable[[list[PendingRequest]], Any]], Callable[[list[PendingRequest]], Any]]
 HandOn = Callable[[PendingRequest], None]
 
 
@@ -93,10 +94,12 @@ class Ticker:
         answer: Answer,
         refuse: Refuse,
         hand_on: HandOn | None = None,
+        traced: Traced | None = None,
     ) -> None:
         """`lane`: inline, thread or split. `answer` is called once for each request; `refuse` words the reply to an exchange
         that raised. `hand_on`: what becomes of a request that wants more than to read, where this process does not write;
-        nothing of it has been done by then, since a handler does nothing but ask."""
+        nothing of it has been done by then, since a handler does nothing but ask. `traced` stands around what runs a list of
+        requests."""
         self._hand_on = hand_on
         self._loop = asyncio.get_running_loop()
         self._answer = answer
@@ -126,6 +129,10 @@ class Ticker:
             self._old_thread = ThreadPoolExecutor(1, "replicas")
             self._old_lane = _Lane(engine, limits, self, self._old_thread, is_of_replicas=True)
             self._lanes = (*self._lanes, self._old_lane)
+
+        if traced is not None:
+            for each in self._lanes:
+                each.trace(traced)
 
     def submit(self, pending: PendingRequest, handler: Handler) -> None:
         """Have a request handled. It is answered once, in a later turn of the loop."""
@@ -352,6 +359,10 @@ class _Lane:
         self._is_turn_of_pages = False
         self._begun: deque[_Pages] = deque()
         self._slots = [*range(1, _MOST_SNAPSHOTS + 1)]
+
+    def trace(self, traced: Traced) -> None:
+        """From now on something stands around what runs a list of requests."""
+        self._run_list = traced(self._run_list)  # type: ignore[assignment,method-assign]
 
     def flush(self) -> None:
         """Run a tick, unless one is under way: then what waits goes with the next."""

@@ -158,10 +158,10 @@ class _Supervisor:
         os.close(writing)
         try:
             if not _is_ready(reading, self._told):
-                logs.error("a new worker does not serve, the old ones stay", worker=number)
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
+                logs.error("a new worker does not serve, the old ones stay", worker=number)
                 return None
         finally:
             os.close(reading)

@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -253,6 +254,19 @@ class Statements(ABC):
         through, never keep one back."""
 
 
+Traced = Callable[[str, list[str]], AbstractContextManager[Any]]
+"""Given a database's name and statements, what stands around these."""
+
+
+def _traced(method: Callable[..., Any], traced: Traced, database: str) -> Callable[..., Any]:
+    @wraps(method)
+    def ask(session: Session, statement: str, *given: Any) -> Any:
+        with traced(database, [statement]):
+            return method(session, statement, *given)
+
+    return ask
+
+
 class Database:
     """Base of all databases.
 
@@ -329,6 +343,12 @@ class Database:
     def log_timeline(self) -> int:
         """The timeline of the log that a standby follows. Raises Busy, Retry, DatabaseFailed."""
         raise NotImplementedError
+
+    def trace_statements(self, traced: Traced) -> None:
+        """From now on, in this process, something stands around statements while they are carried out: one, or those that go
+        out together."""
+        for name in ("query", "query_each", "send", "execute", "execute_many"):
+            setattr(Session, name, _traced(getattr(Session, name), traced, self.name))
 
     def back_up(self, target: Path, progress: Callable[[int, int], None]) -> float:
         """Copy the whole database into a new file while others write; the moment (seconds since 1970) that the copy is of.

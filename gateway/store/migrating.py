@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import sqlalchemy
 
 _FOLDER = Path(migrations.__file__).parent
+OLDEST_COMPATIBLE = "0006"
+"""The oldest schema whose release's statements work on the newest one too. What a release does not need any more is taken away
+one release later, and then this is that release's (docs/operating.md, "Upgrade"; test_expanding_migrations.py)."""
 
 
 class NewerDatabase(Exception):
@@ -66,18 +69,32 @@ def _make_schema(session: Session, name: str, newest: str) -> bool:
         return False
     for statement in script.split("\n\n"):
         session.send(statement)
+    session.send("INSERT INTO schema_compatibility (oldest) VALUES (?)", (OLDEST_COMPATIBLE,))
     return True
 
 
 def _revision(session: Session, known: list[str]) -> str:
-    """The revision a database is at, "" if it is empty."""
+    """The revision a database is at, "" if it is empty; the newest known one where it is at a later one that will do. Raises
+    NewerDatabase."""
     if not session.statements.has_table(session, "alembic_version"):
         return ""
     [*found] = session.query("SELECT version_num FROM alembic_version")
     revision = str(found[0][0]) if found else ""
-    if revision and revision not in known:
+    if not revision or revision in known:
+        return revision
+    # A later release's, which has said for which earlier ones its schema has only grown.
+    oldest = _oldest(session)
+    if not oldest or oldest > known[-1]:
         raise NewerDatabase(revision)
-    return revision
+    return known[-1]
+
+
+def _oldest(session: Session) -> str:
+    """The schema of the oldest release that may serve this database; "" if nobody has said."""
+    if not session.statements.has_table(session, "schema_compatibility"):
+        return ""
+    found = session.query("SELECT oldest FROM schema_compatibility")
+    return str(found[0][0]) if found else ""
 
 
 def _upgrade(database: Database, known: list[str]) -> str:
@@ -95,8 +112,20 @@ def _upgrade(database: Database, known: list[str]) -> str:
             config.set_main_option("path_separator", "os")
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
+            _tell_oldest(connection)
         connection.commit()
     return before
+
+
+def _tell_oldest(connection: sqlalchemy.Connection) -> None:
+    """Say in the database which is the oldest release that may serve it."""
+    import sqlalchemy
+
+    if sqlalchemy.inspect(connection).has_table("schema_compatibility"):
+        connection.exec_driver_sql("DELETE FROM schema_compatibility")
+        connection.exec_driver_sql(
+            f"INSERT INTO schema_compatibility (oldest) VALUES ('{OLDEST_COMPATIBLE}')"
+        )
 
 
 def _begin(connection: sqlalchemy.Connection) -> None:

@@ -429,6 +429,13 @@ credentials = Table(
     PrimaryKeyConstraint("scheme", "access_id"),
 )
 
+# The schema of the oldest release that may serve this database too (gateway/store/migrating.py): one row.
+schema_compatibility = Table(
+    "schema_compatibility",
+    metadata,
+    Column("oldest", Text, primary_key=True),
+)
+
 # Who may do what (gateway/security/grant_store.py).
 grants = Table(
     "grants",

@@ -259,6 +259,11 @@ CREATE INDEX rows_by_expiry ON rows (expires_at_ms) WHERE expires_at_ms IS NOT N
 
 CREATE INDEX rows_by_slot ON rows (table_id, slot, partition, sort)
 
+CREATE TABLE schema_compatibility (
+	oldest TEXT NOT NULL,
+	PRIMARY KEY (oldest)
+)
+
 CREATE TABLE shards (
 	stream_id BIGINT NOT NULL,
 	number INTEGER NOT NULL,

@@ -1,4 +1,5 @@
-"""The audit, where it is kept in the database; quotas, and how much of each the server processes are asked for."""
+"""The audit, where it is kept in the database; quotas, and how much of each server processes are asked for; which releases may
+serve a database."""
 
 from __future__ import annotations
 
@@ -12,6 +13,11 @@ NAME = sqlalchemy.Text().with_variant(sqlalchemy.Text(collation="C"), "postgresq
 
 
 def upgrade() -> None:
+    op.create_table(
+        "schema_compatibility",
+        sqlalchemy.Column("oldest", sqlalchemy.Text(), nullable=False),
+        sqlalchemy.PrimaryKeyConstraint("oldest"),
+    )
     op.create_table(
         "audit_events",
         sqlalchemy.Column("at_ms", sqlalchemy.BigInteger(), nullable=False),

@@ -334,6 +334,7 @@ def test_a_database_of_a_later_release_is_refused(tmp_path: Path) -> None:
     assert "up to date" in tablegate(tmp_path, "migrate")
     with sqlite3.connect(tmp_path / "tablegate.sqlite") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("DELETE FROM schema_compatibility")
     said = refusal(tmp_path)
     assert "later release" in said
     assert "9999" in said
@@ -498,3 +499,27 @@ import importlib.metadata
 files = importlib.metadata.files("tablegate")
 print(*sorted({file.parts[0] for file in files if ".dist-info" not in file.parts[0] and file.parts[0] != ".."}))
 """
+
+
+def test_the_secret_key_is_changed_for_all_or_none(tmp_path: Path) -> None:
+    old, new = "the old secret key, long enough", "the new secret key, long enough"
+    flags = ["--secret-key", old]
+    for access_id in ("ONE", "TWO"):
+        tablegate(tmp_path, "credentials", "add", access_id, "--secret", f"secret of {access_id}", *flags)
+    file = tmp_path / "new.key"
+    file.write_text("short\n")
+    assert "at least 16" in tablegate(
+        tmp_path, "credentials", "reseal", "--new-secret-key-file", str(file), *flags, code=1
+    )
+    file.write_text(new + "\n")
+    wrong = ["--secret-key", "a wrong secret key, long enough"]
+    assert "do not open" in tablegate(
+        tmp_path, "credentials", "reseal", "--new-secret-key-file", str(file), *wrong, code=1
+    )
+    assert "2 credentials" in tablegate(
+        tmp_path, "credentials", "reseal", "--new-secret-key-file", str(file), *flags
+    )
+    assert "do not open" in tablegate(tmp_path, "credentials", "list", *flags, code=1)
+    told = tablegate(tmp_path, "credentials", "rotate", "ONE", "--secret", "another", "--secret-key", new)
+    assert "secret=another" in told
+    assert "TWO" in tablegate(tmp_path, "credentials", "list", "--secret-key", new)

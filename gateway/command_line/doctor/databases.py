@@ -134,7 +134,7 @@ def durability(examined: Examined) -> Iterator[Told]:
 def connections(examined: Examined) -> Iterator[Told]:
     """Whether PostgreSQL takes as many connections as the server processes may open."""
     if not examined.is_a_server:
-        yield Told(Level.SKIPPED, "SQLite has one server process")
+        yield Told(Level.SKIPPED, "a file has no limit of connections")
         return
     [(most, reserved, used)] = examined.ask(
         "SELECT current_setting('max_connections'), current_setting('superuser_reserved_connections'), "

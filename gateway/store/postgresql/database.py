@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar
 
 import psycopg
@@ -24,11 +25,12 @@ from gateway.store.databases import (
     Retry,
     Row,
     Session,
+    Traced,
     Unreachable,
     Unusable,
 )
 from gateway.store.postgresql import write_ahead_log
-from gateway.store.postgresql.pipeline import Pipeline
+from gateway.store.postgresql.pipeline import Pipeline, trace
 from gateway.store.postgresql.statements import TRANSACTION_ID, PostgreSQLStatements
 
 log = logging.getLogger(__name__)
@@ -334,6 +336,9 @@ class PostgreSQL(Database):
     def _note_written(self, position: int) -> None:
         with self._written_lock:
             self.written_up_to = max(self.written_up_to, position)
+
+    def trace_statements(self, traced: Traced) -> None:
+        trace(partial(traced, self.name))
 
     def close(self) -> None:
         for purpose in [*vars(self._local)]:

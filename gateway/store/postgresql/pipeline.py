@@ -13,6 +13,7 @@ import select
 import struct
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import psycopg
@@ -117,6 +118,28 @@ class Answer:
 
     def __init__(self) -> None:
         self.result: pq.abc.PGresult | None = None
+
+
+def trace(traced: Callable[[list[str]], AbstractContextManager[Any]]) -> None:
+    """From now on something stands around each wait for the answers to statements that went out together."""
+    send, settle = Pipeline.send, Pipeline.settle
+    sent: dict[int, list[str]] = {}
+
+    @functools.wraps(send)
+    def noting_send(pipeline: Pipeline, text: str, parameters: Sequence[Any] = ()) -> Answer:
+        sent.setdefault(id(pipeline), []).append(text)
+        return send(pipeline, text, parameters)
+
+    @functools.wraps(settle)
+    def traced_settle(pipeline: Pipeline) -> None:
+        texts = sent.pop(id(pipeline), [])
+        if not texts:
+            settle(pipeline)
+            return
+        with traced(texts):
+            settle(pipeline)
+
+    Pipeline.send, Pipeline.settle = noting_send, traced_settle  # type: ignore[assignment,method-assign]
 
 
 class Pipeline:

@@ -27,8 +27,8 @@ _WRITERS_WAIT_S = 30.0
 # With less of the log to copy than this, writers are held up for it.
 _LITTLE_BYTES = 1 << 20
 _MOST_ROUNDS = 20
-_PIECE_BYTES = 1 << 20
-_WAL_HEADER_BYTES = 32
+_FRAMES_AT_ONCE = 64
+_WAL_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
 
 
 def back_up(source: Path, target: Path, progress: Progress) -> float:
@@ -75,43 +75,62 @@ def _copy(source: Path, part: Path, progress: Progress) -> float:
 
 
 def _copy_log(source: Path, part: Path) -> float:
-    """Copy the write-ahead log, while a reader keeps all of it that matters."""
+    """Copy the write-ahead log, while a reader keeps all of it that matters. The moment that the copy is of."""
     wal = source.with_name(source.name + "-wal")
     descriptor = os.open(
         part.with_name(part.name + "-wal"), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
     )
     with os.fdopen(descriptor, "r+b") as copied, contextlib.closing(_open(source)) as writer:
         rounds = 0
-        while _copy_what_is_new(wal, copied) > _LITTLE_BYTES and rounds < _MOST_ROUNDS:
+        while _copy_what_is_new(wal, copied, is_quiet=False) > _LITTLE_BYTES and rounds < _MOST_ROUNDS:
             rounds += 1
         writer.execute("BEGIN IMMEDIATE")
         moment = time.time()
-        _copy_what_is_new(wal, copied)
+        _copy_what_is_new(wal, copied, is_quiet=True)
         writer.execute("ROLLBACK")
     return moment
 
 
-def _copy_what_is_new(wal: Path, copied: BinaryIO) -> int:
-    """Append what the log has more than its copy, or all of it if it has begun anew since; how many bytes.
+def _copy_what_is_new(wal: Path, copied: BinaryIO, is_quiet: bool) -> int:
+    """Append the frames that the log has more than its copy, or all if it has begun anew since; how many bytes.
 
-    A log that begins anew is written over from its start, and what it had is in the database file, which is copied: that happens
-    to no frame which came after the snapshot.
+    A log that begins anew has other salts in its header, and is written over from its start: frames behind its end may be left of
+    an earlier one, and have the salts of that ("WAL File Format", https://sqlite.org/fileformat2.html#the_write_ahead_log). What
+    such a log had before is in the database file, which is copied: that happens to no frame which came after the snapshot.
+    Unless `is_quiet`, somebody may be writing: then only frames up to a commit are taken that another frame has come after.
     """
     try:
         log = wal.open("rb")
     except FileNotFoundError:
         return 0  # nobody has written since the last one who had the database open closed it
     with log:
+        header = log.read(_WAL_HEADER_BYTES)
         copied.seek(0)
-        header = copied.read(_WAL_HEADER_BYTES)
-        if log.read(_WAL_HEADER_BYTES) != header:
+        if copied.read(_WAL_HEADER_BYTES) != header:
             copied.seek(0)
             copied.truncate()
-        at = began = copied.seek(0, os.SEEK_END)
-        log.seek(at)
-        while piece := log.read(_PIECE_BYTES):
-            at += copied.write(piece)
-    return at - began
+            copied.write(header)
+        began = copied.seek(0, os.SEEK_END)
+        log.seek(began)
+        return _append_frames(log, copied, header, is_quiet) if len(header) == _WAL_HEADER_BYTES else 0
+
+
+def _append_frames(log: BinaryIO, copied: BinaryIO, header: bytes, is_quiet: bool) -> int:
+    frame_bytes = _FRAME_HEADER_BYTES + int.from_bytes(header[8:12], "big")
+    salts = header[16:24]
+    waiting: list[bytes] = []
+    taken = after_commit = appended = 0
+    while len(frame := log.read(frame_bytes)) == frame_bytes and frame[8:16] == salts:
+        waiting.append(frame)
+        if not is_quiet and after_commit:  # the commit is whole: its writer has gone on
+            taken = after_commit
+        if any(frame[4:8]):  # of a commit: how many pages the database has then
+            after_commit = len(waiting)
+        if taken and len(waiting) >= _FRAMES_AT_ONCE:
+            appended += copied.write(b"".join(waiting[:taken]))
+            waiting, after_commit, taken = waiting[taken:], after_commit - taken, 0
+    appended += copied.write(b"".join(waiting if is_quiet else waiting[:taken]))
+    return appended
 
 
 def _make_whole(part: Path) -> None:

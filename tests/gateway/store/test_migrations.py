@@ -16,7 +16,7 @@ from alembic.migration import MigrationContext
 from gateway.store import changes, counters, tokens
 from gateway.store.catalog import Catalog, stream_rule
 from gateway.store.databases import Database
-from gateway.store.migrating import NewerDatabase, migrate, script_of, steps
+from gateway.store.migrating import NewerDatabase, migrate, revision_of, script_of, steps
 from gateway.store.opening import open_database
 from gateway.store.schema import metadata
 from migrations import scripts
@@ -114,10 +114,23 @@ def test_gateways_that_start_together_migrate_once(empty: str) -> None:
     assert sorted(ran) == [[], [], [], steps()]
 
 
-def test_a_newer_database_is_refused(database: Database) -> None:
+@pytest.mark.parametrize(
+    ("oldest", "is_taken"), [(None, False), ("9998", False), (steps()[-1], True), ("0006", True)]
+)
+def test_a_newer_database_is_refused_unless_its_schema_has_only_grown(
+    database: Database, oldest: str | None, is_taken: bool
+) -> None:
+    """A later release says which is the oldest that may serve the database too (docs/operating.md, "Upgrade")."""
     with database.engine.connect() as connection:
         connection.execute(sqlalchemy.text("UPDATE alembic_version SET version_num = '9999'"))
+        connection.execute(sqlalchemy.text("DELETE FROM schema_compatibility"))
+        if oldest is not None:
+            connection.execute(sqlalchemy.text(f"INSERT INTO schema_compatibility VALUES ('{oldest}')"))
         connection.commit()
+    if is_taken:
+        assert migrate(database) == []
+        assert revision_of(database) == steps()[-1]
+        return
     with pytest.raises(NewerDatabase) as caught:
         migrate(database)
     assert caught.value.revision == "9999"

@@ -1,0 +1,120 @@
+"""OpenTelemetry (`--otel`, the extra `tablegate[otel]`): a span for each request, tick and statement, the figures of /metrics.
+
+Imported only if it is asked for; else nobody calls anything here. A request's span follows the caller's (`traceparent`), a tick's
+is linked with those of its requests, since it serves several, and statements are below their tick. On PostgreSQL, where
+statements go out together, a span is one round trip. Spans have the text of statements, never their parameters.
+
+Where all this goes is said by OpenTelemetry's own variables (OTEL_EXPORTER_OTLP_ENDPOINT and others).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import Any
+
+from opentelemetry import context, propagate, trace
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.metrics import CallbackOptions, Observation
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
+
+from gateway import __version__, figures, metrics
+from gateway.http import Reply, Request
+
+_MOST_TEXT = 2048
+_MOST_LINKS = 128
+
+
+class Telemetry:
+    """Spans and figures of one server process, from when it is made to `close()`."""
+
+    def __init__(self) -> None:
+        resource = Resource.create({"service.name": "tablegate", "service.version": __version__})
+        self._spans = TracerProvider(resource=resource)
+        self._spans.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        self._tracer = self._spans.get_tracer("tablegate", __version__)
+        self._figures = MeterProvider(
+            [PeriodicExportingMetricReader(OTLPMetricExporter())], resource=resource
+        )
+        meter = self._figures.get_meter("tablegate", __version__)
+        self._seconds = meter.create_histogram(
+            "tablegate.request.duration", "s", "From the last byte of a request to its reply."
+        )
+        for name, is_counter in figures.figure_names():
+            make = meter.create_observable_counter if is_counter else meter.create_observable_gauge
+            make(name.replace("_", "."), [_observer(name)])
+
+    def close(self) -> None:
+        """Send what is there."""
+        self._spans.shutdown()
+        self._figures.shutdown()
+
+    # Requests
+
+    def began(self, request: Request) -> Span:
+        """The span of a request that has come."""
+        parent = propagate.extract(request.header_map)
+        return self._tracer.start_span(request.method, parent, SpanKind.SERVER)
+
+    def answered(self, span: Span, request: Request, reply: Reply, dialect: str, operation: str) -> None:
+        """The request is answered."""
+        span.update_name(f"{dialect} {operation}".strip())
+        span.set_attributes(
+            {
+                "http.request.method": request.method,
+                "http.response.status_code": reply.status,
+                "client.address": request.client,
+                "tablegate.dialect": dialect,
+                "tablegate.operation": operation,
+                "tablegate.request_id": request.id,
+            }
+        )
+        if reply.status >= 500:
+            span.set_status(Status(StatusCode.ERROR))
+        span.end()
+        started: int = getattr(span, "start_time", 0) or time.time_ns()
+        attributes: dict[str, str | int] = {
+            "dialect": dialect,
+            "operation": operation,
+            "status": reply.status,
+        }
+        self._seconds.record((time.time_ns() - started) / 1e9, attributes)
+
+    # Ticks
+
+    def traced(self, run_list: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+        """What runs a list of requests together, with a span for each list, linked with those of its requests."""
+
+        @wraps(run_list)
+        def traced_list(pending_requests: list[Any]) -> Any:
+            spans = [pending.span for pending in pending_requests if pending.span is not None]
+            links = [Link(span.get_span_context()) for span in spans[:_MOST_LINKS]]
+            attributes = {"tablegate.requests": len(pending_requests)}
+            # Alone it is a part of its request; with others of none of them.
+            within = trace.set_span_in_context(spans[0]) if len(spans) == 1 else context.Context()
+            with self._tracer.start_as_current_span("tick", within, links=links, attributes=attributes):
+                return run_list(pending_requests)
+
+        return traced_list
+
+    # Statements
+
+    def statement(self, system: str, texts: Sequence[str]) -> Any:
+        """A span of statements that are carried out together."""
+        attributes = {"db.system.name": system, "db.query.text": "; ".join(texts)[:_MOST_TEXT]}
+        return self._tracer.start_as_current_span("statement", attributes=attributes)
+
+
+def _observer(name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def observe(_: CallbackOptions) -> Iterable[Observation]:
+        metrics.count_noted()
+        return [Observation(value, labels) for labels, value in figures.figures_of(name)]
+
+    return observe
