@@ -38,6 +38,7 @@ CONNECTIONS = 16
 _SCHEMA = KeySchema((KeyColumn("p", Kind.TEXT),), (KeyColumn("s", Kind.DECIMAL),))
 _PARTITIONS, _ROWS = 200, 50
 _BODY = "x" * 880
+_NODES = (2, 4, 8, 16, 32)
 
 
 class Entry:
@@ -165,6 +166,7 @@ def main() -> None:
         Entry(name, url, [*processes_of(url)])
         for name, url in zip(("plain", "coordinator", "worker"), options.urls, strict=True)
     ]
+    multiples: dict[str, float] = {}
     print(
         "| operation | plain/s | coordinator/s | worker/s | times, coordinator | times, worker | CPU us, each |"
     )
@@ -178,6 +180,20 @@ def main() -> None:
         cpu = [statistics.median(used for _, used in found[entry.name]) for entry in entries]
         figures = [f"{rate:,.0f}" for rate in rates] + [f"{rates[0] / rate:.1f}" for rate in rates[1:]]
         print(f"| {name} | {' | '.join(figures)} | {', '.join(f'{used:,.0f}' for used in cpu)} |", flush=True)
+        multiples[name] = cpu[2] / cpu[0] if cpu[0] else 0.0
+    print_model(multiples)
+
+
+def print_model(multiples: dict[str, float]) -> None:
+    """What so many nodes do together, as a multiple of one plain server like each of them. `multiples`: how often the CPU of a
+    request on a plain one it takes on a distributed one, entered at a worker. Assumes that the databases' CPU is what runs out,
+    that keys and gateways are spread evenly, and that a request costs with many nodes what it does with two."""
+    print(
+        f"\n| operation | {' | '.join(f'{nodes} nodes' for nodes in _NODES)} |\n|---|{'---|' * len(_NODES)}"
+    )
+    for name, multiple in multiples.items():
+        if multiple:
+            print(f"| {name} | {' | '.join(f'{nodes / multiple:.1f}' for nodes in _NODES)} |")
 
 
 if __name__ == "__main__":

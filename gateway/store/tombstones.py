@@ -70,4 +70,4 @@ def owners(session: Session) -> list[int]:
 
 def forget(session: Session, table_id: int) -> None:
     """Forget those of a table that is gone, or has no replicas any more."""
-    session.execute("DELETE FROM tombstones WHERE table_id = ?", (table_id,))
+    session.send("DELETE FROM tombstones WHERE table_id = ?", (table_id,))

@@ -36,10 +36,15 @@ ALLOWED = {
         "a scan, where long keys tie",
     r"\((r|k)\.slot, \1\.partition, \1\.sort\) >= .* \1\.slot <= \?":
         "a segment of a parallel scan, which is a range of slots",
+    r"^SELECT (DISTINCT table_id|deleted_at) FROM tombstones( ORDER| WHERE table_id = \? AND deleted_at <)":
+        "deletes that nothing older can meet are forgotten",
+    r"^DELETE FROM tombstones WHERE table_id = \?( AND deleted_at <= \?)?$": "deletes of a table are forgotten",
     r"^SELECT count\(\*\), COALESCE\(sum\(size_bytes\), 0\) FROM (rows|entries)": "a whole table or index is counted",
     r"^INSERT INTO rows .* FROM rows WHERE table_id = \? AND body IS NOT NULL$":
         "a whole table is copied, each slot to itself",
-    r"^INSERT INTO entries .* FROM entries WHERE index_id = \?$": "a whole index is copied, each slot to itself",
+    r"^INSERT INTO (entries|vectors|tombstones) .* FROM \1 WHERE (index|table)_id = \?$":
+        "a whole index is copied, each slot to itself",
+    r"^SELECT .* FROM vectors WHERE index_id = \?": "a search looks at a whole index, wherever its vectors are",
     # Background work, or asked by an operator.
     r"\(slot, partition, sort\) >= .* ORDER BY slot, partition, sort LIMIT": "background work walks a table by slot",
     r"^SELECT (0, r\.slot|r\.partition), .* FROM rows r WHERE .*\(r\.slot, r\.partition, r\.sort\) >":
@@ -51,7 +56,7 @@ ALLOWED = {
     r"^DELETE FROM counters WHERE \(name, slot\) IN": "counters of what is gone are swept",
     r"^SELECT (partition, sort|changed_at, slot, partition, sort), \w+ FROM \w+ WHERE \w+_id = \? ORDER":
         "a purge looks for its next rows",
-    r"^DELETE FROM (rows|entries|history) WHERE \w+_id = \?( AND \(|$)": "a purge deletes what is gone",
+    r"^DELETE FROM (rows|entries|vectors|history) WHERE \w+_id = \?( AND \(|$)": "a purge deletes what is gone",
     # A history is one log of a table: by time, whatever the slot.
     r"^SELECT changed_at FROM history WHERE history_id = \? ORDER BY changed_at DESC LIMIT 1$":
         "the last change of a whole table",

@@ -56,8 +56,9 @@ class DistributedStatements(PostgreSQLStatements):
         return versions
 
     def lock_rows(self, session: Session, table: str, column: str, row_ids: Sequence[int]) -> None:
-        for row_id in sorted(row_ids):
-            session.send(f"UPDATE {table} SET {column} = {column} WHERE {column} = ?", (row_id,))
+        # Changes of a table that every node has are taken one after the other by Citus, so their order is no matter.
+        condition, parameters = self.one_of(column, row_ids)
+        session.send(f"UPDATE {table} SET {column} = {column} WHERE {condition}", parameters)
 
     def claim_rows(self, session: Session, keys: Sequence[Key]) -> None:
         _send_together(session, _CLAIM, keys)
