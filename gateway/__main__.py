@@ -40,14 +40,30 @@ def drop_ins() -> tuple[click.Command, ...]:
 
 def others() -> tuple[click.Command, ...]:
     """The commands that are loaded only when one of them, or the list of all, is asked for: a server starts without them."""
+    from gateway.command_line.backup import backup
     from gateway.command_line.credentials import credentials
+    from gateway.command_line.doctor.command import doctor
+    from gateway.command_line.grants import grants
     from gateway.command_line.maintenance import migrate, sweep
+    from gateway.command_line.quotas import quotas
     from gateway.command_line.streams import streams
     from gateway.command_line.tables import tables
     from transfer.commands import COMMANDS as TRANSFER_COMMANDS
     from transfer.traffic.commands import COMMANDS as TRAFFIC_COMMANDS
 
-    return migrate, sweep, tables, streams, credentials, *TRANSFER_COMMANDS, *TRAFFIC_COMMANDS
+    return (
+        migrate,
+        sweep,
+        backup,
+        doctor,
+        tables,
+        streams,
+        credentials,
+        grants,
+        quotas,
+        *TRANSFER_COMMANDS,
+        *TRAFFIC_COMMANDS,
+    )
 
 
 class _Commands(click.Group):

@@ -14,8 +14,8 @@ from typing import Any
 import flask
 
 from gateway import handling
-from gateway.clock import Clock
-from gateway.control.blueprint import create as create_control
+from gateway.console.blueprint import create as create_console
+from gateway.control.access import PREFIX
 from gateway.control.watching import Met, Watch
 from gateway.dialect import Dialect, Gateway
 from gateway.http import CUT, WSGI_REQUEST, Reply
@@ -26,20 +26,13 @@ from gateway.settings import Settings
 from gateway.wiring import Mounted, Opened, connect, figures, open_store, plain_refusal, text_reply, wire
 
 _IS_CUT = "tablegate.cut"
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
 def create_app(settings: Settings, opened: Opened | None = None) -> flask.Flask:
     """The gateway as an ordinary WSGI application, on a database that has been migrated."""
     opened = opened or open_store(settings, connect(settings))
-    return application(wire(settings, opened), opened.clock)
-
-
-def application(dialects: Mounted, clock: Clock) -> flask.Flask:
-    """Dialects as one WSGI application, with the control API. `clock`: the one that their tables live by."""
-    app = mount(dialects)
-    if dialects.gateway.settings.control:
-        app.register_blueprint(create_control(dialects.gateway, clock, dialects.watch))
-    return app
+    return mount(wire(settings, opened))
 
 
 def mounted(app: flask.Flask) -> Mounted:
@@ -53,6 +46,8 @@ def mount(dialects: Mounted) -> flask.Flask:
     app = flask.Flask("tablegate", static_folder=None)
     app.extensions["tablegate"] = dialects
     _add_own_paths(app, dialects)
+    if dialects.gateway.settings.console:
+        app.register_blueprint(create_console(dialects.gateway))
     app.wsgi_app = _Dispatch(app.wsgi_app, dialects)  # type: ignore[method-assign]
     return app
 
@@ -139,13 +134,14 @@ def _sent(reply: Reply) -> flask.Response:
 
 
 def _add_own_paths(app: flask.Flask, dialects: Mounted) -> None:
-    """Health and metrics."""
+    """Health, metrics and the control API."""
     gateway = dialects.gateway
 
     @app.get("/healthz")
     @app.get("/readyz")
     @app.get("/metrics")
-    def own() -> flask.Response:
+    @app.route(f"{PREFIX}<path:_>", methods=_METHODS)
+    def own(_: str = "") -> flask.Response:
         return flask_response(
             dialects.own_reply(current_request()) or text_reply(404, "there is nothing here")
         )

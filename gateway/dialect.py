@@ -11,17 +11,20 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 
-from gateway import metrics
-from gateway.engine.engine import Engine, drive
+from gateway import audit, metrics
+from gateway.engine.engine import Engine, drive, run_with_retries
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
+from gateway.model.permissions import Purpose
 from gateway.model.tables import IndexView
+from gateway.quotas import Quotas
+from gateway.security.authorizing import authorize, conclude, refusal_of_table, settle
 from gateway.security.credentials import Credentials
 from gateway.settings import Settings
 
@@ -52,6 +55,7 @@ class Gateway:
     settings: Settings
     now_ms: Callable[[], int]
     real_now_ms: Callable[[], int]
+    quotas: Quotas = field(default_factory=Quotas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,11 @@ class Dialect(ABC):
     )
     """The HTTP methods that Flask lets through to `handle`."""
 
+    audited_operations: ClassVar[Mapping[str, audit.Kind]] = {}
+    """What operations are for the audit; those that are not here only read."""
+    refusal_statuses: ClassVar[frozenset[int]] = frozenset({401, 403})
+    """The HTTP statuses among which are those of requests whose caller may not do this, or has not shown who it is."""
+
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
 
@@ -137,6 +146,11 @@ class Dialect(ABC):
     def operation(self, request: Request) -> str:
         """The name of a request's operation for metrics and the access log, from a closed set."""
         return ""
+
+    def deed(self, request: Request, reply: Reply, operation: str) -> audit.Deed:
+        """What a request did that has been answered, for the audit: called on its thread, and only if it is to be told.
+        May raise anything where the request is one that was refused for its form."""
+        return audit.Deed(self.audited_operations.get(operation, audit.Kind.READ))
 
     def only_reads(self, request: Request) -> bool:
         """Whether a request, as far as its head shows, wants nothing but to read rows: then any process of a server may answer
@@ -164,9 +178,38 @@ class Dialect(ABC):
 
     def serve(self, request: Request) -> Reply:
         """Handle one request from beginning to end. Raises Busy if its tables never stop changing, and what `handle` raises."""
-        reply: Reply = drive(self.gateway.engine, partial(self.handle, request))
-        metrics.count_noted()
-        return reply
+        reply: Reply = drive(self.gateway.engine, partial(self.handle, request), partial(self._run, request))
+        if metrics.is_due():
+            metrics.count_noted()
+        return reply if request.authorization is None else self.judged(request, reply)
+
+    def _run(self, request: Request, commands: list[AnyCommand]) -> list[Any]:
+        """The outcomes of commands that the request may give. Raises NotPermitted."""
+        authorization = request.authorization
+        if authorization is None:
+            return run_with_retries(self.gateway.engine, commands)
+        refusal = authorize(authorization, commands)
+        if refusal is not None:
+            raise refusal
+        return settle(authorization, commands, run_with_retries(self.gateway.engine, commands))
+
+    def judged(self, request: Request, reply: Reply) -> Reply:
+        """The reply to a request that may not do everything, once it is known that something of it was judged."""
+        return conclude(request, reply, partial(self.refuse, request))
+
+    def limit(
+        self, request: Request, purpose: Purpose, namespace: str = "", tables: Iterable[str] = ()
+    ) -> None:
+        """Say what a request is for that may not do everything, before anything else of it is looked at. Raises
+        NotPermitted if the caller could do no such thing to one of these tables (own names), whether or not they are
+        there."""
+        authorization = request.authorization
+        if authorization is not None:
+            authorization.purpose = purpose
+            for table in tables:
+                refusal = refusal_of_table(authorization, namespace, table)
+                if refusal is not None:
+                    raise refusal
 
     def blueprint(self) -> flask.Blueprint:
         """The routes of this dialect under Flask."""

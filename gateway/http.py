@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from gateway.model.authorizations import Authorization
+
 Headers = tuple[tuple[str, str], ...]
 
 WSGI_REQUEST = "tablegate.request"
@@ -59,6 +61,8 @@ class Request:
     """The raw query, without the question mark."""
     header_map: dict[str, str] = field(init=False, repr=False)
     """The first value of each header, by its name in lower case."""
+    authorization: Authorization | None = field(init=False, repr=False)
+    """What the request may do, once its dialect has proven who sent it; None: everything. The one thing of it that changes."""
 
     def __init__(
         self,
@@ -78,12 +82,16 @@ class Request:
         self.body = body
         self.client = client
         self.secure = secure
+        self.authorization = None
         self.id = id or (_ready_ids.pop() if _ready_ids else new_request_id())
         self.header_map = dict(headers[::-1]) if header_map is None else header_map
         if target == "/":  # the only one that DynamoDB has
             self.path, self.query = target, ""
         else:
             self.path, self.query = split_target(target)
+
+    def hold_back(self) -> None:
+        """Have it answered somewhat later, where the server can: whoever sent it has asked too much, and will ask again."""
 
     def header(self, name: str, default: str = "") -> str:
         """The first value of a header, named in lower case."""

@@ -72,6 +72,12 @@ class Settings:
     )
     admin_token: str = setting("", "Token that the control API wants (Authorization: Bearer).")
     admin_token_file: Path | None = setting(None, "File that holds the admin token.")
+    console: bool = setting(
+        True,
+        "Serve the console, pages to see tables in a browser, under /_tablegate/console/: with auth dev to this machine,"
+        " else to whoever signs in.",
+    )
+    console_writes: bool = setting(False, "Let visitors of the console put and delete rows.")
     recorded_requests: int = setting(
         0, "Keep the last so many requests for the control API; it may ask for it later too."
     )
@@ -141,6 +147,9 @@ class Settings:
     credentials_file: Path | None = setting(
         None, "TOML or JSON file of credentials, stored at the first start on an empty database."
     )
+    credentials_period: float = setting(
+        2.0, "Seconds after which a running server has taken up changed credentials and grants."
+    )
     cors_origin: tuple[str, ...] = setting(
         (),
         "Origin of pages that may call (scheme://host[:port], null, or * for all); repeatable. Pages of this machine may "
@@ -206,6 +215,9 @@ class Settings:
         0.0,
         "Hours after which a change stream's open shard is closed and has a child (DynamoDB: about 4); 0: never.",
     )
+    azure_account_in_host: bool = setting(
+        True, "Azure: a Host of the form ACCOUNT.table.NAME names the account; else the path alone does."
+    )
     azure_default_version: str = setting("2019-02-02", "Azure: x-ms-version of requests that name none.")
     url_segment_limit: int = setting(
         0, "Azure: longest URL path segment in characters (260 in 2009); 0: none."
@@ -239,6 +251,25 @@ class Settings:
     # What is written down
     access_log: bool = setting(False, "Log every request.")
     slow_request_ms: int = setting(1000, "Log requests that took this long.")
+    audit: str = setting(
+        "",
+        "Put changes of definitions, credentials, grants, and refusals, on record: in a FILE, - (standard output) or database.",
+        everywhere=True,
+    )
+    audit_writes: bool = setting(False, "Put each write on record too.")
+    audit_requests: bool = setting(False, "Put each request on record, whatever it does.")
+    audit_keys: str = setting(
+        "digest",
+        "How keys of items are told there: as digests under the secret key, or plain.",
+        ("digest", "plain"),
+    )
+    audit_file_bytes: int = setting(
+        100 << 20,
+        "Bytes after which a file of the audit is closed and another begun; 0: never.",
+        everywhere=True,
+    )
+    audit_files: int = setting(10, "Closed files of the audit that are kept.", everywhere=True)
+    audit_days: float = setting(90.0, "Days that the audit is kept in a database.")
     log_level: str = setting(
         "info", "Least severity that is logged.", ("debug", "info", "warning", "error"), everywhere=True,
     )  # fmt: skip

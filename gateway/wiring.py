@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gateway import logs, metrics
 from gateway.clock import Clock
-from gateway.control.access import PREFIX
+from gateway.control.access import CONSOLE, PREFIX
 from gateway.control.watching import Watch
 from gateway.database_urls import hosts_of
 from gateway.dialect import Claims, Dialect, Gateway
@@ -26,6 +26,7 @@ from gateway.http import Reply, Request
 from gateway.late_dialect import LateDialect
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
 from gateway.model.tables import Table
+from gateway.quotas import QuotaKeeper, Quotas
 from gateway.security.browsers import Browsers
 from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credentials
@@ -36,6 +37,8 @@ from gateway.store.opening import open_database, open_replica
 from gateway.store.store import Store
 
 if TYPE_CHECKING:
+    from gateway.model.rows import Row
+    from gateway.model.writes import Write
     from gateway.store.replicas import Lag, Replicas
 
 OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
@@ -50,6 +53,10 @@ class Opened:
     credential_store: CredentialStore
     clock: Clock
 
+    def quota_keeper(self, quotas: Quotas) -> QuotaKeeper:
+        """What takes up the stored quotas."""
+        return QuotaKeeper(self.store, self.engine, quotas)
+
     def close(self) -> None:
         """Give back connections."""
         self.engine.close()
@@ -61,8 +68,8 @@ class Mounted:
 
     gateway: Gateway
     dialects: tuple[Dialect, ...]
-    now_ns: Callable[[], int] = time.time_ns
-    """The tables' clock."""
+    clock: Clock = field(default_factory=Clock)
+    """The one that tables live by."""
     watch: Watch = field(init=False)
     _browsers: Browsers = field(init=False)
 
@@ -70,7 +77,7 @@ class Mounted:
         hosts = [dialect.service_hosts for dialect in self.dialects]
         settings = self.gateway.settings
         object.__setattr__(self, "_browsers", Browsers(settings, settings.auth == "dev", hosts))
-        object.__setattr__(self, "watch", Watch(self.dialects, self.now_ns, settings.recorded_requests))
+        object.__setattr__(self, "watch", Watch(self.dialects, self.clock.now_ns, settings.recorded_requests))
 
     def dialect_of(self, request: Request) -> Dialect | None:
         """The dialect that a request speaks; None: it is for the gateway itself, or for nobody."""
@@ -85,7 +92,13 @@ class Mounted:
 
     def own_reply(self, request: Request) -> Reply | None:
         """/healthz: the process answers; /readyz: the database does too, on a read connection, and has room for writes as far
-        as is known; /metrics, unless it has a port of its own. None: the request asks for none of these."""
+        as is known; /metrics, unless it has a port of its own; the control API. None: the request asks for none of these."""
+        if request.path.startswith(CONSOLE):
+            return None
+        if request.path.startswith(PREFIX) and self.gateway.settings.control:
+            from gateway.control.routes import Routes
+
+            return Routes(self.gateway, self.clock, self.watch).reply(request)
         if request.method not in ("GET", "HEAD"):
             return None
         if request.path == "/healthz":
@@ -182,15 +195,24 @@ def _replicas(settings: Settings, primary: Database) -> Replicas | None:
 
 def wire(settings: Settings, opened: Opened) -> Mounted:
     """The dialects that the settings name, on a database that is open."""
+    quotas = Quotas(processes=settings.workers)
+    opened.quota_keeper(quotas).look()
     gateway = Gateway(
         opened.engine,
-        Credentials(settings, opened.credential_store.load()),
+        _credentials(settings, opened.credential_store),
         settings,
         opened.clock.now_ms,
         real_now_ms=lambda: time.time_ns() // 1_000_000,
+        quotas=quotas,
     )
     dialects = tuple(_dialect(name, gateway) for name in settings.dialects)
-    return Mounted(gateway, dialects, opened.clock.now_ns)
+    return Mounted(gateway, dialects, opened.clock)
+
+
+def _credentials(settings: Settings, store: CredentialStore) -> Credentials:
+    credentials = Credentials(settings)
+    credentials.replace(store.load(), store.roles)
+    return credentials
 
 
 def _module(name: str, part: str) -> ModuleType:
@@ -241,6 +263,26 @@ Listing = Callable[[Table], tuple[str, str, str]]
 def listings(settings: Settings) -> dict[str, Listing]:
     """Dialect -> how it calls tables."""
     return {name: _module(name, "blueprint").listed for name in sorted(settings.dialects)}
+
+
+class Display(NamedTuple):
+    """How a dialect shows rows to people (adapters/*/display.py): what its form is called; a row as a JSON document; a few lines
+    of its SDK that read a table of a server at a URL; the write that puts a row of such a document (raises ValueError),
+    where it can be written so."""
+
+    form: str
+    shown_row: Callable[[Table, Row], Any]
+    snippet: Callable[[Table, str], str]
+    put_of: Callable[[Table, Any], Write] | None
+
+
+def displays(settings: Settings) -> dict[str, Display]:
+    """Dialect -> how it shows rows."""
+    made = {}
+    for name in settings.dialects:
+        module = _module(name, "display")
+        made[name] = Display(module.FORM, module.shown_row, module.snippet, getattr(module, "put_of", None))
+    return made
 
 
 def figures(gateway: Gateway, request: Request, is_public: bool) -> Reply:

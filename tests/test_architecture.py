@@ -16,21 +16,22 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 # that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
 GROUPS = {
     "gateway": (
-        "database_urls", "settings", "logs", "metrics", "handling", "model", "http", "store", "security", "engine",
-        "clock", "server.flask_bridge", "dialect", "late_dialect", "control", "wiring", "app",
+        "database_urls", "settings", "logs", "figures", "metrics", "handling", "model", "http", "audit", "store",
+        "audit_sinks", "security", "engine", "quotas", "clock", "server.flask_bridge", "dialect", "late_dialect", "control",
+        "wiring", "console", "app",
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
         "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "partiql",
-        "operation_table", "summaries", "seed_definitions", "seeds", "blueprint",
+        "operation_table", "summaries", "audited", "seed_definitions", "seeds", "display", "blueprint",
     ),
     "adapters.azuretable": (
         "claims", "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
-        "operation_table", "summaries", "blueprint",
+        "operation_table", "summaries", "audited", "display", "blueprint",
     ),
     "adapters.tablestore": (
         "values.views", "claims", "wire", "values", "capacity", "tables", "streams", "rows", "operation_table", "summaries",
-        "blueprint",
+        "audited", "display", "blueprint",
     ),
     "transfer": (
         "errors", "endpoints.endpoint", "mapping", "endpoints", "comparing", "copying", "traffic",
@@ -119,6 +120,7 @@ def test_an_adapter_knows_the_engine_the_model_and_http(module: str) -> None:
         "handling",
         "http",
         "metrics",
+        "audit",
         "settings",
     )
     for imported in IMPORTS[module]:

@@ -22,7 +22,7 @@ from adapters.azuretable.wire.multipart import InnerAnswer, InnerHead, InnerRequ
 from gateway.engine.engine import write_rows
 from gateway.http import Request
 from gateway.model.commands import Exchange
-from gateway.model.errors import GatewayError, GroupRefused
+from gateway.model.errors import GatewayError, GroupRefused, NotPermitted
 from gateway.model.tables import Table
 
 _VERBS = frozenset({"POST", "PUT", "MERGE", "PATCH", "DELETE"})
@@ -70,6 +70,8 @@ def _query(call: Call, request: InnerRequest) -> Exchange[InnerAnswer]:
             raise ServiceError("InvalidInput")
     except ServiceError as error:
         return _refusal(call, error, None)
+    except NotPermitted:
+        raise
     except GatewayError as error:
         return _refusal(call, service_error_of(error), None)
     return _inner_answer(answer)
@@ -88,6 +90,8 @@ def _changes(
     except GroupRefused as refused:
         index, reason = next((at, reason) for at, reason in enumerate(refused.reasons) if reason is not None)
         raise _ChangeFailed(index, service_error_of(reason)) from None
+    except NotPermitted:  # who may not do a part of it may not do it at all
+        raise
     except GatewayError as error:
         raise _ChangeFailed(0, service_error_of(error)) from None
     return [
@@ -121,6 +125,8 @@ def _prepare_all(call: Call, requests: tuple[InnerRequest, ...]) -> Exchange[lis
             if error.status in (401, 403):  # who may not do a part of it may not do it at all
                 raise
             raise _ChangeFailed(index, error) from None
+        except NotPermitted:
+            raise
         except GatewayError as error:
             raise _ChangeFailed(index, service_error_of(error)) from None
         seen.add(each.keys[1])
@@ -142,7 +148,8 @@ def _change_call(call: Call, head: InnerHead) -> tuple[Call, Entity | EntitySet]
 def _inner_call(call: Call, head: InnerHead) -> tuple[Call, Resource]:
     """An operation of a batch as a call of its own, without its body; who asks was settled for the whole of it."""
     outer = call.request
-    address, query = addresses.resolve(head.target, call.address, outer.header("host"))
+    host = outer.header("host") if call.gateway.settings.azure_account_in_host else ""
+    address, query = addresses.resolve(head.target, call.address, host)
     if address.secondary and head.method != "GET":
         raise ServiceError("InsufficientAccountPermissions")
     made = Request(head.method, head.target, head.headers, b"", outer.client, outer.secure, outer.id)

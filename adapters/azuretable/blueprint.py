@@ -16,7 +16,7 @@ from email.utils import formatdate
 from functools import lru_cache, partial
 from typing import Any
 
-from adapters.azuretable import DIALECT, summaries
+from adapters.azuretable import DIALECT, audited, summaries
 from adapters.azuretable.auth import auth, bearer
 from adapters.azuretable.auth.auth import Account
 from adapters.azuretable.auth.bearer import Issuer
@@ -25,7 +25,7 @@ from adapters.azuretable.calls import Answer, Call, OneCommand, find_table, opti
 from adapters.azuretable.claims import CLAIMS
 from adapters.azuretable.entities import entity_renderer
 from adapters.azuretable.entities.entity_renderer import Level
-from adapters.azuretable.operation_table import OPERATIONS, PLAIN, Operation, refuse_nested
+from adapters.azuretable.operation_table import OPERATIONS, PLAIN, Operation, purpose_of, refuse_nested
 from adapters.azuretable.tables import service, tables
 from adapters.azuretable.values.values import UNIX_EPOCH_TICKS, timestamp_text
 from adapters.azuretable.wire import addresses, cors, limits
@@ -38,11 +38,13 @@ from adapters.azuretable.wire.addresses import (
 )
 from adapters.azuretable.wire.errors import PLANTED, ServiceError, as_json, as_xml, service_error_of
 from adapters.azuretable.wire.methods import method_of
+from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round, Summary
 from gateway.http import Reply, Request
+from gateway.model.authorizations import Source
 from gateway.model.commands import Exchange
 from gateway.model.composites import name_of
-from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed
+from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, NotPermitted
 from gateway.model.tables import Table
 from gateway.security.credentials import Credential, Scheme
 
@@ -75,6 +77,7 @@ class AzureTable(Dialect):
     name = DIALECT
     hint = CLAIMS.hint
     service_hosts = CLAIMS.service_hosts
+    audited_operations = audited.KINDS
     methods = Dialect.methods | {"MERGE"}
     faults = PLANTED
 
@@ -82,6 +85,7 @@ class AzureTable(Dialect):
         super().__init__(gateway)
         self._operations = OPERATIONS
         settings = gateway.settings
+        self._hosts_name_accounts = settings.azure_account_in_host
         self._issuer: Issuer | None = None
         if settings.jwt_keys_file is not None:
             document = json.loads(settings.jwt_keys_file.read_text())
@@ -98,7 +102,8 @@ class AzureTable(Dialect):
     def operation(self, request: Request) -> str:
         """The method and the kind of resource, or "unknown" for an address that means nothing."""
         try:
-            resource = addresses.parse(request.path, request.header_map.get("host", "")).resource
+            host = request.header_map.get("host", "") if self._hosts_name_accounts else ""
+            resource = addresses.parse(request.path, host).resource
         except ServiceError:
             return "unknown"
         verb = request.method if request.method in self.methods else "OTHER"
@@ -106,12 +111,17 @@ class AzureTable(Dialect):
 
     def summary(self, request: Request) -> Summary:
         """What a request asks for, in short (Dialect.summary)."""
-        return summaries.summary(request, self.operation(request))
+        host = request.header("host") if self._hosts_name_accounts else ""
+        return summaries.summary(request, host, self.operation(request))
 
     def fault(self, request: Request, name: str) -> Reply:
         """An error reply that was planted (Dialect.fault)."""
         answer = self._refusal(request, ServiceError(name))
         return Reply(answer.status, self._headers(request, answer), answer.body)
+
+    def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
+        """What a request did, for the audit."""
+        return audited.deed_of(request, reply, operation)
 
     # From request to reply
 
@@ -121,7 +131,7 @@ class AzureTable(Dialect):
 
     def enter(self, request: Request) -> Handler | None:
         """The handler of a request for the server's tick: in parts, where nothing but the operation itself asks the engine."""
-        if request.method == "OPTIONS" or "origin" in request.header_map:
+        if request.method == "OPTIONS" or "origin" in request.header_map or self.gateway.quotas.is_on:
             return self.handle
         return self._begin
 
@@ -185,6 +195,8 @@ class AzureTable(Dialect):
                 refusal = ServiceError("RequestBodyTooLarge")
             case Busy():
                 refusal = ServiceError("ServerBusy")
+            case NotPermitted():
+                refusal = service_error_of(error)
             case NotAllowed():
                 is_preflight = request.method == "OPTIONS"
                 refusal = ServiceError("CorsPreflightFailure") if is_preflight else service_error_of(error)
@@ -200,7 +212,13 @@ class AzureTable(Dialect):
         call = self._authenticated(request, self._address_of(request))
         if _names_policy(call.grant):
             call = yield from self._under_policy(call)
-        return (yield from self._operation(call).handler(call, call.address.resource))
+        exchange = self._operation(call).handler(call, call.address.resource)
+        if self.gateway.quotas.is_on:
+            name = call.address.account
+            exchange = self.gateway.quotas.limited(
+                request, Scheme.AZURE.value, name, call.namespace, exchange
+            )
+        return (yield from exchange)
 
     def _address_of(self, request: Request) -> Address:
         """Where a request goes, if its parts may be as they are. Raises ServiceError."""
@@ -236,6 +254,8 @@ class AzureTable(Dialect):
         options = options_of(request.query)
         account = self._account(address.account)
         grant = auth.verify(request, options, account, self._issuer, self.gateway)
+        if grant.roles is not None or self.gateway.credentials.is_limited:
+            self._authorize(request, address, account.name, grant)
         scheme = "https" if request.secure else "http"
         return Call(
             request=request,
@@ -256,6 +276,26 @@ class AzureTable(Dialect):
         table = yield from find_table(call, access.table)
         under = access.under(tables.policies_of(table), self.gateway.now_ms() / 1000)
         return replace(call, grant=Grant(under))
+
+    def _authorize(self, request: Request, address: Address, account: str, grant: Grant) -> None:
+        """Give the request of a caller who may not do everything its authorization: by the grants of the account's key,
+        which bound what the key has signed, too; or by the roles of a token."""
+        credentials = self.gateway.credentials
+        credential = credentials.find(Scheme.AZURE, account)
+        assert credential is not None  # or nobody could have signed
+        policy = credential.policy if grant.roles is None else credentials.policy_of_roles(grant.roles)
+        source = Source(request.client, request.secure)
+        now_ms = self.gateway.real_now_ms
+        request.authorization = credentials.authorization(credential, policy, source, now_ms)
+        if request.authorization is None:
+            return
+        namespace = credentials.namespace(Scheme.AZURE, account)
+        named = getattr(address.resource, "table", None) or getattr(address.resource, "name", None)
+        table = self.gateway.engine.cached_azure_table(namespace, named) if named else None
+        purpose = purpose_of(
+            address.resource, method_of(request), options_of(request.query).get("comp", PLAIN)
+        )
+        self.limit(request, purpose, namespace, [] if table is None else [table.name])
 
     def _account(self, name: str) -> Account:
         credentials = self.gateway.credentials
@@ -301,7 +341,8 @@ class AzureTable(Dialect):
 
     def _cors_headers(self, request: Request) -> Exchange[list[tuple[str, str]]]:
         try:
-            account = self._account(addresses.account_of(request.path, request.header_map.get("host", "")))
+            host = request.header_map.get("host", "") if self._hosts_name_accounts else ""
+            account = self._account(addresses.account_of(request.path, host))
             properties = yield from service.load(account.namespace, account.name)
         except (ServiceError, GatewayError):
             return []

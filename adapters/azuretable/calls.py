@@ -115,7 +115,11 @@ def options_of(query: str) -> dict[str, str]:
 def find_table(call: Call, name: str) -> Exchange[Table]:
     """The descriptor of a table, by the name that Azure knows it by, in whatever case. Raises TableMissing, ServiceError."""
     table = call.gateway.engine.cached_azure_table(call.namespace, name)
-    if table is None:
-        check_table_name(name)
-        table = yield from one(FindTable(call.namespace, name, by_azure_name=True))
-    return table
+    return (yield from find_table_now(call, name)) if table is None else table
+
+
+def find_table_now(call: Call, name: str) -> Exchange[Table]:
+    """The descriptor of a table that is to be described or changed, by asking the engine: nothing else may be asked of it,
+    and who is to know of a table is judged by what the engine is asked."""
+    check_table_name(name)
+    return (yield from one(FindTable(call.namespace, name, by_azure_name=True)))

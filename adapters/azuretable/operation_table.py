@@ -19,43 +19,57 @@ from adapters.azuretable.wire.addresses import (
     Entity,
     EntitySet,
     Nested,
+    Resource,
     Service,
     TableEntry,
     TableSet,
 )
 from adapters.azuretable.wire.errors import KEY_COUNT, ServiceError
 from gateway.model.commands import Exchange
+from gateway.model.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
 
 
 class Operation(NamedTuple):
-    """One operation of the API. Its handler is given the call and the resource."""
+    """One operation of the API. Its handler is given the call and the resource. `purpose`: what a caller must be
+    allowed to do."""
 
     handler: Callable[..., Exchange[Answer]]
+    purpose: Purpose = UNKNOWN_PURPOSE
 
 
+_P = Permission
+_IN_BATCHES = (_P.PUT, _P.UPDATE, _P.DELETE, _P.READ, _P.QUERY, _P.SCAN)
 PLAIN = ""
 """A request that names no component."""
 OPERATIONS: Mapping[tuple[type, str, str], Operation] = {
     # (resource, verb, comp)
-    (TableSet, "GET", PLAIN): Operation(tables.query),
-    (TableSet, "POST", PLAIN): Operation(tables.create),
-    (TableEntry, "GET", PLAIN): Operation(tables.get),
-    (TableEntry, "DELETE", PLAIN): Operation(tables.delete),
-    (EntitySet, "GET", "acl"): Operation(tables.get_access_policies),
-    (EntitySet, "HEAD", "acl"): Operation(tables.get_access_policies),
-    (EntitySet, "PUT", "acl"): Operation(tables.set_access_policies),
-    (EntitySet, "GET", PLAIN): Operation(queries.query),
-    (EntitySet, "POST", PLAIN): Operation(entities.insert),
-    (Entity, "GET", PLAIN): Operation(entities.get),
-    (Entity, "PUT", PLAIN): Operation(entities.update),
-    (Entity, "MERGE", PLAIN): Operation(entities.update),
-    (Entity, "PATCH", PLAIN): Operation(entities.update),
-    (Entity, "DELETE", PLAIN): Operation(entities.update),
-    (Batch, "POST", PLAIN): Operation(batches.run),
-    (Service, "GET", "properties"): Operation(service.get_properties),
-    (Service, "PUT", "properties"): Operation(service.set_properties),
-    (Service, "GET", "stats"): Operation(service.get_statistics),
+    (TableSet, "GET", PLAIN): Operation(tables.query, Purpose((_P.LIST,))),
+    (TableSet, "POST", PLAIN): Operation(tables.create, Purpose((_P.CREATE,))),
+    (TableEntry, "GET", PLAIN): Operation(tables.get, Purpose((_P.DESCRIBE,))),
+    (TableEntry, "DELETE", PLAIN): Operation(tables.delete, Purpose((_P.DROP,))),
+    (EntitySet, "GET", "acl"): Operation(tables.get_access_policies, Purpose((_P.READ_POLICY,))),
+    (EntitySet, "HEAD", "acl"): Operation(tables.get_access_policies, Purpose((_P.READ_POLICY,))),
+    (EntitySet, "PUT", "acl"): Operation(tables.set_access_policies, Purpose((_P.WRITE_POLICY,))),
+    (EntitySet, "GET", PLAIN): Operation(queries.query, Purpose((_P.QUERY, _P.SCAN))),
+    (EntitySet, "POST", PLAIN): Operation(entities.insert, Purpose((_P.PUT,))),
+    (Entity, "GET", PLAIN): Operation(entities.get, Purpose((_P.READ,))),
+    (Entity, "PUT", PLAIN): Operation(entities.update, Purpose((_P.PUT,))),
+    (Entity, "MERGE", PLAIN): Operation(entities.update, Purpose((_P.UPDATE,))),
+    (Entity, "PATCH", PLAIN): Operation(entities.update, Purpose((_P.UPDATE,))),
+    (Entity, "DELETE", PLAIN): Operation(entities.update, Purpose((_P.DELETE,))),
+    (Batch, "POST", PLAIN): Operation(batches.run, Purpose(_IN_BATCHES, Way.TRANSACTION)),
+    (Service, "GET", "properties"): Operation(service.get_properties, Purpose((_P.READ_ACCOUNT,))),
+    (Service, "PUT", "properties"): Operation(service.set_properties, Purpose((_P.WRITE_ACCOUNT,))),
+    (Service, "GET", "stats"): Operation(service.get_statistics, Purpose((_P.READ_ACCOUNT,))),
 }
+
+
+def purpose_of(resource: Resource, method: str, comp: str) -> Purpose:
+    """What a request is for. To have an address explained that means nothing is to read."""
+    if isinstance(resource, Nested):
+        return Purpose((_P.DESCRIBE,))
+    row = OPERATIONS.get((type(resource), method, comp))
+    return Purpose((_P.READ,)) if row is None else row.purpose
 
 
 def refuse_nested(call: Call, resource: Nested) -> Exchange[Answer]:

@@ -27,9 +27,9 @@ _KEY = ("PartitionKey", "RowKey")
 _Named = tuple[str, Mapping[str, Any] | None]
 
 
-def summary(request: Request, operation: str) -> Summary:
-    """The summary of a request. Raises ServiceError for an address or a batch that cannot be read."""
-    host = request.header("host")
+def summary(request: Request, host: str, operation: str) -> Summary:
+    """The summary of a request to a host ("": it names no account). Raises ServiceError for an address or a batch that cannot
+    be read."""
     address = addresses.parse(request.path, host)
     named: list[_Named] = []
     if isinstance(address.resource, Batch):

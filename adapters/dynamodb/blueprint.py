@@ -15,21 +15,26 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb import DIALECT, seeds, summaries
+from adapters.dynamodb import DIALECT, audited, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
-from adapters.dynamodb.operation_table import OPERATIONS, READING, Operation
+from adapters.dynamodb.operation_table import OPERATIONS, READING, Operation, purpose_of
 from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.wire import auth, http, limits, planted_errors
-from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
+from adapters.dynamodb.wire.calls import Answer, Call, Caller, OneCommand
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
+from adapters.dynamodb.wire.refusals import not_permitted
+from adapters.dynamodb.wire.resources import bare_name
+from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round, Seed, Summary
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
-from gateway.model.errors import GatewayError, LimitExceeded
+from gateway.model.errors import GatewayError, LimitExceeded, NotPermitted
 from gateway.model.tables import Table
+from gateway.security.credentials import Scheme
 
+_SCHEME = Scheme.AWS.value
 _new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 log = logging.getLogger("tablegate")
 
@@ -63,6 +68,8 @@ class DynamoDB(Dialect):
     service_hosts = _SERVICE_HOSTS
     faults = planted_errors.NAMES
     batches = frozenset({"BatchGetItem", "BatchWriteItem"})
+    audited_operations = audited.KINDS
+    refusal_statuses = frozenset({400, 403})
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -101,7 +108,13 @@ class DynamoDB(Dialect):
         row = self._operations.get(request.header_map.get("x-amz-target", ""))
         if row is None or not row.hot:
             return None
-        return self.handle if row.parts is None or self._throttle is not None else self._begin
+        if row.parts is None or self._throttle is not None or self.gateway.quotas.is_on:
+            return self.handle
+        return self._begin
+
+    def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
+        """What a request did, for the audit."""
+        return audited.deed_of(request, reply, operation, self.gateway)
 
     def summary(self, request: Request) -> Summary:
         """What a request asks for, in short (Dialect.summary)."""
@@ -109,6 +122,8 @@ class DynamoDB(Dialect):
 
     def plant(self, seed: Seed) -> dict[str, int]:
         """Make the tables and items of a seed (Dialect.plant)."""
+        from adapters.dynamodb import seeds
+
         return seeds.plant(self.gateway, seed)
 
     def fault(self, request: Request, name: str) -> Reply:
@@ -173,7 +188,12 @@ class DynamoDB(Dialect):
         """The body of the answer. Raises TooLarge, ServiceError, GatewayError."""
         row, call = self._admit(request)
         exchange = row.handler(call)
-        answer = yield from exchange if self._throttle is None else self._throttle.limited(call, exchange)
+        if self._throttle is not None:
+            exchange = self._throttle.limited(call, exchange)
+        quotas, caller = self.gateway.quotas, call.caller
+        if quotas.is_on:
+            exchange = quotas.limited(request, _SCHEME, caller.access_id, caller.namespace, exchange)
+        answer = yield from exchange
         return _json(answer)
 
     def _admit(self, request: Request) -> tuple[Operation, Call]:
@@ -211,6 +231,8 @@ class DynamoDB(Dialect):
         now_ms = 0 if gateway.credentials.is_dev else gateway.real_now_ms()
         caller = auth.verify(request, gateway.credentials, now_ms, self._style)
         name = target.partition(".")[2]
+        if request.authorization is not None:
+            self._limit(request, row, caller, body)
         if not text:
             raise serialization()
         if len(text) > limits.LARGE_REQUEST_BYTES:
@@ -219,9 +241,24 @@ class DynamoDB(Dialect):
         host = request.header_map.get("host", "")
         return row, _new(Call, (name, checked, caller, gateway, host))
 
+    def _limit(self, request: Request, row: Operation, caller: Caller, body: Any) -> None:
+        """Say what the request of a caller is for who may not do everything. Authorization comes before whatever else
+        is wrong with a request, and with the table that it names. Raises NotPermitted."""
+        named = body.get("TableName") if isinstance(body, dict) else None
+        tables = [bare_name(named)] if isinstance(named, str) else []
+        self.limit(request, purpose_of(row.purpose, body), caller.namespace, tables)
+
+    def _told(self, request: Request, error: Exception) -> ServiceError:
+        if isinstance(error, NotPermitted) and request.authorization is not None:
+            authorization = request.authorization
+            return not_permitted(
+                error, self.operation(request), authorization.identity, authorization.source.region
+            )
+        return service_error_of(error, self.operation(request), self._style)
+
     def _failure(self, request: Request, error: Exception) -> Reply:
         """The reply to a request that failed. What nobody foresaw is logged under the id that the client gets too."""
-        told = service_error_of(error, self.operation(request), self._style)
+        told = self._told(request, error)
         if told.status >= 500:
             unforeseen = not isinstance(error, (ServiceError, GatewayError))
             facts = {"dialect": DIALECT, "operation": self.operation(request), "request_id": request.id}
@@ -233,7 +270,7 @@ class DynamoDB(Dialect):
         """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse)."""
         if isinstance(error, LimitExceeded):
             return http.too_large(request)
-        told = service_error_of(error, "") if isinstance(error, GatewayError) else internal()
+        told = self._told(request, error) if isinstance(error, GatewayError) else internal()
         return http.reply(request, told.status, render(told))
 
 

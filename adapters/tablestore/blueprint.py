@@ -12,14 +12,14 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from adapters.tablestore import DIALECT, summaries
+from adapters.tablestore import DIALECT, audited, summaries
 from adapters.tablestore.claims import CLAIMS
 from adapters.tablestore.operation_table import OPERATIONS, READING, Operation
 from adapters.tablestore.values.values import key_type
 from adapters.tablestore.values.views import index_view
 from adapters.tablestore.wire import auth, replies
 from adapters.tablestore.wire.auth import Caller
-from adapters.tablestore.wire.calls import Call, OneCommand, check_names
+from adapters.tablestore.wire.calls import Call, OneCommand, check_names, named_tables
 from adapters.tablestore.wire.errors import (
     INTERNAL,
     PLANTED,
@@ -30,11 +30,13 @@ from adapters.tablestore.wire.errors import (
 )
 from adapters.tablestore.wire.parsing import parse
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
+from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round, Summary
 from gateway.http import Reply, Request
 from gateway.model.commands import Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
 from gateway.model.tables import Table
+from gateway.security.credentials import Scheme
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +61,7 @@ class TableStore(Dialect):
     service_hosts = CLAIMS.service_hosts
     faults = PLANTED
     batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
+    audited_operations = audited.KINDS
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -98,6 +101,10 @@ class TableStore(Dialect):
         except (ServiceError, GatewayError):
             return None
 
+    def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
+        """What a request did, for the audit."""
+        return audited.deed_of(request, reply, operation)
+
     # From request to reply
 
     def only_reads(self, request: Request) -> bool:
@@ -106,7 +113,7 @@ class TableStore(Dialect):
 
     def enter(self, request: Request) -> Handler | None:
         """The handler of a request for the server's tick: in parts, where nothing but the operation itself asks the engine."""
-        return self._begin
+        return self.handle if self.gateway.quotas.is_on else self._begin
 
     def _begin(self, request: Request) -> Round | Reply | Exchange[Reply]:
         """What `handle` does, without a generator for an operation that one command is enough for and whose table is known."""
@@ -153,7 +160,13 @@ class TableStore(Dialect):
         answer: bytes | ServiceError
         try:
             yield from check_names(call)
-            made = yield from row.handler(call)
+            exchange = row.handler(call)
+            caller, quotas = call.caller, self.gateway.quotas
+            if quotas.is_on:
+                exchange = quotas.limited(
+                    request, Scheme.TABLESTORE.value, caller.access_id, caller.namespace, exchange
+                )
+            made: Message = yield from exchange
             answer = made.SerializeToString()
         except Exception as error:
             answer = self._told(request, error)
@@ -167,15 +180,20 @@ class TableStore(Dialect):
         return auth.verify(request, _operation_name(request.path), gateway.credentials, gateway.real_now_ms())
 
     def _read(self, request: Request, caller: Caller) -> tuple[Operation, Call]:
-        """The operation and the call of a request. Raises ServiceError."""
+        """The operation and the call of a request. Raises ServiceError, NotPermitted."""
         operation = _operation_name(request.path)
         row = self._operations.get(operation)
         if row is None:
             raise invalid(f"Unsupported operation: {operation}.")
+        if request.authorization is not None:
+            self.limit(request, row.purpose)
         message = parse(row.request, replies.inflated(request), "the ProtoBuf message")
         gateway = self.gateway
         may_be_old = gateway.settings.replica_reads == "all"
-        return row, Call(operation, message, caller, gateway, gateway.now_ms(), may_be_old)
+        call = Call(operation, message, caller, gateway, gateway.now_ms(), may_be_old)
+        if request.authorization is not None:
+            self._limit(request, row, call)
+        return row, call
 
     def _told(self, request: Request, error: Exception) -> ServiceError:
         """What a client is told of an error. What nobody foresaw is logged."""
@@ -190,6 +208,13 @@ class TableStore(Dialect):
         is_post = request.method == "POST"
         operation = _operation_name(request.path) if is_post else request.path.lstrip("/")
         return replies.reply(request, operation, caller, answer, self.gateway.real_now_ms())
+
+    def _limit(self, request: Request, row: Operation, call: Call) -> None:
+        """Say what the request of a caller is for who may not do everything. What it names that is no table is perhaps
+        an index, and judged when it is found. Raises NotPermitted."""
+        engine, namespace = call.gateway.engine, call.caller.namespace
+        known = [name for name in named_tables(call) if engine.cached_table(namespace, name) is not None]
+        self.limit(request, row.purpose, namespace, known)
 
     def refuse(self, request: Request, error: Exception) -> Reply | None:
         """The reply to a request that the server itself refuses, in this dialect's words (Dialect.refuse). It is not signed: who

@@ -16,48 +16,78 @@ from adapters.tablestore.tables import indexes, splits, tables
 from adapters.tablestore.wire.calls import Call
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.model.commands import Exchange
+from gateway.model.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
 
 
 class Operation(NamedTuple):
-    """One operation of the API. The message that its handler returns is the body of the answer."""
+    """One operation of the API. The message that its handler returns is the body of the answer. `purpose`: what a caller
+    must be allowed to do."""
 
     request: type[Message]
     handler: Callable[[Call], Exchange[Message]]
+    purpose: Purpose = UNKNOWN_PURPOSE
 
+
+_P = Permission
+_WRITES = (_P.PUT, _P.UPDATE, _P.DELETE)
 
 OPERATIONS: Mapping[str, Operation] = {
-    "CreateTable": Operation(messages.CreateTableRequest, tables.create_table),
-    "ListTable": Operation(messages.ListTableRequest, tables.list_table),
-    "DescribeTable": Operation(messages.DescribeTableRequest, tables.describe_table),
-    "UpdateTable": Operation(messages.UpdateTableRequest, tables.update_table),
-    "DeleteTable": Operation(messages.DeleteTableRequest, tables.delete_table),
-    "AddDefinedColumn": Operation(messages.AddDefinedColumnRequest, tables.add_defined_column),
-    "DeleteDefinedColumn": Operation(messages.DeleteDefinedColumnRequest, tables.delete_defined_column),
+    "CreateTable": Operation(messages.CreateTableRequest, tables.create_table, Purpose((_P.CREATE,))),
+    "ListTable": Operation(messages.ListTableRequest, tables.list_table, Purpose((_P.LIST,))),
+    "DescribeTable": Operation(messages.DescribeTableRequest, tables.describe_table, Purpose((_P.DESCRIBE,))),
+    "UpdateTable": Operation(messages.UpdateTableRequest, tables.update_table, Purpose((_P.ALTER,))),
+    "DeleteTable": Operation(messages.DeleteTableRequest, tables.delete_table, Purpose((_P.DROP,))),
+    "AddDefinedColumn": Operation(
+        messages.AddDefinedColumnRequest, tables.add_defined_column, Purpose((_P.ALTER,))
+    ),
+    "DeleteDefinedColumn": Operation(
+        messages.DeleteDefinedColumnRequest, tables.delete_defined_column, Purpose((_P.ALTER,))
+    ),
     "ComputeSplitPointsBySize": Operation(
-        messages.ComputeSplitPointsBySizeRequest, splits.compute_split_points_by_size
+        messages.ComputeSplitPointsBySizeRequest, splits.compute_split_points_by_size, Purpose((_P.DESCRIBE,))
     ),
-    "CreateIndex": Operation(messages.CreateIndexRequest, indexes.create_index),
-    "DropIndex": Operation(messages.DropIndexRequest, indexes.drop_index),
-    "ListSearchIndex": Operation(messages.ListSearchIndexRequest, indexes.list_search_index),
-    "ListTimeseriesTable": Operation(messages.ListTimeseriesTableRequest, indexes.list_timeseries_table),
+    "CreateIndex": Operation(messages.CreateIndexRequest, indexes.create_index, Purpose((_P.CREATE_INDEX,))),
+    "DropIndex": Operation(messages.DropIndexRequest, indexes.drop_index, Purpose((_P.DROP_INDEX,))),
+    "ListSearchIndex": Operation(
+        messages.ListSearchIndexRequest, indexes.list_search_index, Purpose((_P.LIST_FEATURES,))
+    ),
+    "ListTimeseriesTable": Operation(
+        messages.ListTimeseriesTableRequest, indexes.list_timeseries_table, Purpose((_P.LIST_FEATURES,))
+    ),
     "StartLocalTransaction": Operation(
-        messages.StartLocalTransactionRequest, transactions.start_local_transaction
+        messages.StartLocalTransactionRequest, transactions.start_local_transaction, Purpose((_P.BEGIN,))
     ),
-    "CommitTransaction": Operation(messages.CommitTransactionRequest, transactions.commit_transaction),
-    "AbortTransaction": Operation(messages.AbortTransactionRequest, transactions.abort_transaction),
-    "ListStream": Operation(messages.ListStreamRequest, streams.list_stream),
-    "DescribeStream": Operation(messages.DescribeStreamRequest, streams.describe_stream),
-    "GetShardIterator": Operation(messages.GetShardIteratorRequest, streams.get_shard_iterator),
-    "GetStreamRecord": Operation(messages.GetStreamRecordRequest, streams.get_stream_record),
-    "GetRow": Operation(messages.GetRowRequest, rows.get_row),
-    "PutRow": Operation(messages.PutRowRequest, rows.put_row),
-    "UpdateRow": Operation(messages.UpdateRowRequest, rows.update_row),
-    "DeleteRow": Operation(messages.DeleteRowRequest, rows.delete_row),
-    "BatchGetRow": Operation(messages.BatchGetRowRequest, batches.batch_get_row),
-    "BatchWriteRow": Operation(messages.BatchWriteRowRequest, batches.batch_write_row),
-    "GetRange": Operation(messages.GetRangeRequest, ranges.get_range),
-    "BulkImport": Operation(messages.BulkImportRequest, batches.bulk_import),
-    "BulkExport": Operation(messages.BulkExportRequest, ranges.bulk_export),
+    "CommitTransaction": Operation(
+        messages.CommitTransactionRequest, transactions.commit_transaction, Purpose((_P.COMMIT,))
+    ),
+    "AbortTransaction": Operation(
+        messages.AbortTransactionRequest, transactions.abort_transaction, Purpose((_P.ABORT,))
+    ),
+    "ListStream": Operation(messages.ListStreamRequest, streams.list_stream, Purpose((_P.LIST_STREAMS,))),
+    "DescribeStream": Operation(
+        messages.DescribeStreamRequest, streams.describe_stream, Purpose((_P.DESCRIBE_STREAM,))
+    ),
+    "GetShardIterator": Operation(
+        messages.GetShardIteratorRequest, streams.get_shard_iterator, Purpose((_P.POSITION_STREAM,))
+    ),
+    "GetStreamRecord": Operation(
+        messages.GetStreamRecordRequest, streams.get_stream_record, Purpose((_P.READ_STREAM,))
+    ),
+    "GetRow": Operation(messages.GetRowRequest, rows.get_row, Purpose((_P.READ,))),
+    "PutRow": Operation(messages.PutRowRequest, rows.put_row, Purpose((_P.PUT,))),
+    "UpdateRow": Operation(messages.UpdateRowRequest, rows.update_row, Purpose((_P.UPDATE,))),
+    "DeleteRow": Operation(messages.DeleteRowRequest, rows.delete_row, Purpose((_P.DELETE,))),
+    "BatchGetRow": Operation(
+        messages.BatchGetRowRequest, batches.batch_get_row, Purpose((_P.READ,), Way.BATCH)
+    ),
+    "BatchWriteRow": Operation(
+        messages.BatchWriteRowRequest, batches.batch_write_row, Purpose(_WRITES, Way.BATCH)
+    ),
+    "GetRange": Operation(messages.GetRangeRequest, ranges.get_range, Purpose((_P.QUERY, _P.SCAN))),
+    "BulkImport": Operation(messages.BulkImportRequest, batches.bulk_import, Purpose(_WRITES, Way.BATCH)),
+    "BulkExport": Operation(
+        messages.BulkExportRequest, ranges.bulk_export, Purpose((_P.QUERY, _P.SCAN), Way.BATCH)
+    ),
 }
 READING = frozenset({"GetRow", "BatchGetRow", "GetRange", "BulkExport"})
 """Operations that do nothing but read rows."""

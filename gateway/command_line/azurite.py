@@ -35,9 +35,7 @@ _TABLE_FLAGS = {
     "-d": Flag("debug", has_value=True),
     "--debug": Flag("debug", has_value=True),
     "--skipApiVersionCheck": Flag("any_version"),  # every version is taken
-    "--disableProductStyleUrl": Flag(
-        "no_host_style", without="a Host of the form ACCOUNT.table.NAME still names the account"
-    ),
+    "--disableProductStyleUrl": Flag("account_in_path"),
     "--oauth": Flag(
         "oauth", has_value=True, refused="tokens are verified here: tablegate serve --jwt-keys-file FILE"
     ),
@@ -134,6 +132,7 @@ def _settings(given: Mapping[str, str]) -> Settings:
         "idle_seconds": given.get("idle"),
         "memory": True if "in_memory" in given else None,
         "auth": "strict" if accounts else None,
+        "azure_account_in_host": False if "account_in_path" in given else None,
         "credentials_file": _file_of(_credentials(accounts)) if accounts else None,
     }
     if "in_memory" not in given:
@@ -155,7 +154,7 @@ def _credentials(accounts: str) -> bytes:
         name, *keys = text.strip().split(":")
         if not name or not 1 <= len(keys) <= 2:
             raise click.ClickException("AZURITE_ACCOUNTS must be account:key[:key], separated by semicolons")
-        found.append({"scheme": "azure", "access_id": name, "secrets": keys})
+        found.append({"scheme": "azure", "access_id": name, "secrets": keys, "grants": "all"})
     return json.dumps({"credentials": found}).encode()
 
 

@@ -54,18 +54,24 @@ def credentials() -> None:
 @_place("AWS account (12 digits; 000000000000 if not given) or Table Store instance that it belongs to.")
 @click.option("--session-token", default="", help="Token that must come with it (temporary AWS credentials).")
 @click.option("--session-token-file", type=click.File("r"), help="File that holds it, - for standard input.")
+@click.option(
+    "--all", "everything", is_flag=True, help="It may do everything, and not only what it is granted."
+)
 @with_settings(every=False)
 def credentials_add(
     settings: Settings, access_id: str, scheme: str, secrets: tuple[str, ...], secret_file: TextIO | None,
-    place: str, session_token: str, session_token_file: TextIO | None,
+    place: str, session_token: str, session_token_file: TextIO | None, everything: bool,
 ) -> None:  # fmt: skip
     """Store a new credential and print it, without what came from a file; Azure accounts have two keys.
+
+    With --auth strict it may do nothing until it is granted something (tablegate grants add), unless it is made with --all.
 
     It is good for one AWS account (in every region), one Azure account or one Table Store instance. A Table Store key without
     a place is good for all instances, but for none with --auth strict and --namespaces separate: there --any-place makes
     one for all.
     """
     from gateway.security.credential_store import new_secret
+    from gateway.security.grant_store import ALL
 
     kind = Scheme(scheme)
     wanted = 2 if kind is Scheme.AZURE else 1
@@ -77,7 +83,7 @@ def credentials_add(
     token = "".join(_lines(session_token_file)) or session_token
     credential = Credential(kind, access_id, (*secrets, *read, *made), place, token)
     with opened_database(settings) as opened:
-        opened.credential_store.add(credential)
+        opened.credential_store.add(credential, [ALL] if everything else [])
     _print(credential, [*secrets, *made])
 
 
@@ -142,6 +148,30 @@ def credentials_remove(settings: Settings, access_id: str, scheme: str) -> None:
     with opened_database(settings) as opened:
         opened.credential_store.remove(Scheme(scheme), access_id)
     click.echo(f"removed {scheme} {access_id}")
+
+
+@credentials.command("reseal")
+@click.option(
+    "--new-secret-key-file",
+    "file",
+    type=click.File("r"),
+    required=True,
+    help="File of the new key, - for standard input.",
+)
+@with_settings(every=False)
+def credentials_reseal(settings: Settings, file: TextIO) -> None:
+    """Encrypt all stored secrets under another secret key, all or none. Servers that run keep what they know; start them anew
+    with the new key (docs/operating.md)."""
+    from gateway.security.secret_cipher import LEAST_KEY_CHARACTERS
+
+    key = "".join(_lines(file)[:1])
+    if len(key) < LEAST_KEY_CHARACTERS:
+        raise click.ClickException(
+            f"the secret key has at least {LEAST_KEY_CHARACTERS} characters, best at random"
+        )
+    with opened_database(settings) as opened:
+        number = opened.credential_store.reseal(key)
+    click.echo(f"{number} credentials are sealed with the new key")
 
 
 def _print(credential: Credential, shown: Iterable[str] = ()) -> None:

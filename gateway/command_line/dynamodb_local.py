@@ -18,7 +18,8 @@ from gateway.command_line.foreign_flags import Flag, ForeignCommand, port_of, re
 from gateway.settings import ANY, BadSetting, Settings, load
 
 _PORT = 8000
-_HOST = "0.0.0.0"  # it has no flag for the host
+# It has no flag for the host. Java listens on every address, of IPv6 too: what Node makes of `localhost`.
+_HOST = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
 _FILE = "tablegate.sqlite"
 # Seconds that tables stay CREATING, UPDATING and DELETING with -delayTransientStatuses: longer than a client that does not wait
 # takes to its next request. How long DynamoDB Local's do is not documented.
@@ -40,7 +41,7 @@ _USAGE = """\
 usage: tablegate dynamodb-local [-jar DynamoDBLocal.jar] [-port <port-no.>] [-inMemory] [-delayTransientStatuses]
             [-dbPath <path>] [-sharedDb] [-cors <allow-list>] [-optimizeDbBeforeStartup] [-disableTelemetry] [-help]
 """
-_TAKEN = 'Exception in thread "main" java.io.IOException: Failed to bind to {0}/{0}:{1}'
+_TAKEN = 'Exception in thread "main" java.io.IOException: Failed to bind to 0.0.0.0/0.0.0.0:{1}'
 
 
 @click.command("dynamodb-local", cls=ForeignCommand)

@@ -16,6 +16,8 @@ def told_in_one_line() -> Iterator[None]:
     """Within it, what can go wrong before the first request, and what a database refuses, raises ClickException with one line."""
     from gateway.model.errors import GatewayError
     from gateway.security.credential_store import BadCredential
+    from gateway.security.grant_store import BadGrant
+    from gateway.security.policies.errors import BadPolicy
     from gateway.security.secret_cipher import WrongKey
     from gateway.server.file_lock import AlreadyHeld
     from gateway.server.serving import Refused
@@ -24,7 +26,7 @@ def told_in_one_line() -> Iterator[None]:
 
     try:
         yield
-    except (BadSetting, BadCredential, WrongKey, Refused, Unusable) as error:
+    except (BadSetting, BadCredential, BadGrant, BadPolicy, WrongKey, Refused, Unusable) as error:
         raise click.ClickException(str(error)) from None
     except AlreadyHeld as error:
         raise click.ClickException(

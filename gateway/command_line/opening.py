@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
+from gateway import audit
 from gateway.command_line.errors import told_in_one_line
 from gateway.settings import Settings
 
@@ -25,6 +27,27 @@ def opened_database(settings: Settings) -> Iterator[Any]:
         run(database)
         opened = open_store(settings, database)
         try:
-            yield opened
+            with _on_record(settings, opened):
+                yield opened
         finally:
             opened.close()
+
+
+@contextlib.contextmanager
+def _on_record(settings: Settings, opened: Any) -> Iterator[None]:
+    """Within it what is changed goes to the audit, if the settings ask for one. Standard output is the command's own."""
+    if not settings.audit:
+        yield
+        return
+    from gateway.audit_sinks import trail_of
+
+    try:
+        trail = trail_of(settings, opened.store, sys.stderr)
+    except OSError as error:
+        raise click.ClickException(f"cannot write the audit {settings.audit}: {error.strerror}") from None
+    if trail is not None:
+        audit.start(trail)
+    try:
+        yield
+    finally:
+        audit.stop()

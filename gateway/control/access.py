@@ -17,25 +17,32 @@ from gateway.settings import ANY, Settings
 
 PREFIX = "/_tablegate/"
 """What all paths of the control API begin with. No dialect has such a path."""
+CONSOLE = f"{PREFIX}console"
+"""Where the console's pages are, which are no part of the control API."""
 
 
 def check(request: Request, settings: Settings) -> None:
     """Raises NotAllowed, rule `origin` or `administrator`, with a text that says what to do."""
-    origin = request.header("origin")
-    if origin and not _is_own(origin, request) and not {origin.lower(), ANY} & {*settings.cors_origin}:
-        raise NotAllowed(
-            "origin", text=f"Pages of {origin[:256]} cannot use the control API (--cors-origin)."
-        )
+    check_origin(request, settings)
     given = request.header("authorization").encode("latin-1")
     token = settings.admin_token
     if token and hmac.compare_digest(given, f"Bearer {token}".encode()):
         return
-    if settings.auth == "dev" and not given and _is_loopback(request.client):
+    if settings.auth == "dev" and not given and is_loopback(request.client):
         return
     raise NotAllowed(
         "administrator",
         text="The control API wants the administrator's token: --admin-token, Authorization: Bearer ...",
     )
+
+
+def check_origin(request: Request, settings: Settings) -> None:
+    """Raises NotAllowed, rule `origin`, of what a page of another origin sends that the settings do not name."""
+    origin = request.header("origin")
+    if origin and not _is_own(origin, request) and not {origin.lower(), ANY} & {*settings.cors_origin}:
+        raise NotAllowed(
+            "origin", text=f"Pages of {origin[:256]} cannot use the control API (--cors-origin)."
+        )
 
 
 def _is_own(origin: str, request: Request) -> bool:
@@ -45,7 +52,8 @@ def _is_own(origin: str, request: Request) -> bool:
     return parts.scheme == scheme and parts.netloc.lower() == request.header("host").lower()
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Whether an address is this machine's own."""
     try:
         return ipaddress.ip_address(address.partition("%")[0]).is_loopback
     except ValueError:

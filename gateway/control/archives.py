@@ -35,7 +35,7 @@ from gateway.model.commands import (
     ResetTables,
 )
 from gateway.model.errors import InvalidInput, TableExists
-from gateway.model.namespaces import SNAPSHOTS
+from gateway.model.namespaces import SNAPSHOTS, is_reserved
 from gateway.model.pages import PageLimits
 from gateway.model.ranges import EVERYTHING
 from gateway.model.row_lines import Unreadable, read_row, row_line
@@ -150,8 +150,8 @@ def _read_tar(engine: Engine, file: IO[bytes], making: str) -> dict[str, Any]:
                 f"the snapshot has version {manifest['version']}; this release reads up to {VERSION}"
             )
         known = {name: manifest[name] for name in ("saved_at_ms", "namespaces", "whole")}
-        if not all(isinstance(each, str) for each in known["namespaces"]):
-            raise BadRequest("namespaces are texts")
+        if not all(isinstance(each, str) and each and not is_reserved(each) for each in known["namespaces"]):
+            raise BadRequest("namespaces are those of callers")
         for described in manifest["tables"]:
             if described["namespace"] not in known["namespaces"]:
                 raise BadRequest(f"{described['namespace']} is none of its namespaces")

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway.control.answers import BadRequest, names_of, namespace_of, only, run
+from gateway.control.answers import BadRequest, Refused, names_of, namespace_of, only, run
 from gateway.engine.engine import Engine
 from gateway.model.commands import ResetTables
+from gateway.model.errors import TableMissing
 
 MODES = ("tables", "rows")
 
 
 def reset(engine: Engine, given: dict[str, Any]) -> dict[str, Any]:
     """Drop tables (`mode` tables, the default) or only empty them (rows): all, those of a `namespace`, or of these the ones
-    that `tables` names. Answers how many. Raises BadRequest, GatewayError."""
+    that `tables` names. Answers how many. Raises BadRequest, Refused, GatewayError."""
     members = only(given, namespace=str, tables=list, mode=str)
     mode = members.get("mode", "tables")
     if mode not in MODES:
         raise BadRequest(f"mode must be one of {', '.join(MODES)}")
     names = names_of(members.get("tables"), "tables")
     command = ResetTables(namespace_of(members), names, keeps_definitions=mode == "rows")
-    return {"tables": run(engine, command)}
+    try:
+        return {"tables": run(engine, command)}
+    except TableMissing as error:
+        raise Refused(404, f"there is no table {error.name[:255]}") from None

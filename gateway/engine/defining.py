@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gateway.engine import retaining, streaming
@@ -25,6 +26,7 @@ from gateway.model.commands import (
 )
 from gateway.model.errors import IndexMissing, StaleTable, TableBusy, TableExists, TableMissing
 from gateway.model.keys import KeySchema
+from gateway.model.namespaces import SNAPSHOTS
 from gateway.model.tables import Index, Rules, State, Table, azure_name_for
 from gateway.store import changes, entries, expiry_backfills, rows
 from gateway.store.databases import Session
@@ -130,18 +132,26 @@ class Definer:
         if table.rules.stream is not None and table.rules.stream.enabled:
             changes.end_stream(session, table.rules.stream.id, now_ms)
 
-    def make_again(
-        self, session: Session, table: Table, namespace: str, now_ms: int, with_stream: bool = True
+    def make_again(self, session: Session, copies: Sequence[tuple[Table, str]], now_ms: int) -> list[Table]:
+        """An empty table with the definition of each of these, under the same names in a namespace that has none of them. Its
+        stream, if its rule asks for one, begins now; in a snapshot the rule is kept for later."""
+        ids = iter(self._catalog.next_ids(session, sum(1 + len(table.indexes) for table, _ in copies)))
+        made = [self._made_again(session, table, namespace, ids, now_ms) for table, namespace in copies]
+        inserted = [self._catalog.ask_insert(session, table) for table in made]
+        for table, is_inserted in zip(made, inserted, strict=True):
+            if not is_inserted():
+                raise TableExists(table.name)
+        return made
+
+    def _made_again(
+        self, session: Session, table: Table, namespace: str, ids: Iterator[int], now_ms: int
     ) -> Table:
-        """An empty table with the definition of another, under the same names in a namespace that has none of these. Its
-        stream, if its rule asks for one, begins now; not `with_stream`: the rule is kept for later."""
         indexes = tuple(
-            dataclasses.replace(index, id=self._catalog.next_id(session), filled=True, busy_until_ms=0)
-            for index in table.indexes
+            dataclasses.replace(index, id=next(ids), filled=True, busy_until_ms=0) for index in table.indexes
         )
         made = dataclasses.replace(
             table,
-            id=self._catalog.next_id(session),
+            id=next(ids),
             namespace=namespace,
             indexes=indexes,
             rules=dataclasses.replace(table.rules, has_local_transactions=False, history=None),
@@ -153,11 +163,7 @@ class Definer:
         kept = table.rules.history
         if kept is not None and kept.days is not None:
             made = retaining.with_history(self._store, session, made, kept.days, now_ms)
-        if with_stream:
-            made = self._with_stream(session, None, made, now_ms)
-        if not self._catalog.insert(session, made):
-            raise TableExists(made.name)
-        return made
+        return made if namespace.startswith(SNAPSHOTS) else self._with_stream(session, None, made, now_ms)
 
     def _with_stream(self, session: Session, old: Rules | None, table: Table, now_ms: int) -> Table:
         """A table whose rules may begin or end a stream, or change what is kept of it."""

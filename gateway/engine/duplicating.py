@@ -11,7 +11,7 @@ from typing import Any
 from gateway.engine import indexing, retaining
 from gateway.engine.defining import Definer
 from gateway.model.commands import CopyTables, ImportDefinition, ImportRows, ResetTables
-from gateway.model.errors import InvalidInput, TableBusy
+from gateway.model.errors import InvalidInput, TableBusy, TableMissing
 from gateway.model.namespaces import RETAINED, SNAPSHOTS
 from gateway.model.rows import Row
 from gateway.model.tables import State, Table
@@ -21,15 +21,17 @@ from gateway.store.store import Store
 
 
 def reset(store: Store, definer: Definer, command: ResetTables, now_ms: int) -> int:
-    """Empty or drop tables, each in constant time; how many. Their rows are purged later."""
+    """Empty or drop tables, each in constant time; how many. Their rows are purged later. Raises TableMissing."""
     with store.write() as session:
         among = None if command.namespace is None else {command.namespace}
         tables = _locked(store, session, among, command.names)
+        for name in sorted((command.names or frozenset()) - {table.name for table in tables}):
+            raise TableMissing(name)
         for table in tables:
             definer.forget(session, table, now_ms)
-            if command.keeps_definitions:
-                definer.make_again(session, table, table.namespace, now_ms)
-        if command.names is None and not command.keeps_definitions:
+        if command.keeps_definitions:
+            definer.make_again(session, [(table, table.namespace) for table in tables], now_ms)
+        elif command.names is None:
             retaining.forget_backups(store, session, command.namespace)
     for table in tables:
         store.catalog.cache.forget(table.id)
@@ -48,10 +50,9 @@ def copy(store: Store, definer: Definer, command: CopyTables, now_ms: int) -> in
         for table in tables:
             if not all(index.filled for index in table.indexes):
                 raise TableBusy(table.name, State.UPDATING.value)
-            target = targets[table.namespace]
-            is_kept = target.startswith(SNAPSHOTS)
-            made = definer.make_again(session, table, target, now_ms, with_stream=not is_kept)
-            _copy_rows(session, table, made, is_kept)
+        made = definer.make_again(session, [(table, targets[table.namespace]) for table in tables], now_ms)
+        for table, copied in zip(tables, made, strict=True):
+            _copy_rows(session, table, copied)
     for table in replaced:
         store.catalog.cache.forget(table.id)
     return len(tables)
@@ -77,7 +78,8 @@ def import_definition(store: Store, definer: Definer, command: ImportDefinition,
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput("document", error=repr(error)) from None
     with store.write() as session:
-        return definer.make_again(session, table, command.namespace, now_ms, with_stream=False)
+        [made] = definer.make_again(session, [(table, command.namespace)], now_ms)
+    return made
 
 
 def import_rows(store: Store, command: ImportRows) -> None:
@@ -111,11 +113,12 @@ def _locked(
         places = ", ".join("?" * len(among))
         found = store.catalog.all(session, f"namespace IN ({places}) ORDER BY id", sorted(among))
     wanted = [table.id for table in found if names is None or table.name in names]
-    locked = [store.catalog.lock(session, table_id) for table_id in wanted]
-    return [table for table in locked if table is not None and table.state is not State.DELETING]
+    locked = store.catalog.lock_all(session, wanted)
+    return [table for table in locked if table.state is not State.DELETING]
 
 
-def _copy_rows(session: Session, table: Table, made: Table, is_kept: bool) -> None:
+def _copy_rows(session: Session, table: Table, made: Table) -> None:
+    is_kept = made.namespace.startswith(SNAPSHOTS)
     # Rows of a snapshot have no time at which the sweep would find them; it is worked out again when they come back.
     rows.copy(session, table.id, made.id, expires=not is_kept)
     for index in table.indexes:

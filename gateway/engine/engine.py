@@ -479,14 +479,19 @@ class Returned(Generic[R]):
     value: R
 
 
-def drive(engine: Engine, begin: Callable[[], Exchange[R]]) -> R:
-    """Run an exchange to its end, alone: how Flask handles a request. The server drives many at once (server/tick.py)."""
+Run = Callable[[list[AnyCommand]], list[Any]]
+"""What carries out commands, or raises."""
+
+
+def drive(engine: Engine, begin: Callable[[], Exchange[R]], run: Run | None = None) -> R:
+    """Run an exchange to its end, alone: how Flask handles a request. The server drives many at once (server/tick.py). `run`:
+    carries out its commands in place of `run_with_retries`."""
     for _ in range(8):
         exchange = begin()
         commands = next_commands(exchange, None)
         while not isinstance(commands, Returned):
             try:
-                outcomes = run_with_retries(engine, commands)
+                outcomes = run_with_retries(engine, commands) if run is None else run(commands)
             except Exception as error:
                 commands = next_commands(exchange, error)
                 continue

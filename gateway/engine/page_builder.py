@@ -43,7 +43,7 @@ SHOWN_AS_STORED = frozenset(
 """What a table may have (Table.features) of whose rows a reader sees all that is stored, whenever it looks."""
 READ_FIELDS = (
     "table range limits index reverse filter view segment after whole_rows cut cut_many transaction concatenation"
-    " may_be_old"
+    " may_be_old shown"
 )
 """What the fast ways to fill a page have been thought through for (fast_paths.covers)."""
 _TAKES_MANY = fast_paths.covers(Read, READ_FIELDS)

@@ -52,14 +52,31 @@ class Asks(Generic[R]):
 # Rows
 
 
+class Shown(Protocol):
+    """What of a row its reader will show. It is asked only of callers whose rights depend on it."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The top-level attributes that are shown or looked at; none: the rows are only counted."""
+        ...
+
+
+class ShownNames(NamedTuple):
+    """These attributes."""
+
+    names: frozenset[str]
+
+
 class Get(NamedTuple):
     """Read one row. Outcome: Row or None. `transaction`: as an open local transaction sees it; TransactionMissing.
-    `may_be_old`: the reader was promised no more than what was there a short while ago, so that a replica may answer."""
+    `may_be_old`: the reader was promised no more than what was there a short while ago, so that a replica may answer.
+    `shown`: what the reader will show of the row (None: everything)."""
 
     table: Table
     position: Position
     transaction: str = ""
     may_be_old: bool = False
+    shown: Shown | None = None
 
     def outcome(self) -> Row | None:
         """Never called (Command)."""
@@ -90,7 +107,7 @@ class Read(NamedTuple):
     `cut_many`: does the same to many rows at once, for readers whose `cut` leaves something of every row; `cut` is there too.
     `transaction`: as an open local transaction sees the table (not its indexes); TransactionMissing.
     `concatenation`: the reader wants no more of a row than `Concatenation` says, so that many may be given in
-    one piece (Page.concatenated). `may_be_old`: as of Get.
+    one piece (Page.concatenated). `may_be_old`, `shown`: as of Get.
     """
 
     table: Table
@@ -108,6 +125,7 @@ class Read(NamedTuple):
     transaction: str = ""
     concatenation: Concatenation | None = None
     may_be_old: bool = False
+    shown: Shown | None = None
 
     def outcome(self) -> Page:
         """Never called (Command)."""
@@ -257,7 +275,8 @@ class DropTable(Asks[Table]):
 
 @dataclass(frozen=True, slots=True)
 class ResetTables(Asks[int]):
-    """Empty tables as if they had just been made, or drop them, all at one moment. Outcome: how many tables.
+    """Empty tables as if they had just been made, or drop them, all at one moment. Outcome: how many tables; TableMissing, if
+    one of `names` is nowhere: then nothing has changed.
 
     `namespace`: None for all; `names`: None for all of the namespace, and then backups go with tables that are dropped;
     `keeps_definitions`: the tables stay, without rows.

@@ -15,6 +15,7 @@
     ├── PartitionLocked            an open local transaction has locked the partition
     ├── TransactionMissing         a local transaction that never was, or is over
     ├── Throttled                  the provisioned throughput is used up
+    ├── QuotaExceeded              what the operator lets a caller take is used up
     ├── Busy                       locks or the database did not yield in time; a retry may help
     │   ├── Contended              internal: not now; whoever can wait without holding up others tries again
     │   └── OutOfSpace             the database has no room for writes, or its disk fails; reads may go on
@@ -25,7 +26,7 @@
     ├── MomentNotKept              nothing is known of a table at a moment that is to be gone back to
     ├── TokenReused                an idempotency token seen before with another request
     ├── StaleTable                 internal: the descriptor that parse saw is out of date; parse again
-    └── NotAuthenticated, NotAllowed
+    └── NotAuthenticated, NotAllowed, NotPermitted
 
 Errors carry facts. Codes, statuses and texts belong to the adapters' `errors.py`, whose own errors are no GatewayErrors: nothing
 that the engine calls raises them.
@@ -184,6 +185,22 @@ class Throttled(GatewayError):
         self.limit = limit
 
 
+class QuotaExceeded(GatewayError):
+    """What the operator lets a credential or a namespace (`owner`) take is used up. `kind`: requests, read_units, write_units (of
+    these there will be more in a moment), bytes, tables."""
+
+    def __init__(self, kind: str, limit: float, owner: str) -> None:
+        super().__init__(kind, limit, owner)
+        self.kind = kind
+        self.limit = limit
+        self.owner = owner
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether trying again helps."""
+        return self.kind not in ("bytes", "tables")
+
+
 class Busy(GatewayError):
     """A lock, the database or the server did not yield in time; trying again may help."""
 
@@ -237,3 +254,14 @@ class NotAllowed(GatewayError):
         super().__init__(rule, facts)
         self.rule = rule
         self.facts = facts
+
+
+class NotPermitted(GatewayError):
+    """The caller's grants do not reach what a request asks for. `permission` and `path` (model/accesses.py) say what and of which
+    resource; `by`: what refused it (a Verdict's value, model/grants.py). Nothing of the request was done."""
+
+    def __init__(self, permission: Any, path: str, by: str) -> None:
+        super().__init__(permission, path, by)
+        self.permission = permission
+        self.path = path
+        self.by = by

@@ -204,6 +204,17 @@ class KeySchema:
         encoded = [encode_column(value) for value in values]
         return Position(b"".join(encoded[:split]), b"".join(encoded[split:]))
 
+    def decode_partition(self, partition: bytes) -> tuple[Value, ...]:
+        """The values of the partition columns. Raises ValueError if these bytes are not a whole partition."""
+        values: list[Value] = []
+        start = 0
+        for column in self.partition:
+            value, start = decode_column(partition, start, column.kind)
+            values.append(value)
+        if start != len(partition):
+            raise ValueError(partition)
+        return tuple(values)
+
     def decode(self, position: Position) -> Key:
         """The key at a position; the inverse of `key`."""
         values: list[Value] = []

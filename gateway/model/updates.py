@@ -6,7 +6,7 @@ actions. Operands of document actions read the row as it was before the edit; ce
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, assert_never
 
@@ -229,6 +229,19 @@ def names_of(actions: tuple[Action, ...]) -> tuple[str, ...]:
             for action in actions
         ]
     )
+
+
+def paths_read(operand: Operand) -> Iterator[Path]:
+    """Every path whose value goes into an operand, in order."""
+    match operand:
+        case Current(path):
+            yield path
+        case CurrentOr(path, fallback):
+            yield path
+            yield from paths_read(fallback)
+        case Plus(left, right) | Minus(left, right) | Concatenate(left, right):
+            yield from paths_read(left)
+            yield from paths_read(right)
 
 
 def _fast_draft_of(old: Row | None, context: EditContext) -> Draft | FastDraft:

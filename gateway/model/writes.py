@@ -65,6 +65,26 @@ class Recorded:
     actions: tuple[Action, ...]
 
 
+class Returns(Enum):
+    """What the answer to a write shows of the row."""
+
+    NOTHING = "NONE"
+    OLD = "ALL_OLD"
+    CHANGED_OLD = "UPDATED_OLD"
+    NEW = "ALL_NEW"
+    CHANGED_NEW = "UPDATED_NEW"
+
+
+class RowShown(NamedTuple):
+    """What the answer to a write shows of the row: where it was carried out, and where its condition was false."""
+
+    done: Returns = Returns.NOTHING
+    failed: Returns = Returns.NOTHING
+
+
+SHOWN_NOT = RowShown()
+
+
 RowRule = Callable[[Row | None, Contents], Contents]
 """A dialect's say on what a write leaves behind: (old row, new contents) -> contents. It restores kinds that the dialect
 cannot spell, and raises RowRefused or BadKey where the result breaks the dialect's rules. Pure."""
@@ -76,7 +96,7 @@ class Write(NamedTuple):
     `actor` is whoever a change stream names: "" for clients, "expiry" for the sweep. `view` is the asking dialect's.
     `wants_old`: whether the answer needs the old row; if not, a put without a condition may leave `Outcome.old` None and
     give `Outcome.new` the time of the clock, and its rule is asked only where the old row has kinds of its own. `recorded`:
-    what change streams are told, where it does not follow from `change`.
+    what change streams are told, where it does not follow from `change`. `shown`: what the answer shows of the row.
     """
 
     table: Table
@@ -88,6 +108,7 @@ class Write(NamedTuple):
     actor: str = ""
     wants_old: bool = True
     recorded: Recorded | None = None
+    shown: RowShown = SHOWN_NOT
 
 
 def apply(write: Write, old: Row | None, now: int) -> Row | None:

@@ -13,16 +13,31 @@ import re
 import secrets
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from gateway import audit
+from gateway.model.grants import Policy
 from gateway.security.credentials import Credential, Scheme
+from gateway.security.grant_store import (
+    ALL,
+    EVERYBODY,
+    ROLE,
+    GrantStore,
+    Written,
+    policies,
+    policy_of_role,
+    save_in,
+    written_of,
+)
 from gateway.security.secret_cipher import SecretCipher
 from gateway.store import credentials as rows
+from gateway.store import grants as grant_rows
 from gateway.store.credentials import StoredCredential
+from gateway.store.grants import StoredGrant
 from gateway.store.store import Store
 
 _ACCESS_ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -44,31 +59,54 @@ class CredentialStore:
         self._key = key
         self._known_cipher: SecretCipher | None = None
         self._seen: list[StoredCredential] | None = None
+        self._seen_grants: list[StoredGrant] = []
+        self.grants = GrantStore(store)
 
     def load(self) -> list[Credential]:
-        """All credentials. Raises WrongKey."""
-        self._seen = self._rows()
-        return [self._open(row) for row in self._seen]
+        """All credentials, with what they may do. Raises WrongKey."""
+        self._seen, self._seen_grants = self._rows(), self.grants.load()
+        found = [self._open(row) for row in self._seen]
+        known = policies(self._seen_grants, {each.grantee: each.identity for each in found})
+        return [dataclasses.replace(each, policy=known[each.grantee]) for each in found]
 
     def changes(self) -> list[Credential] | None:
-        """All credentials if they are not what they were when they were last loaded, else None."""
-        if self._rows() == self._seen:
+        """All credentials if they, or grants, are not what they were when they were last loaded, else None."""
+        if self._rows() == self._seen and self.grants.load() == self._seen_grants:
             return None
         return self.load()
 
-    def add(self, credential: Credential) -> None:
-        """Keep a new credential. Raises BadCredential."""
+    @property
+    def roles(self) -> dict[str, Policy | None]:
+        """What each role lets somebody do who has it by another's word than ours, as of the last load; None: everything."""
+        names = {
+            grant.grantee.removeprefix(ROLE) for grant in self._seen_grants if grant.grantee.startswith(ROLE)
+        }
+        return {name: policy_of_role(self._seen_grants, name) for name in names}
+
+    def add(self, credential: Credential, granted: Iterable[Written] = ()) -> None:
+        """Keep a new credential, which may do what is granted with it. Raises BadCredential, BadGrant, BadPolicy."""
         checked(credential)
         with self._store.write() as session:
             if any(_is(row, credential) for row in rows.all_of(session)):
                 raise BadCredential(f"{credential.scheme.value} {credential.access_id} is stored already")
             rows.save(session, self._encrypted(credential))
+            save_in(session, credential.grantee, granted)
+        _record("added", credential.scheme, credential.access_id, credential.place)
+
+    def grant(self, grantee: str, written: Written) -> StoredGrant:
+        """Grant something to a stored credential, a role or everybody. Raises BadCredential, BadGrant, BadPolicy."""
+        if grantee != EVERYBODY and not grantee.startswith(ROLE):
+            scheme, _, access_id = grantee.partition("/")
+            if all((row.scheme, row.access_id) != (scheme, access_id) for row in self._rows()):
+                raise BadCredential(f"no {scheme} credential {access_id} is stored")
+        return self.grants.add(grantee, written)
 
     def replace(self, credential: Credential) -> None:
         """Keep a credential instead of the one of its id. Raises BadCredential."""
         checked(credential)
         with self._store.write() as session:
             rows.save(session, self._encrypted(credential))
+        _record("changed", credential.scheme, credential.access_id, credential.place)
 
     def find(self, scheme: Scheme, access_id: str) -> Credential:
         """The credential of that id. Raises BadCredential."""
@@ -88,16 +126,32 @@ class CredentialStore:
         with self._store.write() as session:
             if not rows.remove(session, scheme.value, access_id):
                 raise BadCredential(f"no {scheme.value} credential {access_id} is stored")
+            grant_rows.remove_of(session, f"{scheme.value}/{access_id}")
+        _record("removed", scheme, access_id)
+
+    def reseal(self, key: str) -> int:
+        """Encrypt all secrets under another key, all or none; how many credentials. Raises WrongKey."""
+        cipher = SecretCipher(key)
+        with self._store.write() as session:
+            known = [self._open(row) for row in rows.all_of(session)]
+            self._known_cipher = cipher
+            for credential in known:
+                rows.save(session, self._encrypted(credential))
+        audit.record("credentials resealed", credentials=len(known))
+        return len(known)
 
     def add_first(self, path: Path) -> int:
         """Store the credentials of a file if there are none yet; how many were stored. Raises BadCredential."""
-        credentials = read_file(path)
+        listed = read_file(path)
         if self._rows():
             return 0
         with self._store.write() as session:
-            for credential in credentials:
+            for credential, granted in listed:
                 rows.save(session, self._encrypted(credential))
-        return len(credentials)
+                save_in(session, credential.grantee, granted)
+        for credential, _ in listed:
+            _record("added", credential.scheme, credential.access_id, credential.place)
+        return len(listed)
 
     def _rows(self) -> list[StoredCredential]:
         with self._store.read() as session:
@@ -127,6 +181,10 @@ class CredentialStore:
         return Credential(
             Scheme(row.scheme), row.access_id, tuple(plain["secrets"]), row.place, plain["session_token"]
         )
+
+
+def _record(what: str, scheme: Scheme, access_id: str, place: str = "") -> None:
+    audit.record(f"credential {what}", scheme=scheme.value, access_id=access_id, place=place)
 
 
 def checked(credential: Credential) -> Credential:
@@ -163,11 +221,12 @@ def new_secret(scheme: Scheme) -> str:
     return base64.b64encode(secrets.token_bytes(30)).decode()
 
 
-def read_file(path: Path) -> list[Credential]:
-    """Credentials of a TOML (`[[credentials]]`) or JSON (`{"credentials": [...]}`, or the list alone) file.
+def read_file(path: Path) -> list[tuple[Credential, list[Written]]]:
+    """Credentials of a TOML (`[[credentials]]`) or JSON (`{"credentials": [...]}`, or the list alone) file, with their grants.
 
     Each has `scheme` (aws, azure, tablestore), `access_id`, `secret` or `secrets`, and, if wanted, `place` ("*" for a Table
-    Store key of all instances) and `session_token`. Raises BadCredential.
+    Store key of all instances) and `session_token`; and `grants`: "all", or a list of short forms and of policies. Raises
+    BadCredential.
     """
     try:
         text = path.read_text()
@@ -182,20 +241,20 @@ def read_file(path: Path) -> list[Credential]:
         raise BadCredential(f"{path}: {error.__class__.__name__}: {error}") from None
 
 
-def _from_document(entry: dict[str, Any]) -> Credential:
-    unknown = entry.keys() - {"scheme", "access_id", "secret", "secrets", "place", "session_token"}
+def _from_document(entry: dict[str, Any]) -> tuple[Credential, list[Written]]:
+    unknown = entry.keys() - {"scheme", "access_id", "secret", "secrets", "place", "session_token", "grants"}
     if unknown:
         raise BadCredential(f"a credential has no {', '.join(sorted(unknown))}")
     scheme = Scheme(entry["scheme"])
     given = list(entry["secrets"]) if "secrets" in entry else [entry["secret"]]
     if scheme is Scheme.AZURE and len(given) == 1:
         given.append(new_secret(scheme))
-    return checked(
-        Credential(
-            scheme, str(entry["access_id"]), tuple(map(str, given)), str(entry.get("place", "")),
-            str(entry.get("session_token", "")),
-        )
+    credential = Credential(
+        scheme, str(entry["access_id"]), tuple(map(str, given)), str(entry.get("place", "")),
+        str(entry.get("session_token", "")),
     )  # fmt: skip
+    granted = entry.get("grants", [])
+    return checked(credential), [ALL] if granted == "all" else [written_of(each) for each in granted]
 
 
 def _is(row: StoredCredential, credential: Credential) -> bool:

@@ -7,12 +7,16 @@ dialect's auth.py) nor how credentials are kept (store/credentials.py).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from typing import Any
 
+from gateway.model.authorizations import Authorization, Identity, PolicyOfResource, Source
+from gateway.model.grants import EVERYTHING, Policy
+from gateway.security.policies.azure_roles import policy_of_roles
 from gateway.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -29,6 +33,11 @@ class Scheme(Enum):
     __hash__ = object.__hash__
 
 
+NO_ACCOUNT = "000000000000"
+"""The account of AWS keys of which nobody said one."""
+_ACCOUNT = re.compile(r"\d{12}", re.ASCII)
+
+
 @dataclass(frozen=True, slots=True)
 class Credential:
     """One key, or Azure's account with its two.
@@ -43,6 +52,24 @@ class Credential:
     secrets: tuple[str, ...] = field(repr=False)
     place: str = ""
     session_token: str = field(default="", repr=False)
+    policy: Policy | None = field(default=None, repr=False, compare=False)
+    """What it may do; None: everything. It comes from the grants of the database (grant_store.py)."""
+
+    identity: Identity = field(init=False, repr=False, compare=False)
+    """Who it is, as policies name callers: a user of an account. Keys of other dialects are users of the account of zeros."""
+
+    def __post_init__(self) -> None:
+        account, user = NO_ACCOUNT, self.grantee
+        if self.scheme is Scheme.AWS:
+            account = self.place or (self.access_id if _ACCOUNT.fullmatch(self.access_id) else NO_ACCOUNT)
+            user = self.access_id
+        made = Identity(self.scheme.value, self.access_id, account, f"arn:aws:iam::{account}:user/{user}")
+        object.__setattr__(self, "identity", made)
+
+    @property
+    def grantee(self) -> str:
+        """What grants call it."""
+        return f"{self.scheme.value}/{self.access_id}"
 
 
 ANY_PLACE = "*"
@@ -66,7 +93,17 @@ CALLERS_KEPT = 1024
 class Credentials:
     """The credentials in force. Look-ups are from memory; `replace` swaps all of them at once, from any thread."""
 
-    __slots__ = ("_by_key", "_known", "_shared", "callers", "is_dev", "keeps_apart")
+    __slots__ = (
+        "_by_key",
+        "_known",
+        "_of_resource",
+        "_shared",
+        "callers",
+        "is_dev",
+        "is_limited",
+        "keeps_apart",
+        "roles",
+    )
 
     def __init__(self, settings: Settings, stored: Iterable[Credential] = ()) -> None:
         self.is_dev = settings.auth == "dev"
@@ -76,15 +113,25 @@ class Credentials:
         self.keeps_apart = not self.is_dev and not self._shared
         """Whether tenants must not reach each other: what is not said to be for all is then for one."""
         self._known: dict[tuple[Scheme, str], Credential] = {}
+        self.roles: Mapping[str, Policy | None] = {}
+        """What roles may do that somebody may have without a stored credential; None: everything."""
+        self._of_resource: PolicyOfResource | None = None
+        self.is_limited = False
+        """Whether there is anybody with a stored credential who may not do everything."""
         self.callers: dict[str, Any] = {}
         """What a dialect has made of a claim that nobody proves, by the claim's text; for as long as these credentials are in
         force. Whoever adds to it bounds it (CALLERS_KEPT)."""
         self.replace(stored)
 
-    def replace(self, stored: Iterable[Credential]) -> None:
-        """Take these from now on, and with auth `dev` the well-known ones besides."""
+    def replace(self, stored: Iterable[Credential], roles: Mapping[str, Policy | None] | None = None) -> None:
+        """Take these from now on, and with auth `dev`, where everybody may do everything, the well-known ones besides."""
         known = {(item.scheme, item.access_id): item for item in (DEV_CREDENTIALS if self.is_dev else ())}
+        if self.is_dev:
+            stored = [replace(item, policy=None) for item in stored]
+        self.roles = roles or {}
+        self.is_limited = self._of_resource is not None and not self.is_dev
         known.update(((item.scheme, item.access_id), item) for item in stored)
+        self.is_limited |= any(item.policy is not None for item in known.values())
         self._known = known
         self.callers = {}
         for item in known.values() if self.keeps_apart else ():
@@ -97,6 +144,25 @@ class Credentials:
     def find(self, scheme: Scheme, access_id: str) -> Credential | None:
         """The credential of that id; None if nobody knows it."""
         return self._known.get((scheme, access_id))
+
+    def authorization(
+        self, credential: Credential, policy: Policy | None, source: Source, now_ms: Callable[[], int]
+    ) -> Authorization | None:
+        """What a request may do that was sent with a credential, by a caller with this policy; None: everything."""
+        of_resource = None if self.is_dev else self._of_resource
+        if policy is None and of_resource is None:
+            return None
+        return Authorization(policy or EVERYTHING, credential.identity, source, now_ms, of_resource)
+
+    def policy_of_roles(self, roles: Iterable[str]) -> Policy | None:
+        """What somebody may do who has these roles by the word of a trusted issuer: those of Azure, and those that were granted
+        something here; None: everything."""
+        if self.is_dev:
+            return None
+        of_roles = [policy_of_roles(roles), *(self.roles[role] for role in roles if role in self.roles)]
+        if any(policy is None for policy in of_roles):
+            return None
+        return Policy(tuple(each for policy in of_roles if policy is not None for each in policy.statements))
 
     def may_enter(self, credential: Credential, place: str) -> bool:
         """Whether a credential may be used in a place that the request names, as Table Store's do with their instance.

@@ -15,7 +15,7 @@ from pathlib import Path
 from gateway.settings import BadSetting, Settings
 
 _NONCE_BYTES = 12
-_LEAST_KEY_CHARACTERS = 16
+LEAST_KEY_CHARACTERS = 16
 
 
 class WrongKey(Exception):
@@ -49,8 +49,8 @@ class SecretCipher:
 def find_key(settings: Settings) -> str:
     """The key of these settings; makes the key file of a SQLite database that has none. Raises BadSetting."""
     if settings.secret_key:
-        if len(settings.secret_key) < _LEAST_KEY_CHARACTERS:
-            raise BadSetting(f"secret_key: at least {_LEAST_KEY_CHARACTERS} characters, best at random")
+        if len(settings.secret_key) < LEAST_KEY_CHARACTERS:
+            raise BadSetting(f"secret_key: at least {LEAST_KEY_CHARACTERS} characters, best at random")
         return settings.secret_key
     if settings.memory:
         return secrets.token_urlsafe(32)

@@ -112,7 +112,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
-        self.client = peer[0] if isinstance(peer, tuple) else ""
+        # On a socket for both, an IPv4 address comes as one of IPv6.
+        self.client = peer[0].removeprefix("::ffff:") if isinstance(peer, tuple) else ""
         self._is_secure = transport.get_extra_info("sslcontext") is not None
         self._rest()
         if not self._reception.enter(self):

@@ -15,6 +15,9 @@ from gateway.engine.engine import contended, longest_wait_s, pauses_between_atte
 from gateway.http import Reply, Request
 from gateway.model.commands import AnyCommand, Exchange
 
+HELD_BACK_S = 0.1
+"""So much later are requests answered that were beyond a quota: clients that try again at once would else take the machine."""
+
 
 class Answering(Protocol):
     """What a request came on: a connection. `written_up_to`: how far the database's log was after the last write on it, if
@@ -39,6 +42,7 @@ class PendingRequest(Request):
     began = 0.0
     dialect: Dialect | None = None
     met: Met | None = None
+    answered_after_s = 0.0
 
     # Of the tick: the handler; what the engine is asked for; who is told the outcomes, an exchange or a function.
     handler: Handler
@@ -47,6 +51,10 @@ class PendingRequest(Request):
     finish: Callable[[list[Any] | Exception], Reply] | None = None
     restarts = 0
     lock_retry: LockRetry | None = None
+
+    def hold_back(self) -> None:
+        """Have it answered somewhat later."""
+        self.answered_after_s = HELD_BACK_S
 
 
 class LockRetry:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from gateway import handling, logs, metrics
+from gateway.audit import Trail
 from gateway.http import Reply, Request
 from gateway.model import fast_paths
 from gateway.server import allocator
@@ -40,10 +41,12 @@ _CANDIDATES = 16
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a server serves: dialects, and the WSGI application (wsgi.py) that answers what none of them claims."""
+    """What a server serves: dialects, and the WSGI application (wsgi.py) that answers what none of them claims; and whom it
+    tells of what it has answered (gateway/audit.py)."""
 
     dialects: Mounted
     call_application: Callable[[Request], Reply]
+    trail: Trail | None = None
 
 
 class Server:
@@ -56,6 +59,7 @@ class Server:
         self.is_stopping = False
         self.buffered_bytes = 0
         self._call_application = served.call_application
+        self._trail = served.trail
         self._loop = asyncio.get_running_loop()
         self._connections: set[Connection] = set()
         self._heads: dict[str, dict[Connection, None]] = {}  # by client address, oldest first
@@ -113,7 +117,7 @@ class Server:
         """A new connection. When there are as many as may be, the one goes that has waited longest for its client to send, be it
         idle, in the middle of a head or of a body that has stopped coming; if none waits, this one."""
         self._connections.add(connection)
-        metrics.CONNECTIONS.set(len(self._connections))
+        metrics.connections = len(self._connections)
         if len(self._connections) <= self.settings.max_connections:
             return True
         waiting = [
@@ -126,7 +130,7 @@ class Server:
     def leave(self, connection: Connection) -> None:
         """A connection is gone."""
         self._connections.discard(connection)
-        metrics.CONNECTIONS.set(len(self._connections))
+        metrics.connections = len(self._connections)
         if self.is_stopping and not self._connections:
             self._all_gone.set()
 
@@ -181,6 +185,12 @@ class Server:
 
     def answer(self, pending: PendingRequest, reply: Reply) -> None:
         """Send the reply to a request in hand, then note it for the figures and write down what is worth a line."""
+        if pending.authorization is not None and pending.dialect is not None:
+            reply = pending.dialect.judged(pending, reply)
+        if pending.answered_after_s:
+            after_s, pending.answered_after_s = pending.answered_after_s, 0.0
+            self._loop.call_later(after_s, self.answer, pending, reply)
+            return
         pending.connection.answer(reply if pending.met is None else pending.met.answered(reply))
         seconds = monotonic() - pending.began
         dialect = pending.dialect
@@ -189,6 +199,8 @@ class Server:
         else:
             name, operation = "gateway", pending.path if reply.status < 400 else ""
         metrics.answered((name, operation, reply.status, seconds))
+        if self._trail is not None:
+            self._trail.answered(pending, reply, dialect, operation)
         if self.settings.access_log or seconds * 1000 >= self.settings.slow_request_ms:
             logs.info(
                 "request" if seconds * 1000 < self.settings.slow_request_ms else "slow request",
@@ -219,7 +231,11 @@ class Server:
 
     def _sweep(self) -> None:
         """Look for connections whose time is over, and count what was noted."""
-        metrics.count_noted()
+        if metrics.is_counting:
+            metrics.count_noted()
+        elif metrics.is_due():
+            # The first time the library is loaded, for which nobody should wait here.
+            self._threads.submit(metrics.count_noted)
         now = monotonic()
         for connection in [known for known in self._connections if known.deadline < now]:
             connection.overdue()
@@ -232,6 +248,8 @@ def bind(host: str, port: int) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # "::" is every address, of IPv4 too
         made.bind((host, port))
         made.listen(_BACKLOG)
         made.setblocking(False)

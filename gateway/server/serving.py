@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gateway import __version__, logs
+from gateway import __version__, audit, logs
 from gateway.background import BackgroundWork
 from gateway.database_urls import without_password
 from gateway.dialect import BadSeed
@@ -30,7 +30,7 @@ from gateway.server import certificates, server, workers, wsgi
 from gateway.server.file_lock import FileLock
 from gateway.server.relay import RelaySocket
 from gateway.settings import Settings
-from gateway.store.migrating import migrate
+from gateway.store.migrating import migrate, revision_of, steps
 from gateway.store.opening import prepare_file
 from gateway.wiring import OWN_PATHS, Mounted, Opened, connect, open_store, wire
 
@@ -82,6 +82,10 @@ def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> Non
     if settings.stop_with_stdin:
         threading.Thread(target=_stop_with_stdin, name="standard input", daemon=True).start()
     _allow_descriptors(settings.max_connections)
+    inherited = workers.inherited()
+    if inherited is not None:
+        _take_a_place(settings, inherited)
+        return
     with _sole_owner(settings):
         tls = _certificate(settings)
         database = connect(settings)
@@ -94,19 +98,45 @@ def serve(settings: Settings, announcement: Announcement = _ANNOUNCEMENT) -> Non
         sockets = [_bind(settings.host, port) for port in _ports(settings)]
         figures = _metrics_socket(settings)
         announcement.bound(settings, sockets)
+
+        def ready(*served: Any) -> None:
+            if workers.is_first():
+                announcement.ready(*served)
+
         if settings.workers > 1:
             opened.close()
             relay = _relay() if settings.database_path is not None else None
             workers.supervise(
                 settings.workers,
-                lambda: _work(settings, sockets, figures, tls, None, announcement, relay),
+                lambda: _work(settings, sockets, figures, tls, None, ready, relay),
+                [each.fileno() for each in sockets],
+                None if figures is None else figures.fileno(),
                 settings.stop_seconds,
+                # A program that is started in a worker's place would have to find the others' way to the writer.
+                may_replace=relay is None,
             )
             if relay is not None:
                 relay.remove()
         else:
-            _work(settings, sockets, figures, tls, opened, announcement)
+            _work(settings, sockets, figures, tls, opened, ready)
             announcement.closed()
+
+
+def _take_a_place(settings: Settings, inherited: workers.Inherited) -> None:
+    """Serve on the sockets of a server that runs, in the place of one of its workers, which may be of an earlier release. Raises
+    Refused where the database is not ready for this one: it serves others, who are not to be surprised."""
+    database = connect(settings)
+    found, wanted = revision_of(database), steps()[-1]
+    if found != wanted:
+        raise Refused(f"the schema is {found}, and this release has {wanted}: run `tablegate migrate` first")
+    sockets = [socket.socket(fileno=descriptor) for descriptor in inherited.sockets]
+    figures = None if inherited.figures is None else socket.socket(fileno=inherited.figures)
+
+    def ready(*_: Any) -> None:
+        os.write(inherited.ready, b".")
+        os.close(inherited.ready)
+
+    _work(settings, sockets, figures, _certificate(settings), open_store(settings, database), ready)
 
 
 def _relay() -> RelaySocket:
@@ -124,29 +154,37 @@ def _work(
     figures: socket.socket | None,
     tls: certificates.Certificate | None,
     opened: Opened | None,
-    announcement: Announcement,
+    announce: Callable[[Settings, Mounted, list[socket.socket], socket.socket | None], None],
     relay: RelaySocket | None = None,
 ) -> None:
-    """What one server process does; a worker opens the database for itself. `relay`: of several on a SQLite file the first
-    writes."""
+    """What one server process does; a worker opens the database for itself. `announce` is called when requests are being
+    answered. `relay`: of several on a SQLite file the first writes."""
     is_writer = relay is None or workers.is_first()
     opened = opened or open_store(settings, connect(settings, reads_only=not is_writer))
     dialects = wire(settings, opened)
-    served = server.Served(dialects, _application(dialects, opened))
+    trail = _trail(settings, opened)
+    served = server.Served(dialects, _application(dialects), trail)
     share = (
         settings.background_share if workers.is_first() else 0.0
     )  # of the server, not of each of its processes
-    background = BackgroundWork(opened.engine, opened.credential_store, dialects.gateway.credentials, share)
+    gateway = dialects.gateway
+    background = BackgroundWork(
+        opened.engine,
+        opened.credential_store,
+        gateway.credentials,
+        share,
+        opened.quota_keeper(gateway.quotas),
+        settings.credentials_period,
+    )
 
     def ready() -> None:
         if tls is not None:
             # A SIGHUP that came earlier met nobody, and the process that forked this one has read the files at its own start.
             _read_again(tls)
         background.start()
-        if workers.is_first():
-            if figures is not None:
-                _serve_metrics(dialects, figures)
-            announcement.ready(settings, dialects, sockets, figures)
+        if workers.is_first() and figures is not None:
+            _serve_metrics(dialects, figures)
+        announce(settings, dialects, sockets, figures)
 
     def reload() -> None:
         background.look_at_credentials_now()
@@ -157,6 +195,7 @@ def _work(
         sockets, lane_of(settings), tls.context if tls is not None else None, relay, is_writer
     )
     is_clean = server.run(served, listen_address, ready, reload)
+    audit.stop()
     if not is_clean:
         # A thread is stuck in the database, and would be waited for at the end of the interpreter.
         logging.shutdown()
@@ -190,16 +229,31 @@ def _stop_with_stdin() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _application(dialects: Mounted, opened: Opened) -> Callable[[Request], Reply]:
+def _trail(settings: Settings, opened: Opened) -> audit.Trail | None:
+    """Where what is done goes on record; it has begun. Raises Refused."""
+    if not settings.audit:
+        return None
+    from gateway.audit_sinks import trail_of
+
+    try:
+        trail = trail_of(settings, opened.store)
+    except OSError as error:
+        raise Refused(f"cannot write the audit {settings.audit}: {error.strerror}") from None
+    if trail is not None:
+        audit.start(trail)
+    return trail
+
+
+def _application(dialects: Mounted) -> Callable[[Request], Reply]:
     """The WSGI application, called with a request. Flask is loaded and the application made when the first comes, since many
     servers of tests never need it."""
     lock = threading.Lock()
 
     @cache
     def made() -> wsgi.Application:
-        from gateway.app import application
+        from gateway.app import mount
 
-        return application(dialects, opened.clock)
+        return mount(dialects)
 
     def call(request: Request) -> Reply:
         with lock:
@@ -234,11 +288,16 @@ def lane_of(settings: Settings) -> str:
 
 def _check_exposure(settings: Settings) -> None:
     """Raise Refused where auth `dev`, which lets everybody in, would be had from other machines by oversight."""
-    if settings.auth == "dev" and not settings.insecure and not _is_loopback(settings.host):
+    if is_exposed(settings):
         raise Refused(
             f"auth is dev, which takes any AWS access key, and {settings.host} can be reached from elsewhere: "
             "use --auth strict with stored credentials, or say --insecure if you mean it"
         )
+
+
+def is_exposed(settings: Settings) -> bool:
+    """Whether everybody would be let in from other machines, though nobody has said so."""
+    return settings.auth == "dev" and not settings.insecure and not is_loopback(settings.host)
 
 
 def _allow_descriptors(connections: int) -> None:
@@ -251,7 +310,8 @@ def _allow_descriptors(connections: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on, or a name, can be reached from this machine alone."""
     try:
         found = {info[4][0] for info in socket.getaddrinfo(host, None)}
     except OSError:
@@ -298,7 +358,7 @@ def _metrics_socket(settings: Settings) -> socket.socket | None:
     such port."""
     if settings.metrics_port is None:
         return None
-    return _bind(settings.host if _is_loopback(settings.host) else "127.0.0.1", settings.metrics_port)
+    return _bind(settings.host if is_loopback(settings.host) else "127.0.0.1", settings.metrics_port)
 
 
 def _serve_metrics(dialects: Mounted, figures: socket.socket) -> None:

@@ -40,6 +40,7 @@ from gateway.engine.reading_replicas import may_be_old
 from gateway.http import Reply
 from gateway.model.commands import Exchange, FindTable, Get, ListTables, Read, ReadAll, WriteGroup
 from gateway.model.errors import Busy, Contended, StaleTable
+from gateway.security.authorizing import authorize, settle
 from gateway.server.pending_request import LockRetry, PendingRequest
 
 _READS = {Get, Read, ReadAll}
@@ -161,11 +162,23 @@ class Ticker:
             self._answer(pending, self._refuse(pending, error))
         else:
             commands = pending.commands
+            if pending.authorization is not None:
+                self._enqueue_if_allowed(pending)
+                return
             waiting = self._waiting_of.get(type(commands[0])) if len(commands) == 1 else None
             if waiting is not None:
                 waiting.append(pending)
             else:
                 self._enqueue(pending)
+
+    def _enqueue_if_allowed(self, pending: PendingRequest) -> None:
+        """Let the commands of a request that may not do everything go on, or tell its handler that they may not."""
+        assert pending.authorization is not None
+        refusal = authorize(pending.authorization, pending.commands)
+        if refusal is None:
+            self._enqueue(pending)
+        else:
+            self._advance(pending, refusal)
 
     def _enqueue(self, pending: PendingRequest) -> None:
         kinds = {type(command) for command in pending.commands}
@@ -218,12 +231,12 @@ class Ticker:
 
     def _advance(self, pending: PendingRequest, outcomes: list[Any] | Exception) -> None:
         exchange = pending.exchange
+        if pending.authorization is not None and isinstance(outcomes, list):
+            outcomes = settle(pending.authorization, pending.commands, outcomes)
         try:
             if exchange is None:
-                finish, pending.finish = (
-                    pending.finish,
-                    None,
-                )  # it holds the request: no circle is left behind
+                # It holds the request: no circle is left behind.
+                finish, pending.finish = pending.finish, None
                 assert finish is not None
                 reply = finish(outcomes)
             elif isinstance(outcomes, Exception):
@@ -236,7 +249,10 @@ class Ticker:
             reply = self._refuse(pending, error)
         else:
             if exchange is not None:
-                self._enqueue(pending)
+                if pending.authorization is not None:
+                    self._enqueue_if_allowed(pending)
+                else:
+                    self._enqueue(pending)
                 self.wake()
                 return
         self._answer(pending, reply)

@@ -218,12 +218,24 @@ class Catalog:
 
     def next_id(self, session: Session) -> int:
         """An id that was never given before, to a table or an index."""
-        return counters.advance(session, "ids", 1)
+        return self.next_ids(session, 1)[0]
+
+    def next_ids(self, session: Session, number: int) -> range:
+        """So many ids that were never given before."""
+        last = counters.advance(session, "ids", number) if number else 0
+        return range(last - number + 1, last + 1)
 
     def lock(self, session: Session, table_id: int) -> Table | None:
         """The table as it is now, locked against everybody else until the transaction ends."""
-        session.query(f"SELECT id FROM tables WHERE id = ?{session.statements.for_update}", (table_id,))
-        return self.by_id(session, table_id)
+        found = self.lock_all(session, [table_id])
+        return found[0] if found else None
+
+    def lock_all(self, session: Session, table_ids: Sequence[int]) -> list[Table]:
+        """Those of some tables that there are, as `lock` has them, in the order of their ids."""
+        condition, parameters = session.statements.one_of("id", table_ids)
+        in_order = f"{condition} ORDER BY id"
+        session.query(f"SELECT id FROM tables WHERE {in_order}{session.statements.for_update}", parameters)
+        return self._load(session, in_order, parameters)
 
     def azure_name_taken(self, session: Session, namespace: str) -> Callable[[str], bool]:
         """A function that says whether an Azure name, given in lower case, is in use in a namespace."""
@@ -235,15 +247,19 @@ class Catalog:
 
     def insert(self, session: Session, table: Table) -> bool:
         """Store a new table and its indexes; False if its name was taken in the meantime."""
-        inserted = session.execute(
+        return self.ask_insert(session, table)()
+
+    def ask_insert(self, session: Session, table: Table) -> Callable[[], bool]:
+        """Do what `insert` does; what it tells is to be had by calling what this returns. If it is False the transaction must
+        not be committed."""
+        inserted = session.ask_count(
             f"INSERT INTO tables ({_TABLE_COLUMNS}, azure_name_lower) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT DO NOTHING",
             (*_columns(table), table.azure_name.lower()),
         )
-        if inserted == 1:
-            for index in table.indexes:
-                self.insert_index(session, table.id, index)
-        return inserted == 1
+        for index in table.indexes:
+            self.insert_index(session, table.id, index)
+        return lambda: inserted() == 1
 
     def update(self, session: Session, table: Table) -> None:
         """Store a table's rules, properties and state; its version grows by one."""
@@ -260,7 +276,7 @@ class Catalog:
 
     def insert_index(self, session: Session, table_id: int, index: Index) -> None:
         """Store a new index."""
-        session.execute(
+        session.send(
             "INSERT INTO indexes (id, table_id, name, definition, properties, filled, busy_until_ms)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
             (index.id, table_id, *_index_columns(index)[1:]),
@@ -275,17 +291,17 @@ class Catalog:
 
     def remove_index(self, session: Session, index_id: int) -> None:
         """Forget an index; its entries are purged later."""
-        session.execute("DELETE FROM indexes WHERE id = ?", (index_id,))
+        session.send("DELETE FROM indexes WHERE id = ?", (index_id,))
         progress.forget(session, progress.INDEX_BACKFILL, index_id)
-        session.execute("INSERT INTO purges (kind, id) VALUES ('index', ?)", (index_id,))
+        session.send("INSERT INTO purges (kind, id) VALUES ('index', ?)", (index_id,))
 
     def remove(self, session: Session, table: Table) -> None:
         """Forget a table, in constant time; its rows and entries are purged later. Its id is never used again."""
         for index in table.indexes:
             self.remove_index(session, index.id)
-        session.execute("DELETE FROM tables WHERE id = ?", (table.id,))
+        session.send("DELETE FROM tables WHERE id = ?", (table.id,))
         expiry_backfills.finish(session, table.id)
-        session.execute("INSERT INTO purges (kind, id) VALUES ('table', ?)", (table.id,))
+        session.send("INSERT INTO purges (kind, id) VALUES ('table', ?)", (table.id,))
         if table.rules.history is not None:
             history.end(session, table.rules.history.id)
 

@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gateway.model.pages import Concatenation
@@ -291,6 +292,11 @@ class Database:
     def log_timeline(self) -> int:
         """The timeline of the log that a standby follows. Raises Busy, Retry, DatabaseFailed."""
         raise NotImplementedError
+
+    def back_up(self, target: Path, progress: Callable[[int, int], None]) -> float:
+        """Copy the whole database into a new file while others write; the moment (seconds since 1970) that the copy is of.
+        `progress` is told how many pages are copied, and of how many. Raises Unusable."""
+        raise Unusable(f"{self.name} is backed up by its own means: docs/operating.md")
 
     def close(self) -> None:
         """Give back every connection."""

@@ -29,5 +29,5 @@ def save_progress(session: Session, table_id: int, mark: bytes, number: int) -> 
 
 def finish(session: Session, table_id: int) -> None:
     """Take a table off the list: all its rows have their new times, or it is gone."""
-    session.execute("DELETE FROM expiry_backfills WHERE table_id = ?", (table_id,))
+    session.send("DELETE FROM expiry_backfills WHERE table_id = ?", (table_id,))
     progress.forget(session, progress.EXPIRY_BACKFILL, table_id)

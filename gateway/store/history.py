@@ -42,8 +42,8 @@ def begin(session: Session, history_id: int, table_id: int, days: int | None) ->
 
 def end(session: Session, history_id: int) -> None:
     """Forget a history; what is in it is purged later. Its id is never used again."""
-    session.execute("DELETE FROM histories WHERE id = ?", (history_id,))
-    session.execute("INSERT INTO purges (kind, id) VALUES ('history', ?)", (history_id,))
+    session.send("DELETE FROM histories WHERE id = ?", (history_id,))
+    session.send("INSERT INTO purges (kind, id) VALUES ('history', ?)", (history_id,))
 
 
 def kept_for_days(session: Session) -> list[tuple[int, int, int | None]]:

@@ -34,8 +34,7 @@ def steps() -> list[str]:
 def migrate(database: Database) -> list[str]:
     """Bring the database up to date; the revisions that were run. Raises NewerDatabase."""
     known = steps()
-    with database.read() as session:
-        before = _revision(session, known)
+    before = revision_of(database)
     if not before:
         with database.define() as session:
             before = _revision(session, known)  # once more: another gateway may have been quicker
@@ -44,6 +43,12 @@ def migrate(database: Database) -> list[str]:
     if before != known[-1]:
         before = _upgrade(database, known)
     return known[known.index(before) + 1 :] if before else known
+
+
+def revision_of(database: Database) -> str:
+    """The revision a database is at, "" if it is empty. Raises NewerDatabase."""
+    with database.read() as session:
+        return _revision(session, steps())
 
 
 def script_of(name: str) -> str:

@@ -37,7 +37,7 @@ def advance(session: Session, work: str, owner_id: int, rows: int) -> None:
 
 def forget(session: Session, work: str, owner_id: int) -> None:
     """Forget how far a piece of work has come: it is done, or begun anew."""
-    session.execute("DELETE FROM progress WHERE work = ? AND id = ?", (work, owner_id))
+    session.send("DELETE FROM progress WHERE work = ? AND id = ?", (work, owner_id))
 
 
 def listed(session: Session, at_most: int = COUNTED_ROWS, pieces: int = _PIECES) -> list[Progress]:

@@ -340,3 +340,45 @@ credentials = Table(
     Column("changed_at_ms", BigInteger, nullable=False),
     PrimaryKeyConstraint("scheme", "access_id"),
 )
+
+# Who may do what (gateway/security/grant_store.py).
+grants = Table(
+    "grants",
+    metadata,
+    Column("id", Name, nullable=False),
+    Column("grantee", Name, nullable=False),
+    Column("form", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("id"),
+)
+
+# Lines of the audit, where it is kept in the database (gateway/audit.py).
+audit_events = Table(
+    "audit_events",
+    metadata,
+    Column("at_ms", BigInteger, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("line", Text, nullable=False),
+    PrimaryKeyConstraint("at_ms", "id"),
+)
+
+# What a credential, or a namespace, may take at most: a document for each (gateway/security/quotas.py).
+quotas = Table(
+    "quotas",
+    metadata,
+    Column("owner", Name, primary_key=True),
+    Column("document", Text, nullable=False),
+    Column("changed_at_ms", BigInteger, nullable=False),
+)
+
+# How much of each quota every server process has been asked for lately, by which they share it.
+quota_demands = Table(
+    "quota_demands",
+    metadata,
+    Column("owner", Name, nullable=False),
+    Column("process", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("owner", "process"),
+)

@@ -1,11 +1,18 @@
--- 0006
+-- 0008
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )
 
-INSERT INTO alembic_version (version_num) VALUES ('0006')
+INSERT INTO alembic_version (version_num) VALUES ('0008')
+
+CREATE TABLE audit_events (
+	at_ms BIGINT NOT NULL,
+	id TEXT NOT NULL,
+	line TEXT NOT NULL,
+	PRIMARY KEY (at_ms, id)
+)
 
 CREATE TABLE backups (
 	id BIGINT NOT NULL,
@@ -100,6 +107,15 @@ CREATE TABLE expiry_backfills (
 	PRIMARY KEY (table_id)
 )
 
+CREATE TABLE grants (
+	id TEXT COLLATE "C" NOT NULL,
+	grantee TEXT COLLATE "C" NOT NULL,
+	form TEXT NOT NULL,
+	document TEXT NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	PRIMARY KEY (id)
+)
+
 CREATE TABLE histories (
 	id BIGINT NOT NULL,
 	table_id BIGINT NOT NULL,
@@ -168,6 +184,21 @@ CREATE TABLE purges (
 	kind TEXT NOT NULL,
 	id BIGINT NOT NULL,
 	PRIMARY KEY (kind, id)
+)
+
+CREATE TABLE quota_demands (
+	owner TEXT COLLATE "C" NOT NULL,
+	process TEXT NOT NULL,
+	document TEXT NOT NULL,
+	at_ms BIGINT NOT NULL,
+	PRIMARY KEY (owner, process)
+)
+
+CREATE TABLE quotas (
+	owner TEXT COLLATE "C" NOT NULL,
+	document TEXT NOT NULL,
+	changed_at_ms BIGINT NOT NULL,
+	PRIMARY KEY (owner)
 )
 
 CREATE TABLE rows (

@@ -89,6 +89,9 @@ _LAST = "CorsParams:"
         ("-Djava.library.path=./DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar", "-sharedDb", "-inMemory", "-disableTelemetry"),
         ("java", "-Xms512m", "-Xmx1024m", "-Djava.library.path=/d/DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar", "-inMemory",
          "-sharedDb"),
+        # serverless-dynamodb-local, by the starter of dynamodb-localhost 0.0.9, in this order; it waits for no line.
+        ("java", "-Djava.library.path=/home/me/.dynamodb/DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar", "-inMemory",
+         "-sharedDb", "-cors", "*", "-delayTransientStatuses"),
     ],
 )  # fmt: skip
 def test_words_that_start_dynamodb_local_start_this(tmp_path: Path, words: tuple[str, ...]) -> None:
@@ -97,12 +100,24 @@ def test_words_that_start_dynamodb_local_start_this(tmp_path: Path, words: tuple
         assert process.lines[0] == "Initializing DynamoDB Local with the following configuration:"
         assert process.lines[1:3] == [f"Port:\t{port}", "InMemory:\ttrue"]
         assert "SharedDb:\ttrue" in process.lines
-        assert process.lines[-1] == "CorsParams:\tnull"
+        assert process.lines[-1] == f"CorsParams:\t{'*' if '-cors' in words else 'null'}"
         make_table(dynamodb(port))
         assert dynamodb(port, "another", "eu-west-1").list_tables()["TableNames"] == ["songs"]
         process.running.send_signal(signal.SIGTERM)
         assert process.running.wait(20) == 0
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6")
+def test_it_listens_on_every_address_as_java_does(tmp_path: Path) -> None:
+    """`localhost` is ::1 first to Node 17 and later. Who comes by IPv4 is on this machine all the same."""
+    port = free_port()
+    with started(tmp_path, "dynamodb-local", "-inMemory", "-port", str(port), last=_LAST):
+        for host in ("127.0.0.1", "::1"):
+            client = http.client.HTTPConnection(host, port)
+            client.request("GET", "/_tablegate/clock")
+            assert client.getresponse().status == 200
+            client.close()
 
 
 def test_without_shared_db_each_key_and_region_has_its_own_tables(tmp_path: Path) -> None:
@@ -202,6 +217,12 @@ _LISTENING = "Azurite Table service is successfully listening at "
         ("--tableHost", "127.0.0.1", "--inMemoryPersistence", "--silent", "--loose", "--skipApiVersionCheck"),
         ("--blobHost", "0.0.0.0", "--queueHost", "0.0.0.0", "--tableHost", "0.0.0.0", "--inMemoryPersistence",
          "--extentMemoryLimit", "64", "--disableTelemetry", "--disableProductStyleUrl"),
+        # Modules of Testcontainers, which wait for the last line: .NET and Java, Node, Go with tables alone.
+        ("--blobHost", "0.0.0.0", "--queueHost", "0.0.0.0", "--tableHost", "0.0.0.0"),
+        ("--blobHost", "0.0.0.0", "--blobPort", "10000", "--queueHost", "0.0.0.0", "--queuePort", "10001", "--tableHost",
+         "0.0.0.0", "--tablePort", "10002", "--inMemoryPersistence", "--extentMemoryLimit", "64", "--skipApiVersionCheck"),
+        ("--tableHost", "0.0.0.0"),
+        ("--tableHost", "0.0.0.0", "--inMemoryPersistence"),
     ],
 )  # fmt: skip
 def test_words_that_start_azurite_start_this(tmp_path: Path, words: tuple[str, ...]) -> None:
@@ -216,6 +237,22 @@ def test_words_that_start_azurite_start_this(tmp_path: Path, words: tuple[str, .
     assert process.running.returncode == 0
     assert out == "Azurite Table service is closing...\nAzurite Table service successfully closed\n"
     assert all(word in errors for word in words if word.startswith(("--blob", "--queue", "--extent")))
+
+
+def test_the_path_alone_names_the_account_where_that_is_asked_for(tmp_path: Path) -> None:
+    words = ("azurite", "--inMemoryPersistence", "--tablePort", "0")
+    for more, is_by_path in (((), False), (("--disableProductStyleUrl",), True)):
+        with started(tmp_path, *words, *more, last=_LISTENING) as process:
+            url = process.lines[-1].removeprefix(_LISTENING)
+            asked = {"Host": f"azurite.table.internal:{url.rpartition(':')[2]}"}
+            if not is_by_path:
+                with pytest.raises(Exception, match=r"AuthenticationFailed|authenticate"):
+                    azure(url).create_table("people", headers=asked)
+                continue
+            table = azure(url).create_table("people", headers=asked)
+            entity = {"PartitionKey": "p", "RowKey": "r"}
+            table.submit_transaction([("create", entity)], headers=asked)
+            assert [each["RowKey"] for each in table.list_entities(headers=asked)] == ["r"]
 
 
 def test_the_table_service_alone_has_lines_of_its_own(tmp_path: Path) -> None:

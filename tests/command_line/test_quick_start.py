@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 _HEAVY = {
-    "alembic", "cryptography", "flask", "google.protobuf", "hypothesis", "jinja2", "jwt", "lark", "mako", "psycopg", "pyarrow",
-    "rich", "sqlalchemy", "transfer", "werkzeug",
+    "alembic", "cryptography", "flask", "google.protobuf", "hypothesis", "jinja2", "jwt", "lark", "mako", "prometheus_client",
+    "psycopg", "pyarrow", "rich", "sqlalchemy", "transfer", "werkzeug",
+    "zstandard",
 }  # fmt: skip
 # Serves in the main thread; another one asks, then tells which modules are there and stops the server.
 _PROGRAM = """
@@ -69,9 +70,9 @@ _DYNAMODB = [
     ),
 ]  # fmt: skip
 _OWN = [
-    f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    for path in ("/healthz", "/readyz", "/metrics")
+    f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" for path in ("/healthz", "/readyz")
 ]
+_FIGURES = [_OWN[0].replace("/healthz", "/metrics")]
 _AZURE = ["GET /devstoreaccount1/Tables HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]
 
 
@@ -92,10 +93,33 @@ def test_first_requests_of_dynamodb_load_no_framework_no_parser_and_no_other_dia
 ) -> None:
     flags = [where] if where == "--memory" else [where, str(tmp_path / "new.sqlite")]
     statuses, modules = _loaded(_OWN + _DYNAMODB, *flags)
-    assert statuses == ["200"] * 8
+    assert statuses == ["200"] * 7
     assert not _HEAVY & modules
     assert not {"adapters.azuretable.blueprint", "adapters.tablestore.blueprint"} & modules
     assert "adapters.dynamodb.blueprint" in modules
+
+
+def test_the_control_api_loads_no_framework() -> None:
+    """A test asks for a reset before it does anything else."""
+    paths = (
+        "POST /_tablegate/reset",
+        "PUT /_tablegate/clock",
+        "GET /_tablegate/requests",
+        "GET /_tablegate/snapshots",
+    )
+    requests = [
+        f"{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{{}}"
+        for path in paths
+    ]
+    statuses, modules = _loaded(requests + _DYNAMODB, "--memory")
+    assert statuses == ["200"] * 9
+    assert not _HEAVY & modules
+
+
+def test_figures_load_the_library_that_counts_when_somebody_asks() -> None:
+    statuses, modules = _loaded(_OWN + _FIGURES, "--memory")
+    assert statuses == ["200"] * 3
+    assert _HEAVY & modules == {"prometheus_client"}
 
 
 def test_a_first_request_of_azure_loads_its_dialect_alone() -> None:

@@ -77,7 +77,12 @@ def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
     opened = open_store(made, connect(made))
     app = create_app(made, opened)
     background = BackgroundWork(
-        opened.engine, opened.credential_store, mounted(app).gateway.credentials, made.background_share
+        opened.engine,
+        opened.credential_store,
+        mounted(app).gateway.credentials,
+        made.background_share,
+        opened.quota_keeper(mounted(app).gateway.quotas),
+        made.credentials_period,
     )
 
     def finish() -> None:

@@ -152,6 +152,14 @@ class Cluster:
         node.start()
         return node
 
+    def base_backup(self) -> Node:
+        """A server of a base backup that is taken now, not started: a primary of its own, which follows nobody."""
+        node = Node(self._folder / f"node{len(self.nodes)}", free_port())
+        _run("pg_basebackup", "-D", str(node.folder), "-X", "stream", "-c", "fast", "--no-sync",
+             "-d", f"host=127.0.0.1 port={self.primary.port} user=postgres")  # fmt: skip
+        self.nodes.append(node)
+        return node
+
     def stop(self) -> None:
         """End all servers."""
         for node in self.nodes:

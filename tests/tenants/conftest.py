@@ -26,6 +26,7 @@ from adapters.tablestore.wire.plainbuffer import Bound
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.http import Reply, Request
 from gateway.security.credentials import ANY_PLACE, Credential, Scheme
+from gateway.security.grant_store import ALL
 from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.adapters.tablestore.client import rows_of, signed
@@ -134,7 +135,7 @@ def tenants(shared_database_url: str) -> Iterator[Tenants]:
     settings = load({"database": shared_database_url, **SETTINGS}, {})
     opened = open_store(settings, connect(settings))
     for credential in CREDENTIALS:
-        opened.credential_store.add(credential)
+        opened.credential_store.add(credential, [ALL])
     opened.close()
     server = start(shared_database_url, **SETTINGS)
     try:

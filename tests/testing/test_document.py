@@ -131,3 +131,16 @@ def test_flags_of_containers_are_flags_of_serve(section: str, language: str) -> 
     flags = re.findall(r"--[a-z-]+", block(section, language))
     assert flags
     assert [flag for flag in flags if flag not in known] == []
+
+
+@pytest.mark.parametrize("language", ["csharp", "ts"])
+def test_words_of_containers_in_place_of_azurite_are_those_of_the_command_line(language: str) -> None:
+    words = re.findall(
+        r'(?:WithCommand\(|withCommand\(\[)("azurite".*?)\]?\)', block("From Azurite", language)
+    )
+    assert re.findall(r'"([^"]+)"', words[0]) == [
+        "azurite",
+        "--tableHost",
+        "0.0.0.0",
+        "--inMemoryPersistence",
+    ]

@@ -25,6 +25,7 @@ from azure.data.tables import EdmType, EntityProperty, TableServiceClient
 
 from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credential, Scheme
+from gateway.security.grant_store import ALL
 from gateway.store.opening import open_database
 from gateway.store.store import Store
 from tests.conftest import Serve
@@ -125,7 +126,7 @@ def cloud(serve: Serve, sqlite_template: Path, tmp_path: Path) -> Running:
     shutil.copy(sqlite_template, path)
     database = open_database(f"sqlite:///{path}")
     CredentialStore(Store(database), lambda: SECRET_KEY).add(
-        Credential(Scheme.AZURE, "myaccount", (AZURE_KEY, AZURE_KEY))
+        Credential(Scheme.AZURE, "myaccount", (AZURE_KEY, AZURE_KEY)), [ALL]
     )
     database.close()
     return serve(f"sqlite:///{path}", secret_key=SECRET_KEY)

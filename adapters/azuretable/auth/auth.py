@@ -71,12 +71,11 @@ def _by_token(request: Request, token: str, account: Account, issuer: Issuer | N
     try:
         if issuer is None:
             raise bearer.refusal(None)
-        issuer.check(token, now, account.name)
+        return Grant(roles=issuer.check(token, now, account.name))
     except ServiceError:
         if request.header_map.get("x-ms-version", "") < bearer.FIRST_VERSION_WITH_CHALLENGE:
             raise ServiceError("AuthenticationFailed") from None
         raise
-    return _FULL
 
 
 def _check_shared_key(

@@ -1,7 +1,7 @@
 """Bearer tokens (OAuth 2.0, Microsoft Entra ID): is a JWT signed by a configured issuer, for this service, and in force?
 
-Keys come from a JWKS document given by the settings; nothing is fetched. Who may do what inside the account (roles) is not
-known here: a good token may do everything.
+Keys come from a JWKS document given by the settings; nothing is fetched. There is no directory here that would know who has which
+role: the token itself says it, in `roles`.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ class Issuer:
         """The first part of the path of Entra ID's issuers: https://sts.windows.net/TENANT/."""
         return urlsplit(self.name or "").path.strip("/").partition("/")[0] or "common"
 
-    def check(self, token: str, now: float, account: str) -> None:
-        """Raises ServiceError InvalidAuthenticationInfo unless the token is good for an account at `now` (seconds since 1970)."""
+    def check(self, token: str, now: float, account: str) -> tuple[str, ...]:
+        """The roles that a token says its bearer has. Raises ServiceError InvalidAuthenticationInfo unless it is good
+        for an account at `now` (seconds since 1970)."""
         import jwt
 
         try:
@@ -78,6 +79,8 @@ class Issuer:
             raise refusal(self) from None
         if not in_force:
             raise refusal(self)
+        roles = claims.get("roles")
+        return tuple(role for role in roles if isinstance(role, str)) if isinstance(roles, list) else ()
 
 
 def _family(key: jwt.PyJWK) -> str:

@@ -124,6 +124,8 @@ class Grant:
     """What an authenticated caller may do: everything (an account key, a bearer token), or what a token says."""
 
     access: SharedAccess | None = None
+    roles: tuple[str, ...] | None = None
+    """The roles that a bearer token says; None: it is no token's."""
 
     def check(self, action: Action, table: str | None = None) -> None:
         """Raises ServiceError where the grant does not reach."""

@@ -18,11 +18,12 @@ from adapters.azuretable.entities import entity_renderer
 from adapters.azuretable.entities.entity_parser import ParsedEntity, parse_entity
 from adapters.azuretable.entities.entity_renderer import EntityFormat
 from adapters.azuretable.values import keys
+from adapters.azuretable.values.names import unspelled
 from adapters.azuretable.values.values import view
 from adapters.azuretable.wire.addresses import Entity, EntitySet, key_predicate
 from adapters.azuretable.wire.errors import ServiceError
 from gateway.model import bodies, updates
-from gateway.model.commands import Get, Outcome, WriteGroup
+from gateway.model.commands import Get, Outcome, Shown, ShownNames, WriteGroup
 from gateway.model.keys import Key
 from gateway.model.predicates import ALWAYS, Not, Predicate, RevisionIs, RowExists
 from gateway.model.rows import FOREIGN_KINDS, Contents, Row
@@ -63,7 +64,8 @@ def _get(call: Call, resource: Entity) -> Callable[[Table], Asked]:
         if key is None or not call.grant.covers(resource.partition_key, resource.row_key):
             raise ServiceError("ResourceNotFound")
         may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
-        return Get(table, key.position, may_be_old=may_be_old), partial(_got, format_of(table))
+        get = Get(table, key.position, may_be_old=may_be_old, shown=shown_of(call))
+        return get, partial(_got, format_of(table))
 
     return of_table
 
@@ -101,6 +103,15 @@ def format_reader(call: Call) -> Callable[[Table], EntityFormat]:
         return lambda table: EntityFormat(table, call.origin, call.address.account, level)
     selected, projection = frozenset(names), f"&$select={','.join(names)}"
     return lambda table: EntityFormat(table, call.origin, call.address.account, level, selected, projection)
+
+
+def shown_of(call: Call) -> Shown | None:
+    """The attributes that $select asks for, by their own names; None: all."""
+    text = call.options.get("$select")
+    if not text:
+        return None
+    names = [name for part in text.split(",") if (name := part.strip())]
+    return ShownNames(frozenset(map(unspelled, names))) if names and "*" not in names else None
 
 
 def action_of(call: Call, resource: EntitySet | Entity) -> Action:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from adapters.azuretable.auth.shared_access import Action, SharedAccess
 from adapters.azuretable.calls import Answer, Call, find_table
 from adapters.azuretable.entities import entity_renderer, fast_pages
-from adapters.azuretable.entities.entities import format_reader
+from adapters.azuretable.entities.entities import format_reader, shown_of
 from adapters.azuretable.queries import filters
 from adapters.azuretable.values.values import view
 from adapters.azuretable.wire import limits
@@ -78,7 +78,9 @@ def _read(call: Call, table: Table, top: int) -> Read:
     seconds = None if residue is ALWAYS else limits.PAGE_MAX_SECONDS
     page_limits = PageLimits(returned=top, returned_bytes=limits.PAGE_MAX_BYTES, seconds=seconds, peek=True)
     may_be_old = call.address.secondary or call.gateway.settings.replica_reads == "all"
-    return Read(table, key_range, page_limits, filter=residue, view=view, may_be_old=may_be_old)
+    return Read(
+        table, key_range, page_limits, filter=residue, view=view, may_be_old=may_be_old, shown=shown_of(call)
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -7,7 +7,7 @@ from typing import Any
 
 from adapters.azuretable import DIALECT
 from adapters.azuretable.auth.shared_access import Action, Policy
-from adapters.azuretable.calls import Answer, Call, find_table
+from adapters.azuretable.calls import Answer, Call, find_table, find_table_now
 from adapters.azuretable.entities import entity_parser, entity_renderer
 from adapters.azuretable.entities.entities import preference_of
 from adapters.azuretable.entities.entity_renderer import Level
@@ -125,7 +125,7 @@ def delete(call: Call, resource: TableEntry) -> Exchange[Answer]:
 def _existing(call: Call, name: str) -> Exchange[Table]:
     """The table as an entry of the set of tables: a missing one is a missing resource."""
     try:
-        return (yield from find_table(call, name))
+        return (yield from find_table_now(call, name))
     except TableMissing:
         raise ServiceError("ResourceNotFound") from None
 
@@ -133,7 +133,7 @@ def _existing(call: Call, name: str) -> Exchange[Table]:
 def get_access_policies(call: Call, resource: EntitySet) -> Exchange[Answer]:
     """GET or HEAD of /T?comp=acl: the table's stored access policies, as XML. Raises ServiceError, TableMissing."""
     call.grant.check(Action.ACCESS_POLICY, resource.table)
-    table = yield from find_table(call, resource.table)
+    table = yield from find_table_now(call, resource.table)
     body = b"" if call.method == "HEAD" else documents.policies_xml(policies_of(table))
     return Answer(200, [("Content-Type", "application/xml")], body)
 

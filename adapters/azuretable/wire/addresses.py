@@ -92,7 +92,8 @@ _ONE_NAME = re.compile(rf"\s*(?:TableName\s*=\s*)?{_QUOTED}\s*")
 
 @lru_cache(maxsize=4096)
 def parse(path: str, host: str) -> Address:
-    """The address of a raw path (no query) and a Host header. Raises ServiceError: InvalidUri, InvalidInput and others."""
+    """The address of a raw path (no query) and a Host header, "" for one that names no account. Raises ServiceError: InvalidUri,
+    InvalidInput and others."""
     by_host = account_in_host(host)
     if by_host is not None:
         account, secondary = by_host
@@ -107,7 +108,7 @@ def parse(path: str, host: str) -> Address:
 
 
 def resolve(target: str, outer: Address, host: str) -> tuple[Address, str]:
-    """(address, raw query) of an operation inside a batch that was sent to `outer` under a Host.
+    """(address, raw query) of an operation inside a batch that was sent to `outer` under a Host ("": hosts name no account).
 
     Its target is an absolute URL, a path from the root, or a path from the account's: azure-cosmosdb-table writes POST /T
     under an endpoint that ends in the account. Whatever it is, it is in the account of the batch; which account that is was
@@ -127,7 +128,7 @@ def resolve(target: str, outer: Address, host: str) -> tuple[Address, str]:
     path, _, query = path.partition("?")
     address = None
     if is_absolute or _names(path, outer):
-        address = parse(path, authority)
+        address = parse(path, authority if host else "")
     if address is None or (isinstance(address.resource, Service) and not is_absolute):
         resource = parse_resource(path.lstrip("/"))
         address = Address(outer.account, outer.secondary, outer.base, resource)

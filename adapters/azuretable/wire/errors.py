@@ -18,7 +18,9 @@ from gateway.model.errors import (
     GatewayError,
     InvalidInput,
     NotAllowed,
+    NotPermitted,
     PartitionLocked,
+    QuotaExceeded,
     RowRefused,
     TableBusy,
     TableExists,
@@ -27,6 +29,21 @@ from gateway.model.errors import (
     Unknowable,
 )
 from gateway.model.predicates import Not
+
+REFUSALS = frozenset(
+    {
+        "AuthenticationFailed",
+        "AuthorizationFailure",
+        "AuthorizationPermissionMismatch",
+        "AuthorizationProtocolMismatch",
+        "AuthorizationResourceTypeMismatch",
+        "AuthorizationServiceMismatch",
+        "AuthorizationSourceIPMismatch",
+        "InvalidAuthenticationInfo",
+        "NoAuthenticationInformation",
+    }
+)
+"""Codes that say that the caller may not do this, or has not shown who it is."""
 
 # code -> (status, text)
 _CATALOGUE: dict[str, tuple[int, str]] = {
@@ -195,8 +212,16 @@ def service_error_of(error: GatewayError) -> ServiceError:
             return ServiceError(_ROWS_REFUSED[rule])
         case InvalidInput():
             return ServiceError("InvalidInput")
+        case NotPermitted():
+            return ServiceError("AuthorizationPermissionMismatch")
         case NotAllowed():
             return ServiceError("AuthorizationFailure", error.facts.get("text"))
+        case QuotaExceeded(kind="bytes" | "write_units"):
+            return ServiceError("ServerBusy", "Ingress is over the account limit.")
+        case QuotaExceeded(kind="read_units"):
+            return ServiceError("ServerBusy", "Egress is over the account limit.")
+        case QuotaExceeded():
+            return ServiceError("ServerBusy", "Operations per second is over the account limit.")
         case TableBusy() | Busy() | PartitionLocked() | Throttled():
             return ServiceError("ServerBusy")
         case Unknowable():

@@ -45,6 +45,7 @@ from gateway.model.ranges import KeyRange
 from gateway.model.rows import Row
 from gateway.model.tables import Index, Table
 from gateway.model.updates import Action
+from gateway.model.writes import SHOWN_NOT, Returns, RowShown
 
 Input = Mapping[str, Any]
 
@@ -64,6 +65,9 @@ _READ_CLAUSES = _PLACEHOLDERS | {
     "ScanFilter",
 }
 _LEGACY_READ_CLAUSES = frozenset({"AttributesToGet", "KeyConditions", "QueryFilter", "ScanFilter"})
+# Of these, what decides which items are shown, and what of them.
+_SHOWING = _READ_CLAUSES - _PLACEHOLDERS - {"KeyConditionExpression", "KeyConditions"}
+_RETURNS = frozenset({"ReturnValues", "ReturnValuesOnConditionCheckFailure"})
 _WRITE_CLAUSES = _PLACEHOLDERS | {
     "AttributeUpdates",
     "ConditionExpression",
@@ -196,15 +200,18 @@ class ReadClauses:
 class WriteClauses:
     """Condition and actions of a write. `given`: the request, or one action of a transaction."""
 
-    __slots__ = ("_actions", "_condition", "_deep", "facts", "has_condition")
+    __slots__ = ("_actions", "_condition", "_deep", "facts", "has_condition", "shown")
     facts: UpdateFacts
     """What the update says, whatever its values are."""
     _actions: tuple[Action, ...]
     _condition: Predicate
     _deep: tuple[Path, ...]
     has_condition: bool
+    shown: RowShown
+    """What the answer shows of the item."""
 
     def __init__(self, call: Call, given: Input) -> None:
+        self.shown = SHOWN_NOT if _RETURNS.isdisjoint(given) else shown_of(given)
         if _WRITE_CLAUSES.isdisjoint(given):
             self.facts, self._actions, self._condition, self._deep = _NO_UPDATE, (), ALWAYS, ()
             self.has_condition = False
@@ -244,6 +251,7 @@ class WriteClauses:
         """Clauses that were read from something else than expressions: a statement (partiql)."""
         clauses = cls.__new__(cls)
         clauses._set(actions, condition)
+        clauses.shown = SHOWN_NOT
         return clauses
 
     def _set(self, actions: tuple[Action, ...], condition: Predicate) -> None:
@@ -275,6 +283,12 @@ class WriteClauses:
 
 
 _NO_UPDATE = facts_of(())
+
+
+def shown_of(given: Input) -> RowShown:
+    """What the answer shows of the item, by ReturnValues and ReturnValuesOnConditionCheckFailure."""
+    done = given.get("ReturnValues", "NONE")
+    return RowShown(Returns(done), Returns(given.get("ReturnValuesOnConditionCheckFailure", "NONE")))
 
 
 def _projection(given: Input, placeholders: Placeholders) -> Projection | None:

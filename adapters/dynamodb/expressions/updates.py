@@ -182,19 +182,7 @@ def operand_paths(actions: tuple[updates.Action, ...]) -> Iterator[Path]:
         if isinstance(action, (updates.SetTo, updates.Remove, updates.Add, updates.Subtract)):
             yield action.path
         if isinstance(action, updates.SetTo):
-            yield from _paths_in(action.operand)
-
-
-def _paths_in(operand: updates.Operand) -> Iterator[Path]:
-    match operand:
-        case updates.Current(path):
-            yield path
-        case updates.CurrentOr(path, fallback):
-            yield path
-            yield from _paths_in(fallback)
-        case updates.Plus(left, right) | updates.Minus(left, right) | updates.Concatenate(left, right):
-            yield from _paths_in(left)
-            yield from _paths_in(right)
+            yield from updates.paths_read(action.operand)
 
 
 _CHANGE_TYPE_NAMES = {

@@ -39,7 +39,8 @@ def batch_get_item(call: Call) -> Exchange[Answer]:
         if len(set(positions)) < len(positions):
             raise validation(messages.bare("duplicate-keys"))
         may_be_old = not request.get("ConsistentRead")
-        gets += [Get(table, position, may_be_old=may_be_old) for position in positions]
+        shown = clauses[name].projection
+        gets += [Get(table, position, may_be_old=may_be_old, shown=shown) for position in positions]
         owners += [(name, at) for at in range(len(positions))]
     rows = yield from each(gets) if handling.is_left_out is None else _some_left_out(call, owners, gets, READ)
     responses: dict[str, list[Any]] = {name: [] for name in requests}

@@ -28,7 +28,7 @@ from gateway.model.predicates import ALWAYS, Attributes
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table
 from gateway.model.values import Kind, Value
-from gateway.model.writes import Edit, Keep, Remove, Replace, Write
+from gateway.model.writes import SHOWN_NOT, Edit, Keep, Remove, Replace, Write
 
 _new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
 
@@ -37,7 +37,7 @@ def _get(call: Call, clauses: ReadClauses, table: Table) -> Get:
     key = keys.key_of(table, call.input["Key"])
     if clauses.projection is not None:
         clauses.check_projection(table)
-    return _new(Get, (table, key.position, "", not call.input.get("ConsistentRead")))
+    return _new(Get, (table, key.position, "", not call.input.get("ConsistentRead"), clauses.projection))
 
 
 def _got(call: Call, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:
@@ -76,8 +76,10 @@ def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old:
     the answer needs the old item. Raises ServiceError, BadKey, KeyTooLong."""
     key = keys.item_key(table, item)
     condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
+    shown = SHOWN_NOT if clauses is None else clauses.shown
     contents = composites.stored_contents(table, key, item.contents)
-    return Write(table, key, Replace(contents), condition, view, _keep_kinds, wants_old=wants_old)
+    change = Replace(contents)
+    return Write(table, key, change, condition, view, _keep_kinds, wants_old=wants_old, shown=shown)
 
 
 def delete_write(
@@ -87,7 +89,8 @@ def delete_write(
     answer needs the old item. Raises ServiceError, BadKey."""
     key = keys.key_of(table, wire_key)
     condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
-    return Write(table, key, Remove(), condition, view, wants_old=wants_old)
+    shown = SHOWN_NOT if clauses is None else clauses.shown
+    return Write(table, key, Remove(), condition, view, wants_old=wants_old, shown=shown)
 
 
 def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
@@ -98,14 +101,15 @@ def update_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClause
     change = Edit(clauses.actions(table), facts.may_create)
     rule = partial(_check_updated, table, facts.may_nest)
     condition = clauses.condition(table) if clauses.has_condition else ALWAYS
-    return Write(table, key, change, condition, view, rule)
+    return Write(table, key, change, condition, view, rule, shown=clauses.shown)
 
 
 def check_write(table: Table, wire_key: Mapping[str, Any], clauses: WriteClauses) -> Write:
     """The write that changes nothing and only checks a condition: the ConditionCheck of a transaction. Raises ServiceError,
     BadKey."""
+    key = keys.key_of(table, wire_key)
     condition = clauses.condition(table) if clauses.has_condition else ALWAYS
-    return Write(table, keys.key_of(table, wire_key), Keep(), condition, view)
+    return Write(table, key, Keep(), condition, view, shown=clauses.shown)
 
 
 def _keep_kinds(old: Row | None, new: Contents) -> Contents:

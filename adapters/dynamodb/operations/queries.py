@@ -18,7 +18,7 @@ from adapters.dynamodb.values.values import render_values, view
 from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from adapters.dynamodb.wire.errors import index_filling, validation
-from gateway.model.commands import Read
+from gateway.model.commands import Read, ShownNames
 from gateway.model.errors import IndexMissing
 from gateway.model.pages import Concatenation, Page, PageLimits, Segment
 from gateway.model.predicates import ALWAYS, And, Predicate
@@ -26,6 +26,7 @@ from gateway.model.ranges import EVERYTHING
 from gateway.model.rows import Row
 from gateway.model.tables import Index, Projection, State, Table
 
+_COUNTED = ShownNames(frozenset())
 _COMMAS = Concatenation(",")
 
 
@@ -69,6 +70,7 @@ def _query(call: Call, clauses: ReadClauses, table: Table) -> Read:
         if schema is table.key_schema and clauses.projection is None and given.get("Select") != "COUNT"
         else None,
         may_be_old=not given.get("ConsistentRead"),
+        shown=_COUNTED if given.get("Select") == "COUNT" else clauses.projection,
     )
 
 
@@ -100,6 +102,7 @@ def _scan(call: Call, clauses: ReadClauses, table: Table) -> Read:
         after=after,
         whole_rows=_wants_whole_rows(call, table, index, clauses),
         may_be_old=not call.input.get("ConsistentRead"),
+        shown=_COUNTED if call.input.get("Select") == "COUNT" else clauses.projection,
     )
 
 

@@ -78,7 +78,7 @@ def transact_get_items(call: Call) -> Exchange[Answer]:
         table = yield from find_table(call, member["TableName"])
         clause.check_projection(table)
         try:
-            gets.append(Get(table, keys.key_of(table, member["Key"]).position))
+            gets.append(Get(table, keys.key_of(table, member["Key"]).position, shown=clause.projection))
             reasons.append(None)
         except BadKey as error:
             if error.rule not in REASON_RULES:

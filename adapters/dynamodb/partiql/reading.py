@@ -29,7 +29,7 @@ from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Call, find_table
 from adapters.dynamodb.wire.errors import ServiceError, index_filling, validation
 from gateway.engine.engine import one
-from gateway.model.commands import Exchange, Read
+from gateway.model.commands import Exchange, Read, ShownNames
 from gateway.model.errors import GatewayError
 from gateway.model.keys import KeySchema
 from gateway.model.pages import PageLimits
@@ -73,6 +73,7 @@ def select(call: Call, statement: Select, arguments: Arguments) -> Exchange[byte
         view=view,
         whole_rows=whole_rows,
         may_be_old=not call.input.get("ConsistentRead"),
+        shown=shown_by(statement),
     )
     return (yield from _pages(call, statement, base, bounds, page_start, is_scan=found is None))
 
@@ -240,6 +241,12 @@ def _rest(base: Read, bounds: KeyRange, key: Mapping[str, Any], call: Call) -> K
 
 
 # What is shown
+
+
+def shown_by(statement: Select) -> ShownNames | None:
+    """The top-level attributes that a SELECT shows; None: all."""
+    paths = statement.paths
+    return None if paths is None else ShownNames(frozenset(str(path.steps[0]) for path in paths))
 
 
 def cut(table: Table, paths: tuple[PathNode, ...] | None, row: Row) -> bytes:

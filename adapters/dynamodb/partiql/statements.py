@@ -12,13 +12,14 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from adapters.dynamodb.capacity import consumed_capacity
+from adapters.dynamodb.expressions.request_clauses import shown_of
 from adapters.dynamodb.operations.items import returned, written
 from adapters.dynamodb.operations.transactions import REASON_RULES, read_together, write_together
 from adapters.dynamodb.partiql import keyed, parsed_statements
 from adapters.dynamodb.partiql.arguments import Arguments, check_parameters
 from adapters.dynamodb.partiql.keyed import KeyRefused
 from adapters.dynamodb.partiql.nodes import Delete, Exists, Insert, Parsed, Select, Statement, Update
-from adapters.dynamodb.partiql.reading import cut, select
+from adapters.dynamodb.partiql.reading import cut, select, shown_by
 from adapters.dynamodb.partiql.writing import payload_bytes, refusal_of, write_of
 from adapters.dynamodb.values import composites, keys
 from adapters.dynamodb.wire import limits, messages
@@ -97,7 +98,7 @@ def execute_statement(call: Call) -> Exchange[Answer]:
     if isinstance(statement, Select):
         return (yield from select(call, statement, arguments))
     table = yield from find_table(call, statement.source[0])
-    write = write_of(statement, table, arguments)
+    write = _with_shown(write_of(statement, table, arguments), statement, call.input)
     try:
         answer = yield from written(_as_item_call(call, statement), write)
     except (ServiceError, RowRefused) as error:
@@ -179,10 +180,11 @@ def _batch_command(member: Prepared) -> Get | WriteGroup:
     statement = member.statement
     if isinstance(statement, Select):
         position = _read_position(member, "BatchExecuteStatement")
-        return Get(member.table, position, may_be_old=not member.given.get("ConsistentRead"))
+        may_be_old = not member.given.get("ConsistentRead")
+        return Get(member.table, position, may_be_old=may_be_old, shown=shown_by(statement))
     if isinstance(statement, Exists):
         raise validation(_EXISTS_ELSEWHERE)
-    return WriteGroup((write_of(statement, member.table, member.arguments),))
+    return WriteGroup((_write_of(member),))
 
 
 def _read_position(member: Prepared, operation: str) -> Position:
@@ -309,7 +311,7 @@ def _check_in_transaction(place: int, statement: Statement) -> None:
 
 
 def _transact_reads(call: Call, members: list[Prepared | None]) -> Exchange[Answer]:
-    known, gets = _made_of(members, lambda member: Get(member.table, _read_position(member, call.operation)))
+    known, gets = _made_of(members, lambda member: _get_of(member, call.operation))
     rows = yield from read_together(gets)
     responses = []
     for member, row in zip(known, rows, strict=True):
@@ -334,9 +336,22 @@ def _transact_writes(call: Call, members: list[Prepared | None]) -> Exchange[Ans
     return {"Responses": [], **consumed_capacity.transaction_write(call, done)}
 
 
+def _get_of(member: Prepared, operation: str) -> Get:
+    assert isinstance(member.statement, Select)
+    position = _read_position(member, operation)
+    return Get(member.table, position, shown=shown_by(member.statement))
+
+
 def _write_of(member: Prepared) -> Write:
     assert not isinstance(member.statement, Select)
-    return write_of(member.statement, member.table, member.arguments)
+    write = write_of(member.statement, member.table, member.arguments)
+    return _with_shown(write, member.statement, member.given)
+
+
+def _with_shown(write: Write, statement: Insert | Update | Delete | Exists, given: Input) -> Write:
+    """A write with what its answer shows: by RETURNING, and by the member of the request about failed conditions."""
+    returning = statement.returning if isinstance(statement, (Update, Delete)) else ""
+    return write._replace(shown=shown_of({**given, "ReturnValues": returning or "NONE"}))
 
 
 def _payload_of(member: Prepared) -> int:

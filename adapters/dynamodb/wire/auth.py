@@ -1,7 +1,7 @@
 """AWS Signature Version 4 as DynamoDB checks it: in the Authorization header or in the query, with session tokens.
 
-Pure: a request, a snapshot of credentials and a moment go in; a Caller comes out, or the service's error. Knows nothing of
-operations and tables.
+Pure: a request, a snapshot of credentials and a moment go in; a Caller comes out, or the service's error; and the request has an
+authorization if its caller may not do everything. Knows nothing of operations and tables.
 
 With auth `strict` everything is checked, in the service's order. With auth `dev` a request must be signed in form, because
 then its key id, account and region are known, but nobody looks at whether the signature is true or recent: an SDK with
@@ -32,6 +32,7 @@ from adapters.dynamodb.wire.calls import Caller
 from adapters.dynamodb.wire.canonical_requests import canonical_request
 from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError
 from gateway.http import Request
+from gateway.model.authorizations import Source
 from gateway.security.credentials import CALLERS_KEPT, Credential, Credentials, Scheme
 
 DEFAULT_ACCOUNT = "000000000000"
@@ -96,7 +97,22 @@ def verify(request: Request, credentials: Credentials, now_ms: int, style: str =
         found |= _same(hmac.digest(key, text, "sha256").hex(), claim.signature)
     if not found:
         raise _mismatch(canonical, to_sign)
+    if credentials.is_limited:
+        source = Source(request.client, request.secure, region)
+        request.authorization = credentials.authorization(
+            credential, credential.policy, source, lambda: now_ms
+        )
     return _caller(credentials, credential, access_id, region)
+
+
+def claimed(request: Request, credentials: Credentials) -> Caller | None:
+    """Who a request says it is from, whether or not that is true; None: it does not say so in any form that can be read."""
+    try:
+        claim = _claim(request, request.query)
+    except ServiceError:
+        return None
+    access_id, region = _scope_of_any(claim.credential)
+    return _caller(credentials, credentials.find(Scheme.AWS, access_id), access_id, region)
 
 
 def authorization(request: Request, access_id: str, secret: str, region: str) -> str:

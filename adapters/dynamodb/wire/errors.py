@@ -91,6 +91,17 @@ _CORAL_SERVICE = frozenset(
         "UnrecognizedClientException",
     }
 )
+REFUSALS = frozenset(
+    {
+        "AccessDeniedException",
+        "IncompleteSignatureException",
+        "InvalidSignatureException",
+        "MissingAuthenticationTokenException",
+        "UnrecognizedClientException",
+    }
+)
+"""Codes that say that the caller may not do this, or has not shown who it is."""
+
 _CORAL_AVAILABILITY = frozenset({"ServiceUnavailableException", "ThrottlingException"})
 # The models of these have a member `Message`; all others `message` (botocore 1.44.5 service-2.json, dynalite index.js).
 _CAPITAL_MESSAGE = frozenset(
@@ -393,6 +404,11 @@ def _not_allowed(error: model.NotAllowed, operation: str) -> ServiceError:
     return ServiceError("AccessDeniedException", text)
 
 
+def _not_permitted(error: model.NotPermitted, operation: str) -> ServiceError:
+    """Without the caller's name, which wire/refusals.py knows."""
+    return ServiceError("AccessDeniedException", f"User is not authorized to perform: dynamodb:{operation}")
+
+
 def foreign_resource(operation: str, access_id: str, account: str, arn: str) -> ServiceError:
     """The ARN of what belongs to somebody else, whether it is there or not: no table has a policy that would let anybody in
     (developer guide, "Cross-account access with resource-based policies"; texts as in "Troubleshoot access denied error
@@ -402,6 +418,19 @@ def foreign_resource(operation: str, access_id: str, account: str, arn: str) -> 
         f"{arn} because no resource-based policy allows the dynamodb:{operation} action"
     )
     return ServiceError("AccessDeniedException", text)
+
+
+def _quota_exceeded(error: model.QuotaExceeded, operation: str) -> ServiceError:
+    """What an account's own quotas are told by ("Error handling with DynamoDB", "Service, account, and table quotas")."""
+    if not error.may_pass:
+        what = "tables" if error.kind == "tables" else "bytes of storage"
+        text = f"Subscriber limit exceeded: at most {error.limit:.0f} {what} are allowed."
+        return ServiceError("LimitExceededException", text)
+    if operation in CONTROL_PLANE:
+        return ServiceError("ThrottlingException", "Rate of requests exceeds the allowed throughput.")
+    return ServiceError(
+        "RequestLimitExceeded", "Throughput exceeds the current throughput limit for your account."
+    )
 
 
 def _internal(error: Exception, operation: str) -> ServiceError:
@@ -431,6 +460,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.PartitionLocked: _partition_held,
     model.TransactionMissing: _internal,
     model.Throttled: _throttled,
+    model.QuotaExceeded: _quota_exceeded,
     model.Busy: _unavailable,
     model.Contended: _unavailable,
     model.OutOfSpace: _unavailable,
@@ -444,6 +474,7 @@ _FROM_GATEWAY: dict[type[BaseException], Callable[[Any, str], ServiceError]] = {
     model.StaleTable: _internal,
     model.NotAuthenticated: _not_authenticated,
     model.NotAllowed: _not_allowed,
+    model.NotPermitted: _not_permitted,
     model.InvalidInput: lambda error, operation: validation(error.rule),
 }
 

@@ -19,7 +19,7 @@ _INVALID = "One or more parameter values were invalid: "
 
 def table_arn(caller: Caller, table: str) -> str:
     """The ARN of a table, as this caller knows it: account and region are those of its signature."""
-    return f"arn:{_partition(caller.region)}:dynamodb:{caller.region}:{caller.account}:table/{table}"
+    return f"arn:{partition_of(caller.region)}:dynamodb:{caller.region}:{caller.account}:table/{table}"
 
 
 def index_arn(caller: Caller, table: str, index: str) -> str:
@@ -44,7 +44,7 @@ def key_arn(caller: Caller, key: str) -> str:
     arn = key
     if not key.startswith("arn:"):
         name = key if key.startswith("alias/") else f"key/{key}"
-        arn = f"arn:{_partition(caller.region)}:kms:{caller.region}:{caller.account}:{name}"
+        arn = f"arn:{partition_of(caller.region)}:kms:{caller.region}:{caller.account}:{name}"
     place, is_alias, _ = arn.partition(":alias/")
     return f"{place}:key/{stable_uuid(arn)}" if is_alias else arn
 
@@ -54,7 +54,8 @@ def stable_uuid(name: str) -> str:
     return str(UUID(bytes=hashlib.sha256(name.encode()).digest()[:16], version=4))
 
 
-def _partition(region: str) -> str:
+def partition_of(region: str) -> str:
+    """The partition of ARNs of a region."""
     if region.startswith("cn-"):
         return "aws-cn"
     return "aws-us-gov" if region.startswith("us-gov-") else "aws"

@@ -39,7 +39,7 @@ from adapters.tablestore.wire.plainbuffer import WireRow
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway import handling
 from gateway.engine.engine import each
-from gateway.model.commands import Command, Exchange, GroupOutcome, WriteGroup
+from gateway.model.commands import Command, Exchange, GroupOutcome, Shown, WriteGroup
 from gateway.model.errors import GatewayError, GroupRefused, TableMissing
 from gateway.model.pages import Page
 from gateway.model.patterns import reach_bytes
@@ -78,12 +78,13 @@ def batch_get_row(call: Call) -> Exchange[Message]:
     rows: list[tuple[Target, selections.Selection, int | ServiceError]] = []
     for table in tables:
         selection = selections.parse(table, NO_VERSION)
+        shown = selection if selection.columns else None
         target = yield from find_target(call, table.table_name)
         for data in table.primary_key:
             try:
                 if is_left_out is not None and is_left_out():
                     raise RowError(_LEFT_OUT.code, _LEFT_OUT.message)
-                commands.append(_get(target, keys.decode(data), call.may_be_old))
+                commands.append(_get(target, keys.decode(data), call.may_be_old, shown))
             except ServiceError as error:
                 if not _is_of_row(error):
                     raise
@@ -105,11 +106,11 @@ def batch_get_row(call: Call) -> Exchange[Message]:
     return answer
 
 
-def _get(target: Target, wire: WireRow, may_be_old: bool) -> Command[Row | Page | None]:
+def _get(target: Target, wire: WireRow, may_be_old: bool, shown: Shown | None) -> Command[Row | Page | None]:
     if target.index is not None:
-        return keys.index_get(target, wire.key)._replace(may_be_old=may_be_old)
+        return keys.index_get(target, wire.key)._replace(may_be_old=may_be_old, shown=shown)
     keys.check_values(wire.key, may_draw=False)
-    return get(target.table, keys.key_of(target.table, wire.key).position, "", may_be_old)
+    return get(target.table, keys.key_of(target.table, wire.key).position, "", may_be_old, shown)
 
 
 def _got(

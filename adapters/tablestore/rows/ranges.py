@@ -124,6 +124,7 @@ def _page_of(target: Target, selection: Selection, message: Any, reverse: bool, 
         reverse,
         selection.wanted(target),
         whole_rows=True,
+        shown=selection if selection.columns else None,
         cut=selection.encoder(target) if encodes else selection.cutter(target),
         cut_many=selection.encoder_of_many(target) if encodes else None,
     )

@@ -50,7 +50,7 @@ def _get_row(call: Call) -> Exchange[Message]:
     selection = selections.parse(message, selections.NO_VERSION)
     wire = keys.decode(message.primary_key)
     target = yield from find_target(call, message.table_name)
-    [outcome] = yield [_asked_row(call, target, wire, message.transaction_id)]
+    [outcome] = yield [_asked_row(call, target, wire, message.transaction_id, selection)]
     return _got(target, selection, outcome)
 
 
@@ -59,16 +59,19 @@ def _get_known_row(call: Call, table: Table) -> Asked:
     selection = selections.parse(message, selections.NO_VERSION)
     wire = keys.decode(message.primary_key)
     target = Target.of_table(table)
-    return _asked_row(call, target, wire, ""), partial(_got, target, selection)
+    return _asked_row(call, target, wire, "", selection), partial(_got, target, selection)
 
 
-def _asked_row(call: Call, target: Target, wire: WireRow, transaction: str) -> Get | Read:
+def _asked_row(
+    call: Call, target: Target, wire: WireRow, transaction: str, selection: selections.Selection
+) -> Get | Read:
     """The command that reads the row with a key, of a table or of an index. Raises ServiceError."""
+    shown = selection if selection.columns else None
     if target.index is not None:
-        return keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old)
+        return keys.index_get(target, wire.key)._replace(may_be_old=call.may_be_old, shown=shown)
     keys.check_values(wire.key, may_draw=False)
     key = keys.key_of(target.table, wire.key)
-    return get(target.table, key.position, transaction, call.may_be_old)
+    return get(target.table, key.position, transaction, call.may_be_old, shown)
 
 
 def _got(target: Target, selection: selections.Selection, outcome: Any) -> Message:

@@ -20,7 +20,7 @@ from adapters.tablestore.wire.errors import invalid
 from adapters.tablestore.wire.names import check_column_name
 from adapters.tablestore.wire.plainbuffer import WireCell, WireRow, row_bytes
 from gateway.model import fast_paths
-from gateway.model.predicates import ALWAYS, And, Exists, Or, Predicate, matches
+from gateway.model.predicates import ALWAYS, And, Exists, Or, Predicate, matches, paths_of
 from gateway.model.rows import Cell, Contents, Row, Window
 from gateway.model.values import Kind
 
@@ -43,6 +43,11 @@ class Selection:
     end: str
     predicate: Predicate
     pagination: Pagination | None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The attributes that are shown or that the filter looks at, where columns are named (commands.Shown)."""
+        return self.columns | {str(path[0]) for path in paths_of(self.predicate)}
 
     def encoder(self, target: Target) -> Callable[[Row], Row]:
         """The cutter for rows that are only to be shown whole: where all of a row is asked for, what it leaves has been

@@ -28,6 +28,7 @@ from gateway.model.commands import (
     Exchange,
     Get,
     GroupOutcome,
+    Shown,
     Stage,
     WriteGroup,
 )
@@ -83,11 +84,13 @@ def engine_id(namespace: str, transaction: str) -> str:
     return f"{namespace}/{transaction}"
 
 
-def get(table: Table, position: Position, transaction: str, may_be_old: bool = False) -> Get:
+def get(
+    table: Table, position: Position, transaction: str, may_be_old: bool = False, shown: Shown | None = None
+) -> Get:
     """The command that reads a row, inside a transaction, which is never old, if one is named. Raises ServiceError."""
     if not transaction:
-        return Get(table, position, "", may_be_old)
-    return Get(table, position, engine_id(table.namespace, transaction))
+        return Get(table, position, "", may_be_old, shown)
+    return Get(table, position, engine_id(table.namespace, transaction), shown=shown)
 
 
 def write_groups(groups: Sequence[WriteGroup], transaction: str) -> Exchange[list[GroupOutcome]]:

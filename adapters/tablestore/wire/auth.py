@@ -1,7 +1,8 @@
 """Signatures V2 and V4 of requests, and the signatures that replies must carry.
 
-Pure: a request, a snapshot of credentials and the time go in; a Caller or NotAuthenticated or ServiceError comes out. Knows
-nothing of operations and bodies beyond their name and their bytes.
+Pure: a request, a snapshot of credentials and the time go in; a Caller or NotAuthenticated or ServiceError comes out, and the
+request has an authorization if its caller may not do everything. Knows nothing of operations and bodies beyond their name and
+their bytes.
 
 What is signed: "/" + operation, the method, an empty query, and every x-ots-* header but the signatures, sorted.
 Source: docs/protocols/table-store.md section 1.2 and 1.3.
@@ -21,6 +22,7 @@ from functools import lru_cache
 from adapters.tablestore.wire import limits
 from adapters.tablestore.wire.errors import ServiceError, invalid
 from gateway.http import Request
+from gateway.model.authorizations import Source
 from gateway.model.errors import NotAuthenticated
 from gateway.security.credentials import Credential, Credentials, Scheme
 
@@ -73,6 +75,11 @@ def verify(request: Request, operation: str, credentials: Credentials, now_ms: i
         credential.session_token.encode(), headers.get("x-ots-ststoken", "").encode("latin-1", "replace")
     ):
         raise NotAuthenticated("token")
+    if credentials.is_limited:
+        source = Source(request.client, request.secure)
+        request.authorization = credentials.authorization(
+            credential, credential.policy, source, lambda: now_ms
+        )
     return Caller(credential.access_id, instance, credentials.namespace(Scheme.TABLESTORE, instance), key)
 
 

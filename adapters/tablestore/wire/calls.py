@@ -25,7 +25,7 @@ from adapters.tablestore.wire.names import check_table_name, is_name
 from gateway.dialect import Gateway
 from gateway.engine.engine import one
 from gateway.model.commands import AnyCommand, Exchange, FindTable, ListTables
-from gateway.model.errors import TableMissing
+from gateway.model.errors import NotPermitted, TableMissing
 from gateway.model.keys import KeyColumn
 from gateway.model.tables import Index, Table
 
@@ -115,21 +115,25 @@ def find_target(call: Call, name: str) -> Exchange[Target]:
             return Target.of_index(table, index)
     try:
         table = yield from one(FindTable(namespace, name))
-    except TableMissing:
+    except (TableMissing, NotPermitted) as unknown:
+        # Who may not hear of a table of that name may still be allowed to read an index that has it.
         if not is_name(name):
             check_table_name(name)
-        return (yield from _find_index(call, name))
+        found = yield from _find_index(call, name)
+        if found is None:
+            raise unknown
+        return found
     return Target.of_table(table)
 
 
-def _find_index(call: Call, name: str) -> Exchange[Target]:
-    """The index of that name, of whichever table; Table Store's own before others'. Raises TableMissing."""
+def _find_index(call: Call, name: str) -> Exchange[Target | None]:
+    """The index of that name, of whichever table; Table Store's own before others'."""
     namespace = call.caller.namespace
     tables = yield from one(ListTables(namespace))
     having = [(table, index) for table in tables if (index := table.index(name)) is not None]
     having.sort(key=lambda pair: pair[1].dialect != DIALECT)
     if not having:
-        raise TableMissing(name)
+        return None
     table, index = having[0]
     # Under its own name the table is kept in the engine's cache, which is asked the next time.
     yield from one(FindTable(namespace, table.name))
@@ -137,6 +141,13 @@ def _find_index(call: Call, name: str) -> Exchange[Target]:
     if len(_TABLE_OF_INDEX) > _INDEXES_KEPT:
         _TABLE_OF_INDEX.popitem(last=False)
     return Target.of_index(table, index)
+
+
+def named_tables(call: Call) -> list[str]:
+    """The names of tables, or of indexes, in a request."""
+    parts = (call.message, *getattr(call.message, "tables", ()))
+    named = [getattr(part, field, "") for part in parts for field in ("table_name", "main_table_name")]
+    return [name for name in named if name]
 
 
 def check_names(call: Call) -> Exchange[None]:
@@ -149,7 +160,7 @@ def check_names(call: Call) -> Exchange[None]:
         if not is_name(name) and (name or part.HasField("table_name")):
             try:
                 yield from find_target(call, name)
-            except TableMissing:
+            except (TableMissing, NotPermitted):
                 check_table_name(name)
 
 

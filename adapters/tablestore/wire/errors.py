@@ -50,6 +50,10 @@ RETRIED = frozenset(
 """Codes after which SDKs send any request again (reads: the 5xx too)."""
 
 
+REFUSALS = frozenset({"OTSAuthFailed", "OTSNoPermissionAccess"})
+"""Codes that say that the caller may not do this, or has not shown who it is."""
+
+
 class ServiceError(Exception):
     """An answer that is an error. `code` is one of STATUS."""
 
@@ -103,6 +107,18 @@ def service_error_of(error: GatewayError | ServiceError, style: str = "classic")
             return (
                 _LIMITS[what](limit, actual) if what in _LIMITS else invalid(f"{what}: {actual} > {limit}.")
             )
+        case facts.QuotaExceeded(kind="tables"):
+            return ServiceError(
+                "OTSQuotaExhausted", f"Number of tables exceeds the quota: {error.limit:.0f}."
+            )
+        case facts.QuotaExceeded(kind="bytes"):
+            return ServiceError(
+                "OTSQuotaExhausted", f"Size of data exceeds the quota: {error.limit:.0f} bytes."
+            )
+        case facts.QuotaExceeded(kind="read_units" | "write_units"):
+            return ServiceError("OTSNotEnoughCapacityUnit", "Remaining capacity unit is not enough.")
+        case facts.QuotaExceeded():
+            return ServiceError("OTSServerBusy", "Server is busy.")
         case facts.InvalidInput(rule="other-partition"):
             return ServiceError("OTSDataOutOfRange", "Data out of scope of transaction.")
         case facts.InvalidInput(rule=rule):
@@ -140,6 +156,10 @@ _PLAIN: dict[type[GatewayError], tuple[str, str]] = {
     facts.PositionExpired: (
         "OTSTrimmedDataAccess",
         "Requested stream data is already trimmed or does not exist.",
+    ),
+    facts.NotPermitted: (
+        "OTSNoPermissionAccess",
+        "You have no permission to access the requested resource, please contact the resource owner",
     ),
     facts.NotAllowed: ("OTSNoPermissionAccess", "You have no permission to access the requested resource."),
 }

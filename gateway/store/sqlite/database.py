@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -215,6 +215,11 @@ class SQLite(Database):
 
     def define(self) -> AbstractContextManager[Session]:
         return self.write()
+
+    def back_up(self, target: Path, progress: Callable[[int, int], None]) -> float:
+        from gateway.store.sqlite.backup import back_up
+
+        return back_up(Path(self._place), target, progress)
 
     def close(self) -> None:
         with self._write_lock:

@@ -467,7 +467,7 @@ def test_where_tenants_are_kept_apart_a_bearer_token_is_for_one_account(
         gateway.settings, [next(item for item in DEV_CREDENTIALS if item.access_id == ACCOUNT)]
     )
     strict = Service(replace(gateway, credentials=known), with_issuer.clock)
-    assert ask(strict, token(aud=good)).status == 200
+    assert ask(strict, token(aud=good, roles=["Storage Table Data Contributor"])).status == 200
     assert code_of(ask(strict, token(aud=bad)))[1] == "InvalidAuthenticationInfo"
 
 

@@ -19,6 +19,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, WaiterError
 
 from gateway.security.credentials import Credential, Scheme
+from gateway.security.grant_store import ALL
 from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.support.live_dynamodb import REGION, Index, Live
@@ -359,7 +360,7 @@ def test_many_threads_share_a_client(live):
 def test_signatures_are_checked_when_auth_is_strict(serve, database_url):
     settings = load({"database": database_url, "secret_key": SECRET_KEY}, {})
     opened = open_store(settings, connect(settings))
-    opened.credential_store.add(Credential(Scheme.AWS, "AKIDEXAMPLE", ("a secret",)))
+    opened.credential_store.add(Credential(Scheme.AWS, "AKIDEXAMPLE", ("a secret",)), [ALL])
     opened.close()
     running = serve(database_url, dialects="dynamodb", auth="strict", secret_key=SECRET_KEY)
     for access_id, secret, code in (

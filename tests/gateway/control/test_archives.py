@@ -224,6 +224,8 @@ def test_what_is_no_snapshot_is_refused_and_changes_nothing(serve: Serve, sqlite
     refused(changed(exported, lambda it: it.update(version=2)), "version 2; this release reads up to 1")
     refused(changed(exported, lambda it: it.update(tablegate="rows")), "no snapshot")
     refused(changed(exported, lambda it: it.update(namespaces=[])), "none of its namespaces")
+    for name in ("", "snapshot/x", "retained/x"):
+        refused(changed(exported, lambda it, name=name: it.update(namespaces=[name])), "those of callers")
     refused(changed(exported, lambda it: it["tables"][0].update(rows=4)), "checksum")
     refused(changed(exported, lambda it: it["tables"][0].update(sha256="")), "checksum")
     refused(changed(exported, lambda it: it["tables"][0].update(file="x")), "x is missing")

@@ -106,6 +106,9 @@ def test_reset_drops_or_empties(live: Live, control: Control) -> None:
     live.client.put_item(TableName="table-a", Item={"id": {"S": "new"}})
     assert count(live, "table-a") == 1
     assert control("POST", "/reset", namespace="another") == {"tables": 0}
+    unknown = control("POST", "/reset", status=404, tables=["table-a", "nothing"])
+    assert unknown["message"] == "there is no table nothing"
+    assert count(live, "table-a") == 1
     assert control("POST", "/reset") == {"tables": 2}
     assert live.client.list_tables()["TableNames"] == []
     make(live, "table-a")

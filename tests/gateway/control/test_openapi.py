@@ -9,20 +9,19 @@ from typing import Any
 
 import requests
 
-from gateway.app import create_app
+from gateway.app import create_app, mounted
 from gateway.control.faults import _KINDS
+from gateway.control.routes import Routes
 from gateway.settings import Settings
 
 DOCUMENT: dict[str, Any] = json.loads(Path("gateway/control/openapi.json").read_text())
 
 
 def test_every_route_is_in_the_document_and_nothing_else(sqlite_url: str) -> None:
-    app = create_app(Settings(database=sqlite_url))
+    made = mounted(create_app(Settings(database=sqlite_url)))
     routes = {
-        (re.sub(r"<(\w+)>", r"{\1}", rule.rule.removeprefix("/_tablegate")), method.lower())
-        for rule in app.url_map.iter_rules()
-        if rule.rule.startswith("/_tablegate/")
-        for method in (rule.methods or set()) - {"HEAD"}
+        (re.sub(r"<(\w+)>", r"{\1}", path), method.lower())
+        for method, path in Routes(made.gateway, made.clock, made.watch).paths
     }
     assert routes == {(path, method) for path, methods in DOCUMENT["paths"].items() for method in methods}
 

@@ -9,10 +9,11 @@ import pytest
 
 from gateway.engine.engine import Engine
 from gateway.model.commands import CopyTables, FindTable, ListTables, ResetTables, WriteGroup
-from gateway.model.errors import GatewayError, StaleTable
+from gateway.model.errors import GatewayError, StaleTable, TableMissing
 from gateway.model.rows import Row
 from gateway.model.tables import ExpiryRule, Rules, StreamRule, Table
 from gateway.model.values import decimal, text
+from gateway.store.postgresql.pipeline import Pipeline
 from tests.gateway.engine.conftest import Client, Clock, by_color, do_background_work, make_table
 
 STREAM = StreamRule("label", True, "NEW_AND_OLD_IMAGES", 86_400_000, 0)
@@ -169,3 +170,29 @@ def test_a_copy_of_nothing_is_nothing(engine: Engine, missing: str) -> None:
     filled(engine)
     assert engine.run([CopyTables(((missing, "fork"),))]) == [0]
     assert engine.run([ListTables("fork")]) == [[]]
+
+
+@pytest.mark.parametrize("keeps_definitions", [True, False])
+def test_many_tables_cost_no_more_round_trips_than_few(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, keeps_definitions: bool
+) -> None:
+    """Where a statement costs a round trip, the number of these is what a reset's time is made of."""
+    trips: list[int] = []
+    plain = Pipeline.settle
+    monkeypatch.setattr(Pipeline, "settle", lambda self: (trips.append(1), plain(self))[1])
+    counts = []
+    for tables in (2, 20, 20):
+        for number in range(tables):
+            make_table(engine, f"things{number}", indexes=(by_color(),))
+        trips.clear()
+        assert engine.run([ResetTables("", keeps_definitions=keeps_definitions)]) == [tables]
+        counts.append(len(trips))
+        engine.run([ResetTables("")])
+    assert counts[1] == counts[2] <= counts[0]
+
+
+def test_a_table_that_is_not_there_is_told_and_nothing_is_reset(engine: Engine) -> None:
+    client = filled(engine)
+    [outcome] = engine.run([ResetTables("", frozenset({"things", "nothing"}))])
+    assert isinstance(outcome, TableMissing)
+    assert len(client.rows()) == 20

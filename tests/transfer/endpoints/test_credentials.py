@@ -39,7 +39,7 @@ def strict_url(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) 
         flags = ["--scheme", scheme, "--database", f"sqlite:///{path}", "--secret-key", SECRET_KEY]
         for each in [secret] * (2 if scheme == "azure" else 1):
             flags += ["--secret", each]
-        done = CliRunner().invoke(main, ["credentials", "add", access_id, *flags])
+        done = CliRunner().invoke(main, ["credentials", "add", access_id, "--all", *flags])
         assert done.exit_code == 0, done.output
     running = start(f"sqlite:///{path}", entry="server", auth="strict", secret_key=SECRET_KEY)
     yield running.url

@@ -16,6 +16,7 @@ from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from azure.data.tables import TableServiceClient, generate_table_sas
 
 from gateway.security.credentials import Credential, Scheme
+from gateway.security.grant_store import ALL
 from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.support.live_dynamodb import ONCE
@@ -81,7 +82,7 @@ def strict_server(folder: Path, template: Path, owner: Owner) -> Iterator[Runnin
     settings = load({"database": url, **SETTINGS}, {})
     opened = open_store(settings, connect(settings))
     for credential in owner.credentials():
-        opened.credential_store.add(credential)
+        opened.credential_store.add(credential, [ALL])
     opened.close()
     server = start(url, **SETTINGS)
     try:

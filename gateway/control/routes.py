@@ -6,11 +6,12 @@ Each operation is one function of a module beside this one. What is wrong with a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-import flask
 import orjson
 
 from gateway.clock import BadTime, Clock
@@ -19,20 +20,67 @@ from gateway.control.access import PREFIX
 from gateway.control.answers import BadRequest, Refused
 from gateway.control.watching import Watch
 from gateway.dialect import Gateway
-from gateway.http import Reply
+from gateway.http import Reply, Request
 from gateway.model.errors import GatewayError, NotAllowed
-from gateway.server.flask_bridge import current_request, flask_response
 
 _HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-store"))
 _OF_ONE_PROCESS = ("/clock", "/faults", "/requests")
-Operation = Callable[[dict[str, Any]], Any]
+Operation = Callable[..., Any]
 
 
-def create(gateway: Gateway, clock: Clock, watch: Watch) -> flask.Blueprint:
-    """The routes of a gateway's control API. `clock`: the one that its tables live by; `watch`: of all dialects."""
-    made = flask.Blueprint("control", __name__, url_prefix=PREFIX.rstrip("/"))
+class Routes:
+    """The control API of a gateway. `clock`: the one that its tables live by; `watch`: of all dialects."""
+
+    def __init__(self, gateway: Gateway, clock: Clock, watch: Watch) -> None:
+        self._settings = gateway.settings
+        self._routes = [
+            (method, path, re.compile(re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", re.escape(path))), operation)
+            for method, path, operation in _operations(gateway, clock, watch)
+        ]
+
+    @property
+    def paths(self) -> list[tuple[str, str]]:
+        """(method, path) of each, with <name> where a path has a name."""
+        return [(method, path) for method, path, _, _ in self._routes]
+
+    def reply(self, request: Request) -> Reply:
+        """The answer to a request for a path of the control API."""
+        try:
+            access.check(request, self._settings)
+            answer = self._answer(request)
+            return answer if isinstance(answer, Reply) else _json(200, answer)
+        except NotAllowed as error:
+            return _json(403, {"error": "NotAllowed", "message": error.facts.get("text", "")})
+        except (BadRequest, BadTime) as error:
+            return _json(400, {"error": "BadRequest", "message": str(error)})
+        except Refused as error:
+            return _json(error.status, {"error": "Refused", "message": str(error)})
+        except GatewayError as error:
+            return _json(503, {"error": type(error).__name__, "message": f"the database: {error!r}"})
+
+    def _answer(self, request: Request) -> Any:
+        wanted = unquote(request.path.removeprefix(PREFIX.rstrip("/")))
+        methods: list[str] = []
+        for method, path, pattern, operation in self._routes:
+            found = pattern.fullmatch(wanted)
+            if found is None:
+                continue
+            if method == request.method:
+                if path.startswith(_OF_ONE_PROCESS) and self._settings.workers > 1:
+                    raise Refused(
+                        409, "the clock, faults and requests are those of one process: not with --workers"
+                    )
+                given = request.body if path.endswith("/file") else _document(request.body)
+                return operation(given, **found.groupdict())
+            methods.append(method)
+        if methods:
+            raise Refused(405, f"{wanted[:255]} takes {', '.join(methods)}")
+        raise Refused(404, f"there is nothing at {wanted[:255]}")
+
+
+def _operations(gateway: Gateway, clock: Clock, watch: Watch) -> Sequence[tuple[str, str, Operation]]:
     engine = gateway.engine
-    routes: tuple[tuple[str, str, Callable[..., Any]], ...] = (
+    return (
         ("POST", "/reset", lambda given: resets.reset(engine, given)),
         ("GET", "/clock", lambda given: clocks.described(clock)),
         ("PUT", "/clock", lambda given: clocks.change(engine, clock, given)),
@@ -54,47 +102,11 @@ def create(gateway: Gateway, clock: Clock, watch: Watch) -> flask.Blueprint:
         ("PUT", "/requests", watch.requests.change),
         ("DELETE", "/requests", lambda given: watch.requests.clear()),
     )
-    for method, path, operation in routes:
-        if path.startswith(_OF_ONE_PROCESS) and gateway.settings.workers > 1:
-            operation = _refused_to_workers
-        _add(made, gateway, method, path, operation)
-    return made
 
 
 def _document_of_this() -> Reply:
     """The OpenAPI document of these routes."""
     return Reply(200, _HEADERS, Path(__file__).with_name("openapi.json").read_bytes())
-
-
-def _refused_to_workers(given: dict[str, Any], **names: str) -> Any:
-    raise Refused(409, "the clock, faults and requests are those of one process: not with --workers")
-
-
-def _add(
-    blueprint: flask.Blueprint, gateway: Gateway, method: str, path: str, operation: Callable[..., Any]
-) -> None:
-    def answer(**names: str) -> flask.Response:
-        return flask_response(_answer(gateway, operation, names, is_file=path.endswith("/file")))
-
-    blueprint.add_url_rule(
-        path, f"{method} {path}".replace(".", "-"), answer, methods=[method], provide_automatic_options=False
-    )
-
-
-def _answer(gateway: Gateway, operation: Callable[..., Any], names: dict[str, str], is_file: bool) -> Reply:
-    request = current_request()
-    try:
-        access.check(request, gateway.settings)
-        answer = operation(request.body if is_file else _document(request.body), **names)
-        return answer if isinstance(answer, Reply) else _json(200, answer)
-    except NotAllowed as error:
-        return _json(403, {"error": "NotAllowed", "message": error.facts.get("text", "")})
-    except (BadRequest, BadTime) as error:
-        return _json(400, {"error": "BadRequest", "message": str(error)})
-    except Refused as error:
-        return _json(error.status, {"error": "Refused", "message": str(error)})
-    except GatewayError as error:
-        return _json(503, {"error": type(error).__name__, "message": f"the database: {error!r}"})
 
 
 def _document(body: bytes) -> dict[str, Any]:

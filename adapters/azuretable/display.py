@@ -1,0 +1,29 @@
+"""Rows as this dialect's clients see them, for people (gateway/console)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adapters.azuretable.entities.entity_renderer import EntityFormat, Level
+from gateway.model.rows import Row
+from gateway.model.tables import Table
+from gateway.security.credentials import DEV_AZURE_ACCOUNT
+
+FORM = "OData"
+
+
+def shown_row(table: Table, row: Row) -> Any:
+    """An entity as a JSON document with the types of its properties, without addresses."""
+    return EntityFormat(table, "", "", Level.MINIMAL).member(row)
+
+
+def snippet(table: Table, url: str) -> str:
+    """A few lines of the SDK that read the table."""
+    return f"""from azure.core.credentials import AzureNamedKeyCredential
+from azure.data.tables import TableClient
+
+credential = AzureNamedKeyCredential({DEV_AZURE_ACCOUNT!r}, "your key")
+table = TableClient({f"{url}/{DEV_AZURE_ACCOUNT}"!r}, {table.azure_name!r}, credential=credential)
+for entity in table.list_entities(results_per_page=10):
+    print(entity)
+"""

@@ -1,0 +1,49 @@
+"""Rows as this dialect's clients see them, for people (gateway/console)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from adapters.dynamodb.operations.items import put_write
+from adapters.dynamodb.values.composites import render
+from adapters.dynamodb.values.values import is_too_large, item_of
+from adapters.dynamodb.wire.errors import ServiceError
+from gateway.model.errors import BadKey, KeyTooLong
+from gateway.model.rows import Row
+from gateway.model.tables import Table
+from gateway.model.writes import Write
+
+FORM = "DynamoDB JSON"
+
+
+def shown_row(table: Table, row: Row) -> Any:
+    """An item as a JSON document with typed values."""
+    return orjson.loads(render(table.key_schema, row))
+
+
+def put_of(table: Table, document: Any) -> Write:
+    """The write that puts an item given as such a document. Raises ValueError."""
+    if not isinstance(document, dict):
+        raise ValueError("an item is a JSON object")
+    try:
+        item = item_of(document)
+        if is_too_large(item.size_bytes):
+            raise ValueError("an item has 400 KB at most")
+        return put_write(table, item, None, wants_old=False)
+    except ServiceError as refusal:
+        raise ValueError(refusal.message) from None
+    except (BadKey, KeyTooLong):
+        raise ValueError("its key attributes are not those that the table has, or too long") from None
+
+
+def snippet(table: Table, url: str) -> str:
+    """A few lines of the SDK that read the table."""
+    return f"""import boto3
+
+dynamodb = boto3.resource("dynamodb", endpoint_url={url!r})
+table = dynamodb.Table({table.name!r})
+for item in table.scan(Limit=10)["Items"]:
+    print(item)
+"""

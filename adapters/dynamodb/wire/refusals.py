@@ -1,0 +1,54 @@
+"""AccessDeniedException in the service's words: who may not do what to which resource, and by whose word.
+
+Texts: "Troubleshoot access denied error messages" (IAM guide), and answers of the service quoted in public issues
+(rebuy-de/aws-nuke 265, terraform-aws-modules/terraform-aws-appsync 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from adapters.dynamodb.wire.errors import ServiceError
+from adapters.dynamodb.wire.resources import partition_of
+from gateway.model.authorizations import Identity
+from gateway.model.errors import NotPermitted
+from gateway.model.grants import Verdict
+from gateway.model.permissions import Permission
+
+_P = Permission
+_PARTS: Mapping[Permission, str] = {
+    _P.READ: "GetItem", _P.PUT: "PutItem", _P.UPDATE: "UpdateItem", _P.DELETE: "DeleteItem",
+    _P.CHECK: "ConditionCheckItem",
+}  # fmt: skip
+_PARTS_OF_STATEMENTS: Mapping[Permission, str] = {
+    _P.READ: "PartiQLSelect", _P.QUERY: "PartiQLSelect", _P.SCAN: "PartiQLSelect", _P.CHECK: "PartiQLSelect",
+    _P.PUT: "PartiQLInsert", _P.UPDATE: "PartiQLUpdate", _P.DELETE: "PartiQLDelete",
+}  # fmt: skip
+_BESIDES: Mapping[Permission, str] = {_P.TAG: "TagResource", _P.WRITE_POLICY: "PutResourcePolicy"}
+_ACTIONS: Mapping[str, Mapping[Permission, str]] = {
+    "TransactGetItems": _PARTS,
+    "TransactWriteItems": _PARTS,
+    "ExecuteStatement": _PARTS_OF_STATEMENTS,
+    "BatchExecuteStatement": _PARTS_OF_STATEMENTS,
+    "ExecuteTransaction": _PARTS_OF_STATEMENTS,
+    "CreateTable": _BESIDES,
+}
+"""The operations whose parts are actions of their own. Of all others the action has the operation's name."""
+_ALL_TABLES = frozenset({"ListTables"})
+
+
+def not_permitted(error: NotPermitted, operation: str, identity: Identity, region: str) -> ServiceError:
+    """The refusal of a request."""
+    action = "dynamodb:" + _ACTIONS.get(operation, {}).get(error.permission, operation)
+    place = f"arn:{partition_of(region)}:dynamodb:{region}:{identity.account}:"
+    resource = place + f"table/{error.path}" if error.path else "*"
+    if operation in _ALL_TABLES:
+        resource = place + "table/*"
+    if error.by == Verdict.REFUSED.value:
+        reason = "with an explicit deny in an identity-based policy"
+    elif error.by == Verdict.REFUSED_BY_RESOURCE.value:
+        reason = "with an explicit deny in a resource-based policy"
+    else:
+        reason = f"because no identity-based policy allows the {action} action"
+    text = f"User: {identity.arn} is not authorized to perform: {action} on resource: {resource} {reason}"
+    return ServiceError("AccessDeniedException", text)

@@ -1,0 +1,46 @@
+"""Rows as this dialect's clients see them, for people (gateway/console)."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from adapters.tablestore.rows.selections import Selection
+from adapters.tablestore.wire.calls import Target
+from adapters.tablestore.wire.plainbuffer import WireCell
+from gateway.model.predicates import ALWAYS
+from gateway.model.rows import Row, Window
+from gateway.model.tables import Table
+
+FORM = "Table Store cells"
+
+
+def shown_row(table: Table, row: Row) -> Any:
+    """A row as a JSON document: its primary key, and each version of each cell with its time."""
+    target = Target.of_table(table)
+    everything = Selection(frozenset(), Window(), "", "", ALWAYS, None)
+    wire = everything.wire_row(target, everything.cutter(target)(row))
+    return {
+        "primary_key": [_shown(cell) for cell in wire.key],
+        "attribute_columns": [{**_shown(cell), "timestamp": cell.stamp_ms} for cell in wire.cells],
+    }
+
+
+def _shown(cell: WireCell) -> dict[str, Any]:
+    kind, data = cell.value  # type: ignore[misc]  # a stored row has no bounds
+    value = base64.b64encode(data).decode() if isinstance(data, bytes) else data
+    return {"name": cell.name, "type": kind.name, "value": value}
+
+
+def snippet(table: Table, url: str) -> str:
+    """A few lines of the SDK that read the table."""
+    names = [column.name for column in table.key_schema.columns]
+    return f"""import tablestore
+
+client = tablestore.OTSClient({url!r}, "your key id", "your secret", "your-instance")
+first = [(name, tablestore.INF_MIN) for name in {names!r}]
+last = [(name, tablestore.INF_MAX) for name in {names!r}]
+_, _, rows, _ = client.get_range({table.name!r}, "FORWARD", first, last, limit=10, max_version=1)
+for row in rows:
+    print(row.primary_key, row.attribute_columns)
+"""

@@ -1,0 +1,261 @@
+"""What was done, by whom and with what result, on record: one JSON object a line.
+
+    record(event, **facts)     a change of a definition, a credential or a grant: whoever makes it says so
+    Trail.answered(...)        a request that was answered, of which refusals, writes or all are told, as the settings say
+
+Nobody waits for the record. Events go into a bounded queue; a thread of its own looks at each request again, writes lines to the
+sink, and counts what there was no room for. Switched off there is no trail, and whoever might tell it something asks no more
+than that. Secrets and data of items are in no event; keys are as the settings say (Keys).
+
+Knows no dialect: what a request did its dialect tells (`Deed`); nor where lines go (audit_sinks.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import pwd
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+import orjson
+
+from gateway import logs, metrics
+from gateway.http import Reply, Request
+
+MOST_EVENTS = 8192
+MOST_BODY_BYTES = 64 << 20
+_PERIOD_S = 0.05
+_AFTER_FAILURE_S = 1.0
+_MOST_TEXT = 512
+_MOST_KEYS = 100
+_DIGEST_CHARACTERS = 16
+
+
+class Kind(Enum):
+    """What a request is for the record."""
+
+    DEFINITION = "definition"
+    WRITE = "write"
+    READ = "request"
+
+
+class Deed(NamedTuple):
+    """What a request did, as its dialect tells when it is over. `who`: the access id that it named; `keys`: of the items that it
+    named, each as a value of JSON; `code`: of the error that it was answered with, or ""; `is_refusal`: that code says that the
+    caller may not do this, or has not shown who it is."""
+
+    kind: Kind
+    who: str = ""
+    tables: Sequence[str] = ()
+    keys: Sequence[Any] = ()
+    code: str = ""
+    is_refusal: bool = False
+
+
+class Keys:
+    """How keys of items are told: as they are, or as digests. A digest under a secret tells nobody a key by guessing."""
+
+    def __init__(self, are_plain: bool, secret: str) -> None:
+        self._are_plain = are_plain
+        self._secret = hashlib.sha256(b"tablegate audit\0" + secret.encode()).digest()
+
+    def shown(self, key: Any) -> Any:
+        """A key as it is told. The same key of one table is always told alike."""
+        if self._are_plain:
+            return key
+        plain = orjson.dumps(key, option=orjson.OPT_SORT_KEYS, default=repr)
+        return hmac.digest(self._secret, plain, "sha256").hex()[:_DIGEST_CHARACTERS]
+
+
+class Sink(ABC):
+    """Where lines go. Called by one thread."""
+
+    @abstractmethod
+    def write(self, lines: Sequence[bytes]) -> None:
+        """Keep these lines. Raises whatever went wrong, and then none may be kept."""
+
+    def close(self) -> None:  # noqa: B027 - not every sink has something to close
+        """No more lines will come."""
+
+
+class Wanted(NamedTuple):
+    """Which requests are told besides definitions and refusals."""
+
+    writes: bool
+    requests: bool
+
+
+class Trail:
+    """Takes events from any thread and writes them from its own, from `start()` to `close()`."""
+
+    def __init__(self, sink: Sink, keys: Keys, wanted: Wanted) -> None:
+        self._sink = sink
+        self._keys = keys
+        self._wanted = wanted
+        self._queue: deque[dict[str, Any] | _Answered] = deque()
+        # Of bodies that have come, and that are done with: each is counted by one thread alone.
+        self._bytes_in = self._bytes_out = 0
+        self._ending = threading.Event()
+        self._is_failing = False
+        self._thread = threading.Thread(target=self._work, name="audit", daemon=True)
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Write what is there, and no more."""
+        self._ending.set()
+        self._thread.join(5)
+        self._sink.close()
+
+    def put(self, event: dict[str, Any]) -> None:
+        """Tell an event."""
+        if len(self._queue) >= MOST_EVENTS:
+            metrics.audit_lost(1)
+        else:
+            self._queue.append(event)
+
+    def answered(self, request: Request, reply: Reply, dialect: Any, operation: str) -> None:
+        """A request has been answered. `dialect`: whose it was, or None. Looks no further than it must: the thread does."""
+        if dialect is None:
+            is_told = self._wanted.requests or reply.status in (401, 403)
+        else:
+            kind = dialect.audited_operations.get(operation, Kind.READ)
+            is_told = (
+                kind is Kind.DEFINITION
+                or reply.status in dialect.refusal_statuses
+                or self._wanted.requests
+                or (kind is Kind.WRITE and self._wanted.writes)
+            )
+        if not is_told:
+            return
+        size = len(request.body)
+        if len(self._queue) >= MOST_EVENTS or self._bytes_in + size - self._bytes_out > MOST_BODY_BYTES:
+            metrics.audit_lost(1)
+            return
+        self._bytes_in += size
+        self._queue.append(_Answered(time.time(), request, reply, dialect, operation))
+
+    # In the thread
+
+    def _work(self) -> None:
+        is_over = False
+        while not is_over:
+            is_over = self._ending.wait(_AFTER_FAILURE_S if self._is_failing else _PERIOD_S)
+            while self._queue:
+                self._write_some()
+                if self._is_failing:
+                    break
+
+    def _write_some(self) -> None:
+        lines: list[bytes] = []
+        while self._queue and len(lines) < 256:
+            event = self._queue.popleft()
+            if isinstance(event, _Answered):
+                self._bytes_out += len(event.request.body)
+                lines += [orjson.dumps(told) for told in self._told(event)]
+            else:
+                lines.append(orjson.dumps(event, default=repr))
+        if not lines:
+            return
+        try:
+            self._sink.write(lines)
+        except Exception as error:
+            metrics.audit_lost(len(lines))
+            if not self._is_failing:
+                logs.error("the audit cannot be written", None, reason=" ".join(repr(error).split()))
+            self._is_failing = True
+            return
+        self._is_failing = False
+        metrics.audit_written(len(lines))
+
+    def _told(self, answered: _Answered) -> Iterator[dict[str, Any]]:
+        at, request, reply, dialect, operation = answered
+        if dialect is None:
+            is_refusal = reply.status in (401, 403)
+            deed = Deed(Kind.READ, is_refusal=is_refusal)
+        else:
+            try:
+                deed = dialect.deed(request, reply, operation)
+            except Exception as error:  # a request that its dialect refused may be anything
+                logs.info("a request is not told in full", reason=repr(error), request_id=request.id)
+                deed = Deed(Kind.READ)
+        event = self._event_of(deed, reply.status)
+        if event:
+            name = "gateway" if dialect is None else dialect.name
+            facts: dict[str, Any] = {
+                "dialect": name, "operation": operation or request.path[:_MOST_TEXT], "tables": list(deed.tables),
+                "result": deed.code or reply.status, "request_id": request.id,
+            }  # fmt: skip
+            if deed.keys:
+                facts["keys"] = [self._keys.shown(key) for key in deed.keys[:_MOST_KEYS]]
+            yield line(at, event, deed.who, request.client, facts)
+
+    def _event_of(self, deed: Deed, status: int) -> str:
+        """What the event is called; "" if it is not to be told."""
+        if deed.is_refusal:
+            return "refusal"
+        if deed.kind is Kind.DEFINITION and status < 400:
+            return deed.kind.value
+        is_wanted = self._wanted.requests or (deed.kind is Kind.WRITE and self._wanted.writes)
+        return deed.kind.value if is_wanted else ""
+
+
+class _Answered(NamedTuple):
+    at: float
+    request: Request
+    reply: Reply
+    dialect: Any
+    operation: str
+
+
+def line(at: float, event: str, who: str, client: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """An event as it is written. `at`: seconds since 1970."""
+    whole, part = divmod(round(at * 1_000_000), 1_000_000)
+    told = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{part:06}Z"
+    return {"time": told, "event": event, "who": who[:_MOST_TEXT], "from": client, **facts}
+
+
+_trail: Trail | None = None
+
+
+def start(trail: Trail) -> None:
+    """From now on events of this process go there."""
+    global _trail
+    _trail = trail
+    trail.start()
+
+
+def stop() -> None:
+    """Write what has come, and take no more."""
+    global _trail
+    trail, _trail = _trail, None
+    if trail is not None:
+        trail.close()
+
+
+def record(event: str, who: str = "", client: str = "", **facts: Any) -> None:
+    """Put a change on record: of a definition, a credential or a grant. Without a trail it does nothing. `who`: the access id of
+    the caller; "" is the operator at a command line. No fact may be a secret or the data of an item."""
+    if _trail is not None:
+        _trail.put(line(time.time(), event, who or _operator(), client or "command line", facts))
+
+
+def _operator() -> str:
+    with contextlib.suppress(KeyError):
+        return f"user {pwd.getpwuid(os.getuid()).pw_name}"
+    return f"user {os.getuid()}"
+
+
+def names_among(found: Iterable[Any]) -> list[str]:
+    """Those of them that are texts, as names of tables must be, each once and not too long."""
+    return list(dict.fromkeys(name[:_MOST_TEXT] for name in found if isinstance(name, str)))

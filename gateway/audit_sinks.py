@@ -1,0 +1,134 @@
+"""Where the lines of the audit go: a file that rotates, standard output, or a table of the database."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from gateway.audit import Keys, Sink, Trail, Wanted
+from gateway.settings import Settings
+from gateway.store import audit_events
+from gateway.store.store import Store
+
+_TRIMMING_S = 600.0
+_ROWS_AT_ONCE = 1000
+
+
+def trail_of(settings: Settings, store: Store, output: TextIO = sys.stdout) -> Trail | None:
+    """The trail that the settings ask for, not started; None: they ask for none. `output`: what `-` means. Raises OSError."""
+    sink: Sink
+    match settings.audit:
+        case "":
+            return None
+        case "-":
+            sink = StreamSink(output)
+        case "database":
+            sink = DatabaseSink(store, settings.audit_days)
+        case path:
+            sink = FileSink(Path(path), settings.audit_file_bytes, settings.audit_files)
+    keys = Keys(settings.audit_keys == "plain", settings.secret_key)
+    return Trail(sink, keys, Wanted(settings.audit_writes, settings.audit_requests))
+
+
+class StreamSink(Sink):
+    """Standard output, or another stream."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        self._stream.write(b"".join(line + b"\n" for line in lines).decode())
+        self._stream.flush()
+
+
+class FileSink(Sink):
+    """A file that begins anew when it is full; those before it are called .1, .2 and so on, the newest first.
+
+    Several processes may write to it: one at a time, each looking whether another has begun a new file meanwhile.
+    """
+
+    def __init__(self, path: Path, most_bytes: int, most_files: int) -> None:
+        """Raises OSError."""
+        self._path = path
+        self._most_bytes = most_bytes
+        self._most_files = most_files
+        self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file = _opened(path)
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        try:
+            self._find_the_file()
+            size = os.fstat(self._file).st_size
+            waiting = bytearray()
+            for line in lines:
+                if self._most_bytes and size and size + len(line) >= self._most_bytes:
+                    self._append(waiting)
+                    self._begin_anew()
+                    waiting, size = bytearray(), 0
+                waiting += line + b"\n"
+                size += len(line) + 1
+            self._append(waiting)
+        finally:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        os.close(self._file)
+        os.close(self._lock)
+
+    def _append(self, data: bytearray) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._file, view) :]
+
+    def _find_the_file(self) -> None:
+        """The file that has the name now, which somebody may have begun, moved or deleted."""
+        with contextlib.suppress(FileNotFoundError):
+            if os.stat(self._path).st_ino == os.fstat(self._file).st_ino:
+                return
+        os.close(self._file)
+        self._file = _opened(self._path)
+
+    def _begin_anew(self) -> None:
+        for number in range(self._most_files, 0, -1):
+            earlier = self._path if number == 1 else Path(f"{self._path}.{number - 1}")
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(earlier, f"{self._path}.{number}")
+        if not self._most_files:
+            self._path.unlink()
+        os.close(self._file)
+        self._file = _opened(self._path)
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
+class DatabaseSink(Sink):
+    """The table audit_events. Lines that are older than so many days are deleted, some each time."""
+
+    def __init__(self, store: Store, days: float) -> None:
+        self._store = store
+        self._days = days
+        self._process = secrets.token_hex(4)
+        self._number = 0
+        self._next_trimming = 0.0
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        with self._store.write() as session:
+            for line in lines:
+                self._number += 1
+                audit_events.add(session, now_ms, f"{self._process}-{self._number}", line.decode())
+        if time.monotonic() >= self._next_trimming:
+            with self._store.write() as session:
+                gone = audit_events.trim(session, now_ms - round(self._days * 86_400_000), _ROWS_AT_ONCE)
+            if gone < _ROWS_AT_ONCE:
+                self._next_trimming = time.monotonic() + _TRIMMING_S

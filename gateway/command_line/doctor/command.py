@@ -1,0 +1,114 @@
+"""The command: which checks there are, what is printed, and the exit status.
+
+A check is a function that is given what is examined and yields what it has to tell (findings.py). To add one, write the
+function in the module of its family and put it into CHECKS.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+
+import click
+
+from gateway.command_line.doctor import databases, machine
+from gateway.command_line.doctor import settings as settings_checks
+from gateway.command_line.doctor.findings import Check, Examined, Finding, Level, findings_of
+from gateway.command_line.flags import with_settings
+from gateway.settings import Settings
+from gateway.store.databases import Database
+
+CHECKS = (
+    Check("settings", settings_checks.clashes),
+    Check("database reachable", databases.reachable, needs_database=True),
+    Check("database version", databases.version, needs_database=True),
+    Check("schema", databases.schema, needs_database=True),
+    Check("rights", databases.rights, needs_database=True),
+    Check("durability", databases.durability, needs_database=True),
+    Check("connections", databases.connections, needs_database=True),
+    Check("where tables are", databases.distribution, needs_database=True),
+    Check("clock", databases.clock, needs_database=True),
+    Check("secret key", settings_checks.secret_key, needs_database=True),
+    Check("disk", machine.disk),
+    Check("open files", machine.open_files),
+    Check("certificate", machine.certificate),
+)
+ALL_IS_WELL, SOMETHING_FAILED, WARNINGS = 0, 1, 3
+_WIDE = 240
+_STYLES = {Level.OK: "green", Level.SKIPPED: "dim", Level.WARNING: "yellow", Level.FAILED: "bold red"}
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: verdict, and a list of checks.")
+@with_settings(every=True)
+def doctor(settings: Settings, as_json: bool) -> None:
+    """Look at settings, database and machine, and say what is wrong. Changes nothing, and may run beside a server.
+
+    Give it the settings of the server. Exit status: 0 all is well, 1 something failed, 3 nothing failed but there are warnings
+    (2: the command line is wrong).
+    """
+    found = list(examine(settings))
+    levels = {finding.level for finding in found}
+    status = (
+        SOMETHING_FAILED if Level.FAILED in levels else WARNINGS if Level.WARNING in levels else ALL_IS_WELL
+    )
+    if as_json:
+        verdict = {ALL_IS_WELL: Level.OK, SOMETHING_FAILED: Level.FAILED, WARNINGS: Level.WARNING}[status]
+        checks = [
+            {"check": it.check, "level": it.level.value, "text": it.text, "facts": dict(it.facts)}
+            for it in found
+        ]
+        click.echo(json.dumps({"verdict": verdict.value, "checks": checks}, indent=2))
+    else:
+        _print(found)
+    sys.exit(status)
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    """All findings, in the order of the checks."""
+    database, refusal = _opened(settings)
+    with contextlib.closing(database) if database is not None else contextlib.nullcontext():
+        if refusal is not None:
+            yield refusal
+        for check in CHECKS:
+            yield from findings_of(check, Examined(settings, database))
+
+
+def _opened(settings: Settings) -> tuple[Database | None, Finding | None]:
+    """The database, if it is there and answers; else what is to be said of that."""
+    from gateway.wiring import connect
+
+    path = settings.database_path
+    if settings.memory:
+        return None, Finding("database", Level.SKIPPED, "in memory, so there is none to look at")
+    if path is not None and not path.exists():
+        return None, Finding("database", Level.WARNING, f"{path} is not there yet: the first server makes it")
+    database = None
+    try:
+        database = connect(settings)
+        with database.look() as session:
+            session.query("SELECT 1")
+    except Exception as error:
+        if database is not None:
+            database.close()
+        return None, Finding("database", Level.FAILED, " ".join(f"it does not answer: {error}".split()))
+    return database, None
+
+
+def _print(found: list[Finding]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in found:
+        table.add_row(
+            Text(finding.level.value, _STYLES[finding.level]), Text(finding.check), Text(finding.text)
+        )
+    # What goes to a file or another program is not cut into the lines of a terminal.
+    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)

@@ -1,0 +1,97 @@
+"""quotas: how much a credential or a namespace may take; set, listed, removed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from gateway import audit
+from gateway.command_line.flags import with_settings
+from gateway.command_line.opening import opened_database
+from gateway.quotas import Quota, credential_owner, namespace_owner
+from gateway.security.credentials import Scheme
+from gateway.settings import Settings
+from gateway.store import quotas as rows
+
+_RATE = click.FloatRange(min=0, min_open=True)
+_OWNER = (
+    click.argument("access_id", required=False),
+    click.option(
+        "--scheme", type=click.Choice([item.value for item in Scheme]), default="aws", show_default=True
+    ),
+    click.option(
+        "--namespace",
+        help="Of a namespace, instead of a credential: `shared`, or as `tablegate tables` names it.",
+    ),
+)
+
+
+def _with_owner(command: Callable[..., None]) -> Any:
+    made: Any = command
+    for decorate in reversed(_OWNER):
+        made = decorate(made)
+    return made
+
+
+def _owner(access_id: str | None, scheme: str, namespace: str | None) -> str:
+    if (access_id is None) == (namespace is None):
+        raise click.UsageError("say whose: an access id, or --namespace")
+    return credential_owner(scheme, access_id) if access_id is not None else namespace_owner(str(namespace))
+
+
+@click.group()
+def quotas() -> None:
+    """How much a credential or a namespace may take. A running server takes changes up within seconds."""
+
+
+@quotas.command("set")
+@_with_owner
+@click.option("--requests", type=_RATE, help="Requests a second.")
+@click.option("--read-units", type=_RATE, help="Read units a second, of 4 KiB.")
+@click.option("--write-units", type=_RATE, help="Write units a second, of 1 KiB.")
+@click.option("--bytes", "size", type=click.IntRange(min=0), help="Bytes stored in the namespace.")
+@click.option("--tables", type=click.IntRange(min=0), help="Tables in the namespace.")
+@with_settings(every=False)
+def quotas_set(
+    settings: Settings, access_id: str | None, scheme: str, namespace: str | None, requests: float | None,
+    read_units: float | None, write_units: float | None, size: int | None, tables: int | None,
+) -> None:  # fmt: skip
+    """Set the quota of a credential or a namespace, in place of the one that it has. What is not said is not limited.
+
+    Rates are shared by all server processes. A credential's tables and bytes are those of the namespace that it writes to.
+    """
+    owner = _owner(access_id, scheme, namespace)
+    quota = Quota(requests, read_units, write_units, size, tables)
+    if quota == Quota():
+        raise click.UsageError("say what is limited, as --requests 20")
+    with opened_database(settings) as opened:
+        with opened.store.write() as session:
+            rows.save(session, owner, quota.document(), time.time_ns() // 1_000_000)
+        audit.record("quota set", owner=owner, quota=quota.document())
+    click.echo(f"{owner}\t{quota.document()}")
+
+
+@quotas.command("list")
+@with_settings(every=False)
+def quotas_list(settings: Settings) -> None:
+    """List quotas: whose, and what is limited."""
+    with opened_database(settings) as opened, opened.store.read() as session:
+        for owner, document, _ in rows.all_of(session):
+            click.echo(f"{owner}\t{document}")
+
+
+@quotas.command("remove")
+@_with_owner
+@with_settings(every=False)
+def quotas_remove(settings: Settings, access_id: str | None, scheme: str, namespace: str | None) -> None:
+    """Take the quota of a credential or a namespace away."""
+    owner = _owner(access_id, scheme, namespace)
+    with opened_database(settings) as opened:
+        with opened.store.write() as session:
+            if not rows.remove(session, owner):
+                raise click.ClickException(f"{owner} has no quota")
+        audit.record("quota removed", owner=owner)
+    click.echo(f"removed {owner}")

@@ -1,0 +1,1 @@
+"""The console: tables, items, changes and figures in a browser."""

@@ -1,0 +1,167 @@
+"""Request rates, latencies, ticks and refusals of the last minutes, as drawings.
+
+The figures are those of /metrics. While somebody looks, they are noted every two seconds; what a drawing shows is the difference
+between one note and the next.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gateway import metrics
+
+_PERIOD_S = 2.0
+_KEPT = 300
+# So long after the last look nothing is noted any more.
+_PATIENCE_S = 600.0
+_WIDTH, _HEIGHT, _LEFT, _TOP = 560, 150, 52, 22
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Totals at a moment. `buckets`: requests by the longest that they took, in seconds, cumulative."""
+
+    at: float
+    requests: float
+    refused: float
+    throttled: float
+    ticks: float
+    tick_requests: float
+    seconds: float
+    buckets: tuple[tuple[float, float], ...]
+
+
+def figures() -> Figures:
+    """The totals now."""
+    totals = {
+        "requests": 0.0,
+        "refused": 0.0,
+        "throttled": 0.0,
+        "ticks": 0.0,
+        "tick_requests": 0.0,
+        "seconds": 0.0,
+    }
+    buckets: dict[float, float] = {}
+    for sample in metrics.samples():
+        match sample.name:
+            case "tablegate_requests_total":
+                totals["requests"] += sample.value
+                status = sample.labels["status"]
+                totals["refused"] += sample.value if status >= "400" else 0
+                totals["throttled"] += sample.value if status in ("429", "503") else 0
+            case "tablegate_request_seconds_sum":
+                totals["seconds"] += sample.value
+            case "tablegate_request_seconds_bucket":
+                bound = float(sample.labels["le"])
+                buckets[bound] = buckets.get(bound, 0.0) + sample.value
+            case "tablegate_tick_requests_count":
+                totals["ticks"] += sample.value
+            case "tablegate_tick_requests_sum":
+                totals["tick_requests"] += sample.value
+    return Figures(time.monotonic(), **totals, buckets=tuple(sorted(buckets.items())))
+
+
+def quantile(before: Figures, after: Figures, share: float) -> float:
+    """The time, in seconds, that this share of the requests between two moments took at most; 0 if there were none."""
+    earlier = dict(before.buckets)
+    counts = [(bound, count - earlier.get(bound, 0.0)) for bound, count in after.buckets]
+    if not counts or counts[-1][1] <= 0:
+        return 0.0
+    wanted = share * counts[-1][1]
+    return next(
+        (bound for bound, count in counts if count >= wanted and bound != float("inf")), counts[-2][0]
+    )
+
+
+Curve = Callable[[Figures, Figures], float]
+
+
+def _rate(name: str) -> Curve:
+    return lambda before, after: (getattr(after, name) - getattr(before, name)) / (after.at - before.at)
+
+
+def _per_tick(before: Figures, after: Figures) -> float:
+    ticks = after.ticks - before.ticks
+    return (after.tick_requests - before.tick_requests) / ticks if ticks else 0.0
+
+
+CHARTS: dict[str, tuple[str, str, tuple[tuple[str, Curve], ...]]] = {
+    "requests": ("Requests a second", "", (("all", _rate("requests")), ("refused", _rate("refused")))),
+    "latencies": (
+        "Latency",
+        "ms",
+        (
+            ("median", lambda before, after: 1000 * quantile(before, after, 0.5)),
+            ("99 %", lambda before, after: 1000 * quantile(before, after, 0.99)),
+        ),
+    ),
+    "ticks": ("Requests that went to the database together", "", (("mean", _per_tick),)),
+    "throttles": ("Throttled a second", "", (("429 and 503", _rate("throttled")),)),
+}
+"""Name -> title, unit, curves."""
+
+
+class Recorder:
+    """Notes the figures while somebody looks at them. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._noted: deque[Figures] = deque(maxlen=_KEPT)
+        self._looked = 0.0
+        self._is_running = False
+
+    def look(self) -> list[Figures]:
+        """What has been noted; from now on more is."""
+        with self._lock:
+            self._looked = time.monotonic()
+            if not self._is_running:
+                self._is_running = True
+                threading.Thread(target=self._work, name="console figures", daemon=True).start()
+            return list(self._noted)
+
+    def _work(self) -> None:
+        while True:
+            found = figures()
+            with self._lock:
+                self._noted.append(found)
+                if found.at > self._looked + _PATIENCE_S:
+                    self._is_running = False
+                    return
+            time.sleep(_PERIOD_S)
+
+
+def drawing(name: str, noted: Sequence[Figures]) -> str:
+    """One of CHARTS as SVG."""
+    title, unit, curves = CHARTS[name]
+    pairs = list(itertools.pairwise(noted))
+    drawn = [(label, [curve(before, after) for before, after in pairs]) for label, curve in curves]
+    highest = max([value for _, values in drawn for value in values], default=0.0) or 1.0
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{title}">',
+        f'<text x="{_LEFT}" y="14" font-weight="600">{title}</text>',
+        f'<text x="{_LEFT - 6}" y="{_TOP + 8}" text-anchor="end">{highest:,.3g} {unit}</text>',
+        f'<text x="{_LEFT - 6}" y="{_HEIGHT - 20}" text-anchor="end">0</text>',
+        f'<path d="M{_LEFT} {_TOP}V{_HEIGHT - 20}H{_WIDTH - 8}" fill="none" stroke="#8a94a3"/>',
+        f'<text x="{_WIDTH - 8}" y="{_HEIGHT - 6}" text-anchor="end">now</text>',
+        f'<text x="{_LEFT}" y="{_HEIGHT - 6}">{_KEPT * _PERIOD_S / 60:.0f} minutes ago</text>',
+    ]
+    width, height = _WIDTH - 8 - _LEFT, _HEIGHT - 20 - _TOP
+    for number, (label, values) in enumerate(drawn):
+        colour = ("#1f6feb", "#c2410c")[number]
+        first = _KEPT - len(values)
+        points = " ".join(
+            f"{_LEFT + width * (first + at) / _KEPT:.1f},{_TOP + height * (1 - value / highest):.1f}"
+            for at, value in enumerate(values)
+        )
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
+        now = f"{values[-1]:,.3g} {unit}" if values else "-"
+        parts.append(
+            f'<text x="{_WIDTH - 8}" y="{14 + 13 * number}" text-anchor="end" fill="{colour}">{label} {now}</text>'
+        )
+    letters = '<g font-family="system-ui,sans-serif" font-size="11" fill="#5b6675">'
+    return "".join([parts[0], letters, *parts[1:], "</g></svg>"])

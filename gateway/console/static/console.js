@@ -1,0 +1,67 @@
+// What the pages cannot do by themselves: copy, ask before a deletion, follow changes and figures. All text goes in as text.
+"use strict";
+
+for (const button of document.querySelectorAll("[data-copies]")) {
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copies).textContent);
+    button.textContent = "Copied";
+  });
+}
+
+for (const form of document.querySelectorAll("[data-asks]")) {
+  form.addEventListener("submit", (event) => {
+    if (!window.confirm(form.dataset.asks)) event.preventDefault();
+  });
+}
+
+for (const time of document.querySelectorAll("[data-ms]")) showTime(time, Number(time.dataset.ms));
+
+function showTime(element, milliseconds) {
+  const date = new Date(milliseconds);
+  element.dateTime = date.toISOString();
+  element.textContent = date.toISOString().replace("T", " ").replace("Z", " UTC");
+}
+
+for (const image of document.querySelectorAll(".chart")) {
+  const address = image.src;
+  setInterval(() => { image.src = address + "&at=" + Date.now(); }, 2000);
+}
+
+const list = document.getElementById("changes");
+if (list) follow(list, "");
+
+async function follow(list, since) {
+  let place = since;
+  try {
+    const answer = await fetch(list.dataset.from + "&since=" + encodeURIComponent(since));
+    if (answer.ok) {
+      const found = await answer.json();
+      place = found.place;
+      for (const change of found.changes) list.prepend(line(change));
+      while (list.children.length > 500) list.lastChild.remove();
+    }
+  } catch (error) { /* the server is away: it is asked again */ }
+  setTimeout(() => follow(list, place), 1000);
+}
+
+function line(change) {
+  const item = document.createElement("li");
+  const kind = document.createElement("strong");
+  kind.textContent = change.kind;
+  const time = document.createElement("time");
+  showTime(time, change.at_ms);
+  item.append(kind, " ", time, " ", change.key, " ");
+  const details = document.createElement("details");
+  const summary = document.createElement("summary");
+  summary.textContent = "Before and after";
+  const images = document.createElement("div");
+  images.className = "forms";
+  for (const image of [change.old, change.new]) {
+    const shown = document.createElement("pre");
+    shown.textContent = JSON.stringify(image, null, 2);
+    images.append(shown);
+  }
+  details.append(summary, images);
+  item.append(details);
+  return item;
+}

@@ -1,0 +1,213 @@
+"""Figures in the form of Prometheus: which there are, what is added to them, and how they are shown.
+
+Loaded when there is something to count for somebody (metrics.py), since most servers of tests are gone before. With several
+workers each counts in a file of PROMETHEUS_MULTIPROC_DIR (command_line/serving.py sets it), and any of them gives the sums.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from bisect import bisect_left
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Metric,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
+
+
+class _ManyAtOnce(Histogram):
+    """A histogram that many observations are made of at once."""
+
+    def observe_all(self, amounts: Sequence[float]) -> None:
+        """Observe each of these amounts."""
+        self._sum.inc(sum(amounts))
+        for at, number in Tally([bisect_left(self._upper_bounds, amount) for amount in amounts]).items():
+            self._buckets[at].inc(number)
+
+
+_REQUESTS = Counter(
+    "tablegate_requests_total", "Requests answered.", ["dialect", "operation", "status"]
+)  # fmt: skip
+_REQUEST_SECONDS = _ManyAtOnce(
+    "tablegate_request_seconds",
+    "From the last byte of a request to its reply.",
+    ["dialect", "operation"],
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+_TICK_REQUESTS = _ManyAtOnce(
+    "tablegate_tick_requests",
+    "Requests that went to the database together.",
+    buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
+)
+_TICK_SECONDS = _ManyAtOnce(
+    "tablegate_tick_seconds",
+    "What one call of the database took.",
+    buckets=(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5),
+)
+_CONSUMED_CAPACITY = Counter(
+    "tablegate_consumed_capacity_total",
+    "Capacity units consumed, by failed conditions too.",
+    ["dialect", "table", "index", "kind"],
+)
+_CONNECTIONS = Gauge("tablegate_connections", "Open client connections.", multiprocess_mode="livesum")
+
+_QUOTA_REFUSALS = Counter(
+    "tablegate_quota_refusals_total",
+    "Requests beyond a quota, by its owner and what was used up.",
+    ["owner", "kind"],
+)
+_AUDIT_LINES = Counter("tablegate_audit_lines_total", "Lines of the audit that were written.")
+_AUDIT_LOST = Counter(
+    "tablegate_audit_lost_total",
+    "Events that are missing in the audit: there was no room, or it could not be written.",
+)
+
+_BACKGROUND_ROWS = Counter(
+    "tablegate_background_rows_total", "Rows that background work has gone over.", ["work"]
+)
+_BACKGROUND_SECONDS = Counter(
+    "tablegate_background_seconds_total", "Time that background work took.", ["work"]
+)
+_BACKGROUND_LEFT = Gauge(
+    "tablegate_background_rows_left",
+    "About how many rows are left of work whose end is known; counted up to a million.",
+    ["work"],
+    multiprocess_mode="livesum",
+)
+
+
+_REPLICA_LAG = Gauge(
+    "tablegate_replica_lag_seconds",
+    "How far a replica is behind; +Inf if that is not known.",
+    ["replica"],
+    multiprocess_mode="max",
+)
+_REPLICA_IS_USED = Gauge(
+    "tablegate_replica_used",
+    "1 if a replica is read from, 0 if it is left alone.",
+    ["replica"],
+    multiprocess_mode="min",
+)
+
+
+# Labels of the series there are.
+_charged: set[tuple[str, str, str, str]] = set()
+
+
+@lru_cache(maxsize=4096)
+def _capacity(dialect: str, table: str, index: str, kind: str) -> Counter:
+    _charged.add((dialect, table, index, kind))
+    return _CONSUMED_CAPACITY.labels(dialect, table, index, kind)
+
+
+@lru_cache(maxsize=1024)
+def _answers(dialect: str, operation: str, status: int) -> tuple[Counter, _ManyAtOnce]:
+    return _REQUESTS.labels(dialect, operation, status), _REQUEST_SECONDS.labels(dialect, operation)
+
+
+def count(
+    units: Mapping[tuple[str, str, str, str], float],
+    answers: Mapping[tuple[str, str, int], Sequence[float]],
+    ticks: Sequence[tuple[int, float]],
+) -> None:
+    """Add capacity units by their labels, the seconds of requests by dialect, operation and status, and ticks (metrics.py)."""
+    for labels, number in units.items():
+        _capacity(*labels).inc(number)
+    for told, amounts in answers.items():
+        requests, durations = _answers(*told)
+        requests.inc(len(amounts))
+        durations.observe_all(amounts)
+    if ticks:
+        _TICK_REQUESTS.observe_all([number for number, _ in ticks])
+        _TICK_SECONDS.observe_all([took for _, took in ticks])
+
+
+def count_work(batches: Mapping[str, tuple[int, float]]) -> None:
+    """Add the rows and seconds of background work."""
+    for work, (rows, seconds) in batches.items():
+        _BACKGROUND_ROWS.labels(work).inc(rows)
+        _BACKGROUND_SECONDS.labels(work).inc(seconds)
+
+
+def count_events(events: Mapping[tuple[str, ...], int]) -> None:
+    """Add what happens seldom: ("quota", owner, kind), ("audit written",) and ("audit lost",)."""
+    for (what, *labels), times in events.items():
+        match what:
+            case "quota":
+                _QUOTA_REFUSALS.labels(*labels).inc(times)
+            case "audit written":
+                _AUDIT_LINES.inc(times)
+            case "audit lost":
+                _AUDIT_LOST.inc(times)
+
+
+_known_works: set[str] = set()
+
+
+def set_all(
+    connections: int, left: Mapping[str, int], replicas: Mapping[str, tuple[float | None, bool]]
+) -> None:
+    """Set what goes up and down: open connections; rows of background work that are left, none of works that are not named;
+    how many milliseconds each replica is behind (None: nobody knows), and whether it is read from."""
+    _CONNECTIONS.set(connections)
+    _known_works.update(left)
+    for work in _known_works:
+        _BACKGROUND_LEFT.labels(work).set(left.get(work, 0))
+    for replica, (lag_ms, is_used) in replicas.items():
+        _REPLICA_LAG.labels(replica).set(math.inf if lag_ms is None else lag_ms / 1000)
+        _REPLICA_IS_USED.labels(replica).set(is_used)
+
+
+def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
+    """Everything counted, in Prometheus' text form, and its content type. The series of tables that are not among `tables`
+    go away (None: nobody can say which there are)."""
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        registry = CollectorRegistry()
+        registry.register(_AllProcesses(tables))
+        return generate_latest(registry), CONTENT_TYPE_LATEST
+    if tables is not None:
+        _forget_others(tables)
+    return generate_latest(REGISTRY), CONTENT_TYPE_LATEST
+
+
+def samples() -> Iterator[Sample]:
+    """Everything counted, sample by sample."""
+    collector: Collector = _AllProcesses(None) if "PROMETHEUS_MULTIPROC_DIR" in os.environ else REGISTRY
+    for metric in collector.collect():
+        yield from metric.samples
+
+
+def _forget_others(tables: frozenset[str]) -> None:
+    gone = [labels for labels in list(_charged) if labels[1] not in tables]
+    for labels in gone:
+        _charged.discard(labels)
+        _CONSUMED_CAPACITY.remove(*labels)
+    if gone:
+        _capacity.cache_clear()
+
+
+class _AllProcesses(Collector):
+    """The sums of all workers. What one of them has counted stays in its file, so dropped tables are left out here."""
+
+    def __init__(self, tables: frozenset[str] | None) -> None:
+        self._tables = tables
+        self._collector = MultiProcessCollector(None)  # type: ignore[no-untyped-call]
+
+    def collect(self) -> Iterable[Metric]:
+        for metric in self._collector.collect():  # type: ignore[no-untyped-call]
+            if self._tables is not None and metric.name == "tablegate_consumed_capacity":
+                metric.samples = [it for it in metric.samples if it.labels["table"] in self._tables]
+            yield metric

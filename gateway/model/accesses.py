@@ -1,0 +1,446 @@
+"""What commands access: for each type of command, one function that says which permissions it needs, on which resources.
+
+The permission follows from the command itself. Where the model has finer words than the command (to alter a table, or its tags),
+the purpose of the request chooses among those that the command can be (`_finer`), never beyond them. So what a handler
+says of its purpose cannot open a door that its commands do not go through.
+
+The facts that conditions ask for are worked out when a condition asks: `Access.facts`. A test holds the table of types to be
+exhaustive; a command that is not in it is for those only who may do everything.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from gateway.model import commands as c
+from gateway.model.backups import Backup
+from gateway.model.conditions import EVERYTHING, Fact, Known
+from gateway.model.keys import HIGHEST, LOWEST, KeySchema
+from gateway.model.permissions import Permission, Purpose, Way
+from gateway.model.predicates import ALWAYS, Predicate, paths_of
+from gateway.model.tables import Table
+from gateway.model.updates import Action, SetTo, names_of, paths_read
+from gateway.model.values import Kind, Value
+from gateway.model.writes import Edit, Keep, Remove, Replace, Returns, Write
+
+Path = str
+"""A resource within a namespace: "TABLE", "TABLE/index/INDEX", "TABLE/stream/LABEL", or "" for what is no table's."""
+
+
+ANYWHERE: Path = "\x00"
+"""A path that nothing has: of an access to something that the command does not name. Who may do such a thing somewhere may do it;
+only a pattern that takes every name takes it."""
+
+
+class Access(NamedTuple):
+    """One thing that a command does to one resource. `source`: the command, or the part of it that does it; `table`: the table's
+    descriptor where it is at hand."""
+
+    permission: Permission
+    way: Way
+    namespace: str
+    path: Path
+    source: Any
+    table: Table | None = None
+
+    @property
+    def table_name(self) -> str:
+        """The name of the table that the resource is, or belongs to."""
+        return self.path.partition("/")[0]
+
+    @property
+    def facts(self) -> AccessFacts:
+        """What conditions may ask of it."""
+        return AccessFacts(self)
+
+
+# Which permission a command needs
+
+_ALTERING = (
+    Permission.ALTER, Permission.TAG, Permission.UNTAG, Permission.ALTER_EXPIRY, Permission.WRITE_POLICY,
+    Permission.REMOVE_POLICY, Permission.CREATE_INDEX, Permission.DROP_INDEX,
+)  # fmt: skip
+_READING_STREAMS = (Permission.DESCRIBE_STREAM, Permission.POSITION_STREAM, Permission.READ_STREAM)
+
+
+def _finer(purpose: Purpose, *possible: Permission) -> Permission:
+    """Which of the permissions that a command can be is meant; the first if nothing is said."""
+    for permission in purpose.permissions:
+        if permission in possible:
+            return permission
+    return possible[0]
+
+
+def _of_get(command: c.Get, purpose: Purpose) -> Iterator[Access]:
+    table = command.table
+    yield Access(Permission.READ, purpose.way, table.namespace, table.name, command, table)
+
+
+def _of_read_all(command: c.ReadAll, purpose: Purpose) -> Iterator[Access]:
+    for get in command.gets:
+        yield from _of_get(get, purpose)
+
+
+def _of_read(command: c.Read, purpose: Purpose) -> Iterator[Access]:
+    table, index = command.table, command.index
+    if Permission.DESCRIBE in purpose.permissions:  # counted, not shown
+        permission = Permission.DESCRIBE
+    elif partition_of(command) is None:
+        permission = Permission.SCAN
+    else:
+        permission = _finer(purpose, Permission.QUERY, Permission.READ)
+    path = table.name if index is None else f"{table.name}/index/{index.name}"
+    yield Access(permission, purpose.way, table.namespace, path, command, table)
+
+
+_CHANGES: Mapping[type, Permission] = {
+    Replace: Permission.PUT,
+    Edit: Permission.UPDATE,
+    Remove: Permission.DELETE,
+    Keep: Permission.CHECK,
+}
+
+
+def _of_group(command: c.WriteGroup, purpose: Purpose) -> Iterator[Access]:
+    for write in command.writes:
+        table = write.table
+        yield Access(_CHANGES[type(write.change)], purpose.way, table.namespace, table.name, write, table)
+
+
+def _of_stage(command: c.Stage, purpose: Purpose) -> Iterator[Access]:
+    for group in command.groups:
+        yield from _of_group(group, purpose)
+
+
+def _of_load(command: c.Load, purpose: Purpose) -> Iterator[Access]:
+    yield _of_table(command, command.table, Permission.PUT, purpose)
+
+
+def _of_create(command: c.CreateTable, purpose: Purpose) -> Iterator[Access]:
+    for permission in (Permission.CREATE, *purpose.also):
+        yield Access(permission, purpose.way, command.namespace, command.name, command)
+
+
+def _of_alter(command: c.AlterTable, purpose: Purpose) -> Iterator[Access]:
+    for permission in (_finer(purpose, *_ALTERING), *purpose.also):
+        yield _of_table(command, command.table, permission, purpose)
+
+
+def _of_drop(command: c.DropTable, purpose: Purpose) -> Iterator[Access]:
+    yield _of_table(command, command.table, Permission.DROP, purpose)
+
+
+def _of_history(command: c.KeepHistory, purpose: Purpose) -> Iterator[Access]:
+    yield _of_table(command, command.table, Permission.ALTER_RECOVERY, purpose)
+
+
+def backup_path(backup: Backup) -> Path:
+    """The path of a backup below its table's, by when it was made and its id."""
+    return f"{backup.table_name}/backup/{backup.created_at_ms:014}-{backup.id & 0xFFFF_FFFF:08x}"
+
+
+def _of_backup(command: c.CreateBackup, purpose: Purpose) -> Iterator[Access]:
+    yield _of_table(command, command.table, Permission.CREATE_BACKUP, purpose)
+
+
+def _of_deleted_backup(command: c.DeleteBackup, purpose: Purpose) -> Iterator[Access]:
+    backup = command.backup
+    yield Access(Permission.DELETE_BACKUP, purpose.way, backup.namespace, backup_path(backup), command)
+
+
+_COPIED = (
+    (Permission.READ, Way.SINGLE), (Permission.QUERY, Way.SINGLE), (Permission.SCAN, Way.SINGLE),
+    (Permission.PUT, Way.SINGLE), (Permission.UPDATE, Way.SINGLE), (Permission.DELETE, Way.SINGLE),
+    (Permission.PUT, Way.BATCH),
+)  # fmt: skip
+
+
+def _of_restore(command: c.RestoreTable, purpose: Purpose) -> Iterator[Access]:
+    """What is restored from, what is made, and all that can be done to rows there (service authorization reference)."""
+    made, source = command.made, command.source
+    if isinstance(source, Table):
+        permission = Permission.RESTORE_MOMENT
+        yield _of_table(command, source, permission, purpose)
+    else:
+        permission = Permission.RESTORE_BACKUP
+        yield Access(permission, purpose.way, source.namespace, backup_path(source), command)
+    for each, way in ((permission, purpose.way), *_COPIED):
+        yield Access(each, way, made.namespace, made.name, command)
+
+
+def _of_begin(command: c.BeginTransaction, purpose: Purpose) -> Iterator[Access]:
+    yield _of_table(command, command.table, Permission.BEGIN, purpose)
+
+
+def _of_count(command: c.CountRows, purpose: Purpose) -> Iterator[Access]:
+    """Counts are told with whatever else is told of a table."""
+    yield _of_table(command, command.table, purpose.permissions[0], purpose)
+
+
+def _of_table(command: Any, table: Table, permission: Permission, purpose: Purpose) -> Access:
+    return Access(permission, purpose.way, table.namespace, table.name, command, table)
+
+
+def _of_stream(command: c.ListShards | c.FindPosition | c.ReadChanges, purpose: Purpose) -> Iterator[Access]:
+    possible = (Permission.READ_STREAM,) if isinstance(command, c.ReadChanges) else _READING_STREAMS
+    stream = command.stream
+    path = f"{stream.table_name}/stream/{stream.label}"
+    yield Access(_finer(purpose, *possible), purpose.way, stream.namespace, path, command)
+
+
+def _of_ended(command: c.CommitTransaction | c.AbortTransaction, purpose: Purpose) -> Iterator[Access]:
+    """It carries nothing but an id that nobody can guess; what it carries out was judged when it was staged."""
+    permission = Permission.COMMIT if isinstance(command, c.CommitTransaction) else Permission.ABORT
+    yield Access(permission, purpose.way, "", ANYWHERE, command)
+
+
+def _of_account(permission: Permission) -> Callable[[Any, Purpose], Iterator[Access]]:
+    def accesses(command: Any, purpose: Purpose) -> Iterator[Access]:
+        yield Access(permission, purpose.way, getattr(command, "namespace", None) or "", "", command)
+
+    return accesses
+
+
+_LOOK_UPS: Mapping[type, Permission] = {
+    c.ListTables: Permission.LIST,
+    c.ListStreams: Permission.LIST_STREAMS,
+    c.GetProperties: Permission.READ_ACCOUNT,
+    c.ListBackups: Permission.LIST_BACKUPS,
+}
+
+
+def _of_listing(
+    command: c.ListTables | c.ListStreams | c.ListBackups | c.GetProperties, purpose: Purpose
+) -> Iterator[Access]:
+    """A list that is the answer is an access. One that only leads to something is none: what is then done to it will be."""
+    permission = _LOOK_UPS[type(command)]
+    if permission in purpose.permissions:
+        yield Access(permission, purpose.way, command.namespace, "", command)
+
+
+def _of_look_up(command: c.FindTable | c.FindStream, purpose: Purpose) -> Iterator[Access]:
+    """What was found is judged when it is there, under its own name (security/authorizing.py)."""
+    yield from ()
+
+
+ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterator[Access]]] = {
+    c.Get: _of_get,
+    c.ReadAll: _of_read_all,
+    c.Read: _of_read,
+    c.WriteGroup: _of_group,
+    c.Load: _of_load,
+    c.FindTable: _of_look_up,
+    c.ListTables: _of_listing,
+    c.CreateTable: _of_create,
+    c.AlterTable: _of_alter,
+    c.DropTable: _of_drop,
+    c.ResetTables: _of_account(Permission.ADMINISTER),
+    c.CopyTables: _of_account(Permission.ADMINISTER),
+    c.ListNamespaces: _of_account(Permission.ADMINISTER),
+    c.DescribeTables: _of_account(Permission.ADMINISTER),
+    c.ImportRows: _of_account(Permission.ADMINISTER),
+    c.ImportDefinition: _of_account(Permission.ADMINISTER),
+    c.CountRows: _of_count,
+    c.KeepHistory: _of_history,
+    c.CreateBackup: _of_backup,
+    c.DeleteBackup: _of_deleted_backup,
+    c.ListBackups: _of_listing,
+    c.RestoreTable: _of_restore,
+    c.GetProperties: _of_listing,
+    c.PutProperties: _of_account(Permission.WRITE_ACCOUNT),
+    c.ListStreams: _of_listing,
+    c.FindStream: _of_look_up,
+    c.ListShards: _of_stream,
+    c.FindPosition: _of_stream,
+    c.ReadChanges: _of_stream,
+    c.Reshard: _of_account(Permission.ADMINISTER),
+    c.BeginTransaction: _of_begin,
+    c.Stage: _of_stage,
+    c.CommitTransaction: _of_ended,
+    c.AbortTransaction: _of_ended,
+}
+"""Each type of command, and what one of it accesses when it is for a purpose."""
+
+_OF_UNKNOWN = _of_account(Permission.ADMINISTER)
+
+
+def accesses_of(command: c.AnyCommand, purpose: Purpose) -> Iterator[Access]:
+    """All that a command accesses."""
+    return ACCESSES.get(type(command), _OF_UNKNOWN)(command, purpose)
+
+
+# What conditions ask of an access
+
+_TABLE_WIDE = frozenset(
+    {
+        Permission.ALTER, Permission.DROP, Permission.CREATE_INDEX, Permission.DROP_INDEX, Permission.ALTER_EXPIRY,
+        Permission.WRITE_POLICY, Permission.REMOVE_POLICY, Permission.READ_STREAM, Permission.ADMINISTER,
+        Permission.ALTER_RECOVERY, Permission.CREATE_BACKUP, Permission.DELETE_BACKUP, Permission.RESTORE_BACKUP,
+        Permission.RESTORE_MOMENT,
+    }
+)  # fmt: skip
+_IN_TRANSACTIONS = {
+    Way.TRANSACTION: {True: "TransactGetItems", False: "TransactWriteItems"},
+    Way.STATEMENT_TRANSACTION: {True: "ExecuteTransaction", False: "ExecuteTransaction"},
+}
+_SELECTING = (Permission.READ, Permission.QUERY, Permission.SCAN)
+
+
+class AccessFacts:
+    """The facts of an access, in the spelling that conditions have (that of IAM's documents)."""
+
+    __slots__ = ("_access",)
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    def known(self, fact: Fact) -> Known:
+        """The values of a fact; None: it has none; EVERYTHING."""
+        access = self._access
+        source = access.source
+        match fact:
+            case Fact.LEADING_KEYS:
+                return EVERYTHING if access.permission in _TABLE_WIDE else leading_keys(source)
+            case Fact.ATTRIBUTES:
+                return EVERYTHING if access.permission in _TABLE_WIDE else attributes(source)
+            case Fact.SELECT:
+                return None if (found := selected(source)) is None else (found,)
+            case Fact.RETURN_VALUES:
+                if not isinstance(source, Write) or access.way is Way.BATCH:
+                    return None
+                return frozenset(each.value for each in source.shown)
+            case Fact.ENCLOSING:
+                enclosing = _IN_TRANSACTIONS.get(access.way)
+                return None if enclosing is None else (enclosing[access.permission in _SELECTING],)
+            case Fact.FULL_SCAN:
+                if access.permission not in _SELECTING or access.way in (
+                    Way.SINGLE,
+                    Way.BATCH,
+                    Way.TRANSACTION,
+                ):
+                    return None
+                return ("true" if access.permission is Permission.SCAN else "false",)
+        return None
+
+
+def leading_keys(source: Any) -> Known:
+    """The values of the first partition column that a part of a command is about, as text."""
+    match source:
+        case c.Get(table, position):
+            return _leading(table.key_schema, position.partition)
+        case c.Read():
+            partition = partition_of(source)
+            if partition is None:
+                return EVERYTHING
+            schema = source.table.key_schema if source.index is None else source.index.key_schema
+            return _leading(schema, partition)
+        case Write(_, key):
+            first = key.values[0]
+            return (key_text(first),) if isinstance(first, Value) else EVERYTHING
+        case c.BeginTransaction(table, partition):
+            return _leading(table.key_schema, partition)
+        case c.Load() | c.RestoreTable():
+            return EVERYTHING
+    return None
+
+
+def partition_of(read: c.Read) -> bytes | None:
+    """The one partition that a page is read of; None: it is not kept to one."""
+    lower, upper = read.range
+    if read.segment is not None or lower.partition != upper.partition or lower.partition in (LOWEST, HIGHEST):
+        return None
+    return lower.partition
+
+
+def _leading(schema: KeySchema, partition: bytes) -> Known:
+    try:
+        values = schema.decode_partition(partition)
+    except (ValueError, IndexError):
+        return EVERYTHING  # not a whole partition: it may be any that begins so
+    return (key_text(values[0]),)
+
+
+def key_text(value: Value) -> str:
+    """A key's value as conditions spell it: text as it is, numbers in canonical digits, bytes in base64."""
+    if value.kind is Kind.TEXT:
+        return str(value.data)
+    if value.kind is Kind.BYTES:
+        return base64.b64encode(value.data).decode()
+    return format(value.data.normalize(), "f") if value.kind is Kind.DECIMAL else str(value.data)
+
+
+def attributes(source: Any) -> Known:
+    """The top-level attributes that a part of a command reads or writes: its keys, whatever its condition, filter or edits name,
+    and what its answer shows."""
+    match source:
+        case c.Get(table):
+            return _with_shown(set(table.key_schema.names), source.shown, None)
+        case c.Read():
+            schema = source.table.key_schema if source.index is None else source.index.key_schema
+            names = _names_of_range(source, schema)
+            names.update(_names_in(source.filter))
+            shows = None if source.whole_rows or source.index is None else source.index.shown
+            return _with_shown(names, source.shown, shows)
+        case Write():
+            return _attributes_of_write(source)
+        case c.Load() | c.RestoreTable():
+            return EVERYTHING
+    return None
+
+
+_WHOLE_ROWS = frozenset({Returns.OLD, Returns.NEW})
+
+
+def _attributes_of_write(write: Write) -> Known:
+    if not _WHOLE_ROWS.isdisjoint(write.shown):
+        return EVERYTHING  # the whole row is shown
+    names = {*write.table.key_schema.names, *_names_in(write.condition)}
+    match write.change:
+        case Replace(contents):
+            names.update(contents.latest)
+        case Edit(actions):
+            names.update(_names_of_edit(actions))
+        case _:
+            pass
+    return frozenset(names)
+
+
+def _names_of_edit(actions: tuple[Action, ...]) -> Iterator[str]:
+    yield from names_of(actions)
+    for action in actions:
+        if isinstance(action, SetTo):
+            yield from (str(path[0]) for path in paths_read(action.operand))
+
+
+def _names_of_range(read: c.Read, schema: KeySchema) -> set[str]:
+    """The key columns that a range is about."""
+    if partition_of(read) is None:
+        return set()
+    lower, upper = read.range
+    bounds_sort = lower.sort != LOWEST or upper.sort != HIGHEST
+    return set(schema.names if bounds_sort else [column.name for column in schema.partition])
+
+
+def _names_in(predicate: Predicate) -> set[str]:
+    return set() if predicate is ALWAYS else {str(path[0]) for path in paths_of(predicate)}
+
+
+def _with_shown(names: set[str], shown: c.Shown | None, limit: frozenset[str] | None) -> Known:
+    """`names` with those that are shown: the reader's choice, or else whatever the index has (None: everything)."""
+    if shown is not None:
+        return frozenset(names | shown.names)
+    return EVERYTHING if limit is None else frozenset(names | limit)
+
+
+def selected(source: Any) -> str | None:
+    """What a read shows of its rows: ALL_ATTRIBUTES, ALL_PROJECTED_ATTRIBUTES, SPECIFIC_ATTRIBUTES or COUNT; None: it is no
+    read."""
+    match source:
+        case c.Get() | c.Read():
+            if source.shown is not None:
+                return "SPECIFIC_ATTRIBUTES" if source.shown.names else "COUNT"
+            is_projected = isinstance(source, c.Read) and source.index is not None and not source.whole_rows
+            return "ALL_PROJECTED_ATTRIBUTES" if is_projected else "ALL_ATTRIBUTES"
+    return None

@@ -1,0 +1,81 @@
+"""Patterns in which `*` stands for any run of characters and `?` for one, matched in a time that is linear in the text.
+
+What a value has put into a pattern (a caller's name, say) is literal: its own `*` is no wildcard. Knows nothing of what is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MANY, ANY_ONE = "*", "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Glob:
+    """A pattern as a sequence of literal characters and wildcards: (character, whether it is a wildcard). `stops_at`: a character
+    that no wildcard stands for."""
+
+    steps: tuple[tuple[str, bool], ...]
+    stops_at: str = ""
+
+    @classmethod
+    def of(cls, text: str, stops_at: str = "") -> Glob:
+        """The pattern that a text is, its wildcards being wildcards."""
+        return cls(tuple(_steps(text)), stops_at)
+
+    @classmethod
+    def literal(cls, text: str) -> Glob:
+        """The pattern that only this text matches."""
+        return cls(tuple((character, False) for character in text))
+
+    def __add__(self, other: Glob) -> Glob:
+        return Glob(self.steps + other.steps, self.stops_at)
+
+    def matches(self, text: str) -> bool:
+        """Whether the pattern stands for all of a text."""
+        return len(self.steps) in self._after(text)
+
+    def may_go_on(self, text: str) -> bool:
+        """Whether the pattern stands for some text that begins with this one and is longer."""
+        return any(at < len(self.steps) for at in self._after(text))
+
+    def _after(self, text: str) -> set[int]:
+        """How many steps may be behind us once a text has been read. One step at a time for each place: the work is at most
+        the product of both lengths, whatever the pattern."""
+        reached = self._closed({0})
+        for character in text:
+            following = set()
+            for at in reached:
+                if at == len(self.steps):
+                    continue
+                step, is_wildcard = self.steps[at]
+                if is_wildcard and character == self.stops_at:
+                    continue
+                if is_wildcard and step == MANY:
+                    following.add(at)
+                elif is_wildcard or step == character:
+                    following.add(at + 1)
+            reached = self._closed(following)
+            if not reached:
+                break
+        return reached
+
+    def _closed(self, reached: set[int]) -> set[int]:
+        """With the places behind wildcards that stand for nothing."""
+        for at in tuple(reached):
+            while at < len(self.steps) and self.steps[at] == (MANY, True):
+                at += 1
+                reached.add(at)
+        return reached
+
+
+def _steps(text: str) -> Iterator[tuple[str, bool]]:
+    previous = ""
+    for character in text:
+        if not (character == previous == MANY):  # several in a row are one
+            yield character, character in (MANY, ANY_ONE)
+        previous = character
+
+
+EVERY = Glob.of(MANY)

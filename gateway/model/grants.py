@@ -1,0 +1,232 @@
+"""Grants: who holds them may do what, to what, under which conditions; an explicit refusal wins.
+
+    Door         a permission and the way in which it is asked for (model/permissions.py)
+    Access       one thing that a command does to one resource (model/accesses.py says which those are)
+    Statement    allows or refuses permissions on resources, if its conditions hold
+    Policy       statements; `judge` is the whole meaning of them
+
+Pure: knows neither dialects nor where grants are kept. IAM's documents and the other dialects' forms become this
+(gateway/security/policies/). Evaluation follows "Policy evaluation logic" of the IAM guide: refused unless allowed, and an
+explicit refusal beats every allowance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from gateway.model.accesses import ANYWHERE, Access
+from gateway.model.conditions import POSSIBLE, Circumstances, Condition, Facts
+from gateway.model.globs import EVERY, Glob
+from gateway.model.permissions import Door, Permission, Purpose, Way
+
+_DECISIONS_KEPT = 4096
+_ACCOUNT = re.compile(r"\d{12}", re.ASCII)
+
+
+class Effect(Enum):
+    """What a statement says to what it is about."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+
+
+class Verdict(Enum):
+    """What comes of an access: allowed, refused because nothing allows it, or because something refuses it. Sides: of the
+    caller's own grants, or of the policy that the resource has."""
+
+    ALLOWED = "allowed"
+    NOT_ALLOWED = "not allowed"
+    REFUSED = "refused"
+    REFUSED_BY_RESOURCE = "refused by the resource's policy"
+
+    # Verdicts are looked up; the default hashes the name through a Python-level __hash__.
+    __hash__ = object.__hash__
+
+
+class Place(NamedTuple):
+    """Where a table is, as policies name it: an account and a region, or an instance. "": nobody can say, and no
+    pattern looks."""
+
+    account: str = ""
+    region: str = ""
+    instance: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Resources by pattern. `path` is matched against "TABLE", "TABLE/index/INDEX", "TABLE/stream/LABEL", or "" for what is no
+    table's; the others against the place of a table where tables are kept apart by it."""
+
+    path: Glob
+    region: Glob = EVERY
+    account: Glob = EVERY
+    instance: Glob = EVERY
+
+    def covers(self, place: Place, path: str) -> bool:
+        """Whether a resource is among these."""
+        return self._covers_place(place) and self.path.matches(path)
+
+    def may_cover(self, place: Place, table: str) -> bool:
+        """Whether a table or some part of it is among these."""
+        return self._covers_place(place) and (self.path.matches(table) or self.path.may_go_on(f"{table}/"))
+
+    def _covers_place(self, place: Place) -> bool:
+        return all(
+            not part or pattern.matches(part)
+            for part, pattern in zip(place, (self.account, self.region, self.instance), strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Allows or refuses to go through doors to resources, if all conditions hold. `excludes`: to all resources but these."""
+
+    effect: Effect
+    doors: frozenset[Door]
+    resources: tuple[Resources, ...]
+    conditions: tuple[Condition, ...] = ()
+    excludes: bool = False
+
+    def covers(self, access: Access) -> bool:
+        """Whether it is about this permission and this resource, whatever its conditions."""
+        if (access.permission, access.way) not in self.doors:
+            return False
+        if access.path == ANYWHERE and self.effect is Effect.ALLOW:
+            return True
+        place = place_of(access.namespace)
+        return any(each.covers(place, access.path) for each in self.resources) is not self.excludes
+
+    def may_cover(self, purpose: Purpose, place: Place, table: str) -> bool:
+        """Whether it is about some permission of a purpose and a table or some part of it (of any table: "")."""
+        if not any((permission, purpose.way) in self.doors for permission in purpose.permissions):
+            return False
+        if self.excludes:
+            return not any(each.path.matches(ANYWHERE) for each in self.resources)
+        return not table or any(each.may_cover(place, table) for each in self.resources)
+
+    def must_cover(self, purpose: Purpose, place: Place, table: str) -> bool:
+        """Whether it is about every permission of a purpose and all of a table."""
+        if not all((permission, purpose.way) in self.doors for permission in purpose.permissions):
+            return False
+        paths = (table, f"{table}/index/{ANYWHERE}", f"{table}/stream/{ANYWHERE}") if table else ("",)
+        covered = [any(each.covers(place, path) for each in self.resources) for path in paths]
+        return not any(covered) if self.excludes else all(covered)
+
+    def holds(self, facts: Facts, circumstances: Circumstances) -> bool:
+        """Whether all conditions hold. What is not known for certain makes an allowance fail and a refusal hold."""
+        is_allowance = self.effect is Effect.ALLOW
+        return all(each.holds(facts, circumstances, is_allowance) for each in self.conditions)
+
+
+class Decision(NamedTuple):
+    """What can be said of accesses through one door to one resource without their facts. `verdict` None: it depends on which
+    of these statements' conditions hold."""
+
+    verdict: Verdict | None
+    allowing: tuple[Statement, ...] = ()
+    refusing: tuple[Statement, ...] = ()
+
+    def judge(self, facts: Facts, circumstances: Circumstances) -> Verdict:
+        """The verdict on one access."""
+        if self.verdict is not None:
+            return self.verdict
+        if any(each.holds(facts, circumstances) for each in self.refusing):
+            return Verdict.REFUSED
+        if any(each.holds(facts, circumstances) for each in self.allowing):
+            return Verdict.ALLOWED
+        return Verdict.NOT_ALLOWED
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What somebody was granted. Frozen; a change of grants is another policy."""
+
+    statements: tuple[Statement, ...]
+    decisions: dict[tuple[Permission, Way, str, str], Decision] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """What was decided lately, by door, namespace and path."""
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether it allows everything, always."""
+        return not any(each.effect is Effect.DENY for each in self.statements) and any(
+            each.doors == EVERY_DOOR
+            and not each.conditions
+            and not each.excludes
+            and any(resources == Resources(EVERY) for resources in each.resources)
+            for each in self.statements
+        )
+
+    def decide(self, access: Access) -> Decision:
+        """What can be said without the facts of an access."""
+        key = (access.permission, access.way, access.namespace, access.path)
+        found = self.decisions.get(key)
+        if found is None:
+            if len(self.decisions) >= _DECISIONS_KEPT:
+                self.decisions.clear()
+            found = self.decisions[key] = decide(self.statements, access)
+        return found
+
+    def may(self, purpose: Purpose, namespace: str, table: str, circumstances: Circumstances) -> Verdict:
+        """Whether something of a purpose could be allowed on a table or a part of it (table "": on anything at all), as far as
+        can be said before it is known what exactly is asked for."""
+        place = place_of(namespace)
+
+        def holds(statement: Statement, is_allowance: bool) -> bool:
+            return all(each.holds(POSSIBLE, circumstances, is_allowance) for each in statement.conditions)
+
+        for each in self.statements:
+            if each.effect is Effect.DENY and each.must_cover(purpose, place, table) and holds(each, False):
+                return Verdict.REFUSED
+        for each in self.statements:
+            if each.effect is Effect.ALLOW and each.may_cover(purpose, place, table) and holds(each, True):
+                return Verdict.ALLOWED
+        return Verdict.NOT_ALLOWED
+
+
+def decide(statements: Sequence[Statement], access: Access) -> Decision:
+    """What statements say of a door and a resource, and which of them must be asked for each access."""
+    about = [each for each in statements if each.covers(access)]
+    refusing = tuple(each for each in about if each.effect is Effect.DENY)
+    allowing = tuple(each for each in about if each.effect is Effect.ALLOW)
+    if any(not each.conditions for each in refusing):
+        return Decision(Verdict.REFUSED)
+    if not allowing and not refusing:
+        return Decision(Verdict.NOT_ALLOWED)
+    if not refusing and any(not each.conditions for each in allowing):
+        return Decision(Verdict.ALLOWED)
+    return Decision(None, allowing, refusing)
+
+
+def judge(policy: Policy, access: Access, facts: Facts, circumstances: Circumstances) -> Verdict:
+    """The verdict of a policy on an access: the plain way, statement by statement, of what `Policy.decide` keeps the first
+    half of."""
+    verdict = Verdict.NOT_ALLOWED
+    for each in policy.statements:
+        if each.covers(access) and each.holds(facts, circumstances):
+            if each.effect is Effect.DENY:
+                return Verdict.REFUSED
+            verdict = Verdict.ALLOWED
+    return verdict
+
+
+EVERY_DOOR = frozenset((permission, way) for permission in Permission for way in Way)
+EVERYTHING = Policy((Statement(Effect.ALLOW, EVERY_DOOR, (Resources(EVERY),)),))
+NOTHING = Policy(())
+
+
+def place_of(namespace: str) -> Place:
+    """The place that the name of a namespace says, where there is one for each place. (By key instead of account: then patterns
+    look at the region alone.)"""
+    kind, _, rest = namespace.partition("/")
+    if kind == "tablestore":
+        return Place(instance=rest)
+    account, _, region = rest.partition("/")
+    if kind != "aws":
+        return Place()
+    return Place(account if _ACCOUNT.fullmatch(account) else "", region)

@@ -1,0 +1,222 @@
+"""Condition elements of IAM policies -> conditions (model/conditions.py).
+
+What is not known - an operator, a key, a value of the wrong form - is refused when a policy is read, and so is a
+condition that could never match: a refusal that does nothing looks like one that protects. Operators and keys: "IAM
+JSON policy elements: Condition operators" and "Using IAM policy conditions for fine-grained access control" (DynamoDB
+developer guide).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from gateway.model.conditions import MANY_VALUED, Condition, Fact, Quantifier, Test, in_networks
+from gateway.model.globs import Glob
+from gateway.security.policies.errors import BadPolicy
+
+KEYS: Mapping[str, Fact] = {
+    "dynamodb:leadingkeys": Fact.LEADING_KEYS,
+    "dynamodb:firstpartitionkeyvalues": Fact.LEADING_KEYS,
+    "dynamodb:attributes": Fact.ATTRIBUTES,
+    "dynamodb:select": Fact.SELECT,
+    "dynamodb:returnvalues": Fact.RETURN_VALUES,
+    "dynamodb:enclosingoperation": Fact.ENCLOSING,
+    "dynamodb:fulltablescan": Fact.FULL_SCAN,
+    "aws:sourceip": Fact.SOURCE_ADDRESS,
+    "aws:securetransport": Fact.IS_SECURE,
+    "aws:currenttime": Fact.NOW,
+    "aws:epochtime": Fact.NOW,
+    "aws:requestedregion": Fact.REGION,
+    "aws:principalaccount": Fact.ACCOUNT,
+    "aws:principalarn": Fact.PRINCIPAL,
+    "aws:principaltype": Fact.PRINCIPAL_KIND,
+    "aws:username": Fact.USER,
+    "aws:userid": Fact.USER_ID,
+    "aws:sourcearn": Fact.SOURCE_RESOURCE,
+    "aws:sourceaccount": Fact.SOURCE_ACCOUNT,
+}
+"""Condition keys, without case."""
+
+GlobMaker = Callable[[str], Glob]
+"""From a text with policy variables to a pattern, in which what variables stand for is literal."""
+
+
+def conditions_of(element: Any, glob_of: GlobMaker) -> Iterator[Condition]:
+    """The conditions of a Condition element, all of which must hold. Raises BadPolicy."""
+    if not isinstance(element, dict):
+        raise BadPolicy("Condition is no object")
+    for operator, keys in element.items():
+        if not isinstance(keys, dict):
+            raise BadPolicy(f"Condition {operator} is no object")
+        for key, given in keys.items():
+            values = [given] if isinstance(given, (str, bool, int, float)) else given
+            if not isinstance(values, list) or not values:
+                raise BadPolicy(f"Condition {operator} {key} has no values")
+            texts = [_text(value) for value in values]
+            yield _condition(operator, key, texts, glob_of)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    raise BadPolicy(f"a condition's value is a text, not {value!r}")
+
+
+def _condition(operator: str, key: str, values: list[str], glob_of: GlobMaker) -> Condition:
+    fact = KEYS.get(key.lower())
+    if fact is None:
+        raise BadPolicy(f"the condition key {key} is not known here")
+    name, quantifier = operator, Quantifier.ONE
+    for prefix, meant in (("ForAllValues:", Quantifier.ALL), ("ForAnyValue:", Quantifier.ANY)):
+        if operator.lower().startswith(prefix.lower()):
+            name, quantifier = operator[len(prefix) :], meant
+    if name.lower() == "null":
+        return _null(fact, values, quantifier)
+    if fact in MANY_VALUED and quantifier is Quantifier.ONE:
+        raise BadPolicy(
+            f"{key} has many values, so {operator} without ForAllValues or ForAnyValue never matches"
+        )
+    plain = name.lower()
+    if_exists = plain.endswith("ifexists")
+    plain = plain.removesuffix("ifexists")
+    negated = _is_negated(plain)
+    make = _OPERATORS.get(plain.replace("not", "", 1) if negated else plain)
+    if make is None:
+        raise BadPolicy(f"the condition operator {operator} is not known")
+    if (plain.startswith(("date", "numeric"))) is not (fact is Fact.NOW):
+        raise BadPolicy(f"{key} cannot be compared by {operator}")
+    if ("ipaddress" in plain) is not (fact is Fact.SOURCE_ADDRESS):
+        raise BadPolicy(f"{key} cannot be compared by {operator}")
+    tests = [make(value, glob_of) for value in values]
+    return Condition(fact, _any_of(tests), negated, quantifier, if_exists)
+
+
+def _is_negated(plain: str) -> bool:
+    return "not" in plain
+
+
+def _null(fact: Fact, values: Sequence[str], quantifier: Quantifier) -> Condition:
+    if quantifier is not Quantifier.ONE or {value.lower() for value in values} not in ({"true"}, {"false"}):
+        raise BadPolicy("Null is true or false")
+    return Condition(fact, None, is_absent=values[0].lower() == "true")
+
+
+def _any_of(tests: list[Test]) -> Test:
+    if len(tests) == 1:
+        return tests[0]
+    return lambda value: any(test(value) for test in tests)
+
+
+# Operators: a value of a policy becomes a test of values of requests
+
+
+def _equals(text: str, glob_of: GlobMaker) -> Test:
+    literal = "".join(character for character, _ in glob_of(text).steps) if "${" in text else text
+    return lambda value: value == literal
+
+
+def _equals_ignoring_case(text: str, glob_of: GlobMaker) -> Test:
+    test = _equals(text.lower() if "${" not in text else text, glob_of)
+    return lambda value: test(value.lower())
+
+
+def _like(text: str, glob_of: GlobMaker) -> Test:
+    return glob_of(text).matches
+
+
+def _bytes_equal(text: str, glob_of: GlobMaker) -> Test:
+    try:
+        base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise BadPolicy(f"{text} is no base64") from None
+    return lambda value: value == text
+
+
+def _bool(text: str, glob_of: GlobMaker) -> Test:
+    if text.lower() not in ("true", "false"):
+        raise BadPolicy(f"{text} is neither true nor false")
+    return lambda value: value == text.lower()
+
+
+def _network(text: str, glob_of: GlobMaker) -> Test:
+    try:
+        return in_networks([ipaddress.ip_network(text, strict=False)])
+    except ValueError:
+        raise BadPolicy(f"{text} is no address and no network") from None
+
+
+def _resource_name(text: str, glob_of: GlobMaker) -> Test:
+    """ArnEquals and ArnLike are one: six parts, each by its own pattern; only the last may go over colons."""
+    parts = text.split(":", 5)
+    if len(parts) != 6 or parts[0] != "arn":
+        raise BadPolicy(f"{text} is no ARN")
+    patterns = [glob_of(part) for part in parts]
+
+    def test(value: str) -> bool:
+        found = value.split(":", 5)
+        return len(found) == 6 and all(
+            pattern.matches(part) for pattern, part in zip(patterns, found, strict=True)
+        )
+
+    return test
+
+
+def _comparing(read: Callable[[str], Decimal], compare: Callable[[Decimal, Decimal], bool]) -> Any:
+    def make(text: str, glob_of: GlobMaker) -> Test:
+        named = read(text)
+        return lambda value: compare(Decimal(value), named)
+
+    return make
+
+
+def _number(text: str) -> Decimal:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise BadPolicy(f"{text} is no number") from None
+    if not number.is_finite():
+        raise BadPolicy(f"{text} is no number")
+    return number
+
+
+def _moment(text: str) -> Decimal:
+    """Seconds since 1970, of such a number or of an ISO 8601 text."""
+    try:
+        return _number(text)
+    except BadPolicy:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadPolicy(f"{text} is no time") from None
+    return Decimal(str((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()))
+
+
+_COMPARISONS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
+    "equals": lambda value, named: value == named,
+    "lessthan": lambda value, named: value < named,
+    "lessthanequals": lambda value, named: value <= named,
+    "greaterthan": lambda value, named: value > named,
+    "greaterthanequals": lambda value, named: value >= named,
+}
+_OPERATORS: Mapping[str, Callable[[str, GlobMaker], Test]] = {
+    "stringequals": _equals,
+    "stringequalsignorecase": _equals_ignoring_case,
+    "stringlike": _like,
+    "binaryequals": _bytes_equal,
+    "bool": _bool,
+    "ipaddress": _network,
+    "arnequals": _resource_name,
+    "arnlike": _resource_name,
+    **{f"numeric{name}": _comparing(_number, compare) for name, compare in _COMPARISONS.items()},
+    **{f"date{name}": _comparing(_moment, compare) for name, compare in _COMPARISONS.items()},
+}
+"""Operators without case, and without their `Not`: NotIpAddress, StringNotEquals, DateNotEquals, ArnNotLike."""

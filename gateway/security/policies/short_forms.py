@@ -1,0 +1,90 @@
+"""Short forms of grants: a word for what may be done, and a pattern of table names.
+
+    {"read": ["orders*"], "write": ["orders*"], "keys": ["u1*"], "attributes": ["pk", "name"]}
+
+A table's pattern is for its indexes and streams too, unless the grant is kept to some keys or attributes: what an index
+is read by is another key, and a stream shows all of every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gateway.model.conditions import Condition, Fact, Quantifier
+from gateway.model.globs import EVERY, Glob
+from gateway.model.grants import Effect, Policy, Resources, Statement
+from gateway.model.permissions import DEFINING, READING, STREAMING, Door, Permission, Way
+from gateway.security.policies.errors import BadPolicy
+
+_P = Permission
+WORDS: Mapping[str, frozenset[Permission]] = {
+    "read": frozenset({_P.READ}),
+    "query": frozenset({_P.QUERY}),
+    "scan": frozenset({_P.SCAN}),
+    "write": frozenset({_P.PUT, _P.UPDATE, _P.CHECK, _P.BEGIN, _P.COMMIT, _P.ABORT}),
+    "delete": frozenset({_P.DELETE}),
+    "define": DEFINING,
+    "stream": STREAMING,
+    "admin": frozenset(Permission),
+}
+"""What each word lets be done to tables of a pattern."""
+
+LIMITS = ("keys", "attributes")
+_OF_LIMITS = {"keys": Fact.LEADING_KEYS, "attributes": Fact.ATTRIBUTES}
+_LISTING = frozenset({_P.LIST, _P.LIST_STREAMS, _P.LIST_FEATURES, _P.READ_ACCOUNT})
+"""What is asked of an account as a whole, and tells no more than names."""
+_ROWS = READING | {_P.PUT, _P.UPDATE, _P.CHECK, _P.DELETE}
+
+
+def short_policy(document: Mapping[str, Any]) -> Policy:
+    """The policy that a short form is. `deny`: true refuses instead. Raises BadPolicy."""
+    unknown = document.keys() - {*WORDS, *LIMITS, "deny"}
+    if unknown:
+        raise BadPolicy(f"a grant has no {', '.join(sorted(unknown))}")
+    effect = Effect.DENY if document.get("deny") else Effect.ALLOW
+    limits = {name: _texts(document[name]) for name in LIMITS if document.get(name)}
+    statements: list[Statement] = []
+    for word, permissions in WORDS.items():
+        for pattern in _texts(document.get(word, [])):
+            statements += _statements(effect, permissions, pattern, limits)
+    if not statements:
+        raise BadPolicy(f"a grant says one of {', '.join(WORDS)}")
+    return Policy(tuple(statements))
+
+
+def _texts(given: Any) -> list[str]:
+    if not isinstance(given, (list, tuple)) or not all(isinstance(text, str) and text for text in given):
+        raise BadPolicy("tables, keys and attributes are lists of texts")
+    return list(given)
+
+
+def _statements(
+    effect: Effect, permissions: frozenset[Permission], pattern: str, limits: Mapping[str, list[str]]
+) -> Iterator[Statement]:
+    table = Resources(Glob.of(pattern, "/"))
+    if limits and not permissions <= _ROWS | {_P.BEGIN, _P.COMMIT, _P.ABORT}:
+        raise BadPolicy("keys and attributes go with read, query, scan, write and delete")
+    if limits:
+        conditions = tuple(_condition(name, values, effect) for name, values in limits.items())
+        yield Statement(effect, _doors(permissions), (table,), conditions)
+        return
+    parts = tuple(Resources(Glob.of(f"{pattern}/{part}/", "/") + EVERY) for part in ("index", "stream"))
+    if effect is Effect.ALLOW:
+        permissions |= {_P.DESCRIBE}
+    yield Statement(effect, _doors(permissions), (table, *parts))
+    of_account = permissions if pattern == "*" else permissions & _LISTING
+    if of_account and (effect is Effect.ALLOW or pattern == "*"):
+        yield Statement(effect, _doors(of_account), (Resources(Glob.literal("")),))
+
+
+def _doors(permissions: frozenset[Permission]) -> frozenset[Door]:
+    return frozenset((permission, way) for permission in permissions for way in Way)
+
+
+def _condition(name: str, values: list[str], effect: Effect) -> Condition:
+    globs = [Glob.of(value) for value in values]
+    quantifier = Quantifier.ALL if effect is Effect.ALLOW else Quantifier.ANY
+    return Condition(
+        _OF_LIMITS[name], lambda value: any(glob.matches(value) for glob in globs), quantifier=quantifier
+    )

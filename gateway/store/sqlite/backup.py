@@ -1,0 +1,148 @@
+"""A copy of a SQLite database that others go on writing: one file, as the database is at the copy's end.
+
+SQLite's online backup copies one snapshot, page by page, while a read transaction holds it: without one every write of another
+process would have it begin anew ("Using the SQLite Online Backup API", https://sqlite.org/backup.html). What was committed
+since is in the write-ahead log and stays there: no checkpoint gets past a reader's snapshot, and the log begins anew only when
+nobody reads it (https://sqlite.org/wal.html, section 2.2). So the log is copied beside the copied pages, the last part of it
+while no writer may commit, and SQLite replays it when it opens the copy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from gateway.store.databases import Unusable
+
+Progress = Callable[[int, int], None]
+"""Called with how many pages are copied, and of how many."""
+
+_PAGES_AT_ONCE = 256
+_WRITERS_WAIT_S = 30.0
+# With less of the log to copy than this, writers are held up for it.
+_LITTLE_BYTES = 1 << 20
+_MOST_ROUNDS = 20
+_PIECE_BYTES = 1 << 20
+_WAL_HEADER_BYTES = 32
+
+
+def back_up(source: Path, target: Path, progress: Progress) -> float:
+    """Copy a database to a file that is not there yet; it appears when it is whole and on the disk. The moment (seconds since
+    1970) that the copy is of: what was acknowledged before is in it. Raises Unusable, OSError, sqlite3.Error."""
+    if not source.is_file():
+        raise Unusable(f"there is no database {source}")
+    if os.path.lexists(target):
+        raise Unusable(f"{target} is there already, and is not overwritten")
+    if not target.parent.is_dir():
+        raise Unusable(f"the folder {target.parent} is not there")
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    with _removed_in_the_end(part):
+        os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        moment = _copy(source, part, progress)
+        _make_whole(part)
+        _synchronise(part)
+        _publish(part, target)
+    return moment
+
+
+@contextlib.contextmanager
+def _removed_in_the_end(part: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            part.with_name(part.name + suffix).unlink(missing_ok=True)
+
+
+def _copy(source: Path, part: Path, progress: Progress) -> float:
+    with contextlib.closing(_open(source)) as reader, contextlib.closing(_open(part)) as copy:
+        reader.execute("BEGIN")
+        reader.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()  # the snapshot is taken here
+        copy.execute("PRAGMA journal_mode = OFF")
+        copy.execute("PRAGMA synchronous = OFF")
+        reader.backup(
+            copy, pages=_PAGES_AT_ONCE, progress=lambda _, left, total: progress(total - left, total)
+        )
+        copy.close()
+        moment = _copy_log(source, part)
+        reader.execute("ROLLBACK")
+    return moment
+
+
+def _copy_log(source: Path, part: Path) -> float:
+    """Copy the write-ahead log, while a reader keeps all of it that matters."""
+    wal = source.with_name(source.name + "-wal")
+    descriptor = os.open(
+        part.with_name(part.name + "-wal"), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
+    )
+    with os.fdopen(descriptor, "r+b") as copied, contextlib.closing(_open(source)) as writer:
+        rounds = 0
+        while _copy_what_is_new(wal, copied) > _LITTLE_BYTES and rounds < _MOST_ROUNDS:
+            rounds += 1
+        writer.execute("BEGIN IMMEDIATE")
+        moment = time.time()
+        _copy_what_is_new(wal, copied)
+        writer.execute("ROLLBACK")
+    return moment
+
+
+def _copy_what_is_new(wal: Path, copied: BinaryIO) -> int:
+    """Append what the log has more than its copy, or all of it if it has begun anew since; how many bytes.
+
+    A log that begins anew is written over from its start, and what it had is in the database file, which is copied: that happens
+    to no frame which came after the snapshot.
+    """
+    try:
+        log = wal.open("rb")
+    except FileNotFoundError:
+        return 0  # nobody has written since the last one who had the database open closed it
+    with log:
+        copied.seek(0)
+        header = copied.read(_WAL_HEADER_BYTES)
+        if log.read(_WAL_HEADER_BYTES) != header:
+            copied.seek(0)
+            copied.truncate()
+        at = began = copied.seek(0, os.SEEK_END)
+        log.seek(at)
+        while piece := log.read(_PIECE_BYTES):
+            at += copied.write(piece)
+    return at - began
+
+
+def _make_whole(part: Path) -> None:
+    """Replay the log into the copy, and look whether it is sound."""
+    with contextlib.closing(_open(part)) as copy:
+        copy.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        copy.execute("PRAGMA journal_mode = DELETE")
+        [(verdict,)] = copy.execute("PRAGMA quick_check(1)").fetchall()
+    if verdict != "ok":
+        raise Unusable(f"the copy is not sound: {verdict}")
+
+
+def _synchronise(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _publish(part: Path, target: Path) -> None:
+    """Give the copy its name, if nobody else has taken it meanwhile."""
+    try:
+        os.link(part, target)
+    except FileExistsError:
+        raise Unusable(f"{target} is there already, and is not overwritten") from None
+    except OSError:  # a file system without hard links
+        part.rename(target)
+    part.unlink(missing_ok=True)
+    _synchronise(target.parent)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, timeout=_WRITERS_WAIT_S)

@@ -1,0 +1,236 @@
+"""`tablegate doctor`: each check on a database that is well and on one that is not, its exit status and its JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import make_url
+
+from gateway.__main__ import main
+from gateway.command_line.doctor import databases as database_checks
+from gateway.command_line.doctor import machine
+from gateway.command_line.doctor.findings import Check, Examined, Level, Told, findings_of
+from gateway.security.credential_store import CredentialStore
+from gateway.security.credentials import Credential, Scheme
+from gateway.server.certificates import make_self_signed
+from gateway.settings import load
+from gateway.store.databases import Database
+from gateway.store.store import Store
+
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+OK, SOMETHING_FAILED, WARNINGS = 0, 1, 3
+
+
+def examined(url: str, *flags: str, code: int) -> dict[str, dict[str, Any]]:
+    """What `doctor --json` says, by the name of the check."""
+    done = CliRunner().invoke(main, ["doctor", "--json", "--database", url, *flags])
+    assert done.exit_code == code, done.output
+    told = json.loads(done.output)
+    assert told["verdict"] == {OK: "ok", SOMETHING_FAILED: "failed", WARNINGS: "warning"}[code]
+    return {check["check"]: check for check in told["checks"]}
+
+
+def own(database_url: str) -> str:
+    """A database whose file is its owner's alone, as a server makes it."""
+    if database_url.startswith("sqlite"):
+        Path(database_url.removeprefix("sqlite:///")).chmod(0o600)
+    return database_url
+
+
+@on_sqlite
+def test_all_is_well_on_sqlite(database_url: str) -> None:
+    checks = examined(own(database_url), code=OK)
+    assert {check["level"] for check in checks.values()} == {"ok", "skipped"}
+    assert checks["schema"]["facts"]["found"] == checks["schema"]["facts"]["newest"]
+    assert checks["where tables are"]["facts"] == {"nodes": 1}
+    assert checks["disk"]["facts"]["free_bytes"] > 0
+
+
+@on_postgresql
+def test_on_postgresql_what_the_tests_have_switched_off_is_told(database_url: str) -> None:
+    checks = examined(database_url, code=WARNINGS)
+    warned = {name for name, check in checks.items() if check["level"] == "warning"}
+    assert warned == {"durability"}
+    assert "fsync" in checks["durability"]["text"]
+    assert checks["clock"]["facts"]["seconds"] == pytest.approx(0, abs=0.5)
+    assert checks["disk"]["facts"]["size_bytes"] > 0
+    assert not checks["database version"]["facts"]["is_standby"]
+
+
+def test_a_table_is_printed_for_people(database_url: str) -> None:
+    done = CliRunner().invoke(main, ["doctor", "--database", database_url])
+    assert "schema" in done.output
+    assert "the newest of this release" in done.output
+
+
+def test_a_database_that_does_not_answer(tmp_path: Path) -> None:
+    checks = examined("postgresql://nobody@127.0.0.1:1/none", code=SOMETHING_FAILED)
+    assert checks["database"]["level"] == "failed"
+    assert checks["schema"]["level"] == "skipped"
+
+
+def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    checks = examined(f"sqlite:///{tmp_path}/new.sqlite", code=WARNINGS)
+    assert "not there yet" in checks["database"]["text"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_older_schema_is_a_warning_and_a_newer_one_a_failure(
+    database_url: str, database: Database
+) -> None:
+    with database.write() as session:
+        session.execute("UPDATE alembic_version SET version_num = '0001'")
+    checks = examined(own(database_url), code=WARNINGS)
+    assert "tablegate migrate" in checks["schema"]["text"]
+    with database.write() as session:
+        session.execute("UPDATE alembic_version SET version_num = '9999'")
+    checks = examined(own(database_url), code=SOMETHING_FAILED)
+    assert "later release" in checks["schema"]["text"]
+
+
+@on_postgresql
+def test_a_role_without_rights(database_url: str) -> None:
+    url = make_url(database_url)
+    plain = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    name = f"guest_{os.urandom(4).hex()}"
+    with psycopg.connect(plain, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'guest'")
+        connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}")
+    try:
+        guest = url.set(username=name, password="guest").render_as_string(hide_password=False)
+        checks = examined(guest, code=SOMETHING_FAILED)
+        assert "rows" in checks["rights"]["facts"]["without_rights"]
+        assert checks["rights"]["facts"]["may_create"] is False
+        with psycopg.connect(plain, autocommit=True) as connection:
+            connection.execute(
+                f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {name}"
+            )
+        checks = examined(guest, code=WARNINGS)
+        assert checks["rights"]["level"] == "warning"
+        assert "tablegate migrate" in checks["rights"]["text"]
+    finally:
+        with psycopg.connect(plain, autocommit=True) as connection:
+            connection.execute(f"DROP OWNED BY {name}")
+            connection.execute(f"DROP ROLE {name}")
+
+
+@on_sqlite
+def test_a_file_that_others_may_read(database_url: str) -> None:
+    Path(database_url.removeprefix("sqlite:///")).chmod(0o644)
+    checks = examined(database_url, code=WARNINGS)
+    assert checks["rights"]["level"] == "warning"
+
+
+@pytest.mark.parametrize(
+    ("skew", "level"), [(0.4, "ok"), (-0.4, "ok"), (2.0, "warning"), (-2.0, "warning"), (61.0, "failed")]
+)
+@on_postgresql
+def test_a_clock_that_is_wrong(
+    database_url: str, database: Database, monkeypatch: pytest.MonkeyPatch, skew: float, level: str
+) -> None:
+    real = time.time
+
+    class Clock:
+        perf_counter = staticmethod(time.perf_counter)
+
+        @staticmethod
+        def time() -> float:
+            return real() + skew
+
+    monkeypatch.setattr(database_checks, "time", Clock)
+    [told] = database_checks.clock(Examined(load({"database": database_url}, {}), database))
+    assert told.level.value == level
+    assert told.facts["seconds"] == pytest.approx(-skew, abs=0.3)
+
+
+@pytest.mark.parametrize(
+    ("flags", "names", "code"),
+    [
+        (["--host", "0.0.0.0"], {"auth", "host"}, SOMETHING_FAILED),
+        (["--host", "0.0.0.0", "--insecure"], {"auth", "insecure"}, WARNINGS),
+        (["--namespaces", "separate"], {"auth", "namespaces"}, WARNINGS),
+        (["--jwt-issuer", "x"], {"jwt_keys_file"}, WARNINGS),
+        (["--max-buffered-bytes", "1000"], {"max_buffered_bytes", "max_body_bytes"}, WARNINGS),
+    ],
+)
+@on_sqlite
+def test_settings_that_clash(database_url: str, flags: list[str], names: set[str], code: int) -> None:
+    checks = examined(own(database_url), *flags, code=code)
+    assert set(checks["settings"]["facts"]["settings"]) == names
+
+
+@on_sqlite
+def test_the_secret_key_must_open_what_is_stored(database_url: str, database: Database) -> None:
+    CredentialStore(Store(database), lambda: "the right key, 16+").add(
+        Credential(Scheme.AWS, "KEY", ("secret",))
+    )
+    url = own(database_url)
+    checks = examined(url, "--secret-key", "the right key, 16+", code=OK)
+    assert checks["secret key"]["facts"] == {"credentials": 1}
+    checks = examined(url, "--secret-key", "another key, 16+++", code=SOMETHING_FAILED)
+    assert "do not open" in checks["secret key"]["text"]
+    checks = examined(url, code=SOMETHING_FAILED)
+    assert ".key is not there" in checks["secret key"]["text"]
+    assert not Path(url.removeprefix("sqlite:///") + ".key").exists()
+
+
+@on_sqlite
+def test_strict_without_a_credential(database_url: str) -> None:
+    checks = examined(own(database_url), "--auth", "strict", "--metrics-port", "0", code=WARNINGS)
+    assert "nobody can come in" in checks["secret key"]["text"]
+
+
+@on_sqlite
+def test_a_disk_that_is_nearly_full(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Usage:
+        total = 1 << 40
+        free = 63 << 20
+
+    monkeypatch.setattr(machine.shutil, "disk_usage", lambda path: Usage)
+    checks = examined(own(database_url), code=SOMETHING_FAILED)
+    assert checks["disk"]["level"] == "failed"
+    Usage.free = (1 << 30) - 1
+    assert examined(database_url, code=WARNINGS)["disk"]["level"] == "warning"
+    Usage.free = 1 << 30
+    assert examined(database_url, code=OK)["disk"]["level"] == "ok"
+
+
+@on_sqlite
+def test_certificates(database_url: str, tmp_path: Path) -> None:
+    certificate, key = make_self_signed(tmp_path, "127.0.0.1")
+    flags = ["--tls-cert", str(certificate), "--tls-key", str(key)]
+    assert "good until" in examined(own(database_url), *flags, code=OK)["certificate"]["text"]
+    key.write_text("no key")
+    assert examined(database_url, *flags, code=SOMETHING_FAILED)["certificate"]["level"] == "failed"
+
+
+def test_a_check_that_raises_has_found_that() -> None:
+    def broken(examined: Examined) -> Iterator[Told]:
+        yield Told(Level.OK, "so far")
+        raise OSError("no more")
+
+    settings = load({"memory": True}, {})
+    found = list(findings_of(Check("broken", broken), Examined(settings, None)))
+    assert [(each.level, each.text) for each in found] == [
+        (Level.OK, "so far"), (Level.FAILED, "OSError: no more"),
+    ]  # fmt: skip
+
+
+@on_sqlite
+def test_it_may_run_beside_a_server_and_changes_nothing(database_url: str) -> None:
+    path = Path(own(database_url).removeprefix("sqlite:///"))
+    with contextlib.closing(sqlite3.connect(path)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        examined(database_url, code=OK)
+        writer.execute("ROLLBACK")

@@ -1,0 +1,312 @@
+"""The console over a live server: who may see what, that all is shown as text, and what a search finds. tests/test_browser.py
+walks through it in a real browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html import unescape
+from typing import Any
+
+import boto3
+import pytest
+import requests
+
+from gateway.console.sign_in import COOKIE
+from gateway.security.policies.short_forms import short_policy
+from tests.conftest import Serve
+from tests.support.live_dynamodb import Index, Live
+from tests.support.running import Running, start
+from tests.tenants.conftest import CREDENTIALS, SETTINGS, secret_of
+
+EVIL = "<script>document.title='broken'</script>"
+
+
+class Console:
+    """The console of a server, as a browser without scripts sees it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = f"{url}/_tablegate/console"
+        self.session = requests.Session()
+
+    def get(self, path: str, status: int = 200, headers: Any = None, **query: str) -> str:
+        answer = self.session.get(f"{self.url}{path}", params=query, headers=headers, timeout=30)
+        assert answer.status_code == status, answer.text
+        return answer.text
+
+    def post(self, path: str, status: int = 200, headers: Any = None, **form: str) -> str:
+        answer = self.session.post(f"{self.url}{path}", data=form, headers=headers, timeout=30)
+        assert answer.status_code == status, answer.text
+        return answer.text
+
+    def sign_in(self, access_id: str, secret: str, status: int = 200) -> str:
+        return self.post("/sign-in", status, access_id=access_id, secret=secret)
+
+
+def keys_of(page: str) -> list[str]:
+    """What the first column of a page of rows has."""
+    return [unescape(each) for each in re.findall(r'<th scope="row"><a[^>]*>(.*?)</a>', page)]
+
+
+@pytest.fixture(scope="module")
+def server(shared_database_url: str) -> Iterator[Running]:
+    """A server with the table `songs`: 120 items, an index and a stream."""
+    running = start(shared_database_url)
+    live = Live(running.url)
+    live.create(
+        "p:S", "s:N", name="songs", indexes=[Index("by-color", "color:S", "s:N")],
+        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+    )  # fmt: skip
+    for first in range(0, 120, 20):
+        items = [_song(number) for number in range(first, first + 20)]
+        live.client.batch_write_item(
+            RequestItems={"songs": [{"PutRequest": {"Item": item}} for item in items]}
+        )
+    yield running
+    running.stop()
+
+
+def _song(number: int) -> dict[str, Any]:
+    color = "red" if number % 2 else "blue"
+    return {
+        "p": {"S": f"p{number % 3}"}, "s": {"N": str(number)}, "color": {"S": color}, "n": {"N": str(number)},
+    }  # fmt: skip
+
+
+@pytest.fixture
+def songs(server: Running) -> Live:
+    return Live(server.url)
+
+
+@pytest.fixture
+def console(server: Running) -> Console:
+    return Console(server.url)
+
+
+def of_songs(**more: str) -> dict[str, str]:
+    return {"namespace": "shared", "name": "songs", **more}
+
+
+# Who may
+
+
+def test_pages_of_other_sites_and_names_are_kept_out(console: Console) -> None:
+    assert "Tables" in console.get("/")
+    for headers in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}):
+        console.get("/", 403, headers)
+        console.post("/sign-in", 403, headers, access_id="a", secret="b")
+
+
+def test_it_can_be_switched_off(serve: Serve, database_url: str) -> None:
+    off = Console(serve(database_url, console=False).url)
+    off.get("/", 404)
+
+
+def test_every_answer_forbids_scripts_of_others(console: Console) -> None:
+    for path in ("/", "/sign-in", "/static/console.js", "/table?name=none", "/chart.svg?name=requests"):
+        answer = requests.get(f"{console.url}{path}", timeout=5)
+        policy = answer.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.fixture
+def strict(serve: Serve, database_url: str) -> Running:
+    """Two tenants' server; each has a table."""
+    server = serve(database_url, **SETTINGS, admin_token="the token")
+    store = server.app.extensions["tablegate"].gateway
+    store.credentials.replace(CREDENTIALS)
+    for name in ("victim", "thief"):
+        client = boto3.client(
+            "dynamodb", endpoint_url=server.url, region_name="eu-central-1", aws_access_key_id=name,
+            aws_secret_access_key=secret_of(name),
+        )  # fmt: skip
+        client.create_table(
+            TableName=f"of-{name}",
+            BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        )
+        client.put_item(TableName=f"of-{name}", Item={"id": {"S": name}})
+    return server
+
+
+def test_in_strict_one_signs_in_and_sees_ones_own(strict: Running) -> None:
+    console = Console(strict.url)
+    assert "Secret" in console.get("/")  # led to the form
+    assert "Nobody has this" in console.sign_in("thief", secret_of("victim"), 403)
+    assert "Nobody has this" in console.sign_in("administrator", "", 403)
+    page = console.sign_in("thief", secret_of("thief"))
+    assert keys_of(page) == ["of-thief"]
+    theirs = {"namespace": "aws/111111111111/eu-central-1", "name": "of-victim"}
+    absent = console.get("/rows", 404, **{**theirs, "name": "absent"})
+    for path in ("/rows", "/table", "/changes", "/changes.json", "/row"):
+        assert console.get(path, 404, **theirs) == absent.replace("absent", "of-victim")
+    # An account that is called as the beginning of another's is another's.
+    console.get("/rows", 404, namespace="aws/22222222222", name="of-thief")
+
+
+def test_a_visitor_sees_no_more_than_the_grants_of_the_key(strict: Running) -> None:
+    credentials = strict.app.extensions["tablegate"].gateway.credentials
+    reader = short_policy({"query": ["of-*"]})
+    credentials.replace([replace(each, policy=reader) for each in CREDENTIALS])
+    console = Console(strict.url)
+    assert keys_of(console.sign_in("thief", secret_of("thief"))) == ["of-thief"]  # names are all that is told
+    table = {"namespace": "aws/222222222222/eu-central-1", "name": "of-thief"}
+    assert keys_of(console.get("/rows", **table, key0="thief")) == ["thief"]
+    assert "of-thief" in console.get("/table", **table)
+    assert "may not" in console.get("/rows", 403, **table)  # a scan
+
+
+def test_the_administrator_sees_all_tenants(strict: Running) -> None:
+    console = Console(strict.url)
+    assert keys_of(console.sign_in("administrator", "the token")) == ["of-victim", "of-thief"]
+
+
+def test_a_cookie_ends_with_its_secret_its_time_and_at_the_first_change(
+    strict: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    console = Console(strict.url)
+    console.sign_in("thief", secret_of("thief"))
+    cookie = console.session.cookies[COOKIE].strip('"')
+    scheme, until, seal, name = cookie.split("|")
+    for forged in (
+        f"{scheme}|{until}|{seal}|victim",
+        f"{scheme}|{int(until) + 1}|{seal}|{name}",
+        f"azure|{until}|{seal}|{name}",
+        f"administrator|{until}|{seal}|administrator",
+        "|||",
+        "",
+    ):
+        answer = requests.get(f"{console.url}/", cookies={COOKIE: forged}, timeout=5)
+        assert "Secret" in answer.text, forged
+    credentials = strict.app.extensions["tablegate"].gateway.credentials
+    credentials.replace([each for each in CREDENTIALS if each.access_id != "thief"])
+    assert "Secret" in console.get("/")
+    credentials.replace(CREDENTIALS)
+    assert "of-thief" in console.get("/")
+    console.post("/sign-out")
+    assert "Secret" in console.get("/")
+
+
+# What is seen
+
+
+def test_tables_and_what_is_known_of_them(songs: Live, console: Console) -> None:
+    page = console.get("/")
+    assert keys_of(page) == ["songs"]
+    assert ">120<" in page
+    page = unescape(console.get("/table", **of_songs()))
+    assert "by-color" in page
+    assert f"endpoint_url='{console.url.partition('/_')[0]}'" in page
+    for sdk in ("boto3", "TableClient", "OTSClient"):
+        assert sdk in page
+
+
+def test_every_row_is_on_one_page(songs: Live, console: Console) -> None:
+    seen: list[str] = []
+    page = console.get("/rows", **of_songs())
+    while True:
+        seen += re.findall(r"<td>(\d+)</td>", page)
+        more = re.search(r'rel="next" href="[^"?]*\?([^"]*)"', page)
+        if more is None:
+            break
+        page = console.get("/rows?" + unescape(more[1]))
+    assert sorted(map(int, seen)) == list(range(120))
+
+
+@pytest.mark.parametrize(
+    ("fields", "number"),
+    [
+        ({"key0": "p1"}, 40),
+        ({"key0": "p1", "key1": "31"}, 1),
+        ({"key0": "p1", "key1": "30", "operator": "<"}, 10),
+        ({"key0": "p", "operator": "begins with"}, 50),
+        ({"index": "by-color", "key0": "red", "key1": "101", "operator": ">="}, 10),
+        ({"attribute": "n", "comparison": "<", "value": "7"}, 7),
+        ({"attribute": "n", "comparison": "=", "value": '"7"'}, 0),
+        ({"attribute": "color", "comparison": "begins with", "value": "re", "key0": "p0", "key1": "60", "operator": "<"}, 10),
+        ({"attribute": "none", "comparison": "exists"}, 0),
+    ],
+)  # fmt: skip
+def test_a_search_finds(songs: Live, console: Console, fields: dict[str, str], number: int) -> None:
+    assert len(keys_of(console.get("/rows", **of_songs(**fields)))) == number
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"key1": "1"},
+        {"key0": "p0", "key1": "one"},
+        {"key0": "p0", "key1": "1e999"},
+        {"key0": "p0", "key1": "1", "operator": "begins with"},
+        {"key0": "p0", "operator": "<>"},
+        {"index": "none"},
+        {"attribute": "n", "comparison": "LIKE"},
+        {"after": "!"},
+    ],
+)
+def test_what_cannot_be_searched_for_is_said(songs: Live, console: Console, fields: dict[str, str]) -> None:
+    assert 'role="alert"' in console.get("/rows", 400, **of_songs(**fields))
+
+
+def test_a_row_side_by_side_with_its_history_as_text(songs: Live, console: Console) -> None:
+    key = {"p": {"S": EVIL}, "s": {"N": "-1"}}
+    for number in range(2):
+        songs.client.put_item(TableName="songs", Item={**key, EVIL: {"S": EVIL}, "n": {"N": str(number)}})
+    songs.client.delete_item(TableName="songs", Key=key)
+    songs.client.put_item(TableName="songs", Item={**key, EVIL: {"S": EVIL}})
+    rows = console.get("/rows", **of_songs(key0=EVIL))
+    [place] = re.findall(r"at=([^\"&]+)", rows)
+    page = console.get(f"/row?namespace=shared&name=songs&at={place}")
+    for shown in (rows, page, console.get("/table", **of_songs())):
+        assert EVIL not in shown
+    for form in ("DynamoDB JSON", "OData", "Table Store cells"):
+        assert form in page
+    assert re.findall(r"<li><strong>(\w+)</strong>", page) == ["put", "delete", "put", "put"]
+    songs.client.delete_item(TableName="songs", Key=key)
+
+
+def test_changes_as_they_come(songs: Live, console: Console) -> None:
+    def ask(since: str) -> Any:
+        return requests.get(f"{console.url}/changes.json", params=of_songs(since=since), timeout=5).json()
+
+    first = ask("")
+    assert first["changes"] == []
+    songs.client.put_item(TableName="songs", Item={"p": {"S": "new"}, "s": {"N": "1"}})
+    found = ask(first["place"])
+    assert [change["key"] for change in found["changes"]] == ["new, 1"]
+    assert ask(found["place"]) == {"changes": [], "place": found["place"]}
+    songs.client.delete_item(TableName="songs", Key={"p": {"S": "new"}, "s": {"N": "1"}})
+    console.get("/changes.json", 400, **of_songs(since="0-x"))
+
+
+def test_figures_are_drawn(songs: Live, console: Console) -> None:
+    console.get("/figures")
+    for name in ("requests", "latencies", "ticks", "throttles"):
+        assert console.get("/chart.svg", name=name).startswith("<svg")
+    console.get("/chart.svg", 400, name="none")
+
+
+# Changing rows
+
+
+def test_nothing_can_be_changed_unless_it_is_said(songs: Live, console: Console) -> None:
+    for path in ("/row/put", "/row/delete"):
+        console.post(path, 404, **of_songs(row="{}", at="a.b"))
+    assert "Put" not in console.get("/rows", **of_songs())
+
+
+def test_with_console_writes_rows_are_put_and_deleted(serve: Serve, database_url: str) -> None:
+    server = serve(database_url, console_writes=True)
+    Live(server.url).create("p:S", name="songs")
+    console = Console(server.url)
+    page = console.post("/row/put", **of_songs(row='{"p": {"S": "a"}, "n": {"N": "1"}}'))
+    assert "Delete" in page
+    for wrong in ("", "[]", '{"p": {"N": "1"}}', '{"p": {"S": ""}}', '{"p": {"S": "a"}, "x": {"Z": 1}}'):
+        assert 'role="alert"' in console.post("/row/put", 400, **of_songs(row=wrong))
+    console.post("/row/put", 403, {"Origin": "http://evil.example"}, **of_songs(row='{"p": {"S": "b"}}'))
+    [place] = re.findall(r'name="at" value="([^"]+)"', page)
+    assert keys_of(console.post("/row/delete", **of_songs(at=place))) == []

@@ -1,0 +1,48 @@
+"""What commands access: every type of command, and every operation of every dialect, says so."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from adapters.azuretable.operation_table import OPERATIONS as AZURE
+from adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB
+from adapters.tablestore.operation_table import OPERATIONS as TABLE_STORE
+from gateway.model import commands
+from gateway.model.accesses import ACCESSES, accesses_of
+from gateway.model.permissions import UNKNOWN_PURPOSE, Permission, Purpose
+from gateway.security.policies import iam_actions, ram_documents
+
+
+def test_every_type_of_command_says_what_it_accesses() -> None:
+    assert set(ACCESSES) == set(typing.get_args(commands.AnyCommand))
+
+
+def test_a_command_of_an_unknown_type_is_for_who_may_do_everything() -> None:
+    [access] = accesses_of(object(), Purpose((Permission.READ,)))  # type: ignore[arg-type]
+    assert access.permission is Permission.ADMINISTER
+
+
+@pytest.mark.parametrize("operations", [DYNAMODB, AZURE, TABLE_STORE])
+def test_every_operation_says_what_it_is_for(operations: dict[object, typing.Any]) -> None:
+    assert [name for name, row in operations.items() if row.purpose == UNKNOWN_PURPOSE] == []
+
+
+def test_every_operation_of_dynamodb_can_be_granted_by_its_name() -> None:
+    """Transactions and statements have no action of their own, but those of their parts (service authorization reference)."""
+    parts = {
+        "TransactGetItems", "TransactWriteItems", "ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction",
+    }  # fmt: skip
+    for target, row in DYNAMODB.items():
+        name = target.partition(".")[2]
+        if name not in parts:
+            doors = iam_actions.ACTIONS[name]
+            assert any((permission, row.purpose.way) in doors for permission in row.purpose.permissions), name
+
+
+def test_every_operation_of_table_store_can_be_granted_by_its_name() -> None:
+    for name, row in TABLE_STORE.items():
+        if name not in ("AddDefinedColumn", "DeleteDefinedColumn"):  # parts of ots:UpdateTable
+            doors = ram_documents.ACTIONS[name]
+            assert any((permission, row.purpose.way) in doors for permission in row.purpose.permissions), name

@@ -1,0 +1,267 @@
+"""Written grants: what is refused when it is read, and what some elements mean. Sources: IAM guide, "Grammar of the IAM
+JSON policy language", "Condition operators", "Policy variables"; RAM policy elements of Alibaba Cloud."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.model.accesses import Access
+from gateway.model.authorizations import Identity
+from gateway.model.conditions import EVERYTHING as EVERY_VALUE
+from gateway.model.conditions import Fact, Known
+from gateway.model.globs import Glob
+from gateway.model.grants import EVERYTHING, Policy, Verdict, judge
+from gateway.model.permissions import Permission, Purpose, Way
+from gateway.security.grant_store import Written, policy_of, written_of
+from gateway.security.policies.errors import BadPolicy
+
+ALICE = Identity("aws", "alice*", "111122223333", "arn:aws:iam::111122223333:user/alice*")
+T = "arn:aws:dynamodb:*:*:table/T"
+
+
+class Given:
+    """Facts as a test gives them."""
+
+    def __init__(self, **facts: Known) -> None:
+        self._facts = facts
+
+    def known(self, fact: Fact) -> Known:
+        return self._facts.get(fact.name.lower())
+
+    def value(self, fact: Fact) -> str | None:
+        found = self._facts.get(fact.name.lower())
+        return found if isinstance(found, str) else None
+
+
+def verdict(policy: Policy, path: str = "T", permission: Permission = Permission.READ, namespace: str = "shared",
+            way: Way = Way.SINGLE, **facts: Any) -> Verdict:  # fmt: skip
+    known = Given(**facts)
+    return judge(policy, Access(permission, way, namespace, path, None), known, known)  # type: ignore[arg-type]
+
+
+def read(*statements: dict[str, Any], version: str = "2012-10-17") -> Policy:
+    document = {"Version": version, "Statement": list(statements)}
+    return policy_of(Written("iam", json.dumps(document)), ALICE)
+
+
+def one(resource: Any = T, action: Any = "dynamodb:GetItem", **more: Any) -> dict[str, Any]:
+    return {"Effect": "Allow", "Action": action, "Resource": resource, **more}
+
+
+def where(**conditions: Any) -> dict[str, Any]:
+    return one(Condition=conditions)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        {},
+        {"Effect": "allow", "Action": "*", "Resource": "*"},
+        {"Effect": "Allow", "Action": "*"},
+        {"Effect": "Allow", "Resource": "*"},
+        {"Effect": "Allow", "Action": "*", "NotAction": "*", "Resource": "*"},
+        {"Effect": "Allow", "Action": "*", "Resource": "*", "NotResource": "*"},
+        {"Effect": "Allow", "Action": [], "Resource": "*"},
+        {"Effect": "Allow", "NotAction": [], "Resource": "*"},
+        {"Effect": "Allow", "Action": "*", "NotResource": []},
+        {"Effect": "Allow", "Action": 1, "Resource": "*"},
+        {"Effect": "Allow", "Action": "GetItem", "Resource": "*"},
+        one("T"),
+        one("arn:aws:dynamodb:T"),
+        {**one(), "Unknown": 1},
+        {**one(), "Principal": "*"},
+        where(StringSame={"dynamodb:Select": "COUNT"}),
+        where(StringEquals={"dynamodb:Leading": "x"}),
+        where(StringEquals={"dynamodb:LeadingKeys": "x"}),
+        where(StringEquals={"dynamodb:Attributes": ["x"]}),
+        where(StringEquals={"dynamodb:Select": []}),
+        where(StringEquals=[]),
+        where(Bool={"aws:SecureTransport": "maybe"}),
+        where(IpAddress={"aws:SourceIp": "10.0.0.0/99"}),
+        where(IpAddress={"aws:username": "10.0.0.0/8"}),
+        where(StringEquals={"aws:SourceIp": "10.0.0.1"}),
+        where(DateLessThan={"aws:CurrentTime": "soon"}),
+        where(NumericLessThan={"aws:EpochTime": "NaN"}),
+        where(NumericLessThan={"dynamodb:Select": "1"}),
+        where(BinaryEquals={"dynamodb:Select": "%"}),
+        where(ArnLike={"aws:PrincipalArn": "alice"}),
+        where(Null={"dynamodb:LeadingKeys": "perhaps"}),
+        where(**{"ForAllValues:Null": {"dynamodb:LeadingKeys": "true"}}),
+        where(**{"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["${aws:PrincipalTag/team}"]}}),
+        where(StringEquals={"aws:RequestTag/k": "v"}),
+        one("arn:aws:dynamodb:*:*:table/${unknown}"),
+    ],
+    ids=json.dumps,
+)
+def test_what_is_not_understood_is_refused_when_it_is_read(statement: dict[str, Any]) -> None:
+    with pytest.raises(BadPolicy):
+        read(statement)
+    with pytest.raises(BadPolicy):
+        read(one(), statement)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"Statement": []}',
+        '{"Version": "2011-10-17", "Statement": []}',
+        '{"Statement": "x"}',
+        '{"Version": "2012-10-17", "Statement": {}, "More": 1}',
+        json.dumps({"Statement": one(), "Id": "x" * 21_000}),
+        "[" * 10_000,
+        '{"Statement": {"Effect": "Deny", "Effect": "Allow", "Action": "*", "Resource": "*"}}',
+    ],
+)
+def test_what_is_no_policy(document: str) -> None:
+    with pytest.raises(BadPolicy):
+        policy_of(Written("iam", document), ALICE)
+
+
+def test_variables_are_literal_and_of_the_newer_version() -> None:
+    """A substituted value's own `*` is no wildcard; documents of 2008 have no variables."""
+    mine = read(one("arn:aws:dynamodb:*:*:table/${aws:username}-data"))
+    assert verdict(mine, "alice*-data") is Verdict.ALLOWED
+    assert verdict(mine, "alice2-data") is Verdict.NOT_ALLOWED
+    team = read(one("arn:aws:dynamodb:*:*:table/${aws:PrincipalTag/team, 'T'}"))
+    assert verdict(team, "T") is Verdict.ALLOWED
+    assert verdict(read(one("arn:aws:dynamodb:*:*:table/a${*}")), "ab") is Verdict.NOT_ALLOWED
+    with pytest.raises(BadPolicy):
+        read(one("arn:aws:dynamodb:*:*:table/${aws:username}"), version="2008-10-17")
+
+
+def test_account_and_region_count_where_tables_are_kept_apart() -> None:
+    there = read(one("arn:aws:dynamodb:eu-west-1:111122223333:table/T"))
+    assert verdict(there, namespace="aws/111122223333/eu-west-1") is Verdict.ALLOWED
+    assert verdict(there, namespace="aws/111122223333/us-east-1") is Verdict.NOT_ALLOWED
+    assert verdict(there, namespace="aws/999999999999/eu-west-1") is Verdict.NOT_ALLOWED
+    assert verdict(there, namespace="shared") is Verdict.ALLOWED
+    instance = policy_of(written_of(
+        {"Version": "1", "Statement": {"Effect": "Allow", "Action": "ots:*", "Resource": "acs:ots:*:*:instance/A/table/T"}}
+    ), ALICE)  # fmt: skip
+    assert verdict(instance, namespace="tablestore/a") is Verdict.ALLOWED
+    assert verdict(instance, namespace="tablestore/b") is Verdict.NOT_ALLOWED
+
+
+LIKE_U = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["u?"]}}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "facts", "holds"),
+    [
+        (LIKE_U, {"leading_keys": ("u1",)}, True),
+        (LIKE_U, {"leading_keys": ("u1", "v1")}, False),
+        (LIKE_U, {"leading_keys": None}, True),
+        (LIKE_U, {"leading_keys": EVERY_VALUE}, False),
+        ({"ForAnyValue:StringEquals": {"dynamodb:Attributes": ["a"]}}, {"attributes": ("a", "b")}, True),
+        ({"ForAnyValue:StringEquals": {"dynamodb:Attributes": ["a"]}}, {"attributes": ("b",)}, False),
+        ({"ForAnyValue:StringEquals": {"dynamodb:Attributes": ["a"]}}, {"attributes": None}, False),
+        ({"StringEquals": {"dynamodb:Select": "COUNT"}}, {"select": ("COUNT",)}, True),
+        ({"StringEquals": {"dynamodb:Select": "COUNT"}}, {}, False),
+        ({"StringEqualsIfExists": {"dynamodb:Select": "COUNT"}}, {}, True),
+        ({"StringEqualsIgnoreCase": {"dynamodb:Select": "count"}}, {"select": ("COUNT",)}, True),
+        ({"StringNotEquals": {"dynamodb:Select": "COUNT"}}, {}, True),
+        ({"StringNotEquals": {"dynamodb:Select": ["COUNT", "X"]}}, {"select": ("X",)}, False),
+        ({"StringNotLike": {"dynamodb:Select": "C*"}}, {"select": ("COUNT",)}, False),
+        ({"StringLike": {"dynamodb:Select": "c*"}}, {"select": ("COUNT",)}, False),
+        ({"Null": {"dynamodb:LeadingKeys": "true"}}, {"leading_keys": EVERY_VALUE}, True),
+        ({"Null": {"dynamodb:LeadingKeys": False}}, {"leading_keys": ("a",)}, True),
+        ({"IpAddress": {"aws:SourceIp": "10.0.0.9/24"}}, {"source_address": "10.0.0.200"}, True),
+        ({"IpAddress": {"aws:SourceIp": "10.0.0.0/24"}}, {"source_address": "::ffff:10.0.0.200"}, True),
+        ({"IpAddress": {"aws:SourceIp": "10.0.0.0/24"}}, {"source_address": "2001:db8::1"}, False),
+        ({"IpAddress": {"aws:SourceIp": "2001:db8::/32"}}, {"source_address": "2001:db8::1"}, True),
+        ({"NotIpAddress": {"aws:SourceIp": "10.0.0.0/24"}}, {"source_address": "10.0.0.1"}, False),
+        ({"Bool": {"aws:SecureTransport": True}}, {"is_secure": "true"}, True),
+        ({"DateGreaterThan": {"aws:CurrentTime": "2020-01-01T00:00:00Z"}}, {"now": "1577836801"}, True),
+        ({"DateGreaterThan": {"aws:CurrentTime": "2020-01-01T00:00:00Z"}}, {"now": "1577836800"}, False),
+        ({"NumericLessThanEquals": {"aws:EpochTime": "100"}}, {"now": "100"}, True),
+        ({"ArnLike": {"aws:PrincipalArn": "arn:aws:iam::*:user/a*"}}, {"principal": "arn:aws:iam::1:user/a/b"}, True),
+        ({"ArnLike": {"aws:PrincipalArn": "arn:aws:iam:*:1:user/b"}}, {"principal": "arn:aws:iam::1:user/a"}, False),
+        ({"ArnNotEquals": {"aws:SourceArn": "arn:aws:s3:::b"}}, {}, True),
+        ({"StringEquals": {"aws:SourceAccount": "1"}}, {}, False),
+        ({"StringEquals": {"dynamodb:Select": "X", "aws:username": "y"}}, {"select": ("X",), "user": "z"}, False),
+        ({"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["${aws:username}"]}}, {"leading_keys": ("alice*",)}, True),
+        ({"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["${aws:username}"]}}, {"leading_keys": ("alice2",)}, False),
+    ],
+)  # fmt: skip
+def test_conditions(conditions: dict[str, Any], facts: dict[str, Any], holds: bool) -> None:
+    """ "Condition operators" and "Conditions with multiple context keys or values" (IAM guide)."""
+    expected = Verdict.ALLOWED if holds else Verdict.NOT_ALLOWED
+    assert verdict(read(where(**conditions)), **facts) is expected
+
+
+def test_what_is_about_everything_is_no_allowance_and_every_refusal() -> None:
+    """Stricter than IAM, which takes it for absent (docs/permissions.md)."""
+    condition = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["u1"]}}
+    allowing = read(one(action="dynamodb:Scan", Condition=condition))
+    facts = {"permission": Permission.SCAN, "leading_keys": EVERY_VALUE}
+    assert verdict(allowing, **facts) is Verdict.NOT_ALLOWED
+    refusing = read(one(action="*"), {**one(Condition={"ForAnyValue:StringEquals": {
+        "dynamodb:LeadingKeys": ["u2"]}}, action="*"), "Effect": "Deny"})  # fmt: skip
+    assert verdict(refusing, **facts) is Verdict.REFUSED
+    assert verdict(refusing, leading_keys=("u1",)) is Verdict.ALLOWED
+
+
+def test_a_pattern_is_matched_in_linear_time() -> None:
+    pattern = Glob.of("a*" * 40 + "b")
+    assert not pattern.matches("a" * 2_000)
+    assert pattern.matches("a" * 100 + "b")
+    assert Glob.of("T*").matches("T/index/x")
+    assert not Glob.of("T*", "/").matches("T/index/x")
+
+
+def test_everything_is_known_as_such() -> None:
+    """Who may do everything is never asked: only where nothing at all is refused or conditional."""
+    assert EVERYTHING.is_everything
+    assert not read(one("*", "dynamodb:*")).statements[0].conditions
+    assert read(one("*", "*")).is_everything
+    assert not read(one("*", "*"), {**one("*", "dynamodb:DeleteTable"), "Effect": "Deny"}).is_everything
+    assert not read(one("*", "*", Condition={"Bool": {"aws:SecureTransport": "true"}})).is_everything
+    assert not read(one("arn:aws:dynamodb:*:*:table/T", "*")).is_everything
+
+
+def test_what_could_be_done_to_a_table() -> None:
+    """Before it is known what is asked for: who could do no such thing to a table is not told whether it is there."""
+    nobody = Given()
+    reading = Purpose((Permission.READ,))
+    conditional = read(where(**LIKE_U))
+    assert conditional.may(reading, "shared", "T", nobody) is Verdict.ALLOWED
+    assert conditional.may(reading, "shared", "U", nobody) is Verdict.NOT_ALLOWED
+    of_index = read(one(f"{T}/index/I", "dynamodb:Query"))
+    assert of_index.may(Purpose((Permission.QUERY,)), "shared", "T", nobody) is Verdict.ALLOWED
+    assert of_index.may(Purpose((Permission.QUERY,)), "shared", "T2", nobody) is Verdict.NOT_ALLOWED
+    refused = read(one("*", "*"), {**one(f"{T}*", "dynamodb:GetItem"), "Effect": "Deny"})
+    assert refused.may(reading, "shared", "T", nobody) is Verdict.REFUSED
+    assert refused.may(reading, "shared", "U", nobody) is Verdict.ALLOWED
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"Version": "1"},
+        {"Version": "2", "Statement": []},
+        {"Version": "1", "Statement": [{"Effect": "Allow", "Action": "ots", "Resource": "*"}]},
+        {"Version": "1", "Statement": [{"Effect": "Allow", "Action": "ots:*", "Resource": "instance/x"}]},
+        {"Version": "1", "Statement": [{"Effect": "Allow", "Action": "ots:*", "Resource": "acs:ots:*:*:bucket/x"}]},
+        {"Version": "1", "Statement": [{"Effect": "Allow", "Action": "ots:*", "Resource": "*", "Condition": {
+            "StringEquals": {"acs:MFAPresent": "true"}}}]},
+        {"Version": "1", "Statement": [{"Effect": "Allow", "Action": "ots:*", "Resource": "*", "Principal": "*"}]},
+    ],
+)  # fmt: skip
+def test_ram_policies_that_are_not_understood(document: dict[str, Any]) -> None:
+    with pytest.raises(BadPolicy):
+        policy_of(Written("ram", json.dumps(document)), ALICE)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{}, {"read": "T"}, {"read": [""]}, {"fly": ["T"]}, {"define": ["T"], "keys": ["u1"]}, {"keys": ["u1"]}],
+)
+def test_short_forms_that_are_not_understood(document: dict[str, Any]) -> None:
+    with pytest.raises(BadPolicy):
+        policy_of(Written("short", json.dumps(document)), ALICE)

@@ -1,0 +1,454 @@
+"""The audit: what is on record of requests of real SDKs, what never is, where it goes, and that nobody waits for it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import boto3
+import pytest
+import requests
+import tablestore as ots
+from azure.core.exceptions import HttpResponseError
+from botocore.exceptions import ClientError
+from click.testing import CliRunner
+
+from adapters.azuretable import audited as azuretable
+from adapters.dynamodb import audited as dynamodb
+from adapters.dynamodb.operation_table import OPERATIONS as DYNAMODB_OPERATIONS
+from adapters.tablestore import audited as tablestore
+from gateway import audit, audit_sinks, figures, metrics
+from gateway.__main__ import main
+from gateway.audit import Deed, Keys, Kind, Sink, Trail, Wanted
+from gateway.audit_sinks import DatabaseSink, FileSink
+from gateway.http import Reply, Request
+from gateway.security.grant_store import ALL
+from gateway.settings import load
+from gateway.store.databases import Database
+from gateway.store.store import Store
+from gateway.wiring import connect, open_store
+from tests.support.live_dynamodb import ONCE
+from tests.support.running import Process
+from tests.transfer.traffic.strict import REGION, Owner
+
+SECRET_KEY = "what seals the secrets of this test"
+PRECIOUS = "precious-attribute-value"
+ON_ITS_OWN = Deed(Kind.READ)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@contextlib.contextmanager
+def served(folder: Path, *flags: str) -> Iterator[tuple[str, Owner]]:
+    """A strict server with a trail in `audit.jsonl`, and somebody with a key of each kind."""
+    owner = Owner()
+    database = f"sqlite:///{folder}/tablegate.sqlite"
+    settings = load({"database": database, "secret_key": SECRET_KEY}, {})
+    assert CliRunner().invoke(main, ["migrate", "--database", database]).exit_code == 0
+    opened = open_store(settings, connect(settings))
+    for credential in owner.credentials():
+        opened.credential_store.add(credential, [ALL])
+    opened.close()
+    server = Process(folder, "--auth", "strict", "--secret-key", SECRET_KEY, "--audit", "audit.jsonl", *flags)
+    server.wait_until_ready()
+    try:
+        yield server.url, owner
+    finally:
+        code, errors = server.terminate()
+        assert (code, errors) == (0, "")
+
+
+def use_everything(url: str, owner: Owner) -> None:
+    """A table, some writes and reads and a refusal, in each dialect."""
+    aws = owner.dynamodb(url)
+    aws.create_table(
+        TableName="music", BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "artist", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "artist", "AttributeType": "S"}],
+    )  # fmt: skip
+    aws.put_item(TableName="music", Item={"artist": {"S": "nina"}, "song": {"S": PRECIOUS}})
+    aws.get_item(TableName="music", Key={"artist": {"S": "nina"}})
+    aws.execute_statement(Statement=f"INSERT INTO music VALUE {{'artist': 'abbey', 'song': '{PRECIOUS}'}}")
+    aws.execute_statement(Statement="SELECT * FROM \"music\" WHERE artist = 'abbey'")
+    aws.transact_write_items(
+        TransactItems=[
+            {"Put": {"TableName": "music", "Item": {"artist": {"S": "etta"}, "song": {"S": PRECIOUS}}}}
+        ]
+    )
+    aws.batch_write_item(RequestItems={"music": [{"DeleteRequest": {"Key": {"artist": {"S": "etta"}}}}]})
+    with pytest.raises(ClientError):
+        owner.dynamodb(url, secret="a wrong secret").list_tables()
+    azure = owner.azure(url)
+    people = azure.create_table("people")
+    people.create_entity({"PartitionKey": "jazz", "RowKey": "nina", "Born": PRECIOUS})
+    people.submit_transaction(
+        [("upsert", {"PartitionKey": "jazz", "RowKey": name, "Born": PRECIOUS}) for name in ("etta", "abbey")]
+    )
+    people.get_entity("jazz", "nina")
+    with pytest.raises(HttpResponseError):
+        owner.with_shared_access(
+            url, owner.shared_access("people").replace("sig=", "sig=A")
+        ).get_table_client("people").get_entity("jazz", "nina")
+    store = owner.tablestore(url)
+    store.create_table(
+        ots.TableMeta("songs", [("artist", "STRING"), ("number", "INTEGER")]),
+        ots.TableOptions(), ots.ReservedThroughput(ots.CapacityUnit(0, 0)),
+    )  # fmt: skip
+    store.put_row("songs", ots.Row([("artist", "nina"), ("number", 1)], [("title", PRECIOUS)]))
+    store.get_row("songs", [("artist", "nina"), ("number", 1)])
+    impostor = ots.OTSClient(url, "ots-owner", "a wrong secret", "here", retry_policy=ots.NoRetryPolicy())
+    with pytest.raises(ots.OTSServiceError):
+        impostor.list_table()
+
+
+def told(found: list[dict[str, Any]], event: str) -> set[tuple[Any, ...]]:
+    return {
+        (line["dialect"], line["operation"], *line["tables"], line["who"])
+        for line in found
+        if line["event"] == event
+    }
+
+
+DEFINITIONS = {
+    ("dynamodb", "CreateTable", "music", "aws-owner"),
+    ("azuretable", "POST TableSet", "people", "owner"),
+    ("tablestore", "CreateTable", "songs", "ots-owner"),
+}
+WRITES = {
+    ("dynamodb", "PutItem", "music", "aws-owner"),
+    ("dynamodb", "ExecuteStatement", "music", "aws-owner"),
+    ("dynamodb", "TransactWriteItems", "music", "aws-owner"),
+    ("dynamodb", "BatchWriteItem", "music", "aws-owner"),
+    ("azuretable", "POST EntitySet", "people", "owner"),
+    ("azuretable", "POST Batch", "people", "owner"),
+    ("tablestore", "PutRow", "songs", "ots-owner"),
+}
+READS = {
+    ("dynamodb", "GetItem", "music", "aws-owner"),
+    ("dynamodb", "ExecuteStatement", "music", "aws-owner"),
+    ("azuretable", "GET Entity", "people", "owner"),
+    ("tablestore", "GetRow", "songs", "ots-owner"),
+}
+REFUSALS = {
+    ("dynamodb", "ListTables", "aws-owner"),
+    ("azuretable", "GET Entity", "people", "owner"),
+    ("tablestore", "ListTable", "ots-owner"),
+}
+
+
+def test_definitions_and_refusals_are_on_record_and_nothing_else(tmp_path: Path) -> None:
+    with served(tmp_path) as (url, owner):
+        use_everything(url, owner)
+    found = lines(tmp_path / "audit.jsonl")
+    assert {line["event"] for line in found} == {"definition", "refusal"}
+    assert told(found, "definition") == DEFINITIONS
+    assert told(found, "refusal") == REFUSALS
+    codes = {line["dialect"]: line["result"] for line in found if line["event"] == "refusal"}
+    assert codes == {
+        "dynamodb": "InvalidSignatureException", "azuretable": "AuthenticationFailed", "tablestore": "OTSAuthFailed",
+    }  # fmt: skip
+    for line in found:
+        assert line["from"] == "127.0.0.1"
+        assert len(line["request_id"]) == 52
+        assert (
+            abs(
+                time.time()
+                - time.mktime(time.strptime(line["time"][:19], "%Y-%m-%dT%H:%M:%S"))
+                + time.timezone
+            )
+            < 120
+        )
+
+
+@pytest.mark.parametrize("flag", ["--audit-writes", "--audit-requests"])
+def test_writes_or_all_requests_by_a_setting_and_neither_secrets_nor_data(tmp_path: Path, flag: str) -> None:
+    with served(tmp_path, flag) as (url, owner):
+        use_everything(url, owner)
+    found = lines(tmp_path / "audit.jsonl")
+    assert told(found, "write") == WRITES
+    assert told(found, "definition") == DEFINITIONS
+    assert told(found, "refusal") == REFUSALS
+    assert (told(found, "request") >= READS) is (flag == "--audit-requests")
+    text = (tmp_path / "audit.jsonl").read_text()
+    for secret in (PRECIOUS, *owner.secrets.values(), owner.azure_key, owner.token, "sig="):
+        assert secret not in text
+    # Keys are told as digests: the same key alike, but nobody reads it.
+    assert "nina" not in text
+    keys = [json.dumps(line["keys"]) for line in found if line["operation"] in ("PutItem", "GetItem")]
+    assert len(set(keys)) == 1
+    [[digest]] = {tuple(line["keys"]) for line in found if line["operation"] == "PutItem"}
+    assert len(digest) == 16
+
+
+def test_plain_keys_by_a_setting(tmp_path: Path) -> None:
+    with served(tmp_path, "--audit-writes", "--audit-keys", "plain") as (url, owner):
+        use_everything(url, owner)
+    keys = {line["operation"]: line.get("keys") for line in lines(tmp_path / "audit.jsonl")}
+    assert keys["PutItem"] == [{"artist": {"S": "nina"}}]
+    assert keys["BatchWriteItem"] == [{"artist": {"S": "etta"}}]
+    assert keys["TransactWriteItems"] == [{"artist": {"S": "etta"}}]
+    assert keys["POST EntitySet"] == [{"PartitionKey": "jazz", "RowKey": "nina"}]
+    assert keys["POST Batch"] == [{"PartitionKey": "jazz", "RowKey": name} for name in ("etta", "abbey")]
+    assert keys["PutRow"] == [{"artist": "nina", "number": 1}]
+    assert keys["ExecuteStatement"] is None
+    assert PRECIOUS not in (tmp_path / "audit.jsonl").read_text()
+
+
+def test_the_control_api_and_credentials_are_on_record(tmp_path: Path) -> None:
+    with served(tmp_path) as (url, _):
+        assert requests.get(f"{url}/_tablegate/clock", timeout=10).status_code == 403
+        flags = ["--database", f"sqlite:///{tmp_path}/tablegate.sqlite", "--secret-key", SECRET_KEY,
+                 "--audit", str(tmp_path / "audit.jsonl")]  # fmt: skip
+        for words in (["add", "KEY", "--place", "123456789012"], ["rotate", "KEY"], ["remove", "KEY"]):
+            done = CliRunner().invoke(main, ["credentials", *words, *flags])
+            assert done.exit_code == 0, done.output
+    found = lines(tmp_path / "audit.jsonl")
+    [refusal] = [line for line in found if line["event"] == "refusal"]
+    assert refusal["operation"] == "/_tablegate/clock"
+    assert refusal["dialect"] == "gateway"
+    changes = [(line["event"], line["access_id"]) for line in found if line["event"].startswith("credential")]
+    assert changes == [
+        ("credential added", "KEY"),
+        ("credential changed", "KEY"),
+        ("credential removed", "KEY"),
+    ]
+    assert all(line["who"].startswith("user ") for line in found if line["event"].startswith("credential"))
+
+
+def test_standard_output(tmp_path: Path) -> None:
+    server = Process(tmp_path, "--audit", "-", "--audit-writes", "--dialects", "dynamodb")
+    server.wait_until_ready()
+    client = boto3.client("dynamodb", REGION, endpoint_url=server.url, config=ONCE, aws_access_key_id="someone",
+                          aws_secret_access_key="x")  # fmt: skip
+    client.create_table(
+        TableName="music", BillingMode="PAY_PER_REQUEST", KeySchema=[{"AttributeName": "a", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "a", "AttributeType": "S"}],
+    )  # fmt: skip
+    assert server._process.stdout is not None
+    line = json.loads(server._process.stdout.readline())
+    assert (line["event"], line["tables"], line["who"]) == ("definition", ["music"], "someone")
+    server.kill()
+
+
+# Kinds
+
+
+def test_every_operation_has_a_kind() -> None:
+    """What neither reads nor writes items counts as a definition, so an operation that is added is not forgotten."""
+    names = {target.partition(".")[2] for target in DYNAMODB_OPERATIONS}
+    assert dynamodb.KINDS.keys() == names
+    definitions = {name for name, kind in dynamodb.KINDS.items() if kind is Kind.DEFINITION}
+    assert {"CreateTable", "UpdateTable", "DeleteTable", "TagResource", "UntagResource", "UpdateTimeToLive",
+            "CreateBackup", "DeleteBackup", "RestoreTableToPointInTime"} <= definitions  # fmt: skip
+    assert not [name for name in definitions if name.startswith(("Get", "List", "Describe", "Put", "Delete"))
+                and name not in ("DeleteTable", "DeleteBackup", "PutResourcePolicy", "DeleteResourcePolicy")]  # fmt: skip
+    assert {name for name, kind in tablestore.KINDS.items() if kind is Kind.DEFINITION} >= {
+        "CreateTable", "UpdateTable", "DeleteTable", "CreateIndex", "DropIndex", "AddDefinedColumn", "DeleteDefinedColumn",
+    }  # fmt: skip
+    assert azuretable.KINDS["PUT EntitySet"] is Kind.DEFINITION
+
+
+# The trail
+
+
+class Gathering(Sink):
+    """Keeps lines, once it may."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self.may_go_on = threading.Event()
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        self.may_go_on.wait()
+        self.lines += lines
+
+
+class Reader:
+    """A dialect of one operation."""
+
+    name = "reader"
+    audited_operations: ClassVar[dict[str, Kind]] = {}
+    refusal_statuses = frozenset({403})
+
+    @staticmethod
+    def deed(request: Request, reply: Reply, operation: str) -> Deed:
+        return ON_ITS_OWN
+
+
+def _lost() -> float:
+    metrics.count_noted()
+    return float(figures._AUDIT_LOST._value.get())
+
+
+def _request(body: bytes = b"") -> Request:
+    return Request("POST", "/", (), body)
+
+
+def test_nobody_waits_for_the_record_and_what_is_lost_is_counted() -> None:
+    sink = Gathering()
+    trail = Trail(sink, Keys(False, ""), Wanted(writes=True, requests=True))
+    trail.start()
+    before = _lost()
+    for _ in range(audit.MOST_EVENTS + 1000):
+        trail.answered(_request(), Reply(200, ()), Reader, "Read")
+    sink.may_go_on.set()
+    trail.close()
+    lost = _lost() - before
+    # The thread had taken up to 256 of them when it was held up.
+    assert 1000 - 256 <= lost <= 1000
+    assert len(sink.lines) == audit.MOST_EVENTS + 1000 - lost
+
+
+def test_bodies_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "MOST_BODY_BYTES", 10_000)
+    sink = Gathering()
+    trail = Trail(sink, Keys(False, ""), Wanted(writes=True, requests=True))
+    before = _lost()
+    for _ in range(11):
+        trail.answered(_request(b"x" * 1000), Reply(200, ()), Reader, "Read")
+    assert _lost() - before == 1
+    sink.may_go_on.set()
+    trail.start()
+    trail.close()
+    assert len(sink.lines) == 10
+
+
+def test_a_sink_that_fails_loses_what_it_was_given_and_no_more() -> None:
+    class Failing(Gathering):
+        fails = True
+
+        def write(self, lines: Sequence[bytes]) -> None:
+            if self.fails:
+                raise OSError(28, "No space left on device")
+            super().write(lines)
+
+    sink = Failing()
+    sink.may_go_on.set()
+    trail = Trail(sink, Keys(False, ""), Wanted(False, False))
+    before = _lost()
+    trail.put({"event": "one"})
+    trail._write_some()
+    sink.fails = False
+    trail.put({"event": "two"})
+    trail._write_some()
+    assert _lost() - before == 1
+    assert [json.loads(line) for line in sink.lines] == [{"event": "two"}]
+
+
+def test_a_request_that_its_dialect_cannot_read_is_told_all_the_same() -> None:
+    class Broken(Reader):
+        @staticmethod
+        def deed(request: Request, reply: Reply, operation: str) -> Deed:
+            raise ValueError("no JSON")
+
+    sink = Gathering()
+    sink.may_go_on.set()
+    trail = Trail(sink, Keys(False, ""), Wanted(False, True))
+    trail.answered(_request(), Reply(400, ()), Broken, "Read")
+    trail._write_some()
+    assert json.loads(sink.lines[0])["result"] == 400
+
+
+def test_digests_depend_on_the_secret_key() -> None:
+    key = {"artist": {"S": "nina"}, "song": {"N": "1"}}
+    again = {"song": {"N": "1"}, "artist": {"S": "nina"}}
+    assert Keys(False, "a").shown(key) == Keys(False, "a").shown(again)
+    assert Keys(False, "a").shown(key) != Keys(False, "b").shown(key)
+    assert Keys(True, "a").shown(key) == key
+
+
+def test_without_a_trail_nothing_is_recorded() -> None:
+    audit.record("credential added", access_id="X")  # and nothing happens
+
+
+# Sinks
+
+
+def test_a_file_begins_anew_when_it_is_full(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    sink = FileSink(path, 100, 2)
+    for number in range(10):
+        sink.write([b"%02d" % number + b"x" * 38])
+    sink.close()
+    # 41 bytes a line: two in each file; of the closed ones the newest two are kept.
+    assert [line[:2] for line in path.read_text().splitlines()] == ["08", "09"]
+    assert [line[:2] for line in Path(f"{path}.1").read_text().splitlines()] == ["06", "07"]
+    assert [line[:2] for line in Path(f"{path}.2").read_text().splitlines()] == ["04", "05"]
+    assert not Path(f"{path}.3").exists()
+    assert {each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == {0o600}
+
+
+def test_a_line_that_just_fits_and_one_that_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    sink = FileSink(path, 100, 2)
+    sink.write([b"a" * 49, b"b" * 49])  # 50 + 50 bytes
+    assert len(path.read_text().splitlines()) == 2
+    sink.write([b"c"])
+    assert path.read_text() == "c\n"
+    sink.write([b"d" * 97])  # 2 + 98
+    assert len(path.read_text().splitlines()) == 2
+    sink.close()
+
+
+def test_a_file_that_somebody_has_moved_is_begun_again(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    sink = FileSink(path, 0, 2)
+    sink.write([b"one"])
+    path.rename(tmp_path / "moved")
+    sink.write([b"two"])
+    sink.close()
+    assert path.read_text() == "two\n"
+
+
+def _write_many(path: Path, name: int) -> None:
+    sink = FileSink(path, 20_000, 1000)
+    for number in range(500):
+        sink.write([b'{"name": %d, "number": %d, "filling": "%s"}' % (name, number, b"x" * 50)])
+    sink.close()
+
+
+def test_several_processes_write_to_one_file_and_lose_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    spawn = multiprocessing.get_context("spawn")
+    processes = [spawn.Process(target=_write_many, args=(path, name)) for name in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    files = [each for each in tmp_path.iterdir() if each.suffix != ".lock"]
+    assert len(files) > 3
+    assert all(each.stat().st_size <= 20_000 for each in files)
+    found = [(line["name"], line["number"]) for each in files for line in lines(each)]
+    assert sorted(found) == [(name, number) for name in range(2) for number in range(500)]
+
+
+def test_a_table_of_the_database(database: Database) -> None:
+    sink = DatabaseSink(Store(database), days=1.0)
+    sink.write([b'{"event": "one"}', b'{"event": "two"}'])
+    assert _kept(database) == ['{"event": "one"}', '{"event": "two"}']
+
+
+def test_what_is_old_leaves_the_database(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = DatabaseSink(Store(database), days=1.0)
+    moment = [time.time_ns()]
+    monkeypatch.setattr(audit_sinks.time, "time_ns", lambda: moment[0])
+    sink.write([b'{"event": "one"}'])
+    for seconds, kept in ((86_400, ["one", "two"]), (0.001, ["two", "three"])):
+        moment[0] += int(seconds * 1e9)
+        sink._next_trimming = 0.0
+        sink.write([b'{"event": "%s"}' % kept[-1].encode()])
+        assert [json.loads(line)["event"] for line in _kept(database)] == kept
+
+
+def _kept(database: Database) -> list[str]:
+    with database.read() as session:
+        return [line for (line,) in session.query("SELECT line FROM audit_events ORDER BY at_ms, id")]

@@ -1,0 +1,193 @@
+"""The console in a real browser: Debian's Chromium without a window, driven by selenium. Screenshots are kept in
+`$TABLEGATE_TEST_ARTEFACTS` (else in the test's own folder).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
+
+from tests.support.live_dynamodb import Live
+from tests.support.raw_client import RawClient
+from tests.support.running import Running, start
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no browser: apt-get install chromium chromium-driver"
+)
+EVIL = "<script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
+ROWS = int(os.environ.get("TABLEGATE_CONSOLE_ROWS", "2000"))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    running = start(f"sqlite:///{_database(tmp_path_factory)}")
+    live = Live(running.url)
+    stream = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    live.create("p:S", "s:N", name="songs", StreamSpecification=stream)
+    with RawClient(running.url) as client:
+        for first in range(0, ROWS, 25):
+            wanted = [{"PutRequest": {"Item": _song(number)}} for number in range(first, first + 25)]
+            client.call("BatchWriteItem", RequestItems={"songs": wanted})
+    live.client.put_item(TableName="songs", Item={"p": {"S": EVIL}, "s": {"N": "0"}, EVIL: {"S": EVIL}})
+    yield running
+    running.stop()
+
+
+def _database(folders: pytest.TempPathFactory) -> Path:
+    from gateway.settings import load
+    from gateway.store.migrating import migrate
+    from gateway.wiring import connect
+
+    path = folders.mktemp("console") / "console.sqlite"
+    migrate(connect(load({"database": f"sqlite:///{path}"}, {})))
+    return path
+
+
+def _song(number: int) -> dict[str, Any]:
+    return {"p": {"S": f"p{number % 7}"}, "s": {"N": str(number)}, "title": {"S": f"Song {number}"}}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[webdriver.Chrome]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER)))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def keep(browser: webdriver.Chrome, tmp_path: Path) -> Callable[[str], None]:
+    """Keep a screenshot under a name."""
+    folder = Path(os.environ.get("TABLEGATE_TEST_ARTEFACTS", tmp_path))
+    folder.mkdir(parents=True, exist_ok=True)
+    return lambda name: _saved(browser, folder / f"console-{name}.png")
+
+
+def _saved(browser: webdriver.Chrome, path: Path) -> None:
+    assert browser.save_screenshot(str(path))
+    assert path.stat().st_size > 1000
+
+
+def text_of(browser: webdriver.Chrome, selector: str) -> str:
+    return browser.find_element(By.CSS_SELECTOR, selector).text
+
+
+def link(browser: webdriver.Chrome, text: str) -> WebElement:
+    return browser.find_element(By.LINK_TEXT, text)
+
+
+def problems(browser: webdriver.Chrome) -> list[Any]:
+    """What the browser has complained of."""
+    return [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+
+def test_a_walk_through_all_pages(
+    server: Running, browser: webdriver.Chrome, keep: Callable[[str], None]
+) -> None:
+    browser.get(f"{server.url}/_tablegate/console/")
+    assert text_of(browser, "h1") == "Tables"
+    keep("tables")
+    link(browser, "songs").click()
+    assert text_of(browser, "h1") == "songs"
+    assert len(browser.find_elements(By.CSS_SELECTOR, "table.rows tbody tr")) == 50
+    keep("rows")
+
+    # A search by key, and a row with a script in every name and value: all of it is text.
+    field = browser.find_element(By.NAME, "key0")
+    field.send_keys(EVIL, Keys.ENTER)
+    WebDriverWait(browser, 10).until(lambda _: "1 rows of" in text_of(browser, "[role=status]"))
+    browser.find_element(By.CSS_SELECTOR, "table.rows tbody a").click()
+    assert [each.text for each in browser.find_elements(By.CSS_SELECTOR, ".forms h2")] == [
+        "DynamoDB JSON",
+        "Table Store cells",
+        "OData",
+    ]
+    assert EVIL.replace('"', '\\"') in text_of(browser, "#form1")
+    assert browser.title != "broken"
+    assert not browser.find_elements(By.CSS_SELECTOR, "main img, main script")
+    browser.find_element(By.CSS_SELECTOR, "details summary").click()
+    keep("row")
+
+    link(browser, "About it").click()
+    assert "boto3" in text_of(browser, "#snippet1")
+    keep("table")
+
+    link(browser, "Changes").click()
+    live = Live(server.url)
+    WebDriverWait(browser, 10).until(lambda _: _is_followed(browser, live))
+    assert "put" in text_of(browser, "#changes li")
+    keep("changes")
+
+    link(browser, "Figures").click()
+    WebDriverWait(browser, 10).until(lambda _: _are_drawn(browser))
+    keep("figures")
+    assert problems(browser) == []
+
+
+def _is_followed(browser: webdriver.Chrome, live: Live) -> bool:
+    live.client.put_item(TableName="songs", Item={"p": {"S": EVIL}, "s": {"N": "1"}})
+    return len(browser.find_elements(By.CSS_SELECTOR, "#changes li")) > 1
+
+
+def _are_drawn(browser: webdriver.Chrome) -> bool:
+    widths = browser.execute_script("return [...document.images].map(image => image.naturalWidth)")
+    return len(widths) == 4 and all(widths)
+
+
+def test_rows_are_gone_through_page_by_page(server: Running, browser: webdriver.Chrome) -> None:
+    """A page costs the same wherever in the table it is: its place is a key, not a number of rows."""
+    browser.get(f"{server.url}/_tablegate/console/rows?namespace=shared&name=songs")
+    seen = 0
+    while True:
+        seen += len(browser.find_elements(By.CSS_SELECTOR, "table.rows tbody tr"))
+        onward = browser.find_elements(By.CSS_SELECTOR, "[rel=next]")
+        if not onward:
+            break
+        browser.get(str(onward[0].get_attribute("href")))
+    assert ROWS < seen <= ROWS + 2
+    assert problems(browser) == []
+
+
+def test_it_can_be_used_with_the_keyboard_alone(server: Running, browser: webdriver.Chrome) -> None:
+    browser.get(f"{server.url}/_tablegate/console/")
+    reached = []
+    for _ in range(12):
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+        focused = browser.switch_to.active_element
+        reached.append(focused.text)
+        if focused.text == "songs":
+            focused.send_keys(Keys.ENTER)
+            break
+    assert reached[0] == "To the content"
+    WebDriverWait(browser, 10).until(lambda _: text_of(browser, "h1") == "songs")
+
+
+def test_one_signs_in_and_out(tmp_path_factory: pytest.TempPathFactory, browser: webdriver.Chrome) -> None:
+    running = start(f"sqlite:///{_database(tmp_path_factory)}", auth="strict", admin_token="the token")
+    try:
+        browser.get(f"{running.url}/_tablegate/console/")
+        browser.find_element(By.NAME, "access_id").send_keys(
+            "administrator", Keys.TAB, "the token", Keys.ENTER
+        )
+        WebDriverWait(browser, 10).until(lambda _: text_of(browser, "h1") == "Tables")
+        assert browser.execute_script("return document.cookie") == ""  # no script can read it
+        browser.find_element(By.CSS_SELECTOR, "header button").click()
+        WebDriverWait(browser, 10).until(lambda _: text_of(browser, "h1") == "Sign in")
+        assert problems(browser) == []
+    finally:
+        running.stop()

@@ -1,0 +1,320 @@
+"""What is in deploy/: every query runs against a live /metrics, every setting that is named exists, and what there are tools for
+on this machine is looked at with them.
+
+TABLEGATE_TEST_HELM names a helm that is not on the path.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import promql_parser
+import pytest
+import requests
+import yaml
+from click.testing import CliRunner
+from prometheus_client import REGISTRY
+from prometheus_client.parser import text_string_to_metric_families
+
+from gateway.__main__ import main
+from gateway.settings import SETTINGS
+from tests.support.raw_client import RawClient, Refused
+from tests.support.running import ROOT, Process
+
+DEPLOY = ROOT / "deploy"
+DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "tablegate.json").read_text())
+ALERTS: list[dict[str, Any]] = [
+    rule
+    for group in yaml.safe_load((DEPLOY / "prometheus" / "alerts.yaml").read_text())["groups"]
+    for rule in group["rules"]
+]
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+QUERIES = {
+    **{
+        f"panel {panel['title']} {target['refId']}": target["expr"]
+        for panel in PANELS
+        for target in panel["targets"]
+    },
+    **{rule["alert"]: rule["expr"] for rule in ALERTS},
+}
+# Grafana's own, as it fills them in.
+FILLED_IN = {"$__rate_interval": "5m", "$job": ".*"}
+# What a scrape adds to every series.
+TARGET = {"job": "tablegate", "instance": "127.0.0.1:8000"}
+# Series that there are only with replicas, or with background work that takes long: their labels are looked at, not their values.
+RARE = {"tablegate_replica_lag_seconds", "tablegate_replica_used", "tablegate_background_rows_left",
+        "tablegate_background_rows_total", "tablegate_background_seconds_total"}  # fmt: skip
+
+Series = list[tuple[str, dict[str, str]]]
+
+
+@pytest.fixture(scope="module")
+def series(tmp_path_factory: pytest.TempPathFactory) -> Series:
+    """(name, labels) of what a server's /metrics shows that was used, and misused, a little."""
+    folder = tmp_path_factory.mktemp("metrics")
+    assert (
+        CliRunner().invoke(main, ["migrate", "--database", f"sqlite:///{folder}/tablegate.sqlite"]).exit_code
+        == 0
+    )
+    flags = ["--database", f"sqlite:///{folder}/tablegate.sqlite"]
+    assert CliRunner().invoke(main, ["quotas", "set", "anybody", "--write-units", "1", *flags]).exit_code == 0
+    server = Process(folder, "--audit", "audit.jsonl")
+    server.wait_until_ready()
+    try:
+        with RawClient(server.url) as client:
+            client.create_table("things")
+            for _ in range(3):
+                try:
+                    client.call("PutItem", TableName="things", Item={"p": {"S": "k"}, "x": {"S": "x" * 3000}})
+                except Refused:
+                    break
+            client.call("GetItem", TableName="things", Key={"p": {"S": "k"}})
+        assert requests.get(f"{server.url}/nobody/things", timeout=10).status_code == 403
+        assert (
+            requests.get(f"{server.url}/nobody/things", headers={"x-ms-version": "x"}, timeout=10).status_code
+            >= 400
+        )
+        exposition = requests.get(f"{server.url}/metrics", timeout=10).text
+    finally:
+        server.kill()
+    return [
+        (sample.name, {**sample.labels, **TARGET})
+        for family in text_string_to_metric_families(exposition)
+        for sample in family.samples
+    ]
+
+
+def selectors(node: Any) -> Iterator[Any]:
+    """All selectors of series in a query."""
+    if isinstance(node, promql_parser.VectorSelector):
+        yield node
+        return
+    for name in ("lhs", "rhs", "expr", "vector_selector", "param"):
+        if getattr(node, name, None) is not None:
+            yield from selectors(getattr(node, name))
+    for argument in getattr(node, "args", None) or ():
+        yield from selectors(argument)
+
+
+def groupings(node: Any) -> Iterator[tuple[set[str], set[str]]]:
+    """(labels that an aggregation keeps, names of the series in it)."""
+    if isinstance(node, promql_parser.AggregateExpr) and node.modifier is not None:
+        yield set(node.modifier.labels), {selector.name for selector in selectors(node)}
+    for name in ("lhs", "rhs", "expr", "param"):
+        if getattr(node, name, None) is not None:
+            yield from groupings(getattr(node, name))
+    for argument in getattr(node, "args", None) or ():
+        yield from groupings(argument)
+
+
+def parsed(query: str) -> Any:
+    for name, value in FILLED_IN.items():
+        query = query.replace(name, value)
+    return promql_parser.parse(query)
+
+
+def matches(labels: dict[str, str], matcher: Any) -> bool:
+    value = labels.get(matcher.name, "")
+    match matcher.op:
+        case promql_parser.MatchOp.Equal:
+            return value == matcher.value
+        case promql_parser.MatchOp.NotEqual:
+            return value != matcher.value
+        case promql_parser.MatchOp.Re:
+            return re.fullmatch(matcher.value, value) is not None
+    return re.fullmatch(matcher.value, value) is None
+
+
+def declared_labels(name: str) -> set[str]:
+    """The labels that a series is declared with, whether or not anybody has set it."""
+    collector = REGISTRY._names_to_collectors.get(name)
+    assert collector is not None, f"nobody has declared {name}"
+    return {*getattr(collector, "_labelnames", ()), *(("le",) if name.endswith("_bucket") else ())}
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_a_query_finds_what_it_asks_for(query: str, series: Series) -> None:
+    found = list(selectors(parsed(query)))
+    assert found
+    for selector in found:
+        if selector.name == "up":  # Prometheus' own
+            continue
+        asked = {matcher.name for matcher in selector.matchers.matchers}
+        assert asked <= declared_labels(selector.name) | TARGET.keys()
+        if selector.name in RARE or any(matcher.value == "5.." for matcher in selector.matchers.matchers):
+            continue
+        assert any(
+            name == selector.name and all(matches(labels, matcher) for matcher in selector.matchers.matchers)
+            for name, labels in series
+        ), selector.name
+    for labels, names in groupings(parsed(query)):
+        for name in names:
+            assert labels <= declared_labels(name) | TARGET.keys()
+
+
+def test_rare_series_are_declared() -> None:
+    for name in RARE:
+        assert declared_labels(name)
+
+
+def test_panels_have_numbers_and_places_of_their_own() -> None:
+    numbers = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(numbers) == len(set(numbers))
+    taken: set[tuple[int, int]] = set()
+    for panel in DASHBOARD["panels"]:
+        at = panel["gridPos"]
+        assert at["x"] + at["w"] <= 24
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert not taken & cells
+        taken |= cells
+    assert all(panel["description"] for panel in PANELS)
+
+
+def test_every_series_of_ours_is_on_the_dashboard() -> None:
+    shown = {selector.name for query in QUERIES.values() for selector in selectors(parsed(query))}
+    shown |= {re.sub("_(bucket|sum|count|total)$", "", name) for name in shown}
+    ours = {family.name for family in REGISTRY.collect() if family.name.startswith("tablegate_")}
+    assert ours <= shown
+
+
+def test_every_alert_is_explained() -> None:
+    """docs/operating.md says what each means; a rule says how bad it is, and names what it is about."""
+    explained = set(
+        re.findall(r"^\| (Tablegate\w+) \|", (ROOT / "docs" / "operating.md").read_text(), re.MULTILINE)
+    )
+    assert {rule["alert"] for rule in ALERTS} == explained
+    for rule in ALERTS:
+        assert rule["labels"]["severity"] in ("info", "warning", "critical")
+        assert "$" in rule["annotations"]["summary"] or rule["alert"] == "TablegateDown"
+
+
+@pytest.mark.parametrize("path", [path for path in (*DEPLOY.rglob("*"), ROOT / "compose.yaml") if path.is_file()],
+                         ids=lambda path: str(path.name))  # fmt: skip
+def test_settings_that_are_named_exist(path: Path) -> None:
+    for name in re.findall(r"\bTABLEGATE_([A-Z_]+[A-Z])\b", path.read_text()):
+        assert name.lower() in SETTINGS, name
+
+
+# systemd
+
+
+UNIT = DEPLOY / "systemd" / "tablegate.service"
+systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not on this machine")
+
+
+@systemd
+def test_the_unit_can_be_read(tmp_path: Path) -> None:
+    unit = tmp_path / UNIT.name
+    unit.write_text(UNIT.read_text().replace("/opt/tablegate/bin/tablegate", "/bin/true"))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@systemd
+def test_the_unit_lets_the_server_do_little() -> None:
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--threshold=15", str(UNIT)],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout.splitlines()[-1:]
+
+
+# Helm
+
+
+CHART = DEPLOY / "helm" / "tablegate"
+HELM = os.environ.get("TABLEGATE_TEST_HELM") or shutil.which("helm")
+helm = pytest.mark.skipif(HELM is None, reason="helm is not on this machine (TABLEGATE_TEST_HELM names one)")
+SAID = ("--set", "database=postgresql://user:password@host/db", "--set", "secretKey=sixteen characters")
+
+
+def rendered(*flags: str, code: int = 0) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [str(HELM), "template", "try", str(CHART), "--kube-version", "1.30.0", *flags],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode == 0) is (code == 0), done.stderr
+    return [document for document in yaml.safe_load_all(done.stdout) if document]
+
+
+def of_kind(documents: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    [found] = [document for document in documents if document["kind"] == kind]
+    return found
+
+
+@helm
+def test_the_chart_is_in_order() -> None:
+    done = subprocess.run(
+        [str(HELM), "lint", "--strict", str(CHART), *SAID], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@helm
+def test_what_must_be_said_must_be_said() -> None:
+    rendered(code=1)
+    rendered("--set", "database=postgresql://h/d", code=1)
+    rendered("--set", "existingSecret=mine")
+
+
+@helm
+def test_pods_are_replaced_without_loss_and_run_without_rights() -> None:
+    documents = rendered(*SAID)
+    deployment = of_kind(documents, "Deployment")["spec"]
+    assert deployment["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
+    pod = deployment["template"]["spec"]
+    [container] = pod["containers"]
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    environment = {entry["name"]: entry for entry in container["env"]}
+    assert {name.removeprefix("TABLEGATE_").lower() for name in environment} <= SETTINGS.keys()
+    # No secret stands in a pod's description.
+    assert "password" not in json.dumps(of_kind(documents, "Deployment"))
+    assert "password" not in json.dumps(of_kind(documents, "Job"))
+    # It goes on serving until nobody sends new requests, and then has its time for those in hand.
+    sleep = int(container["lifecycle"]["preStop"]["exec"]["command"][1])
+    stop = int(environment["TABLEGATE_STOP_SECONDS"]["value"])
+    assert pod["terminationGracePeriodSeconds"] > sleep + stop
+    assert of_kind(documents, "PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
+    selected = of_kind(documents, "Service")["spec"]["selector"]
+    assert selected.items() <= deployment["template"]["metadata"]["labels"].items()
+
+
+@helm
+def test_the_migration_comes_first() -> None:
+    documents = rendered(*SAID)
+    job, secret = of_kind(documents, "Job"), of_kind(documents, "Secret")
+    for document in (job, secret):
+        assert document["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
+    weights = [int(document["metadata"]["annotations"]["helm.sh/hook-weight"]) for document in (secret, job)]
+    assert weights == sorted(weights)
+    assert job["spec"]["template"]["spec"]["containers"][0]["args"] == ["migrate"]
+    # The service does not send requests to it.
+    labels = job["spec"]["template"]["metadata"]["labels"]
+    assert not of_kind(documents, "Service")["spec"]["selector"].items() <= labels.items()
+
+
+@helm
+def test_what_can_be_switched_on() -> None:
+    documents = rendered(*SAID, "--set", "ingress.enabled=true,ingress.host=db.example.com,serviceMonitor.enabled=true",
+                         "--set", "settings.AUDIT=-", "--set", "podAnnotations.team=data", "--set", "migrate.enabled=false",
+                         "--set", "nodeSelector.disk=fast")  # fmt: skip
+    assert of_kind(documents, "Ingress")["spec"]["rules"][0]["host"] == "db.example.com"
+    assert of_kind(documents, "ServiceMonitor")["spec"]["endpoints"][0]["path"] == "/metrics"
+    template = of_kind(documents, "Deployment")["spec"]["template"]
+    assert template["metadata"]["annotations"]["team"] == "data"
+    assert template["spec"]["nodeSelector"] == {"disk": "fast"}
+    assert {"name": "TABLEGATE_AUDIT", "value": "-"} in template["spec"]["containers"][0]["env"]
+    assert not [document for document in documents if document["kind"] == "Job"]

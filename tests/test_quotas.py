@@ -1,0 +1,478 @@
+"""Quotas: rates over time, in each dialect's words, shared by processes; bytes and tables; what is off costs nothing.
+
+The words: "Error handling with DynamoDB" and "Service, account, and table quotas" (AWS), "Common REST API error codes" (Azure),
+"Error codes" of Table Store, as far as the SDKs take them for something to try again.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+import tablestore as ots
+from azure.core.exceptions import HttpResponseError
+from azure.data.tables import TableServiceClient
+from botocore.exceptions import ClientError
+from click.testing import CliRunner
+
+from gateway import quotas as module
+from gateway.__main__ import main
+from gateway.engine.engine import Returned, next_commands
+from gateway.http import Request
+from gateway.model.errors import QuotaExceeded
+from gateway.quotas import Bucket, Quota, QuotaKeeper, Quotas, share_of
+from gateway.server.pending_request import HELD_BACK_S
+from gateway.store.databases import Database
+from gateway.store.store import Store
+from tests.conftest import Serve
+from tests.support.live_dynamodb import ONCE
+from tests.support.loads import text
+from tests.support.raw_client import SIGNED_IN_FORM, RawClient, Refused
+from tests.support.running import Process, Running
+
+SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "5"))
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+REQUEST = Request("POST", "/", (), b"")
+
+
+def command(url: str, *words: str, code: int = 0) -> str:
+    done = CliRunner().invoke(main, ["quotas", *words, "--database", url])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+# Rates
+
+
+def asked(quotas: Quotas, clock: Clock, seconds: float, every: float) -> int:
+    """How many requests of a caller who asks so often are let in."""
+    let_in = 0
+    for _ in range(round(seconds / every)):
+        exchange = quotas.limited(REQUEST, "aws", "K", "shared", iter_nothing())
+        try:
+            assert isinstance(next_commands(exchange, None), Returned)
+            let_in += 1
+        except QuotaExceeded:
+            exchange.close()
+        clock.now += every
+    return let_in
+
+
+def iter_nothing() -> Any:
+    return "reply"
+    yield
+
+
+def test_a_rate_holds_over_time_and_a_burst_is_a_quarter_of_a_second() -> None:
+    clock = Clock()
+    quotas = Quotas(clock)
+    quotas.replace({"aws/K": Quota(requests=20)})
+    # Asked 1,000 times a second for ten seconds; and before that nobody asked for long.
+    clock.now += 3600
+    assert asked(quotas, clock, 10, 0.001) == pytest.approx(20 * 10 + 5, abs=1)
+    # Asked no more often than it may be, all are let in.
+    clock.now += 1
+    assert asked(quotas, clock, 10, 0.05001) == 200
+
+
+def test_nobody_else_is_touched() -> None:
+    quotas = Quotas(Clock())
+    quotas.replace({"aws/K": Quota(requests=1)})
+    for owner in ("other", "K"):
+        for scheme in ("azure", "aws"):
+            if (scheme, owner) != ("aws", "K"):
+                for _ in range(10):
+                    next_commands(quotas.limited(REQUEST, scheme, owner, "shared", iter_nothing()), None)
+
+
+def test_a_quota_that_has_not_changed_keeps_what_is_left() -> None:
+    quotas = Quotas(Clock())
+    quotas.replace({"aws/K": Quota(requests=1)})
+    next_commands(quotas.limited(REQUEST, "aws", "K", "shared", iter_nothing()), None)
+    quotas.replace({"aws/K": Quota(requests=1), "aws/L": Quota(requests=1)})
+    with pytest.raises(QuotaExceeded):
+        next_commands(quotas.limited(REQUEST, "aws", "K", "shared", iter_nothing()), None)
+
+
+def test_debts_are_paid_before_anything_else_is_let_in() -> None:
+    bucket = Bucket(rate=10, share=1.0, now=0.0)
+    assert bucket.may_take(0.0)
+    bucket.take(32.5)
+    assert not bucket.may_take(3.0)
+    assert bucket.may_take(3.11)
+
+
+# Shares
+
+
+@pytest.mark.parametrize(
+    ("own", "elsewhere", "share"),
+    [
+        (0, [], 1.0),
+        (500, [], 1.0),
+        (100, [100], 0.5),  # twice as much is wanted as there is: by what is wanted
+        (300, [100], 0.75),
+        (40, [20], 0.6),  # less than there is: what is wanted, and half of the rest
+        (20, [40], 0.4),
+        (0, [400], 0.02),  # so that it can begin
+        (0, [0, 0, 0], 0.25),
+    ],
+)
+def test_shares_follow_what_is_asked_for(own: float, elsewhere: list[float], share: float) -> None:
+    assert share_of(100.0, own, elsewhere) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("demands", [[10, 20, 30], [100, 1, 50], [0, 0], [500, 500, 500, 500]])
+def test_all_shares_together_are_the_rate(demands: list[float]) -> None:
+    shares = [share_of(100.0, own, [*demands[:at], *demands[at + 1 :]]) for at, own in enumerate(demands)]
+    assert 1.0 <= sum(shares) <= 1.0 + 0.02 * len(demands) + 1e-9
+
+
+def test_keepers_of_two_processes_share_through_the_database(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(database), "shared", True)
+    store = Store(database)
+    with store.write() as session:
+        module.rows.save(session, "aws/K", Quota(requests=100).document(), 1)
+    clock = Clock()
+    both = [Quotas(clock, processes=2) for _ in range(2)]
+    keepers = [QuotaKeeper(store, None, quotas) for quotas in both]  # type: ignore[arg-type]
+    for keeper, quotas, times in zip(keepers, both, (300, 100), strict=True):
+        keeper.look()
+        assert quotas.is_on
+        assert quotas.allowances["aws/K"].buckets["requests"].share == 0.5
+        bucket = quotas.allowances["aws/K"].buckets["requests"]
+        bucket.asked = times
+    for keeper in keepers:
+        keeper._share(1.0)
+    for keeper, quotas, times in zip(keepers, both, (300, 100), strict=True):
+        quotas.allowances["aws/K"].buckets["requests"].asked = times
+        keeper._share(1.0)
+    assert [quotas.allowances["aws/K"].buckets["requests"].share for quotas in both] == [0.75, 0.25]
+    with store.write() as session:
+        assert module.rows.remove(session, "aws/K")
+    keepers[0].look()
+    assert not both[0].is_on
+
+
+# Over the wire
+
+
+@pytest.fixture
+def limited(serve: Serve, database_url: str) -> Running:
+    """A server whose DynamoDB, Azure and Table Store callers have a quota each that is soon used up."""
+    limits = ["--requests", "1000", "--read-units", "20", "--write-units", "20", "--tables", "3"]
+    for words in (
+        ["someone"],
+        ["devstoreaccount1", "--scheme", "azure"],
+        ["tablegate", "--scheme", "tablestore"],
+    ):
+        command(database_url, "set", *words, *limits)
+    return serve(database_url)
+
+
+def refusal(ask: Any, *kinds: type[Exception]) -> Any:
+    """What the first refusal of many requests says."""
+    for _ in range(200):
+        try:
+            ask()
+        except kinds as error:
+            return error
+    raise AssertionError("nothing was refused")
+
+
+@on_sqlite
+def test_dynamodb_says_so_in_its_words(limited: Running) -> None:
+    client = _boto(limited.url, "someone")
+    _table(client, "music")
+    item = {"p": {"S": "k"}, "x": {"S": "x" * 8000}}
+    error = refusal(lambda: client.put_item(TableName="music", Item=item), ClientError)
+    assert error.response["Error"]["Code"] == "RequestLimitExceeded"
+    assert error.response["ResponseMetadata"]["HTTPStatusCode"] == 400
+    error = refusal(lambda: client.get_item(TableName="music", Key={"p": {"S": "k"}}), ClientError)
+    assert error.response["Error"]["Code"] == "RequestLimitExceeded"
+    for name in ("two", "three"):
+        _table(client, name)
+    error = refusal(lambda: _table(client, "four"), ClientError)
+    assert error.response["Error"]["Code"] == "LimitExceededException"
+    # Nobody else is touched.
+    _table(_boto(limited.url, "somebody-else"), "four")
+
+
+@on_sqlite
+def test_azure_says_so_in_its_words(limited: Running) -> None:
+    service = TableServiceClient.from_connection_string(
+        "AccountName=devstoreaccount1;AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/"
+        f"KBHBeksoGMGw==;TableEndpoint={limited.url}/devstoreaccount1;DefaultEndpointsProtocol=http",
+        retry_total=0,
+    )
+    people = service.create_table("people")
+    entity = {"PartitionKey": "p", "RowKey": "r", "x": "x" * 8000}
+    error = refusal(lambda: people.upsert_entity(entity), HttpResponseError)
+    assert (error.status_code, error.error_code) == (503, "ServerBusy")
+    assert "Ingress is over the account limit." in str(error)
+    for name in ("two", "three"):
+        service.create_table(name)
+    assert refusal(lambda: service.create_table("four"), HttpResponseError).error_code == "ServerBusy"
+
+
+@on_sqlite
+def test_table_store_says_so_in_its_words(limited: Running) -> None:
+    client = ots.OTSClient(limited.url, "tablegate", "tablegate", "here", retry_policy=ots.NoRetryPolicy())
+
+    def create(name: str) -> None:
+        client.create_table(
+            ots.TableMeta(name, [("k", "STRING")]),
+            ots.TableOptions(),
+            ots.ReservedThroughput(ots.CapacityUnit(0, 0)),
+        )
+
+    create("songs")
+    row = ots.Row([("k", "k")], [("x", "x" * 8000)])
+    error = refusal(lambda: client.put_row("songs", row), ots.OTSServiceError)
+    assert (error.get_http_status(), error.get_error_code()) == (403, "OTSNotEnoughCapacityUnit")
+    for name in ("two", "three"):
+        create(name)
+    assert refusal(lambda: create("four"), ots.OTSServiceError).get_error_code() == "OTSQuotaExhausted"
+
+
+@on_sqlite
+def test_requests_of_a_namespace(serve: Serve, database_url: str) -> None:
+    command(database_url, "set", "--namespace", "shared", "--requests", "2")
+    server = serve(database_url)
+    client = ots.OTSClient(server.url, "tablegate", "tablegate", "here", retry_policy=ots.NoRetryPolicy())
+    error = refusal(client.list_table, ots.OTSServiceError)
+    assert (error.get_http_status(), error.get_error_code()) == (503, "OTSServerBusy")
+
+
+@on_sqlite
+def test_bytes_that_are_stored(serve: Serve, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What only deletes is let through; when something was deleted there is room again."""
+    monkeypatch.setattr(module, "_COUNTING_S", 0.2)
+    command(database_url, "set", "someone", "--bytes", "50000")
+    client = _boto(serve(database_url).url, "someone")
+    _table(client, "music")
+    time.sleep(1)  # until the size has been counted once
+    numbers = iter(range(1000))
+
+    def put() -> None:
+        client.put_item(TableName="music", Item={"p": {"S": f"{next(numbers)}"}, "x": {"S": "x" * 1000}})
+
+    error = refusal(put, ClientError)
+    assert error.response["Error"]["Code"] == "LimitExceededException"
+    assert "50000 bytes" in error.response["Error"]["Message"]
+    assert 48 <= next(numbers) <= 52
+    for at in range(48):
+        client.delete_item(TableName="music", Key={"p": {"S": f"{at}"}})
+    put()
+
+
+@on_sqlite
+def test_a_running_server_takes_changes_up(serve: Serve, database_url: str) -> None:
+    client = _boto(serve(database_url).url, "someone")
+    for _ in range(20):
+        client.list_tables()
+    command(database_url, "set", "someone", "--requests", "1")
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        try:
+            client.list_tables()
+        except ClientError:
+            break
+    assert time.monotonic() < until
+    assert command(database_url, "list") == 'aws/someone\t{"requests":1.0}\n'
+    command(database_url, "remove", "someone")
+    assert command(database_url, "list") == ""
+    assert "no quota" in command(database_url, "remove", "someone", code=1)
+
+
+@pytest.mark.parametrize(
+    "words", [["set", "--requests", "1"], ["set", "K", "--namespace", "n", "--requests", "1"], ["set", "K"],
+              ["set", "K", "--requests", "0"], ["set", "K", "--requests", "many"]],
+)  # fmt: skip
+@on_sqlite
+def test_words_that_make_no_quota(database_url: str, words: list[str]) -> None:
+    command(database_url, *words, code=2)
+
+
+def test_documents_of_a_later_release_can_be_read() -> None:
+    assert Quota.of(json.dumps({"requests": 5, "something_new": 7})) == Quota(requests=5)
+    assert Quota.of(Quota(bytes=7, read_units=1.5).document()) == Quota(bytes=7, read_units=1.5)
+
+
+# Two processes
+
+
+class Hammer(threading.Thread):
+    """Asks on a connection of its own as often as it is answered; counts what is let in, by moment."""
+
+    def __init__(self, url: str, until: float) -> None:
+        super().__init__()
+        self._url = url
+        self._until = until
+        self.let_in: list[float] = []
+        self.refused = 0
+
+    def stop(self) -> None:
+        """End after the request in hand."""
+        self._until = 0.0
+        self.join()
+
+    def run(self) -> None:
+        with RawClient(self._url) as client:
+            while time.monotonic() < self._until:
+                try:
+                    client.call("PutItem", TableName="things", Item={"p": text("k")})
+                    self.let_in.append(time.monotonic())
+                except Refused as error:
+                    if error.code != "RequestLimitExceeded":
+                        raise
+                    self.refused += 1
+
+
+@pytest.mark.soak
+@on_postgresql
+@pytest.mark.parametrize("connections", [1, 6])
+def test_a_rate_holds_over_two_processes(tmp_path: Path, database_url: str, connections: int) -> None:
+    """Within 10 %, also where one process has all the connections."""
+    command(database_url, "set", "anybody", "--requests", "60")
+    server = Process(tmp_path, "--database", database_url, "--dialects", "dynamodb", "--workers", "2")
+    server.wait_until_ready()
+    try:
+        with RawClient(server.url) as client:
+            client.create_table("things")
+        began = time.monotonic() + 3.0  # shares have settled by then
+        ended = began + max(SECONDS, 5)
+        hammers = [Hammer(server.url, ended) for _ in range(connections)]
+        for hammer in hammers:
+            hammer.start()
+        for hammer in hammers:
+            hammer.join()
+    finally:
+        server.kill()
+    counted = sum(began <= at < ended for hammer in hammers for at in hammer.let_in)
+    assert counted / (ended - began) == pytest.approx(60, rel=0.1)
+    assert sum(hammer.refused for hammer in hammers)
+
+
+def _hammer_for(url: str, seconds: float, connections: int) -> None:
+    hammers = [Hammer(url, time.monotonic() + seconds) for _ in range(connections)]
+    for hammer in hammers:
+        hammer.start()
+    for hammer in hammers:
+        hammer.join()
+
+
+def _waits(url: str, seconds: float) -> list[float]:
+    """How long somebody waits each time who asks fifty times a second."""
+    took = []
+    headers = {"Authorization": SIGNED_IN_FORM["Authorization"].replace("anybody", "light")}
+    body = json.dumps({"TableName": "things", "Key": {"p": text("k")}}).encode()
+    with RawClient(url) as client:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            began = time.monotonic()
+            status, _ = client.post("DynamoDB_20120810.GetItem", body, **headers)
+            assert status == 200
+            took.append(time.monotonic() - began)
+            time.sleep(max(0.0, 0.02 - took[-1]))
+    return took
+
+
+@pytest.fixture
+def one_server(tmp_path: Path) -> Iterator[str]:
+    """The URL of a server on SQLite with a table, and a quota of 50 requests a second for `anybody`."""
+    server = Process(tmp_path, "--dialects", "dynamodb")
+    server.wait_until_ready()
+    with RawClient(server.url) as client:
+        client.create_table("things")
+        client.call("PutItem", TableName="things", Item={"p": text("k")})
+    command(f"sqlite:///{tmp_path}/tablegate.sqlite", "set", "anybody", "--requests", "50")
+    hammer = Hammer(server.url, time.monotonic() + 30)
+    hammer.start()
+    while not hammer.refused:  # until the server has taken it up
+        time.sleep(0.05)
+        assert hammer.is_alive()
+    hammer.stop()
+    yield server.url
+    server.kill()
+
+
+def test_what_is_refused_is_answered_somewhat_later(one_server: str) -> None:
+    """So a client that tries again at once takes no more of the machine than ten refusals a second for each connection."""
+    began = time.monotonic()
+    hammers = [Hammer(one_server, began + 2) for _ in range(4)]
+    for hammer in hammers:
+        hammer.start()
+    for hammer in hammers:
+        hammer.join()
+    took = time.monotonic() - began
+    for hammer in hammers:
+        assert 0 < hammer.refused <= took / HELD_BACK_S + 1
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(SECONDS < 20, reason="compares waiting times, which a busy machine spoils: `make soak`")
+@pytest.mark.parametrize("connections", [1, 16])
+def test_a_heavy_tenant_does_not_slow_a_light_one_down(one_server: str, connections: int) -> None:
+    """Not more than twice the 99th percentile, beside a heavy one at its quota. With and without it by turns, every two
+    seconds, so that whatever else the machine does falls on both."""
+    spawn = multiprocessing.get_context("spawn")
+    process = spawn.Process(target=_hammer_for, args=(one_server, 3600, connections))
+    process.start()
+    alone: list[float] = []
+    beside: list[float] = []
+    try:
+        time.sleep(3)
+        until = time.monotonic() + SECONDS
+        while time.monotonic() < until:
+            for number, waits in ((signal.SIGSTOP, alone), (signal.SIGCONT, beside)):
+                os.kill(process.pid or 0, number)
+                time.sleep(0.2)
+                waits += _waits(one_server, 2)
+    finally:
+        process.kill()
+        process.join()
+    of_alone, of_beside = (statistics.quantiles(waits, n=100)[98] for waits in (alone, beside))
+    print(
+        f"99th percentile: {of_alone * 1000:.2f} ms alone, {of_beside * 1000:.2f} ms beside {connections} connections"
+    )
+    assert of_beside <= 2 * of_alone
+
+
+def _boto(url: str, access_id: str) -> Any:
+    return boto3.client(
+        "dynamodb",
+        "us-east-1",
+        endpoint_url=url,
+        config=ONCE,
+        aws_access_key_id=access_id,
+        aws_secret_access_key="x",
+    )
+
+
+def _table(client: Any, name: str) -> None:
+    client.create_table(
+        TableName=name, BillingMode="PAY_PER_REQUEST", KeySchema=[{"AttributeName": "p", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "p", "AttributeType": "S"}],
+    )  # fmt: skip

@@ -1,0 +1,182 @@
+"""A server is replaced while it is used: workers one by one at SIGHUP, by the program and the settings of now; and servers of two
+releases on one database.
+
+Seconds here; `make soak` replaces workers for a minute.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+import requests
+import tablestore as ots
+from azure.data.tables import TableServiceClient
+
+from gateway.security.credentials import DEV_AZURE_KEY
+from gateway.store.databases import Database
+from tests.support.running import Process
+
+SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "0"))
+on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+
+
+class User(threading.Thread):
+    """Writes one row after the other with an SDK as its users have it, and reads what it wrote last. Remembers what was
+    acknowledged, and what failed."""
+
+    def __init__(self, write: Callable[[str], object], read: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._write, self._read = write, read
+        self.written: list[str] = []
+        self.failures: list[BaseException] = []
+        self.is_stopped = False
+
+    def run(self) -> None:
+        at = 0
+        while not self.is_stopped:
+            at += 1
+            key = f"k{at:06}"
+            try:
+                self._write(key)
+                self.written.append(key)
+                assert self._read(key), f"{key} is lost"
+            except BaseException as error:
+                self.failures.append(error)
+
+
+def users(url: str) -> list[User]:
+    """One of each SDK, with its own ideas of when to try again."""
+    client = boto3.client(
+        "dynamodb", "us-east-1", endpoint_url=url, aws_access_key_id="someone", aws_secret_access_key="x"
+    )
+    client.create_table(
+        TableName="music", BillingMode="PAY_PER_REQUEST", KeySchema=[{"AttributeName": "k", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "k", "AttributeType": "S"}],
+    )  # fmt: skip
+    people = TableServiceClient.from_connection_string(
+        f"AccountName=devstoreaccount1;AccountKey={DEV_AZURE_KEY};TableEndpoint={url}/devstoreaccount1;"
+        "DefaultEndpointsProtocol=http"
+    ).create_table("people")
+    store = ots.OTSClient(url, "tablegate", "tablegate", "here")
+    store.create_table(
+        ots.TableMeta("songs", [("k", "STRING")]),
+        ots.TableOptions(),
+        ots.ReservedThroughput(ots.CapacityUnit(0, 0)),
+    )
+    return [
+        User(
+            lambda key: client.put_item(TableName="music", Item={"k": {"S": key}}),
+            lambda key: (
+                "Item" in client.get_item(TableName="music", Key={"k": {"S": key}}, ConsistentRead=True)
+            ),
+        ),
+        User(
+            lambda key: people.create_entity({"PartitionKey": "p", "RowKey": key}),
+            lambda key: people.get_entity("p", key)["RowKey"] == key,
+        ),
+        User(
+            lambda key: store.put_row("songs", ots.Row([("k", key)], [("x", 1)])),
+            lambda key: store.get_row("songs", [("k", key)])[1] is not None,
+        ),
+    ]
+
+
+Begin = Callable[..., Process]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    """Start a server of two workers."""
+    started: list[Process] = []
+
+    def start(database_url: str, *flags: str) -> Process:
+        process = Process(tmp_path, "--database", database_url, "--workers", "2", *flags)
+        started.append(process)
+        process.wait_until_ready()
+        return process
+
+    yield start
+    for process in started:
+        if process.is_running:
+            process.kill()
+
+
+def replaced(server: Process) -> set[int]:
+    """Have all workers replaced; those that are there then."""
+    before = set(server.workers())
+    os.kill(server.pid, signal.SIGHUP)
+    server.wait_for_error(*["a worker is replaced"] * 2)
+    now = set(server.workers())
+    assert len(now) == 2
+    assert not now & before
+    return now
+
+
+@pytest.mark.soak
+@on_postgresql
+def test_workers_are_replaced_under_load_and_no_sdk_call_fails(begin: Begin, database_url: str) -> None:
+    server = begin(database_url)
+    threads = users(server.url)
+    for thread in threads:
+        thread.start()
+    try:
+        until = time.monotonic() + SECONDS
+        rounds = 0
+        while rounds < 1 or time.monotonic() < until:
+            replaced(server)
+            rounds += 1
+        for thread in threads:  # those that serve now have answered each of them
+            known = len(thread.written)
+            while thread.is_alive() and len(thread.written) < known + 3:
+                time.sleep(0.01)
+    finally:
+        for thread in threads:
+            thread.is_stopped = True
+        for thread in threads:
+            thread.join()
+    for thread in threads:
+        assert thread.failures == []
+        assert thread.written
+        lost = [key for key in thread.written if not thread._read(key)]
+        assert lost == []
+
+
+@on_postgresql
+def test_new_workers_have_the_settings_of_now_or_the_old_ones_stay(
+    begin: Begin, database_url: str, database: Database, tmp_path: Path
+) -> None:
+    config = tmp_path / "tablegate.toml"
+    config.write_text("emulator_health = false\n")
+    server = begin(database_url, "--config", str(config))
+    answer = requests.get(server.url, timeout=10).status_code
+    config.write_text("emulator_health = true\n")
+    replaced(server)
+    assert requests.get(server.url, timeout=10).status_code == 400 != answer
+    # Settings of which nothing can be made: the workers that are there stay.
+    config.write_text("no_such_setting = 1\n")
+    before = set(server.workers())
+    os.kill(server.pid, signal.SIGHUP)
+    server.wait_for_error("the old ones stay")
+    assert set(server.workers()) == before
+    assert requests.get(f"{server.url}/readyz", timeout=10).status_code == 200
+    # A schema that is not this release's: nobody migrates a database beneath others.
+    config.write_text("")
+    with database.write() as session:
+        session.execute("UPDATE alembic_version SET version_num = '0001'")
+    os.kill(server.pid, signal.SIGHUP)
+    server.wait_for_error("run `tablegate migrate` first", "the old ones stay")
+    assert set(server.workers()) == before
+    # One that dies is replaced all the same.
+    os.kill(min(before), signal.SIGKILL)
+    server.wait_for_error("died and is replaced")
+    until = time.monotonic() + 30
+    while len(server.workers()) < 2:
+        assert time.monotonic() < until
+    assert server.terminate()[0] == 0
