@@ -17,6 +17,7 @@ PEERS = Path(__file__).with_name(".peers")
 
 DYNALITE, AZURITE, MOTO = "4.0.0", "3.37.0", "5.2.5"
 DYNAMODB_LOCAL, DYNOXIDE = "2.6.1", "3.2.0"
+KINESALITE = "3.3.3"
 _NODE = "24.19.0"
 _OLDEST_NODE = 20
 

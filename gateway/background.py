@@ -1,5 +1,5 @@
 """Background work on a thread of its own: the engine's batches (backfill, expiry, purging), and news of credentials and
-quotas; and on another, looks at replicas.
+quotas; and on others, jobs (exports, imports), which wait for somebody else's disks, and looks at replicas.
 
 Knows when to call, and rests after each batch (gateway/engine/pacing.py); what is done is the engine's.
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import threading
-from time import monotonic
+from time import monotonic, thread_time
 
 from gateway import logs, metrics
 from gateway.engine.engine import Engine
+from gateway.engine.following import NotDelivered
 from gateway.engine.pacing import rest_after
 from gateway.model.errors import Busy, Unknowable
 from gateway.quotas import QuotaKeeper
@@ -21,6 +22,10 @@ from gateway.store.databases import CommitLost, Retry
 from gateway.store.replicas import Replicas
 
 _AFTER_FAILURE_S = 1.0
+_LOOK_FOR_CHANGES_S = 0.1
+_LONGEST_REST_S = 5.0
+_LONGEST_STOP_S = 5.0
+_DELIVERED_TOGETHER = 500
 # A lost connection, a lock, a full disk: nothing that a traceback would tell more of.
 _DATABASE_AWAY = (Busy, Unknowable, Retry, CommitLost)
 
@@ -52,12 +57,19 @@ class BackgroundWork(threading.Thread):
         self._next_look = monotonic() + look_period_s
         self._is_waiting = False
         self._quotas = quotas
+        # Whoever follows tables outside of the database is told by a thread of its own: a network may be slow.
+        self._deliveries = [Delivery(engine, kind) for kind in engine.deliveries] if share else []
         self._replica_watch = None if engine.replicas is None else ReplicaWatch(engine.replicas)
+        self._jobs = JobWork(engine, share) if share and engine.has_workers else None
 
     def run(self) -> None:
         """The thread: batches of work and looks at stored credentials, until told to stop."""
         if self._replica_watch is not None:
             self._replica_watch.start()
+        for delivery in self._deliveries:
+            delivery.start()
+        if self._jobs is not None:
+            self._jobs.start()
         while not self._stopping.wait(self._rest_s()):
             try:
                 if self._quotas is not None:
@@ -86,9 +98,15 @@ class BackgroundWork(threading.Thread):
     def stop(self) -> None:
         """End after the batch in hand."""
         self._stopping.set()
+        for delivery in self._deliveries:
+            delivery.tell_to_stop()
         self.join()
+        for delivery in self._deliveries:  # what a slow network has not taken by then is delivered again
+            delivery.join(_LONGEST_REST_S)
         if self._replica_watch is not None:
             self._replica_watch.stop()
+        if self._jobs is not None:
+            self._jobs.stop()
 
     def look_at_credentials_now(self) -> None:
         """Look for news of credentials before the next piece of work."""
@@ -109,11 +127,90 @@ class BackgroundWork(threading.Thread):
     def _look_at_credentials(self) -> None:
         if monotonic() >= self._next_look:
             self._next_look = monotonic() + self._look_period_s
+            if self._jobs is not None:
+                self._engine.renew_claims()
             changed = self._credential_store.changes()
             if changed is not None:
                 self._credentials.replace(changed, self._credential_store.roles)
             if self._quotas is not None:
                 self._quotas.look()
+
+
+class Delivery(threading.Thread):
+    """Delivers changes to followers of one kind from `start()` until it is told to stop, one after the other. What fails is tried
+    again, less and less often."""
+
+    def __init__(self, engine: Engine, kind: str) -> None:
+        super().__init__(name=f"delivery to {kind}", daemon=True)
+        self._engine = engine
+        self._kind = kind
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        """The thread: deliveries to all, a rest when none was left."""
+        pause = _LOOK_FOR_CHANGES_S
+        while True:
+            number, has_failed = self._deliver_to_all()
+            metrics.lagging(self._kind, self._engine.lag_s(self._kind))
+            pause = min(2 * pause, _LONGEST_REST_S) if has_failed else _LOOK_FOR_CHANGES_S
+            rests = has_failed or not number
+            if self._stopping.wait(pause if rests else 0):
+                return
+
+    def _deliver_to_all(self) -> tuple[int, bool]:
+        """Deliver some changes to each follower. (How many; whether some could not be delivered.)"""
+        number, after, has_failed = 0, 0, False
+        while not self._stopping.is_set():
+            try:
+                done, after = self._engine.deliver(self._kind, _DELIVERED_TOGETHER, after)
+                number += done
+            except Exception as error:
+                has_failed = True
+                after = error.follower_id if isinstance(error, NotDelivered) else 0
+                reason = " ".join(str(error).split())
+                logs.error(f"changes could not be delivered to {self._kind}", None, reason=reason)
+            if not after:
+                break
+        return number, has_failed
+
+    def tell_to_stop(self) -> None:
+        """End after the delivery in hand."""
+        self._stopping.set()
+
+
+class JobWork(threading.Thread):
+    """Carries jobs on from `start()` to `stop()`, with this share of one core: what they wait for elsewhere does not count."""
+
+    def __init__(self, engine: Engine, share: float) -> None:
+        super().__init__(name="jobs", daemon=True)
+        self._engine = engine
+        self._share = share
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        """The thread: a batch, a rest, until told to stop."""
+        pause = 0.0
+        while not self._stopping.wait(pause):
+            began, used = monotonic(), thread_time()
+            try:
+                batch = self._engine.job_batch()
+            except _DATABASE_AWAY:
+                pause = _AFTER_FAILURE_S  # the other thread tells
+                continue
+            except Exception as error:
+                logs.error("jobs could not be carried on", error)
+                pause = _AFTER_FAILURE_S
+                continue
+            pause = rest_after(thread_time() - used, self._share)
+            if batch is None:
+                pause = max(pause, self._engine.idle_s)
+            else:
+                metrics.worked(batch.work, batch.rows, monotonic() - began)
+
+    def stop(self) -> None:
+        """End after the batch in hand, unless that waits for somebody else: what it has not saved is done again."""
+        self._stopping.set()
+        self.join(_LONGEST_STOP_S)
 
 
 class ReplicaWatch(threading.Thread):

@@ -23,6 +23,7 @@ from prometheus_client import (
     Metric,
     generate_latest,
 )
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
@@ -103,6 +104,16 @@ _REPLICA_IS_USED = Gauge(
 )
 
 
+_DELIVERED = Counter(
+    "tablegate_kinesis_records_total", "Records that were put into Kinesis data streams.", ["table"]
+)
+_FOLLOWER_LAG = Gauge(
+    "tablegate_follower_lag_seconds",
+    "Age of the oldest change that has still to go to those who follow a table: its replicas, Kinesis.",
+    ["kind"],
+    multiprocess_mode="max",
+)
+
 # Labels of the series there are.
 _charged: set[tuple[str, str, str, str]] = set()
 
@@ -143,7 +154,7 @@ def count_work(batches: Mapping[str, tuple[int, float]]) -> None:
 
 
 def count_events(events: Mapping[tuple[str, ...], int]) -> None:
-    """Add what happens seldom: ("quota", owner, kind), ("audit written",) and ("audit lost",)."""
+    """Add what happens seldom: ("quota", owner, kind), ("audit written",), ("audit lost",), ("delivered", table)."""
     for (what, *labels), times in events.items():
         match what:
             case "quota":
@@ -152,16 +163,22 @@ def count_events(events: Mapping[tuple[str, ...], int]) -> None:
                 _AUDIT_LINES.inc(times)
             case "audit lost":
                 _AUDIT_LOST.inc(times)
+            case "delivered":
+                _DELIVERED.labels(*labels).inc(times)
 
 
 _known_works: set[str] = set()
 
 
 def set_all(
-    connections: int, left: Mapping[str, int], replicas: Mapping[str, tuple[float | None, bool]]
+    connections: int,
+    left: Mapping[str, int],
+    replicas: Mapping[str, tuple[float | None, bool]],
+    lags: Mapping[str, float],
 ) -> None:
     """Set what goes up and down: open connections; rows of background work that are left, none of works that are not named;
-    how many milliseconds each replica is behind (None: nobody knows), and whether it is read from."""
+    how many milliseconds each replica is behind (None: nobody knows), and whether it is read from; by how many seconds those
+    of each kind who follow tables are behind."""
     _CONNECTIONS.set(connections)
     _known_works.update(left)
     for work in _known_works:
@@ -169,6 +186,8 @@ def set_all(
     for replica, (lag_ms, is_used) in replicas.items():
         _REPLICA_LAG.labels(replica).set(math.inf if lag_ms is None else lag_ms / 1000)
         _REPLICA_IS_USED.labels(replica).set(is_used)
+    for kind, seconds in lags.items():
+        _FOLLOWER_LAG.labels(kind).set(seconds)
 
 
 def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
@@ -177,6 +196,7 @@ def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
         registry.register(_AllProcesses(tables))
+        registry.register(_Contributors())
         return generate_latest(registry), CONTENT_TYPE_LATEST
     if tables is not None:
         _forget_others(tables)
@@ -197,6 +217,28 @@ def _forget_others(tables: frozenset[str]) -> None:
         _CONSUMED_CAPACITY.remove(*labels)
     if gone:
         _capacity.cache_clear()
+
+
+contributors: Sequence[tuple[str, str, str, tuple[str, ...], int]] = ()
+"""The keys that are met most: table, index, what is counted, key, requests (metrics.ContributorSample)."""
+
+
+class _Contributors(Collector):
+    """The keys that are met most, as this process has counted them."""
+
+    def collect(self) -> Iterable[Metric]:
+        family = GaugeMetricFamily(
+            "tablegate_contributor_requests",
+            "Requests of the keys that have most, where contributor insights are on, in the process that answers.",
+            labels=["table", "index", "rule", "partition", "sort"],
+        )
+        for table, index, rule, key, count in contributors:
+            family.add_metric([table, index, rule, key[0], ",".join(key[1:])], count)
+        if family.samples:
+            yield family
+
+
+REGISTRY.register(_Contributors())
 
 
 class _AllProcesses(Collector):

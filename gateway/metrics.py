@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from prometheus_client.samples import Sample
@@ -24,6 +24,7 @@ _ticked: deque[tuple[int, float]] = deque()
 _worked: dict[str, tuple[int, float]] = {}
 _events: dict[tuple[str, ...], int] = {}
 _left: dict[str, int] = {}
+_lags: dict[str, float] = {}
 _replicas: dict[str, tuple[float | None, bool]] = {}
 _lock = threading.Lock()  # of what follows from what was there before
 # With so many noted it is time to count.
@@ -83,6 +84,16 @@ def followed(replica: str, lag_ms: float | None, is_used: bool) -> None:
     _replicas[replica] = (lag_ms, is_used)
 
 
+def delivered(table: str, records: int) -> None:
+    """Note records that were put into a Kinesis data stream."""
+    _happened(records, "delivered", table)
+
+
+def lagging(kind: str, seconds: float) -> None:
+    """Note how far those of a kind who follow tables are behind."""
+    _lags[kind] = seconds
+
+
 def is_due() -> bool:
     """Whether it is time to load the library that counts, or it is there."""
     return is_counting or _are_many() or "PROMETHEUS_MULTIPROC_DIR" in os.environ
@@ -125,7 +136,7 @@ def count_noted() -> None:
         _events.clear()
     figures.count_work(batches)
     figures.count_events(events)
-    figures.set_all(connections, _left, dict(_replicas))
+    figures.set_all(connections, _left, dict(_replicas), dict(_lags))
 
 
 def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
@@ -134,6 +145,7 @@ def exposition(tables: frozenset[str] | None = None) -> tuple[bytes, str]:
     from gateway import figures
 
     count_noted()
+    figures.contributors = [sample for source in contributor_sources for sample in source()]
     return figures.exposition(tables)
 
 
@@ -143,3 +155,17 @@ def samples() -> Iterator[Sample]:
 
     count_noted()
     return figures.samples()
+
+
+class ContributorSample(NamedTuple):
+    """How often a key was met, of those of a table or index (index "") that are met most; `rule`: what is counted."""
+
+    table: str
+    index_name: str
+    rule: str
+    key: tuple[str, ...]
+    requests: int
+
+
+contributor_sources: list[Callable[[], Iterable[ContributorSample]]] = []
+"""Who can tell of keys that are met most."""

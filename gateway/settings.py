@@ -210,6 +210,10 @@ class Settings:
     background_share: float = setting(
         0.25, "Share of one core, at most 1, for background work: purging, filling indexes, expiry, trimming."
     )
+    vector_memory_bytes: int = setting(
+        512 << 20,
+        "Most bytes of vector indexes that searches keep in memory; an index that has no room is read at each search.",
+    )
     stream_shards: int = setting(1, "Shards that a new change stream has.")
     stream_roll_hours: float = setting(
         0.0,
@@ -221,6 +225,44 @@ class Settings:
     azure_default_version: str = setting("2019-02-02", "Azure: x-ms-version of requests that name none.")
     url_segment_limit: int = setting(
         0, "Azure: longest URL path segment in characters (260 in 2009); 0: none."
+    )
+
+    # Copies that follow
+    global_table_lag_ms: int = setting(
+        0,
+        "DynamoDB: how long a write stays in its own region at least, before it goes to the replicas of a global table.",
+    )
+    kinesis_endpoint_url: str = setting(
+        "",
+        "URL of the Kinesis with the streaming destinations (kinesalite, https://kinesis.eu-west-1.amazonaws.com); empty: none.",
+    )
+    kinesis_access_key_id: str = setting(
+        "", "Access key for that Kinesis; empty: what boto3 finds (environment, profile, role)."
+    )
+    kinesis_secret_access_key: str = setting("", "Secret of that access key.")
+    kinesis_secret_access_key_file: Path | None = setting(
+        None, "File that holds the secret of that access key."
+    )
+
+    # Where exports go to and imports come from
+    s3_endpoint_url: str = setting(
+        "",
+        "URL of the S3 that exports go to and imports come from (MinIO, moto, https://s3.eu-west-1.amazonaws.com); empty: none.",
+    )
+    s3_region: str = setting("us-east-1", "Region of that S3.")
+    s3_access_key_id: str = setting(
+        "", "Access key for that S3; empty: what boto3 finds (environment, profile, role)."
+    )
+    s3_secret_access_key: str = setting("", "Secret of that access key.")
+    s3_secret_access_key_file: Path | None = setting(None, "File that holds the secret of that access key.")
+    s3_folder: Path | None = setting(
+        None, "Folder in place of an S3: its sub-folders are the buckets, files the objects."
+    )
+
+    s3_bucket: tuple[str, ...] = setting(
+        (),
+        "Bucket that clients may name, as BUCKET or ACCOUNT/BUCKET; repeatable. Without any, all with one set of tables for "
+        "all, else none.",
     )
 
     # The server process
@@ -344,6 +386,8 @@ def _checked(values: dict[str, Any]) -> Settings:
         raise BadSetting("tls_cert and tls_key must be given together")
     if settings.tls_cert is not None and settings.tls_self_signed:
         raise BadSetting("tls_self_signed makes a certificate; tls_cert brings one: give one of them")
+    if settings.s3_endpoint_url and settings.s3_folder is not None:
+        raise BadSetting("s3_endpoint_url and s3_folder are two places for exports: give one of them")
     if not 0 < settings.background_share <= 1:
         raise BadSetting("background_share must be more than 0 and at most 1")
     if settings.workers > 1 and settings.memory:
@@ -355,6 +399,8 @@ def _checked(values: dict[str, Any]) -> Settings:
         secret_key=_of_file(settings, "secret_key"),
         metrics_token=_of_file(settings, "metrics_token"),
         admin_token=_of_file(settings, "admin_token"),
+        kinesis_secret_access_key=_of_file(settings, "kinesis_secret_access_key"),
+        s3_secret_access_key=_of_file(settings, "s3_secret_access_key"),
     )
 
 

@@ -175,6 +175,8 @@ def open_store(settings: Settings, database: Database) -> Opened:
         stream_shards=settings.stream_shards,
         stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),
         failover_s=settings.failover_seconds,
+        vector_memory_bytes=settings.vector_memory_bytes,
+        replication_lag_ms=settings.global_table_lag_ms,
     )
     clock = Clock()
     engine = Engine(store, options, clock.now_ns, _replicas(settings, database))

@@ -22,8 +22,9 @@ GROUPS = {
         "background", "server", "command_line", "__main__",
     ),
     "adapters.dynamodb": (
-        "wire", "values", "export_files", "expressions", "validation", "tables", "capacity", "operations", "partiql",
-        "operation_table", "summaries", "audited", "seed_definitions", "seeds", "display", "blueprint",
+        "wire", "values", "export_files", "object_stores", "expressions", "validation", "tables", "capacity", "operations",
+        "jobs", "kinesis", "partiql", "operation_table", "summaries", "audited", "seed_definitions", "seeds", "display",
+        "blueprint",
     ),
     "adapters.azuretable": (
         "claims", "wire", "values", "auth", "calls", "entities", "queries", "tables", "batches",
@@ -104,9 +105,25 @@ def test_the_store_knows_the_model_and_its_database(module: str) -> None:
 @pytest.mark.parametrize("module", of("gateway.engine"))
 def test_the_engine_knows_the_store_and_the_model(module: str) -> None:
     for imported in IMPORTS[module]:
-        assert not outside(imported) or imported.partition(".")[0] in PURE, imported
+        assert not outside(imported) or imported.partition(".")[0] in PURE | {"numpy"}, imported
         if within(imported, "gateway") or within(imported, "adapters"):
             assert any(within(imported, f"gateway.{room}") for room in ("engine", "store", "model")), imported
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_numpy_is_for_vector_searches(module: str) -> None:
+    """It is not always installed, and takes long to load: who searches loads it (gateway/engine/reading.py)."""
+    may = ("gateway.engine.nearest", "gateway.engine.vector_images")
+    if module not in may:
+        assert not [name for name in IMPORTS[module] if within(name, "numpy")]
+    if module not in (*may, "gateway.engine.searching"):
+        assert not [
+            node
+            for node in TREES[module].body
+            if isinstance(node, ast.ImportFrom) and node.module == "gateway.engine"
+            for name in node.names
+            if f"gateway.engine.{name.name}" in (*may, "gateway.engine.searching")
+        ]
 
 
 @pytest.mark.parametrize("module", of("adapters"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import logging
 import re
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,8 @@ import orjson
 
 from adapters.dynamodb import DIALECT, audited, summaries
 from adapters.dynamodb.capacity.throughput import Throttle
+from adapters.dynamodb.jobs import workers
+from adapters.dynamodb.kinesis.destinations import KIND as KINESIS
 from adapters.dynamodb.operation_table import OPERATIONS, READING, Operation, purpose_of
 from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
@@ -29,10 +32,12 @@ from adapters.dynamodb.wire.resources import bare_name
 from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round, Seed, Summary
 from gateway.http import Reply, Request
+from gateway.model.changes import Change
 from gateway.model.commands import AnyCommand, Exchange
 from gateway.model.errors import GatewayError, LimitExceeded, NotPermitted
 from gateway.model.tables import Table
 from gateway.security.credentials import Scheme
+from gateway.settings import BadSetting, Settings
 
 _SCHEME = Scheme.AWS.value
 _new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
@@ -60,6 +65,15 @@ def listed(table: Table) -> tuple[str, str, str]:
     return table.name, shown, f"arn:aws:dynamodb:*:*:table/{table.name}"
 
 
+def _producer(settings: Settings) -> Callable[[Table, str, Sequence[Change]], None]:
+    """What delivers changes to Kinesis. Raises BadSetting where boto3 is not installed."""
+    try:
+        from adapters.dynamodb.kinesis.producer import Producer
+    except ModuleNotFoundError:
+        raise BadSetting("kinesis_endpoint_url: needs boto3 (pip install 'tablegate[clouds]')") from None
+    return Producer(settings).deliver
+
+
 class DynamoDB(Dialect):
     """The dialect on a gateway, with what it reads once from the settings."""
 
@@ -74,8 +88,11 @@ class DynamoDB(Dialect):
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
         gateway.engine.register_view(DIALECT, keys.index_view)
+        workers.register(gateway)
         self._operations = OPERATIONS
         self._style = gateway.settings.message_style
+        if gateway.settings.kinesis_endpoint_url:
+            gateway.engine.deliveries[KINESIS] = _producer(gateway.settings)
         self._throttle = Throttle(gateway.now_ms) if gateway.settings.throughput == "enforce" else None
 
     # Which requests are this dialect's

@@ -8,9 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from adapters.dynamodb.operations import batches, items, queries, streams, transactions
+from adapters.dynamodb.capacity import contributor_insights
+from adapters.dynamodb.jobs import bulk_puts, exports, imports
+from adapters.dynamodb.kinesis import destinations
+from adapters.dynamodb.operations import batches, items, queries, streams, transactions, vectors
 from adapters.dynamodb.partiql import statements
-from adapters.dynamodb.tables import account, backups, features, recovery, tables, tags, time_to_live
+from adapters.dynamodb.tables import (
+    account,
+    backups,
+    features,
+    global_tables,
+    recovery,
+    replica_auto_scaling,
+    replicas,
+    tables,
+    tags,
+    time_to_live,
+)
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from gateway.model.commands import Exchange
 from gateway.model.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
@@ -40,6 +54,7 @@ _SINGLE: Mapping[str, OneCommand[Any, Any]] = {
     "DeleteItem": items.DELETE_ITEM,
     "Query": queries.QUERY,
     "Scan": queries.SCAN,
+    "SearchVectors": vectors.SEARCH_VECTORS,
 }
 _DATA: _Handlers = {
     "BatchGetItem": batches.batch_get_item,
@@ -61,12 +76,12 @@ _CONTROL: _Handlers = {
     "CreateTable": tables.create_table,
     "DescribeTable": tables.describe_table,
     "ListTables": tables.list_tables,
-    "UpdateTable": tables.update_table,
-    "DeleteTable": tables.delete_table,
+    "UpdateTable": replicas.update_table,
+    "DeleteTable": replicas.delete_table,
     "TagResource": tags.tag_resource,
     "UntagResource": tags.untag_resource,
     "ListTagsOfResource": tags.list_tags,
-    "UpdateTimeToLive": time_to_live.update_time_to_live,
+    "UpdateTimeToLive": replicas.update_time_to_live,
     "DescribeTimeToLive": time_to_live.describe_time_to_live,
     "DescribeLimits": account.describe_limits,
     "DescribeEndpoints": account.describe_endpoints,
@@ -78,14 +93,31 @@ _CONTROL: _Handlers = {
     "ListBackups": backups.list_backups,
     "DeleteBackup": backups.delete_backup,
     "RestoreTableFromBackup": backups.restore_from_backup,
-    "ListExports": features.list_exports,
-    "ListImports": features.list_imports,
-    "ListContributorInsights": features.list_contributor_insights,
-    "ListGlobalTables": features.list_global_tables,
-    "DescribeGlobalTable": features.describe_global_table,
-    "DescribeContributorInsights": features.describe_contributor_insights,
-    "DescribeKinesisStreamingDestination": features.describe_kinesis_destination,
-    "DescribeTableReplicaAutoScaling": features.describe_replica_auto_scaling,
+    "ExportTableToPointInTime": exports.export_table,
+    "DescribeExport": exports.describe_export,
+    "ListExports": exports.list_exports,
+    "ImportTable": imports.import_table,
+    "DescribeImport": imports.describe_import,
+    "ListImports": imports.list_imports,
+    "StartBulkPutItems": bulk_puts.start_bulk_put_items,
+    "DescribeBulkOperation": bulk_puts.describe_bulk_operation,
+    "ListBulkOperations": bulk_puts.list_bulk_operations,
+    "CancelBulkOperation": bulk_puts.cancel_bulk_operation,
+    "ListContributorInsights": contributor_insights.list_contributor_insights,
+    "DescribeContributorInsights": contributor_insights.describe_contributor_insights,
+    "UpdateContributorInsights": contributor_insights.update_contributor_insights,
+    "ListGlobalTables": global_tables.list_global_tables,
+    "DescribeGlobalTable": global_tables.describe_global_table,
+    "DescribeGlobalTableSettings": global_tables.refuse_settings,
+    "CreateGlobalTable": global_tables.create_global_table,
+    "UpdateGlobalTable": global_tables.update_global_table,
+    "UpdateGlobalTableSettings": global_tables.refuse_settings,
+    "DescribeKinesisStreamingDestination": destinations.describe_destination,
+    "EnableKinesisStreamingDestination": destinations.enable_destination,
+    "DisableKinesisStreamingDestination": destinations.disable_destination,
+    "UpdateKinesisStreamingDestination": destinations.update_destination,
+    "DescribeTableReplicaAutoScaling": replica_auto_scaling.describe_replica_auto_scaling,
+    "UpdateTableReplicaAutoScaling": replica_auto_scaling.update_replica_auto_scaling,
     "GetResourcePolicy": features.get_resource_policy,
 }
 
@@ -99,6 +131,7 @@ PURPOSES: Mapping[str, Purpose] = {
     "DeleteItem": Purpose((_P.DELETE,)),
     "Query": Purpose((_P.QUERY,)),
     "Scan": Purpose((_P.SCAN,)),
+    "SearchVectors": Purpose((_P.SEARCH,)),
     "BatchGetItem": Purpose((_P.READ,), Way.BATCH),
     "BatchWriteItem": Purpose((_P.PUT, _P.DELETE), Way.BATCH),
     "TransactGetItems": Purpose((_P.READ,), Way.TRANSACTION),
@@ -130,14 +163,31 @@ PURPOSES: Mapping[str, Purpose] = {
     "ListBackups": Purpose((_P.LIST_BACKUPS,)),
     "DeleteBackup": Purpose((_P.DELETE_BACKUP,)),
     "RestoreTableFromBackup": Purpose((_P.RESTORE_BACKUP,)),
-    "ListExports": Purpose((_P.LIST_FEATURES,)),
-    "ListImports": Purpose((_P.LIST_FEATURES,)),
+    "ExportTableToPointInTime": Purpose((_P.EXPORT,)),
+    "ImportTable": Purpose((_P.IMPORT,)),
+    "StartBulkPutItems": Purpose((_P.LOAD,)),
+    "CancelBulkOperation": Purpose((_P.CANCEL_JOB,)),
+    "DescribeExport": Purpose((_P.DESCRIBE_JOB,)),
+    "DescribeImport": Purpose((_P.DESCRIBE_JOB,)),
+    "DescribeBulkOperation": Purpose((_P.DESCRIBE_JOB,)),
+    "ListExports": Purpose((_P.LIST_JOBS,)),
+    "ListImports": Purpose((_P.LIST_JOBS,)),
+    "ListBulkOperations": Purpose((_P.LIST_JOBS,)),
     "ListContributorInsights": Purpose((_P.LIST_FEATURES,)),
     "ListGlobalTables": Purpose((_P.LIST_FEATURES,)),
     "DescribeGlobalTable": Purpose((_P.DESCRIBE_FEATURES,)),
     "DescribeContributorInsights": Purpose((_P.DESCRIBE_FEATURES,)),
     "DescribeKinesisStreamingDestination": Purpose((_P.DESCRIBE_FEATURES,)),
     "DescribeTableReplicaAutoScaling": Purpose((_P.DESCRIBE_FEATURES,)),
+    "DescribeGlobalTableSettings": Purpose((_P.DESCRIBE_FEATURES,)),
+    "UpdateContributorInsights": Purpose((_P.ALTER_INSIGHTS,)),
+    "EnableKinesisStreamingDestination": Purpose((_P.ALTER_DELIVERIES,)),
+    "DisableKinesisStreamingDestination": Purpose((_P.ALTER_DELIVERIES,)),
+    "UpdateKinesisStreamingDestination": Purpose((_P.ALTER_DELIVERIES,)),
+    "UpdateTableReplicaAutoScaling": Purpose((_P.ALTER_FEATURES,)),
+    "CreateGlobalTable": Purpose((_P.ALTER_FEATURES,)),
+    "UpdateGlobalTable": Purpose((_P.ALTER_FEATURES,)),
+    "UpdateGlobalTableSettings": Purpose((_P.ALTER_FEATURES,)),
     "GetResourcePolicy": Purpose((_P.READ_POLICY,)),
 }
 """Operation -> what it is for. Who has not everything may not use one that is not here."""

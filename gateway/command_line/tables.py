@@ -115,7 +115,7 @@ def _list(settings: Settings) -> None:
                 name, keys, address = listed(table)
                 click.echo(f"  {dialect}\t{name}\t{keys}\t{address}")
             click.echo()
-        indexes = {index.id: f"{table.name}/{index.name}" for table in found for index in table.indexes}
+        indexes = {index.id: f"{table.name}/{index.name}" for table in found for index in table.all_indexes}
         names = {table.id: table.name for table in found} | indexes
         for piece in pieces:
             name = names.get(piece.id, f"dropped, id {piece.id}")

@@ -25,7 +25,7 @@ _WRITABLE = (State.ACTIVE, State.UPDATING)
 HARMLESS_FEATURES = frozenset({"expiry.attribute", "max_versions", "stamped"})
 """What a table may have (Table.features) whose rows are written without a look: all of it follows from the new row alone."""
 _IS_SAFE = fast_paths.covers(WriteGroup, "writes token transaction") and fast_paths.covers(
-    Write, "table key change condition view rule actor wants_old recorded shown"
+    Write, "table key change condition view rule actor wants_old recorded shown stamp"
 )
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gateway.engine import retaining, streaming
+from gateway.engine import dependents, retaining, streaming
 from gateway.model.commands import (
     AlterTable,
     CountRows,
@@ -21,14 +21,16 @@ from gateway.model.commands import (
     GetProperties,
     ListTables,
     NewIndex,
+    NewVectorIndex,
     PutProperties,
     TableStatistics,
 )
 from gateway.model.errors import IndexMissing, StaleTable, TableBusy, TableExists, TableMissing
 from gateway.model.keys import KeySchema
-from gateway.model.namespaces import SNAPSHOTS
-from gateway.model.tables import Index, Rules, State, Table, azure_name_for
-from gateway.store import changes, entries, expiry_backfills, rows
+from gateway.model.namespaces import FOLLOWED, SNAPSHOTS
+from gateway.model.restored_tables import alone
+from gateway.model.tables import Index, Rules, State, StreamRule, Table, VectorIndex, azure_name_for
+from gateway.store import changes, entries, expiry_backfills, rows, vectors
 from gateway.store.databases import Session
 from gateway.store.store import Store
 
@@ -92,14 +94,21 @@ class Definer:
         self._catalog.cache.keep(table)
         return table
 
-    def make(self, session: Session, command: CreateTable, busy_until_ms: int, now_ms: int) -> Table:
-        """A new table, CREATING until a moment. Raises TableExists, TableBusy."""
+    def make(
+        self,
+        session: Session,
+        command: CreateTable,
+        busy_until_ms: int,
+        now_ms: int,
+        table_id: int | None = None,
+    ) -> Table:
+        """A new table, CREATING until a moment. `table_id`: one that was drawn for it. Raises TableExists, TableBusy."""
         self._refuse_existing(session, command, now_ms)
         taken = self._catalog.azure_name_taken(session, command.namespace)
         if command.ignoring_case and taken(command.name.lower()):
             raise TableExists(command.name)
         table = Table(
-            id=self._catalog.next_id(session),
+            id=self._catalog.next_id(session) if table_id is None else table_id,
             namespace=command.namespace,
             name=command.name,
             azure_name=azure_name_for(command.name, taken),
@@ -116,7 +125,11 @@ class Definer:
             self._index(session, new, command.key_schema, command.dialect, busy_until_ms)
             for new in command.indexes
         )
-        table = dataclasses.replace(table, indexes=indexes)
+        vector_indexes = tuple(
+            self._vector_index(session, added, command.key_schema, command.dialect, busy_until_ms)
+            for added in command.vector_indexes
+        )
+        table = dataclasses.replace(table, indexes=indexes, vector_indexes=vector_indexes)
         table = self._with_stream(session, None, table, now_ms)
         if not self._catalog.insert(session, table):
             raise TableExists(command.name)
@@ -124,18 +137,12 @@ class Definer:
 
     def forget(self, session: Session, table: Table, now_ms: int) -> None:
         """Take away a table that the session has locked. The cache is for the caller, once the transaction is over."""
-        self._end_stream(session, table, now_ms)
-        self._catalog.remove(session, table)
-
-    def _end_stream(self, session: Session, table: Table, now_ms: int) -> None:
-        """A table that goes has no more changes."""
-        if table.rules.stream is not None and table.rules.stream.enabled:
-            changes.end_stream(session, table.rules.stream.id, now_ms)
+        self._catalog.remove(session, dependents.part_with(self._store, session, table, now_ms))
 
     def make_again(self, session: Session, copies: Sequence[tuple[Table, str]], now_ms: int) -> list[Table]:
         """An empty table with the definition of each of these, under the same names in a namespace that has none of them. Its
         stream, if its rule asks for one, begins now; in a snapshot the rule is kept for later."""
-        ids = iter(self._catalog.next_ids(session, sum(1 + len(table.indexes) for table, _ in copies)))
+        ids = iter(self._catalog.next_ids(session, sum(1 + len(table.all_indexes) for table, _ in copies)))
         made = [self._made_again(session, table, namespace, ids, now_ms) for table, namespace in copies]
         inserted = [self._catalog.ask_insert(session, table) for table in made]
         for table, is_inserted in zip(made, inserted, strict=True):
@@ -149,12 +156,17 @@ class Definer:
         indexes = tuple(
             dataclasses.replace(index, id=next(ids), filled=True, busy_until_ms=0) for index in table.indexes
         )
+        vector_indexes = tuple(
+            dataclasses.replace(index, id=next(ids), filled=True, busy_until_ms=0)
+            for index in table.vector_indexes
+        )
         made = dataclasses.replace(
             table,
             id=next(ids),
             namespace=namespace,
             indexes=indexes,
-            rules=dataclasses.replace(table.rules, has_local_transactions=False, history=None),
+            vector_indexes=vector_indexes,
+            rules=alone(table.rules),
             state=State.ACTIVE,
             busy_until_ms=0,
             version=1,
@@ -171,14 +183,31 @@ class Definer:
         if old is not None and old.stream is not None and streaming.is_over(old, new):
             changes.end_stream(session, old.stream.id, now_ms)
         rule = new.stream
-        if streaming.is_new(old, new):
-            rule = streaming.begin(
-                session, table, self._catalog.next_id(session), self._stream_shards, now_ms
-            )
+        if rule is not None and streaming.is_new(old, new):
+            stream = changes.stream_of(table, rule, self._catalog.next_id(session), now_ms)
+            rule = streaming.begin(session, stream, self._stream_shards, now_ms)
         elif rule is not None and old is not None and old.stream is not None and rule != old.stream:
             rule = dataclasses.replace(rule, id=old.stream.id, shards=old.stream.shards)
             changes.update_rule(session, rule)
-        return dataclasses.replace(table, rules=dataclasses.replace(new, stream=rule))
+        return self.with_log(
+            session, dataclasses.replace(table, rules=dataclasses.replace(new, stream=rule)), now_ms
+        )
+
+    def with_log(self, session: Session, table: Table, now_ms: int) -> Table:
+        """A table whose changes are recorded for those who follow it, if somebody does and clients have no stream; else not."""
+        rules = table.rules
+        is_needed = rules.followed and not (rules.stream is not None and rules.stream.enabled)
+        log = rules.log
+        if log is not None and not is_needed:
+            changes.end_stream(session, log.id, now_ms)
+            log = None
+        elif log is None and is_needed:
+            stream_id = self._catalog.next_id(session)
+            rule = StreamRule(str(stream_id), True, "", 0, now_ms)
+            stream = changes.stream_of(table, rule, stream_id, now_ms)
+            hidden = dataclasses.replace(stream, namespace=FOLLOWED + table.namespace)
+            log = streaming.begin(session, hidden, self._stream_shards, now_ms)
+        return dataclasses.replace(table, rules=dataclasses.replace(rules, log=log))
 
     def _busy_until_ms(self, now_ms: int) -> int:
         """When a change is over; without a delay it never began, even if the clock is set back."""
@@ -220,6 +249,32 @@ class Definer:
             view=self._catalog.views.get(new.dialect or dialect),
         )
 
+    def _vector_index(
+        self,
+        session: Session,
+        new: NewVectorIndex,
+        table_keys: KeySchema,
+        dialect: str,
+        busy_until_ms: int,
+        filled: bool = True,
+    ) -> VectorIndex:
+        return VectorIndex(
+            id=self._catalog.next_id(session),
+            name=new.name,
+            attribute=new.attribute,
+            dimensions=new.dimensions,
+            metric=new.metric,
+            projection=new.projection,
+            table_keys=table_keys.names,
+            partition=new.partition,
+            filters=new.filters,
+            included=new.included,
+            filled=filled,
+            busy_until_ms=busy_until_ms,
+            dialect=new.dialect or dialect,
+            view=self._catalog.views.get(new.dialect or dialect),
+        )
+
     def _alter(self, command: AlterTable, now_ms: int) -> Table:
         with self._store.write() as session:
             table = self._catalog.lock(session, command.table.id)
@@ -233,11 +288,16 @@ class Definer:
                     session, new, table.key_schema, command.dialect, busy_until_ms, filled=not new.fill
                 )
                 self._catalog.insert_index(session, table.id, index)
+            for added in command.add_vector_indexes:
+                vector_index = self._vector_index(
+                    session, added, table.key_schema, command.dialect, busy_until_ms, filled=False
+                )
+                self._catalog.insert_index(session, table.id, vector_index)
             for name in command.drop_indexes:
-                dropped = table.index(name)
+                dropped = table.index(name) or table.vector_index(name)
                 if dropped is None:
                     raise IndexMissing(table.name, name)
-                self._catalog.remove_index(session, dropped.id)
+                self._catalog.remove_index(session, dropped)
             for name, properties in command.index_properties.items():
                 changed = table.index(name)
                 if changed is None:
@@ -245,7 +305,7 @@ class Definer:
                 self._catalog.update_index(session, dataclasses.replace(changed, properties=dict(properties)))
             table = dataclasses.replace(
                 table,
-                rules=table.rules if command.rules is None else command.rules,
+                rules=table.rules if command.rules is None else _with_own(command.rules, table.rules),
                 properties={**table.properties, **(command.properties or {})},
                 state=state,
                 busy_until_ms=busy_until_ms,
@@ -277,20 +337,24 @@ class Definer:
             state = current.state_at(now_ms)
             if state is not State.ACTIVE:
                 raise TableBusy(current.name, state.value)
-            if delay_ms:
-                self._end_stream(session, current, now_ms)
-                current = dataclasses.replace(
-                    current,
-                    state=State.DELETING,
-                    busy_until_ms=now_ms + delay_ms,
-                    version=current.version + 1,
-                )
-                self._catalog.update(session, current)
-            else:
-                self._end_stream(session, current, now_ms)
-                retaining.lay_aside(self._store, session, current, (counted.rows, counted.size_bytes), now_ms)
+            current = self.drop(session, current, delay_ms, now_ms, (counted.rows, counted.size_bytes))
         self._catalog.cache.forget(current.id)
         return current
+
+    def drop(
+        self, session: Session, table: Table, delay_ms: int, now_ms: int, counted: tuple[int, int] = (0, 0)
+    ) -> Table:
+        """Drop a table that the session has locked; as it is then. The cache is for the caller, once the transaction is over.
+        `counted`: (rows, billed bytes), about."""
+        table = dependents.part_with(self._store, session, table, now_ms)
+        if not delay_ms:
+            retaining.lay_aside(self._store, session, table, counted, now_ms)
+            return table
+        table = dataclasses.replace(
+            table, state=State.DELETING, busy_until_ms=now_ms + delay_ms, version=table.version + 1
+        )
+        self._catalog.update(session, table)
+        return table
 
     def count(self, table: Table) -> TableStatistics:
         """The number and size of a table's rows and entries.
@@ -302,15 +366,21 @@ class Definer:
         began = time.monotonic()
         with self._store.read() as session:
             number, size = rows.count(session, table.id)
-            statistics = TableStatistics(
-                number, size, {index.name: entries.count(session, index.id) for index in table.indexes}
-            )
+            counted = {index.name: entries.count(session, index.id) for index in table.indexes}
+            for vector_index in table.vector_indexes:
+                counted[vector_index.name] = vectors.count(session, vector_index.id)
+            statistics = TableStatistics(number, size, counted)
         took = time.monotonic() - began
         if took > _LONG_COUNT_S:
             if len(self._counted) > 1_000:
                 self._counted.clear()
             self._counted[table.id] = (time.monotonic() + 100 * took, statistics)
         return statistics
+
+
+def _with_own(wanted: Rules, known: Rules) -> Rules:
+    """The rules that are wanted, with what is the engine's own of those that are known."""
+    return dataclasses.replace(wanted, followed=known.followed, log=known.log, replication=known.replication)
 
 
 def _is_gone(table: Table, now_ms: int) -> bool:

@@ -15,7 +15,7 @@ from gateway.model.errors import InvalidInput, TableBusy, TableMissing
 from gateway.model.namespaces import RETAINED, SNAPSHOTS
 from gateway.model.rows import Row
 from gateway.model.tables import State, Table
-from gateway.store import entries, expiry_backfills, rows
+from gateway.store import entries, expiry_backfills, rows, vectors
 from gateway.store.databases import Occupied, Session
 from gateway.store.store import Store
 
@@ -48,7 +48,7 @@ def copy(store: Store, definer: Definer, command: CopyTables, now_ms: int) -> in
         for table in replaced:
             definer.forget(session, table, now_ms)
         for table in tables:
-            if not all(index.filled for index in table.indexes):
+            if not all(index.filled for index in table.all_indexes):
                 raise TableBusy(table.name, State.UPDATING.value)
         made = definer.make_again(session, [(table, targets[table.namespace]) for table in tables], now_ms)
         for table, copied in zip(tables, made, strict=True):
@@ -87,11 +87,10 @@ def import_rows(store: Store, command: ImportRows) -> None:
     table = command.table
     made = [Row(row.position, row.contents, row.modified_at) for row in command.rows]
     made.sort(key=lambda row: row.position)
-    _, added = indexing.differences(table, ((None, row) for row in made)) if table.indexes else ([], [])
     try:
         with store.write() as session:
             rows.load(session, ((table.id, row) for row in made))
-            entries.add_many(session, added)
+            indexing.keep_up(session, table, [(None, row) for row in made])
     except Occupied:
         raise InvalidInput("rows", error="a row is there twice") from None
 
@@ -125,5 +124,9 @@ def _copy_rows(session: Session, table: Table, made: Table) -> None:
         copied = made.index(index.name)
         assert copied is not None
         entries.copy(session, index.id, copied.id)
+    for vector_index in table.vector_indexes:
+        made_index = made.vector_index(vector_index.name)
+        assert made_index is not None
+        vectors.copy(session, vector_index.id, made_index.id)
     if not is_kept and made.rules.expiry is not None:
         expiry_backfills.begin(session, made.id)

@@ -8,27 +8,34 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple
+from uuid import uuid4
 
 from gateway.engine import (
     defining,
     duplicating,
     expiring,
+    following,
     indexing,
     loading,
     local_transactions,
     pacing,
     reading,
     reading_replicas,
+    replicating,
     restoring,
     retaining,
     streaming,
+    working,
 )
 from gateway.engine.defining import Definer
+from gateway.engine.following import Deliver
 from gateway.engine.pacing import BatchDone
 from gateway.engine.reading import Reading
 from gateway.engine.writing import Batch
 from gateway.model.commands import (
     AbortTransaction,
+    AddReplicas,
+    AdvanceJob,
     AnyCommand,
     BeginTransaction,
     Command,
@@ -38,6 +45,7 @@ from gateway.model.commands import (
     Exchange,
     FindPosition,
     FindStream,
+    Follow,
     Get,
     ImportDefinition,
     ImportRows,
@@ -50,9 +58,12 @@ from gateway.model.commands import (
     Read,
     ReadAll,
     ReadChanges,
+    RemoveReplicas,
     ResetTables,
     Reshard,
+    SearchVectors,
     Stage,
+    Unfollow,
     WriteGroup,
 )
 from gateway.model.errors import (
@@ -81,19 +92,24 @@ _LONG_ATTEMPT_S = 1.0
 _TENDING_PERIOD_S = 60.0
 # Rows that are caught up with together, by somebody who waits for it.
 _BATCH_AT_ONCE = 1_000
+_READS = (Get, Read, ReadAll, SearchVectors)
 _STREAM_READS = (FindPosition, FindStream, ListShards, ListStreams, ReadChanges)
 
 
 class EngineOptions(NamedTuple):
     """`control_plane_delay_ms`: how long tables stay creating, updating, deleting. `sweep_period_s`: between looks for
     expired rows. `stream_shards`: how many shards a new stream has. `stream_roll_ms`: the age at which an open shard
-    is closed and has a child (0: never). `failover_s`: how long a database that cannot be reached is waited for."""
+    is closed and has a child (0: never). `failover_s`: how long a database that cannot be reached is waited for.
+    `vector_memory_bytes`: how much memory vector searches may keep. `replication_lag_ms`: how long a write stays in its own
+    replica at least."""
 
     control_plane_delay_ms: int = 0
     sweep_period_s: float = 60.0
     stream_shards: int = 1
     stream_roll_ms: int = 0
     failover_s: float = 5.0
+    vector_memory_bytes: int = 512 << 20
+    replication_lag_ms: int = 0
 
 
 class Engine:
@@ -113,27 +129,38 @@ class Engine:
         """A table's descriptor without any I/O, by namespace and name, or None: then ask with FindTable."""
         self.cached_azure_table = store.catalog.cache.get_azure
         """The same by namespace and Azure name, in whatever case."""
+        store.vector_memory_bytes = options.vector_memory_bytes
         self._options = options
         self._now = now
         self._definer = Definer(store, options.control_plane_delay_ms, options.stream_shards)
         self._next_sweep = self._next_tending = self._next_forgetting = self._next_history = 0.0
-        self._tended_up_to = 0
+        self._tended_up_to = self._brought_up_to = 0
+        self._owner = uuid4().hex
+        self.deliveries: dict[str, Deliver] = {}
+        """Kind of followers -> who delivers to them (`deliver`)."""
         works: dict[str, pacing.Batch] = {
             progress.INDEX_BACKFILL: lambda limit: indexing.backfill(store, limit),
             progress.EXPIRY_BACKFILL: lambda limit: expiring.backfill(store, limit),
             progress.PURGE: self._purge,
             progress.COPY: lambda limit: restoring.advance(store, limit),
+            "replication": self._replicate,
             "history_trim": self._tend_histories,
             "expiry_sweep": self._sweep,
             "stream_trim": self._tend_streams,
             "dropped_names": lambda limit: defining.remove_gone(store, self._now_ms(), limit),
             "tokens": self._forget,
         }
+        self._workers: dict[str, working.Worker] = {}
+        self._runner = working.Runner(store, self._workers)
         self._round_robin = pacing.RoundRobin(works, progress.WORKS, self._count_left)
 
     def register_view(self, dialect: str, view: IndexView) -> None:
         """Say how a dialect reads the key columns of the indexes that it makes. To be called before the first command."""
         self._store.catalog.views[dialect] = view
+
+    def register_worker(self, kind: str, worker: working.Worker) -> None:
+        """Say who carries jobs of a kind on."""
+        self._workers[kind] = worker
 
     def run(self, commands: list[AnyCommand], nowait: bool = False, written: int = 0) -> list[Any]:
         """For each command its outcome, or the GatewayError it met. All writes of the list are one transaction, all its
@@ -145,10 +172,10 @@ class Engine:
         """
         outcomes: list[Any] = [None] * len(commands)
         writes = [at for at, command in enumerate(commands) if isinstance(command, WriteGroup)]
-        reads = [at for at, command in enumerate(commands) if isinstance(command, (Get, Read, ReadAll))]
+        reads = [at for at, command in enumerate(commands) if isinstance(command, _READS)]
         if len(writes) + len(reads) < len(commands):
             for at, command in enumerate(commands):
-                if not isinstance(command, (WriteGroup, Get, Read, ReadAll)):
+                if not isinstance(command, (WriteGroup, *_READS)):
                     outcomes[at] = self._define(command)
         if writes:
             for at, answer in zip(writes, self._write([commands[at] for at in writes], nowait), strict=True):  # type: ignore[misc]
@@ -184,10 +211,28 @@ class Engine:
         if left:
             outcomes.update(zip(left, self._read_current([commands[at] for at in left]), strict=True))
 
+    @property
+    def searches_vectors(self) -> bool:
+        """Whether what vector searches need is installed."""
+        return reading.can_search()
+
     def background_batch(self) -> BatchDone | None:
         """Do one batch of background work, of a bounded time: fill an index, delete what expired or was dropped, tend streams.
         None: nothing waits to be done; look again after `idle_s`."""
         return self._round_robin.next_batch()
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether jobs are carried on here."""
+        return bool(self._workers)
+
+    def job_batch(self) -> BatchDone | None:
+        """Carry one job on by a batch. None: there is none that could be; look again after `idle_s`."""
+        return self._runner.next_batch()
+
+    def renew_claims(self) -> None:
+        """Hold on to the jobs that this server carries on; to be called every second or two, from another thread."""
+        self._runner.renew()
 
     @property
     def idle_s(self) -> float:
@@ -234,10 +279,52 @@ class Engine:
             self._next_tending = time.monotonic() + _TENDING_PERIOD_S
         return gone
 
+    def _replicate(self, limit: int) -> int | None:
+        """Bring the next replica that lacks something some of what others have. How much; None: they lack nothing."""
+        until_ms = self._now_ms() - self._options.replication_lag_ms
+        rounds = 0 if self._brought_up_to else 1
+        while rounds < 2:
+            found = replicating.next_brought(self._store, until_ms, limit, self._brought_up_to)
+            if found is None:  # that was the last of them: once more from the first
+                self._brought_up_to = 0
+                rounds += 1
+            elif isinstance(found, int):
+                self._brought_up_to = found
+            else:
+                self._brought_up_to = found.follower.id
+                if self.bring(found):
+                    return max(1, found.length)
+        return None
+
+    def bring(self, brought: replicating.Brought) -> bool:
+        """Bring a replica what another has. False: it could not be taken now."""
+        answers = self._write(brought.groups) if brought.groups else []
+        if any(isinstance(answer, GatewayError) for answer in answers):
+            return False
+        replicating.note(self._store, brought)
+        return True
+
+    def deliver(self, kind: str, limit: int, after: int = 0) -> tuple[int, int]:
+        """Deliver some changes to the next follower of a kind behind an id. (How many; its id, 0: there was none.) Raises
+        NotDelivered."""
+        return following.deliver_next(
+            self._store, kind, self.deliveries[kind], self._owner, self._now_ms(), limit, after
+        )
+
+    def lag_s(self, kind: str) -> float:
+        """The age of the oldest change that has still to go to followers of a kind, in seconds; 0: they have all."""
+        try:
+            with self._store.read() as session:
+                oldest_ms = following.oldest_of_kind(session, kind)
+        except Exception:
+            return 0.0
+        return 0.0 if oldest_ms is None else max(0.0, (self._now_ms() - oldest_ms) / 1000)
+
     def _tend_histories(self, limit: int) -> int | None:
         if time.monotonic() < self._next_history:
             return None
         gone = retaining.tend(self._store, self._now_ms(), limit)
+        gone += replicating.tend(self._store, self._now_ms(), limit)
         if not gone:
             self._next_history = time.monotonic() + _TENDING_PERIOD_S
             return None
@@ -261,7 +348,7 @@ class Engine:
         """Do now what has become due: after the clock has gone ahead nobody should wait for the next look at it."""
         self._next_sweep = self._next_tending = self._next_forgetting = self._next_history = 0.0
         self._tended_up_to = 0
-        for work in (self._sweep, self._tend_streams, self._forget, self._tend_histories):
+        for work in (self._sweep, self._tend_streams, self._forget, self._tend_histories, self._replicate):
             while work(_BATCH_AT_ONCE) is not None:
                 pass
         while defining.remove_gone(self._store, self._now_ms(), _BATCH_AT_ONCE):
@@ -299,6 +386,8 @@ class Engine:
             return self._load(command)
         if isinstance(command, Reshard):
             return self._with_retries(lambda: streaming.reshard(self._store, command, now_ms))
+        if isinstance(command, Follow | Unfollow | AddReplicas | RemoveReplicas):
+            return self._with_retries(lambda: self._depend(command, now_ms))
         if isinstance(command, _STREAM_READS):
             return self._with_retries(lambda: streaming.read(self._store, command))
         if isinstance(command, ResetTables):
@@ -319,7 +408,30 @@ class Engine:
             return self._with_retries(
                 lambda: restoring.run(self._store, self._definer, command, self._now() // 100)
             )
+        if isinstance(command, working.COMMANDS):
+            return self._with_retries(
+                lambda: working.run(self._store, self._definer, command, self._now() // 100)
+            )
+        if isinstance(command, AdvanceJob):
+            return self._with_retries(lambda: self._advance(command))
         return self._with_retries(lambda: self._definer.run(command, now_ms))
+
+    def _depend(self, command: Follow | Unfollow | AddReplicas | RemoveReplicas, now_ms: int) -> Any:
+        """The outcome of a command about followers and replicas."""
+        match command:
+            case Follow():
+                return following.follow(self._store, self._definer, command, now_ms)
+            case Unfollow():
+                return following.unfollow(self._store, command, now_ms)
+            case AddReplicas():
+                return replicating.add(self._store, self._definer, command, now_ms)
+            case RemoveReplicas():
+                return replicating.remove(self._store, self._definer, command, now_ms)
+
+    def _advance(self, command: AdvanceJob) -> Any:
+        step = working.Step(self._store, self._definer, command, self._now() // 100)
+        self._carry_out(step.run)
+        return step.outcome
 
     def _transact(self, command: BeginTransaction | Stage | CommitTransaction | AbortTransaction) -> Any:
         """The outcome of a command of local transactions."""

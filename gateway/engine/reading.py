@@ -11,11 +11,12 @@ from typing import TypeGuard, cast
 
 from gateway.engine.page_builder import READ_FIELDS, SHOWN_AS_STORED, PageBuilder
 from gateway.model import fast_paths
-from gateway.model.commands import Get, Read, ReadAll
+from gateway.model.commands import Get, Nearest, Read, ReadAll, SearchVectors
 from gateway.model.errors import (
     GatewayError,
     IndexMissing,
     LimitExceeded,
+    NotInstalled,
     StaleTable,
     TableBusy,
     TransactionMissing,
@@ -34,7 +35,7 @@ from gateway.store.prefilters import condition_of, prefilter_of
 from gateway.store.scans import Chunk, Source, Walk, entries_source, overlaid, rows_source
 from gateway.store.store import Store
 
-Reading = Get | ReadAll | Read
+Reading = Get | ReadAll | Read | SearchVectors
 # Pages that are there sooner are read in one slice.
 _SLICE_S = 0.001
 # So many rows are sooner judged one by one than in further statements.
@@ -47,9 +48,11 @@ _LOOKS_UP = fast_paths.covers(Get, "table position transaction may_be_old shown"
 )
 _IS_SAFE = fast_paths.covers(Read, READ_FIELDS)
 
-Outcome = Row | list[Row | None] | Page | GatewayError | None
+Outcome = Row | list[Row | None] | Page | list[Nearest] | GatewayError | None
 Slices = Generator[None, None, Page | GatewayError]
 """A page that is being read: stops after each slice, and returns the page."""
+SearchSlices = Generator[None, None, list[Nearest] | GatewayError]
+"""A search that is under way, likewise."""
 
 
 def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
@@ -79,7 +82,7 @@ def read_in_slices(
             stale = store.catalog.check(session, tables, lock=False)
         found = rows.fetch_many(session, list({(get.table.id, get.position) for get in gets})) if gets else {}
         measured: Measured = {}
-        pages: deque[tuple[int, Slices]] = deque()
+        pages: deque[tuple[int, Slices | SearchSlices]] = deque()
         for at, command in enumerate(commands):
             kind = type(command)
             table = command.table if kind is Get or kind is Read else None  # type: ignore[union-attr]
@@ -91,6 +94,8 @@ def read_in_slices(
                 pages.append((at, _page(session, command, now_ms, measured)))  # type: ignore[arg-type]
             elif (refusal := _refusal(command, stale, now_ms)) is not None:
                 outcomes[at] = refusal
+            elif isinstance(command, SearchVectors):
+                pages.append((at, _search(store, session, command, now_ms)))
             elif isinstance(command, Read):
                 begin = _staged_page if command.transaction else _page
                 pages.append((at, begin(session, command, now_ms, measured)))
@@ -133,7 +138,7 @@ def _is_byte_limited(command: Reading) -> TypeGuard[ReadAll]:
 
 def _transaction(command: Reading) -> str:
     """The local transaction through which a command reads, if any."""
-    return "" if isinstance(command, ReadAll) else command.transaction
+    return "" if isinstance(command, ReadAll | SearchVectors) else command.transaction
 
 
 def _staged(session: Session, command: Reading, found: dict[RowKey, Row], now_ms: int) -> Outcome:
@@ -178,6 +183,24 @@ def fast_look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> li
         refusal = _refusal(command, stale, now_ms)
         outcomes.append(_found(command, found, now_ms) if refusal is None else refusal)
     return outcomes
+
+
+def can_search() -> bool:
+    """Whether numpy is there."""
+    try:
+        from gateway.engine import searching  # noqa: F401
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+def _search(store: Store, session: Session, command: SearchVectors, now_ms: int) -> SearchSlices:
+    """The outcome of a search. numpy is not loaded before the first."""
+    try:
+        from gateway.engine import searching
+    except ModuleNotFoundError:
+        return NotInstalled("vectors")
+    return (yield from searching.search(store, session, command, now_ms))
 
 
 def _found(command: Get | ReadAll, found: dict[RowKey, Row], now_ms: int) -> Outcome:
@@ -228,8 +251,9 @@ def _refusal(command: Reading, stale: set[int], now_ms: int) -> GatewayError | N
         state = table.state_at(now_ms)
         if state is State.CREATING or state is State.DELETING:
             return TableBusy(table.name, state.value)
-    if isinstance(command, Read) and command.index is not None:
-        index = command.table.index(command.index.name)
+    if isinstance(command, Read | SearchVectors) and command.index is not None:
+        name, table = command.index.name, command.table
+        index = table.index(name) if isinstance(command, Read) else table.vector_index(name)
         if index is None:
             return IndexMissing(command.table.name, command.index.name)
         if not index.is_active(now_ms):

@@ -10,10 +10,9 @@ that nobody can name; a restored table is one under a name of its own.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
-from gateway.engine import indexing, retaining
+from gateway.engine import retaining, windows
 from gateway.engine.defining import Definer
 from gateway.model.backups import Backup, BackupKind
 from gateway.model.commands import (
@@ -25,19 +24,19 @@ from gateway.model.commands import (
     RestoreTable,
 )
 from gateway.model.errors import MomentNotKept, TableMissing
-from gateway.model.keys import Position
 from gateway.model.namespaces import RETAINED
-from gateway.model.rows import TICKS_PER_MS, Row
+from gateway.model.rows import TICKS_PER_MS
 from gateway.model.tables import HistoryRule, State, Table
-from gateway.model.write_groups import RowKey
-from gateway.store import backups, copies, entries, history, rows
-from gateway.store.copies import Copy
+from gateway.store import backups, copies, history
+from gateway.store.copies import Copy, Phase
 from gateway.store.databases import Session
 from gateway.store.history import Moment
 from gateway.store.store import Store
 
 COMMANDS = (CreateBackup, DeleteBackup, KeepHistory, ListBackups, RestoreTable)
 _FOREVER_MS = 1 << 62
+ROWS = "rows"
+"""The table with the rows of a copy that belongs to a job."""
 
 
 def run(store: Store, definer: Definer, command: Any, now: int) -> Any:
@@ -89,6 +88,44 @@ def _locked(store: Store, session: Session, table: Table) -> Table:
 
 
 # Beginning a copy
+
+
+def begin_copy(
+    store: Store, definer: Definer, session: Session, source: Table, namespace: str, at: int | None, now: int
+) -> int:
+    """Begin to copy a table that is kept (KeepHistory), as it was at a moment, into a table of a namespace that nobody reaches;
+    the moment. Raises TableMissing, MomentNotKept."""
+    moment = _moment(store, session, source, at, now)
+    made = definer.make(session, _bare(source, namespace, ROWS), _FOREVER_MS, now // TICKS_PER_MS)
+    copies.add(session, Copy(made.id, source.id, moment))
+    return moment.at
+
+
+def begin_window(
+    store: Store,
+    definer: Definer,
+    session: Session,
+    source: Table,
+    namespace: str,
+    window: tuple[int, int],
+    now: int,
+) -> None:
+    """Begin to gather what changed in a table from one moment to before another, in tables of a namespace that nobody reaches.
+    Raises TableMissing, MomentNotKept."""
+    since, until = window
+    _moment(store, session, source, since, now)
+    moment = _moment(store, session, source, until - 1, now)._replace(at=since - 1)
+    for name in (windows.BEFORE, windows.AFTER):
+        definer.make(session, _bare(source, namespace, name), 0, now // TICKS_PER_MS)
+    wanted = dataclasses.replace(
+        _bare(source, namespace, windows.CHANGED), properties={windows.CHANGED: {"until": until}}
+    )
+    made = definer.make(session, wanted, _FOREVER_MS, now // TICKS_PER_MS)
+    copies.add(session, Copy(made.id, source.id, moment, Phase.GATHERING, windows.beginning(until)))
+
+
+def _bare(source: Table, namespace: str, name: str) -> CreateTable:
+    return CreateTable("", namespace, name, source.key_schema, rules=retaining.bare(source.rules))
 
 
 def _restore(store: Store, definer: Definer, command: RestoreTable, now: int) -> Table:
@@ -145,10 +182,9 @@ def _back_up(store: Store, definer: Definer, command: CreateBackup, now: int) ->
             store, session, kept, rule, max(now, rule.floor, history.latest_change(session, rule.id))
         )
         backup_id = store.catalog.next_id(session)
-        bare = CreateTable(
-            "", f"{RETAINED}{backup_id}", source.name, source.key_schema, rules=retaining.bare(source.rules)
+        made = definer.make(
+            session, _bare(source, f"{RETAINED}{backup_id}", source.name), _FOREVER_MS, now_ms
         )
-        made = definer.make(session, bare, _FOREVER_MS, now_ms)
         copies.add(session, Copy(made.id, source.id, moment))
         backup = Backup(
             backup_id,
@@ -179,21 +215,24 @@ def advance(store: Store, limit: int) -> int | None:
             return None
         source = store.catalog.by_id(session, copy.source_id)
         target = store.catalog.by_id(session, copy.target_id)
-        if copy.undoing and copy.moment is not None:
-            part = history.changes_before(session, copy.moment, copy.mark or history.NEWEST, limit)
-        else:
-            part = history.rows_after(session, copy.source_id, copy.mark, limit)
     if source is None or target is None:
         _give_up(store, copy)
         return 0
+    if copy.phase >= Phase.GATHERING:
+        return _advance_window(store, copy, source, target, limit)
+    with store.read() as session:
+        if copy.phase is Phase.UNDOING and copy.moment is not None:
+            part = history.changes_before(session, copy.moment, copy.mark or history.NEWEST, limit)
+        else:
+            part = history.rows_after(session, copy.source_id, copy.mark, limit)
     with store.write() as session:
         if copies.lock(session, copy.target_id) != copy or store.catalog.check(session, [target], lock=True):
             return 0  # another server has been here
-        _keep(session, copy, target, part.rows)
+        windows.keep(session, target, part.rows, is_new=copy.phase is Phase.COPYING)
         if part.mark is not None:
             copies.save_progress(session, copy._replace(mark=part.mark), part.length)
-        elif copy.moment is not None and not copy.undoing:
-            copies.save_progress(session, copy._replace(undoing=True, mark=None), part.length)
+        elif copy.moment is not None and copy.phase is Phase.COPYING:
+            copies.save_progress(session, copy._replace(phase=Phase.UNDOING, mark=None), part.length)
         else:
             _finish(store, session, copy, target)
     if part.mark is None:
@@ -202,35 +241,32 @@ def advance(store: Store, limit: int) -> int | None:
     return part.length
 
 
-def _keep(session: Session, copy: Copy, target: Table, found: Mapping[Position, Row | None]) -> None:
-    """Store rows in the target of a copy: new ones, or what rows were before they changed."""
-    keys = sorted((target.id, position) for position in found)
-    left = [(key[0], row) for key in keys if (row := found[key[1]]) is not None]
-    for _, row in left:
-        row.expires_at_ms = target.expires_at_ms(row)
-    before: Mapping[RowKey, Row] = {}
-    if not copy.undoing:
-        rows.load(session, left)
-    else:
-        rows.claim(session, keys)
-        before = rows.fetch_many(session, keys)
-        rows.save_many(session, left)
-        gone = [key for key in keys if found[key[1]] is None]
-        rows.remove_many(
-            session, [key for key in gone if key in before], [key for key in gone if key not in before]
-        )
-    if target.indexes:
-        pairs = [(before.get(key), found[key[1]]) for key in keys]
-        removed, added = indexing.differences(target, pairs)
-        entries.remove_many(session, removed)
-        entries.add_many(session, added)
+def _advance_window(store: Store, copy: Copy, source: Table, target: Table, limit: int) -> int:
+    """Carry one batch on of what changed in a window (windows.py)."""
+    with store.write() as session:
+        if copies.lock(session, copy.target_id) != copy or store.catalog.check(session, [target], lock=True):
+            return 0  # another server has been here
+        after, length = windows.advance(store, session, copy, source, target, limit)
+        if after is not None:
+            copies.save_progress(session, after, length)
+        else:
+            _finish(store, session, copy, target)
+    if after is None:
+        store.catalog.cache.forget(copy.target_id)
+        store.catalog.cache.forget(copy.source_id)
+    return length
+
+
+def open_table(store: Store, session: Session, table: Table) -> None:
+    """End the time for which a table is CREATING. The cache is for the caller."""
+    store.catalog.lock(session, table.id)
+    for index in table.all_indexes:
+        store.catalog.update_index(session, dataclasses.replace(index, busy_until_ms=0))
+    store.catalog.update(session, dataclasses.replace(table, state=State.ACTIVE, busy_until_ms=0))
 
 
 def _finish(store: Store, session: Session, copy: Copy, target: Table) -> None:
-    store.catalog.lock(session, target.id)
-    for index in target.indexes:
-        store.catalog.update_index(session, dataclasses.replace(index, busy_until_ms=0))
-    store.catalog.update(session, dataclasses.replace(target, state=State.ACTIVE, busy_until_ms=0))
+    open_table(store, session, target)
     copies.remove(session, copy.target_id)
     backups.set_ready(session, copy.target_id)
     retaining.release(store, session, copy.source_id)

@@ -27,7 +27,7 @@ from gateway.model.keys import slot_of
 from gateway.model.rows import Row
 from gateway.model.tables import Rules, StreamRule, Table
 from gateway.model.writes import Write
-from gateway.store import changes
+from gateway.store import changes, followers
 from gateway.store.databases import Session
 from gateway.store.store import Store
 
@@ -53,14 +53,15 @@ class Record(NamedTuple):
 
 def wants(table: Table) -> bool:
     """Whether the writes of a table are recorded in a stream."""
-    return table.rules.stream is not None and table.rules.stream.enabled
+    rules = table.rules
+    return rules.log is not None or (rules.stream is not None and rules.stream.enabled)
 
 
 def record(session: Session, records: Iterable[Record], now_ms: int) -> None:
     """Record writes, in this order. Shards are numbered in the order of their names, so that writers cannot deadlock."""
     by_shard: dict[tuple[int, int], list[Change]] = {}
     for write, old, new in records:
-        rule = write.table.rules.stream
+        rule = write.table.rules.recorder
         assert rule is not None
         kind = write.recorded.kind if write.recorded is not None else kind_of(write)
         if kind is None:
@@ -81,13 +82,12 @@ def record(session: Session, records: Iterable[Record], now_ms: int) -> None:
 # Enabling and disabling
 
 
-def begin(session: Session, table: Table, stream_id: int, shard_count: int, now_ms: int) -> StreamRule:
-    """Open the stream that a table's rule asks for. Gives the rule with its shards."""
-    rule = table.rules.stream
-    assert rule is not None
+def begin(session: Session, stream: Stream, shard_count: int, now_ms: int) -> StreamRule:
+    """Open a stream of a table. Gives its rule with its shards."""
+    stream_id = stream.id
     firsts = [number * SLOTS // shard_count for number in range(shard_count)]
-    rule = dataclasses.replace(rule, id=stream_id, shards=tuple(enumerate(firsts)))
-    changes.add_stream(session, changes.stream_of(table, rule, now_ms))
+    rule = dataclasses.replace(stream.rule, id=stream_id, shards=tuple(enumerate(firsts)))
+    changes.add_stream(session, dataclasses.replace(stream, rule=rule))
     for number, first in rule.shards:
         last = firsts[number + 1] - 1 if number + 1 < shard_count else SLOTS - 1
         changes.add_shard(session, stream_id, Shard(number, (first, last), (), now_ms, None, None, 0))
@@ -345,6 +345,7 @@ def _trim(store: Store, stream: Stream, tending: Tending) -> int:
     it ended that long ago. How many changes went."""
     before_ms = tending.now_ms - stream.rule.retention_ms
     with store.read() as session:
+        held = followers.held(session, stream.table_id, stream.id)
         known = changes.shards_of(session, stream.id)
         old = [shard for shard in known if changes.has_older(session, (stream.id, shard.number), before_ms)]
         empty = [shard for shard in known if _is_done(shard, before_ms)]
@@ -352,7 +353,11 @@ def _trim(store: Store, stream: Stream, tending: Tending) -> int:
     for shard in old:
         if gone < tending.limit:
             with store.write() as session:
-                gone += changes.trim(session, (stream.id, shard.number), before_ms, tending.limit - gone)
+                below = None if held is None else held.get(shard.number, 0)
+                place = stream.id, shard.number
+                gone += changes.trim(session, place, before_ms, tending.limit - gone, below)
+    if held is not None:
+        return gone
     for shard in empty:
         with store.write() as session:
             changes.remove_shard(session, (stream.id, shard.number))

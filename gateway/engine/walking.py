@@ -28,21 +28,23 @@ class LockedBatch(NamedTuple):
 
 def next_batch(session: Session, table: Table, mark: bytes | None, limit: int) -> LockedBatch | None:
     """The next rows after a mark (None: from the start), `limit` at most; None when the table is through."""
-    positions = rows.positions_after(session, table.id, _unpack(mark), limit, _BATCH_BYTES)
+    positions = rows.positions_after(session, table.id, position_of(mark), limit, _BATCH_BYTES)
     if not positions:
         return None
     keys = sorted((table.id, position) for position in positions)
     rows.claim(session, keys)
     present = rows.fetch_many(session, keys)
     rows.remove_many(session, (), claims=[key for key in keys if key not in present])
-    return LockedBatch(list(present.values()), _pack(positions[-1]), len(positions))
+    return LockedBatch(list(present.values()), mark_of(positions[-1]), len(positions))
 
 
-def _pack(position: Position) -> bytes:
+def mark_of(position: Position) -> bytes:
+    """The mark behind a position."""
     return len(position.partition).to_bytes(4, "big") + position.partition + position.sort
 
 
-def _unpack(mark: bytes | None) -> Position | None:
+def position_of(mark: bytes | None) -> Position | None:
+    """The position that a mark is behind; None: the mark is at the start."""
     if not mark:
         return None
     split = 4 + int.from_bytes(mark[:4], "big")

@@ -13,7 +13,7 @@ from time import monotonic
 
 import orjson
 
-from gateway.engine import blind_writes, indexing, numbering, streaming
+from gateway.engine import blind_writes, indexing, numbering, replica_writes, streaming
 from gateway.engine.streaming import Record
 from gateway.model.commands import Outcome, Replayed, WriteGroup
 from gateway.model.errors import (
@@ -28,7 +28,7 @@ from gateway.model.rows import Row
 from gateway.model.tables import HistoryRule, Table
 from gateway.model.write_groups import RowKey, apply_group, defects
 from gateway.model.writes import Write
-from gateway.store import entries, history, local_transactions, rows, tokens
+from gateway.store import history, local_transactions, rows, tokens
 from gateway.store.databases import Retry, Session
 from gateway.store.store import Store
 
@@ -54,15 +54,27 @@ class _Occupied(Exception):
 
 
 class Batch:
-    """One attempt to write a list of groups. `answers` stand as soon as the transaction is about to commit."""
+    """One attempt to write a list of groups. `answers` stand as soon as the transaction is about to commit. `during`: what is
+    done last in it, by whoever fills tables that are still CREATING."""
 
-    def __init__(self, store: Store, groups: Sequence[WriteGroup], now: int, nowait: bool = False) -> None:
+    def __init__(
+        self,
+        store: Store,
+        groups: Sequence[WriteGroup],
+        now: int,
+        nowait: bool = False,
+        during: Callable[[Session, list[Answer]], None] | None = None,
+    ) -> None:
         self._store = store
         self._groups = groups
         self._now = now
         self._nowait = nowait
         self._now_ms = now // 10_000
+        self._during = during
         self._records: list[Record] = []
+        self._mirrors: dict[int, list[Table]] = {}
+        self._is_replicated = False
+        self._deleted: replica_writes.Deleted | None = None
         self.answers: list[Answer] = []
 
     def run(self) -> None:
@@ -80,6 +92,19 @@ class Batch:
 
     def _run(self) -> None:
         tables = {write.table.id: write.table for group in self._groups for write in group.writes}
+        for table in tables.values():
+            if table.rules.replication is not None:
+                self._is_replicated = True
+        if self._is_replicated:
+            self._mirrors = replica_writes.mirrors(self._store, tables)
+            tables = {**tables, **{peer.id: peer for peers in self._mirrors.values() for peer in peers}}
+        if self._during is not None:
+            with self._store.write(self._nowait) as session:
+                self._decide(
+                    session, tables, self._store.catalog.ask_check(session, self._tables(), lock=True)
+                )
+                self._during(session, self.answers)
+            return
         puts = blind_writes.puts(self._groups, tables.values(), self._now)
         if puts is None and self._insert(tables):
             return
@@ -134,7 +159,10 @@ class Batch:
 
     def _tables(self) -> list[Table]:
         """The table of each write, as its group has parsed it: groups may have seen different versions of one table."""
-        return [write.table for group in self._groups for write in group.writes]
+        named = [write.table for group in self._groups for write in group.writes]
+        for peers in self._mirrors.values():
+            named += peers
+        return named
 
     def _rows_of(self, left: list[list[Row]]) -> list[tuple[int, Row]]:
         """(table id, row) of every write."""
@@ -153,7 +181,10 @@ class Batch:
         writes = numbering.draw(session, {at: self._groups[at] for at in live}, self._now)
         self._check_partition_locks(session, answers)
         live = [at for at in live if answers[at] is None]
-        keys = sorted({(write.table.id, write.key.position) for at in live for write in writes[at]})
+        wanted = {(write.table.id, write.key.position) for at in live for write in writes[at]}
+        if self._mirrors:
+            wanted |= {(peer.id, key[1]) for key in wanted for peer in self._mirrors.get(key[0], ())}
+        keys = sorted(wanted)
         fetched = rows.claim_and_ask(session, keys)
         histories = {table.id: rule for table in tables.values() if (rule := table.rules.history)}
         latest = history.ask_latest(session, [rule.id for rule in histories.values()])
@@ -161,12 +192,17 @@ class Batch:
         if stale:
             raise _OutOfDate(stale)
         before = fetched()
+        if self._is_replicated:
+            self._deleted = replica_writes.Deleted(session, tables, keys)
+            self._now = max(self._now, self._deleted.latest + 1)
         view: dict[RowKey, Row | None] = dict(before)
         for at in live:
             answers[at] = self._apply(session, self._groups[at], writes[at], view, remembered)
             if self._groups[at].transaction and isinstance(answers[at], list):
                 local_transactions.remove(session, self._groups[at].transaction)
         self._save(session, keys, before, view, tables)
+        if self._deleted is not None:
+            self._deleted.keep(session)
         if histories:
             self._keep_history(session, histories, before, view, latest())
         if self._records:
@@ -180,10 +216,18 @@ class Batch:
             for table in tables.values()
             if (state := table.state_at(self._now_ms)) in blind_writes.WITHOUT_ROWS
         }
-        if not busy:
+        # A replica is brought its rows before anybody may write to it, and the table of an import its items.
+        if not busy or self._during is not None:
             return [None] * len(self._groups)
         return [
-            next((busy[write.table.id] for write in group.writes if write.table.id in busy), None)
+            next(
+                (
+                    busy[each.table.id]
+                    for each in group.writes
+                    if each.table.id in busy and each.stamp is None
+                ),
+                None,
+            )
             for group in self._groups
         ]
 
@@ -239,14 +283,23 @@ class Batch:
             replay = _replay(group, remembered)
             if replay is not None:
                 return replay
+        if self._deleted is not None and self._deleted.outlive(writes, view):
+            return [Outcome(None, None) for _ in writes]
         outcomes = apply_group(writes, view, self._now)
         if isinstance(outcomes, GatewayError):
             for defect in defects(outcomes):
                 log.error("a write could not be applied", exc_info=defect)
             return outcomes
         for write, outcome in zip(writes, outcomes, strict=True):
-            if write.table.rules.stream is not None and streaming.wants(write.table):
+            if write.stamp is not None and outcome.new is outcome.old:
+                continue  # something later is there, of which the stream has told
+            rules = write.table.rules
+            if (rules.stream is not None or rules.log is not None) and streaming.wants(write.table):
                 self._records.append(Record(write, outcome.old, outcome.new))
+            for peer in self._mirrors.get(write.table.id, ()):
+                self._records += replica_writes.mirror(write, outcome, peer, view)
+        if self._deleted is not None:
+            self._deleted.note(writes, outcomes, self._now_ms)
         if group.token is not None:
             answer = orjson.dumps([_sizes(outcome) for outcome in outcomes]).decode()
             key_of_token = group.token.scope, group.token.name
@@ -273,14 +326,13 @@ class Batch:
                 (unused if old is None else removed).append(key)
             elif new is not old:
                 saved.append((key[0], new))
-            if new is not old and tables[key[0]].indexes:
+            table = tables[key[0]]
+            if new is not old and (table.indexes or table.vector_indexes):
                 changed.setdefault(key[0], []).append((old, new))
         rows.save_many(session, saved)
         rows.remove_many(session, removed, claims=unused)
         for table_id, pairs in changed.items():
-            gone, added = indexing.differences(tables[table_id], pairs)
-            entries.remove_many(session, gone)
-            entries.add_many(session, added)
+            indexing.keep_up(session, tables[table_id], pairs)
 
     def _keep_history(
         self,

@@ -60,7 +60,8 @@ class Access(NamedTuple):
 
 _ALTERING = (
     Permission.ALTER, Permission.TAG, Permission.UNTAG, Permission.ALTER_EXPIRY, Permission.WRITE_POLICY,
-    Permission.REMOVE_POLICY, Permission.CREATE_INDEX, Permission.DROP_INDEX,
+    Permission.REMOVE_POLICY, Permission.CREATE_INDEX, Permission.DROP_INDEX, Permission.ALTER_FEATURES,
+    Permission.ALTER_INSIGHTS,
 )  # fmt: skip
 _READING_STREAMS = (Permission.DESCRIBE_STREAM, Permission.POSITION_STREAM, Permission.READ_STREAM)
 
@@ -95,6 +96,13 @@ def _of_read(command: c.Read, purpose: Purpose) -> Iterator[Access]:
     yield Access(permission, purpose.way, table.namespace, path, command, table)
 
 
+def _of_search(command: c.SearchVectors, purpose: Purpose) -> Iterator[Access]:
+    """A search is one of the table and of its index; whose rows it may show cannot be said beforehand."""
+    table = command.table
+    for path in (table.name, f"{table.name}/index/{command.index.name}"):
+        yield Access(Permission.SEARCH, purpose.way, table.namespace, path, command, table)
+
+
 _CHANGES: Mapping[type, Permission] = {
     Replace: Permission.PUT,
     Edit: Permission.UPDATE,
@@ -126,6 +134,39 @@ def _of_create(command: c.CreateTable, purpose: Purpose) -> Iterator[Access]:
 def _of_alter(command: c.AlterTable, purpose: Purpose) -> Iterator[Access]:
     for permission in (_finer(purpose, *_ALTERING), *purpose.also):
         yield _of_table(command, command.table, permission, purpose)
+
+
+def _of_follower(command: c.Follow | c.Unfollow, purpose: Purpose) -> Iterator[Access]:
+    yield _of_table(command, command.table, Permission.ALTER_DELIVERIES, purpose)
+
+
+def _of_started_job(command: c.StartJob, purpose: Purpose) -> Iterator[Access]:
+    """A job reads or writes all of a table, whatever conditions say of rows."""
+    permission = _finer(purpose, Permission.EXPORT, Permission.IMPORT, Permission.LOAD)
+    yield Access(permission, purpose.way, command.namespace, command.table_name, command, command.source)
+
+
+def _of_job_list(command: c.ListJobs, purpose: Purpose) -> Iterator[Access]:
+    permission = _finer(purpose, Permission.LIST_JOBS, Permission.DESCRIBE_JOB)
+    yield Access(permission, purpose.way, command.namespace, command.table_name or "", command)
+
+
+def _of_cancelled_job(command: c.CancelJob, purpose: Purpose) -> Iterator[Access]:
+    job = command.job
+    yield Access(Permission.CANCEL_JOB, purpose.way, job.namespace, job.table_name, command)
+
+
+def _of_new_replicas(command: c.AddReplicas, purpose: Purpose) -> Iterator[Access]:
+    yield _of_table(command, command.table, Permission.ALTER, purpose)
+    for replica in command.replicas:
+        yield from _of_create(replica.made, purpose)
+
+
+def _of_removed_replicas(command: c.RemoveReplicas, purpose: Purpose) -> Iterator[Access]:
+    """The tables that go are called as the one that stays, and their keys' namespaces are of one account."""
+    yield _of_table(command, command.table, Permission.ALTER, purpose)
+    if not command.keeps:
+        yield _of_table(command, command.table, Permission.DROP, purpose)
 
 
 def _of_drop(command: c.DropTable, purpose: Purpose) -> Iterator[Access]:
@@ -229,6 +270,7 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterator[Access]]] = {
     c.Get: _of_get,
     c.ReadAll: _of_read_all,
     c.Read: _of_read,
+    c.SearchVectors: _of_search,
     c.WriteGroup: _of_group,
     c.Load: _of_load,
     c.FindTable: _of_look_up,
@@ -236,6 +278,14 @@ ACCESSES: Mapping[type, Callable[[Any, Purpose], Iterator[Access]]] = {
     c.CreateTable: _of_create,
     c.AlterTable: _of_alter,
     c.DropTable: _of_drop,
+    c.StartJob: _of_started_job,
+    c.ListJobs: _of_job_list,
+    c.CancelJob: _of_cancelled_job,
+    c.AdvanceJob: _of_account(Permission.ADMINISTER),
+    c.Follow: _of_follower,
+    c.Unfollow: _of_follower,
+    c.AddReplicas: _of_new_replicas,
+    c.RemoveReplicas: _of_removed_replicas,
     c.ResetTables: _of_account(Permission.ADMINISTER),
     c.CopyTables: _of_account(Permission.ADMINISTER),
     c.ListNamespaces: _of_account(Permission.ADMINISTER),
@@ -277,6 +327,8 @@ _TABLE_WIDE = frozenset(
     {
         Permission.ALTER, Permission.DROP, Permission.CREATE_INDEX, Permission.DROP_INDEX, Permission.ALTER_EXPIRY,
         Permission.WRITE_POLICY, Permission.REMOVE_POLICY, Permission.READ_STREAM, Permission.ADMINISTER,
+        Permission.ALTER_FEATURES, Permission.ALTER_INSIGHTS, Permission.ALTER_DELIVERIES,
+        Permission.EXPORT, Permission.IMPORT, Permission.LOAD, Permission.CANCEL_JOB,
         Permission.ALTER_RECOVERY, Permission.CREATE_BACKUP, Permission.DELETE_BACKUP, Permission.RESTORE_BACKUP,
         Permission.RESTORE_MOMENT,
     }
@@ -341,7 +393,7 @@ def leading_keys(source: Any) -> Known:
             return (key_text(first),) if isinstance(first, Value) else EVERYTHING
         case c.BeginTransaction(table, partition):
             return _leading(table.key_schema, partition)
-        case c.Load() | c.RestoreTable():
+        case c.Load() | c.RestoreTable() | c.SearchVectors():
             return EVERYTHING
     return None
 
@@ -385,7 +437,7 @@ def attributes(source: Any) -> Known:
             return _with_shown(names, source.shown, shows)
         case Write():
             return _attributes_of_write(source)
-        case c.Load() | c.RestoreTable():
+        case c.Load() | c.RestoreTable() | c.SearchVectors():
             return EVERYTHING
     return None
 

@@ -15,12 +15,15 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 from gateway.model.backups import Backup, BackupKind
 from gateway.model.changes import AtTime, ChangePage, Latest, Oldest, Shard, Stream
 from gateway.model.errors import GatewayError
-from gateway.model.keys import KeySchema, Position
+from gateway.model.jobs import Job
+from gateway.model.keys import KeyColumn, KeySchema, Position
 from gateway.model.pages import Concatenation, Page, PageLimits, Segment
 from gateway.model.predicates import ALWAYS, Predicate, View
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Contents, Row
-from gateway.model.tables import Index, Projection, Rules, Table
+from gateway.model.tables import Index, Projection, Rules, Table, VectorIndex
+from gateway.model.values import Value
+from gateway.model.vectors import Metric
 from gateway.model.writes import Write
 
 R = TypeVar("R")
@@ -133,6 +136,32 @@ class Read(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class SearchVectors(Asks["list[Nearest]"]):
+    """Find the rows with the nearest vectors in an index, at most `count`. Outcome: list of Nearest, the nearest first;
+    IndexMissing, TableBusy, NotInstalled.
+
+    `vector`: as model/vectors.py packs it. `partition`: where to look in an index that has partitions; `filters`: values that
+    columns of the index must be equal to, by name.
+    """
+
+    table: Table
+    index: VectorIndex
+    vector: bytes
+    count: int
+    partition: Value | None = None
+    filters: Mapping[str, Value] = field(default_factory=dict)
+    may_be_old: ClassVar[bool] = False
+
+
+class Nearest(NamedTuple):
+    """A row that a search found, its score by the metric of the index, and its vector as the index has it."""
+
+    row: Row
+    score: float
+    vector: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Token:
     """An idempotency token: a name in a scope, what the request was (digest), and how long it is remembered."""
 
@@ -208,6 +237,21 @@ class NewIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class NewVectorIndex:
+    """A vector index to be made: of each member VectorIndex (model/tables.py) says what it is, of `dialect` NewIndex."""
+
+    name: str
+    attribute: str
+    dimensions: int
+    metric: Metric
+    projection: Projection
+    included: tuple[str, ...] = ()
+    partition: KeyColumn | None = None
+    filters: tuple[KeyColumn, ...] = ()
+    dialect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class FindTable(Asks[Table]):
     """Look a table up by name, or by its Azure name. Outcome: Table; TableMissing."""
 
@@ -241,6 +285,7 @@ class CreateTable(Asks[Table]):
     rules: Rules = field(default_factory=Rules)
     properties: Mapping[str, Any] = field(default_factory=dict)
     ignoring_case: bool = False
+    vector_indexes: tuple[NewVectorIndex, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +305,7 @@ class AlterTable(Asks[Table]):
     drop_indexes: tuple[str, ...] = ()
     index_properties: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     instant: bool = False
+    add_vector_indexes: tuple[NewVectorIndex, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,6 +448,75 @@ class DeleteBackup(Asks[Backup]):
     backup: Backup
 
 
+# Jobs
+
+
+@dataclass(frozen=True, slots=True)
+class StartJob(Asks[Job]):
+    """Begin a job, which a worker carries on (Engine.register_worker). Outcome: Job; TokenReused, LimitExceeded `jobs`,
+    TableMissing, MomentNotKept. With a token that was used before by an equal command: the job that it began.
+
+    `source`: a table whose rows the job needs as they were at a moment (`at`, in ticks; None: now), or what changed in it in a
+    `window` (from a moment to before another): tables of the job's own namespace will have them. `most`: how many jobs
+    of the kind there may be at a time in the namespace.
+    """
+
+    kind: str
+    namespace: str
+    table_name: str
+    definition: Mapping[str, Any]
+    state: str
+    most: int
+    token: Token | None = None
+    source: Table | None = None
+    at: int | None = None
+    window: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListJobs(Asks[list[Job]]):
+    """Jobs of a kind in a namespace, the newest first, behind a place (Job.place), at most `limit`. Outcome: list of Job.
+
+    Of one table, begun at that time or later and before another, where these are given."""
+
+    namespace: str
+    kind: str
+    after: tuple[int, int] | None = None
+    limit: int = 1_000
+    table_name: str | None = None
+    from_ms: int | None = None
+    before_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelJob(Asks["Job | None"]):
+    """Say that a job is to end; `state`: what it is called until then. Outcome: Job."""
+
+    job: Job
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceJob(Asks["Job | None"]):
+    """Carry a job on: what it writes and how far it has come then, all at once. Outcome: Job; None: another server carries it on,
+    nothing was done; StaleTable, TableExists, TableBusy.
+
+    `groups`: writes, also to tables that are CREATING; `settle`: gives the progress, from what came of each group, in place
+    of `progress`. `makes`: a table that is CREATING until it is opened, and whose id is that of the job; `keeps`: a table of the
+    job's own namespace; `opens`: a table that is CREATING no longer. `ended`: this is the last that is heard of the job.
+    """
+
+    job: Job
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    groups: tuple[WriteGroup, ...] = ()
+    settle: Callable[[list[Any]], Mapping[str, Any]] | None = None
+    makes: CreateTable | None = None
+    keeps: CreateTable | None = None
+    opens: Table | None = None
+    state: str | None = None
+    ended: bool = False
+
+
 # What a dialect keeps for an account as a whole
 
 
@@ -480,6 +595,59 @@ class Reshard(Asks[Table]):
     shards: int
 
 
+@dataclass(frozen=True, slots=True)
+class Follow(Asks[Table]):
+    """Have somebody told each change of a table from now on: what kind, and whom it means by `target`; and merge
+    `properties` into the table's, as AlterTable does. Outcome: Table; StaleTable."""
+
+    table: Table
+    kind: str
+    target: str
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfollow(Asks[Table]):
+    """Have somebody told no longer. Outcome: Table; StaleTable."""
+
+    table: Table
+    kind: str
+    target: str
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+# Replicas
+
+
+@dataclass(frozen=True, slots=True)
+class NewReplica:
+    """A table to be made that will have the rows of another, and what it is called among its replicas."""
+
+    name: str
+    made: CreateTable
+
+
+@dataclass(frozen=True, slots=True)
+class AddReplicas(Asks[Table]):
+    """Make tables that have the same rows as one (which is called `name` among them), and have each told what changes in the
+    others. Outcome: the Table; StaleTable, TableExists, TableBusy. `strong`, `witness`: as of ReplicationRule."""
+
+    table: Table
+    name: str
+    replicas: tuple[NewReplica, ...]
+    strong: bool = False
+    witness: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveReplicas(Asks[Table]):
+    """Drop replicas of a table, by name; or if they are kept, let them go on alone. Outcome: the Table; StaleTable."""
+
+    table: Table
+    names: tuple[str, ...]
+    keeps: bool = False
+
+
 # Local transactions
 
 
@@ -527,6 +695,7 @@ AnyCommand = (
     Get
     | ReadAll
     | Read
+    | SearchVectors
     | WriteGroup
     | Load
     | FindTable
@@ -545,6 +714,10 @@ AnyCommand = (
     | CreateBackup
     | ListBackups
     | DeleteBackup
+    | StartJob
+    | ListJobs
+    | CancelJob
+    | AdvanceJob
     | CountRows
     | GetProperties
     | PutProperties
@@ -554,6 +727,10 @@ AnyCommand = (
     | FindPosition
     | ReadChanges
     | Reshard
+    | Follow
+    | Unfollow
+    | AddReplicas
+    | RemoveReplicas
     | BeginTransaction
     | Stage
     | CommitTransaction

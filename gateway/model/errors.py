@@ -86,6 +86,14 @@ class StreamMissing(GatewayError):
         self.label = label
 
 
+class NotInstalled(GatewayError):
+    """What was asked for needs a package that is not installed: one of the extra of this name."""
+
+    def __init__(self, extra: str) -> None:
+        super().__init__(extra)
+        self.extra = extra
+
+
 class BackupMissing(GatewayError):
     """No such backup."""
 

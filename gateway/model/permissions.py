@@ -16,6 +16,7 @@ class Permission(Enum):
     READ = "read"
     QUERY = "query"  # rows of one partition
     SCAN = "scan"  # rows of any
+    SEARCH = "search"  # the nearest rows, by a vector index
     PUT = "put"
     UPDATE = "update"
     DELETE = "delete"
@@ -35,6 +36,9 @@ class Permission(Enum):
     UNTAG = "untag"
     DESCRIBE_FEATURES = "describe-features"
     LIST_FEATURES = "list-features"
+    ALTER_FEATURES = "alter-features"
+    ALTER_INSIGHTS = "alter-insights"
+    ALTER_DELIVERIES = "alter-deliveries"  # whoever else is told of changes
     ALTER_RECOVERY = "alter-recovery"
     # Backups, and tables as they were
     LIST_BACKUPS = "list-backups"
@@ -43,6 +47,13 @@ class Permission(Enum):
     DELETE_BACKUP = "delete-backup"
     RESTORE_BACKUP = "restore-backup"
     RESTORE_MOMENT = "restore-moment"
+    # Long work: exports, imports, bulk puts
+    EXPORT = "export"
+    IMPORT = "import"
+    LOAD = "load"
+    LIST_JOBS = "list-jobs"
+    DESCRIBE_JOB = "describe-job"
+    CANCEL_JOB = "cancel-job"
     # Who may do what to a table
     READ_POLICY = "read-policy"
     WRITE_POLICY = "write-policy"
@@ -80,7 +91,7 @@ class Way(Enum):
 Door = tuple[Permission, Way]
 """A permission, and a way in which it is asked for."""
 
-READING = frozenset({Permission.READ, Permission.QUERY, Permission.SCAN})
+READING = frozenset({Permission.READ, Permission.QUERY, Permission.SCAN, Permission.SEARCH})
 STREAMING = frozenset(
     {Permission.LIST_STREAMS, Permission.DESCRIBE_STREAM, Permission.POSITION_STREAM, Permission.READ_STREAM}
 )
@@ -100,7 +111,8 @@ DESCRIBING = frozenset(
 )  # fmt: skip
 DEFINING = DESCRIBING | {
     Permission.CREATE, Permission.ALTER, Permission.DROP, Permission.CREATE_INDEX, Permission.DROP_INDEX,
-    Permission.ALTER_EXPIRY, Permission.TAG, Permission.UNTAG,
+    Permission.ALTER_EXPIRY, Permission.TAG, Permission.UNTAG, Permission.ALTER_FEATURES,
+    Permission.ALTER_INSIGHTS, Permission.ALTER_DELIVERIES,
 }  # fmt: skip
 
 

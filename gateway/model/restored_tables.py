@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 
-from gateway.model.commands import CreateTable, NewIndex
-from gateway.model.tables import Table
+from gateway.model.commands import CreateTable, NewIndex, NewVectorIndex
+from gateway.model.tables import Rules, Table
+
+
+def alone(rules: Rules) -> Rules:
+    """The rules of a table that is made again, or restored: without what belongs to the table that it is made of, as its history,
+    those who follow it and its replicas."""
+    return dataclasses.replace(
+        rules, history=None, has_local_transactions=False, followed=False, log=None, replication=None
+    )
 
 
 def like(source: Table, namespace: str, name: str) -> CreateTable:
@@ -22,5 +30,28 @@ def like(source: Table, namespace: str, name: str) -> CreateTable:
         )
         for index in source.indexes
     )
-    rules = dataclasses.replace(source.rules, stream=None, history=None, has_local_transactions=False)
-    return CreateTable("", namespace, name, source.key_schema, indexes, rules, source.properties)
+    vector_indexes = tuple(
+        NewVectorIndex(
+            index.name,
+            index.attribute,
+            index.dimensions,
+            index.metric,
+            index.projection,
+            index.included,
+            index.partition,
+            index.filters,
+            index.dialect,
+        )
+        for index in source.vector_indexes
+    )
+    rules = dataclasses.replace(alone(source.rules), stream=None)
+    return CreateTable(
+        "",
+        namespace,
+        name,
+        source.key_schema,
+        indexes,
+        rules,
+        source.properties,
+        vector_indexes=vector_indexes,
+    )

@@ -80,6 +80,14 @@ class Contents:
         self._cells: dict[str, tuple[Cell, ...]] | None = None
 
     @classmethod
+    def measured(cls, body: bytes, kinds: bytes | None) -> Contents:
+        """Contents that are packed already, of a size that nobody has kept."""
+        made = cls(body, kinds, 0)
+        for name, versions in made.cells(0).items():
+            made.size_bytes += sum(len(name.encode()) + size_bytes(cell.value) for cell in versions)
+        return made
+
+    @classmethod
     def of_values(cls, values: dict[str, Value]) -> Contents:
         """Contents of one version, stamped with the time of the write."""
         size = sum(len(name.encode()) + size_bytes(value) for name, value in values.items())

@@ -1,4 +1,4 @@
-"""Tables as the gateway knows them: key schema, secondary indexes, and the rules that writes obey.
+"""Tables as the gateway knows them: key schema, secondary and vector indexes, and the rules that writes obey.
 
 Knows which entry a row has in an index and when a row expires. What a dialect wants kept for itself (billing mode, tags,
 access policies) is in `properties` under the dialect's name, and means nothing here.
@@ -12,11 +12,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
-from gateway.model.keys import KeySchema, Position
+from gateway.model.keys import KeyColumn, KeySchema, Position
 from gateway.model.rows import Cell, Contents, Row, Window
 from gateway.model.values import Kind, Value, number_of, size_bytes
+from gateway.model.vectors import ABSENT, COMPONENT_BYTES, Metric, digest_of, is_of_kind, vector_of
 
 IndexView = Callable[[Value, bool], Value | None]
 """How the dialect that made an index sees a value of a key column (of the partition key: True, of the sort key: False);
@@ -108,6 +109,102 @@ def projected_size_bytes(row: Row, names: frozenset[str] | None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class VectorIndex:
+    """An index by the vectors in `attribute`. `partition`: the column by which searches must say where they look, if there is
+    one; `filters`: those by which they may narrow the search. `filled`: all rows that were there have entries.
+
+    `dialect` made the index, and its `view` reads the columns.
+    """
+
+    id: int
+    name: str
+    attribute: str
+    dimensions: int
+    metric: Metric
+    projection: Projection
+    table_keys: tuple[str, ...]
+    partition: KeyColumn | None = None
+    filters: tuple[KeyColumn, ...] = ()
+    included: tuple[str, ...] = ()
+    filled: bool = True
+    busy_until_ms: int = 0
+    dialect: str = ""
+    view: IndexView | None = field(default=None, compare=False)
+
+    def is_active(self, now_ms: int) -> bool:
+        """Whether the index can be searched."""
+        return self.filled and now_ms >= self.busy_until_ms
+
+    @property
+    def columns(self) -> tuple[KeyColumn, ...]:
+        """The columns of the search schema: that of the partition first."""
+        return self.filters if self.partition is None else (self.partition, *self.filters)
+
+    @property
+    def shown(self) -> frozenset[str] | None:
+        """Names of the attributes the index shows; None: all."""
+        if self.projection is Projection.ALL:
+            return None
+        return frozenset((*self.table_keys, *(column.name for column in self.columns), *self.included))
+
+    def entry(self, row: Row) -> VectorEntry | None:
+        """The row's entry: None if it has no vector that the index can take, or no value for its partition, or a column of the
+        search schema has a value of another kind. The only place that decides it."""
+        contents = row.contents
+        vector = vector_of(contents.members.get(self.attribute), self.dimensions)
+        if vector is None:
+            return None
+        partition = b""
+        if self.partition is not None:
+            value = self._seen(contents, self.partition)
+            if value is None or not is_of_kind(value, self.partition.kind):
+                return None
+            partition = digest_of(value)
+        filters = []
+        for column in self.filters:
+            value = self._seen(contents, column)
+            if value is not None and not is_of_kind(value, column.kind):
+                return None
+            filters.append(ABSENT if value is None else digest_of(value))
+        return VectorEntry(row, vector, partition, b"".join(filters), self.size_bytes(contents))
+
+    def _seen(self, contents: Contents, column: KeyColumn) -> Value | None:
+        value = contents.value(column.name)
+        if value is None or self.view is None:
+            return value
+        if column is not self.partition and value.kind in (Kind.TEXT, Kind.BYTES):
+            return value  # the view knows how long a key may be, and a filter may be longer
+        return self.view(value, True)
+
+    def size_bytes(self, contents: Contents) -> int:
+        """What an entry counts as: its vector, the name of that, and the other attributes that the index shows
+        (docs/protocols/dynamodb.md rule 42)."""
+        size = len(self.attribute.encode()) + COMPONENT_BYTES * self.dimensions
+        members, shown = contents.members, self.shown
+        for name in members if shown is None else shown:
+            if name != self.attribute and name in members:
+                value = contents.value(name)
+                assert value is not None
+                size += len(name.encode()) + size_bytes(value)
+        return size
+
+
+class VectorEntry(NamedTuple):
+    """One entry of a vector index: the vector; digests of the value of its partition (b"" where the index has none) and of its
+    filters, one behind the other."""
+
+    row: Row
+    vector: bytes
+    partition: bytes
+    filters: bytes
+    size_bytes: int
+
+    def is_stored_as(self, other: VectorEntry) -> bool:
+        """Whether two entries of one row are the same in the database."""
+        return self[1:] == other[1:]
+
+
+@dataclass(frozen=True, slots=True)
 class ExpiryRule:
     """When rows expire: at the second named by a numeric attribute (DynamoDB), or `age_ms` after a cell's stamp
     (Table Store; a row goes when its youngest cell does)."""
@@ -157,6 +254,28 @@ class HistoryRule:
         return self.since_ms if self.days is None else max(self.since_ms, now_ms - self.days * 86_400_000)
 
 
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A table that has the same rows as others: what its group calls it (DynamoDB: the region), and its id. `ready`: whether all
+    rows that were there when it came have been brought."""
+
+    name: str
+    table_id: int
+    ready: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationRule:
+    """A table is one of several that have the same rows: what it is called among them, and the others. `strong`: a write is
+    in all of them or in none; else it follows later, and of two writes of a row the later one stays. `witness`: what stands
+    in for a third one, without rows."""
+
+    name: str
+    peers: tuple[Replica, ...]
+    strong: bool = False
+    witness: str = ""
+
+
 # DynamoDB: a time to live more than five years in the past does not count (docs/protocols/dynamodb.md rule 39).
 _EXPIRY_WINDOW_S = 5 * 365 * 86_400
 
@@ -167,6 +286,9 @@ class Rules:
 
     `stamped`: cells keep the time of their own write (tables made through Table Store). `has_local_transactions`:
     it has had one, so writers look for locked partitions.
+
+    The engine's own: `followed`: somebody follows its changes (engine/following.py), for whom they are recorded in `log`, a
+    stream that no client sees, while clients have no stream of their own.
     """
 
     expiry: ExpiryRule | None = None
@@ -175,6 +297,14 @@ class Rules:
     stamped: bool = False
     has_local_transactions: bool = False
     history: HistoryRule | None = None
+    followed: bool = False
+    log: StreamRule | None = None
+    replication: ReplicationRule | None = None
+
+    @property
+    def recorder(self) -> StreamRule | None:
+        """The stream in which writes are recorded, if there is one."""
+        return self.stream if self.stream is not None and self.stream.enabled else self.log
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +323,7 @@ class Table:
     busy_until_ms: int
     version: int
     created_at_ms: int
+    vector_indexes: tuple[VectorIndex, ...] = ()
     features: frozenset[str] = field(init=False, repr=False, compare=False)
     """See `_features_of`."""
 
@@ -203,9 +334,21 @@ class Table:
         """The state at a moment. A table whose DELETING is over is gone: the catalogue no longer gives it."""
         return State.ACTIVE if now_ms >= self.busy_until_ms else self.state
 
+    @property
+    def all_indexes(self) -> tuple[Index | VectorIndex, ...]:
+        """The indexes of both sorts."""
+        return (*self.indexes, *self.vector_indexes)
+
     def index(self, name: str) -> Index | None:
         """The index of that name."""
         for index in self.indexes:
+            if index.name == name:
+                return index
+        return None
+
+    def vector_index(self, name: str) -> VectorIndex | None:
+        """The vector index of that name."""
+        for index in self.vector_indexes:
             if index.name == name:
                 return index
         return None
@@ -270,6 +413,8 @@ def _features_of(table: Table) -> frozenset[str]:
         found.add("stream")
     if table.indexes:
         found.add("indexes")
+    if table.vector_indexes:
+        found.add("vector_indexes")
     for column in table.key_schema.columns:
         found |= _unusual(column)
     return frozenset(found)

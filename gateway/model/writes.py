@@ -15,7 +15,7 @@ from gateway.model import updates
 from gateway.model.errors import ConditionFailed
 from gateway.model.keys import AUTO_INCREMENT, Key
 from gateway.model.predicates import ALWAYS, Predicate, View, failing_part
-from gateway.model.rows import Contents, Row
+from gateway.model.rows import TICKS_PER_MS, Contents, Row
 from gateway.model.tables import Table
 from gateway.model.updates import Action, EditContext
 from gateway.model.values import Kind, Value
@@ -59,9 +59,10 @@ class ChangeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a stream is told of a write that is carried out later than it was made (engine/local_transactions.py)."""
+    """What a stream is told of a write that is carried out later than it was made (engine/local_transactions.py), or was made
+    elsewhere (engine/replicating.py). `kind` None: nothing."""
 
-    kind: ChangeKind
+    kind: ChangeKind | None
     actions: tuple[Action, ...]
 
 
@@ -96,7 +97,9 @@ class Write(NamedTuple):
     `actor` is whoever a change stream names: "" for clients, "expiry" for the sweep. `view` is the asking dialect's.
     `wants_old`: whether the answer needs the old row; if not, a put without a condition may leave `Outcome.old` None and
     give `Outcome.new` the time of the clock, and its rule is asked only where the old row has kinds of its own. `recorded`:
-    what change streams are told, where it does not follow from `change`. `shown`: what the answer shows of the row.
+    what change streams are told, where it does not follow from `change`. `shown`: what the answer shows of the row. `stamp`: of
+    a Replace or Remove that was made in a replica of the table, when it was (ticks): it is carried out only if nothing later
+    has been written here.
     """
 
     table: Table
@@ -109,6 +112,7 @@ class Write(NamedTuple):
     wants_old: bool = True
     recorded: Recorded | None = None
     shown: RowShown = SHOWN_NOT
+    stamp: int | None = None
 
 
 def apply(write: Write, old: Row | None, now: int) -> Row | None:
@@ -118,6 +122,8 @@ def apply(write: Write, old: Row | None, now: int) -> Row | None:
     write's rule raises.
     """
     stored = old
+    if write.stamp is not None:
+        return _later(write, stored, write.stamp)
     if (
         write.table.rules.expiry is not None and not write.actor
     ):  # the sweep sees what has expired, clients do not
@@ -148,6 +154,31 @@ def apply(write: Write, old: Row | None, now: int) -> Row | None:
     if write.table.rules.expiry is not None:
         row.expires_at_ms = write.table.expires_at_ms(row)
     return row
+
+
+def _later(write: Write, stored: Row | None, stamp: int) -> Row | None:
+    """What is there after a write that was made elsewhere at a time: the later of the two, in an order that is the same in every
+    replica. At the same time a row comes after a delete, and of two rows that which has the greater bytes."""
+    match write.change:
+        case Replace(contents):
+            if stored is not None and _rank(stored.modified_at, stored.contents) >= _rank(stamp, contents):
+                return stored
+            row = Row(write.key.position, contents, stamp)
+            if write.table.rules.expiry is not None:
+                row.expires_at_ms = write.table.expires_at_ms(row)
+            return row
+        case Remove():
+            return None if stored is None or stored.modified_at < stamp else stored
+    raise TypeError(write.change)
+
+
+def _rank(stamp: int, contents: Contents) -> tuple[int, bytes, bytes]:
+    return stamp, contents.body, contents.kinds or b""
+
+
+def deleted_at(at_ms: int, old: Row) -> int:
+    """The time, in ticks, of a delete of which a stream tells: later than the row that went."""
+    return max(at_ms * TICKS_PER_MS, old.modified_at + 1)
 
 
 def numbered(write: Write, number: int) -> Write:

@@ -38,12 +38,22 @@ from gateway.engine.engine import Engine, contended
 from gateway.engine.reading import Reading
 from gateway.engine.reading_replicas import may_be_old
 from gateway.http import Reply
-from gateway.model.commands import Exchange, FindTable, Get, ListTables, Read, ReadAll, WriteGroup
+from gateway.model.commands import (
+    Exchange,
+    FindTable,
+    Get,
+    ListTables,
+    Read,
+    ReadAll,
+    SearchVectors,
+    WriteGroup,
+)
 from gateway.model.errors import Busy, Contended, StaleTable
 from gateway.security.authorizing import authorize, settle
 from gateway.server.pending_request import LockRetry, PendingRequest
 
-_READS = {Get, Read, ReadAll}
+_READS = {Get, Read, ReadAll, SearchVectors}
+_IN_SLICES = {Read, SearchVectors}
 _WRITES = {WriteGroup}
 _FINDING = {FindTable, ListTables}
 # A request whose tables change under it this many times in a row is told to come back.
@@ -104,6 +114,7 @@ class Ticker:
             Get: self._read_lane.reads,
             ReadAll: self._read_lane.reads,
             Read: self._read_lane.pages,
+            SearchVectors: self._read_lane.pages,
             WriteGroup: self._write_lane.writes,
         }
         if hand_on is not None:
@@ -186,7 +197,7 @@ class Ticker:
             lane = self._read_lane
             if self._old_lane is not None and may_be_old(cast(list[Reading], pending.commands)):
                 lane = self._old_lane
-            (lane.pages if Read in kinds else lane.reads).append(pending)
+            (lane.reads if _IN_SLICES.isdisjoint(kinds) else lane.pages).append(pending)
         elif self._hand_on is not None and not kinds <= _FINDING:
             if pending.exchange is not None:
                 pending.exchange.close()

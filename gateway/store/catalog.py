@@ -21,12 +21,16 @@ from gateway.model.tables import (
     Index,
     IndexView,
     Projection,
+    Replica,
+    ReplicationRule,
     Rules,
     State,
     StreamRule,
     Table,
+    VectorIndex,
 )
 from gateway.model.values import Kind
+from gateway.model.vectors import Metric
 from gateway.store import counters, expiry_backfills, history, progress
 from gateway.store.databases import Session
 
@@ -68,6 +72,10 @@ class Cache:
         """The descriptor of a table by its Azure name, in whatever case, or None: it is not in the cache."""
         table = self._by_azure_name.get((namespace, azure_name.lower()))
         return None if table is None else self.get(namespace, table.name)
+
+    def by_id(self, table_id: int) -> Table | None:
+        """The descriptor of a table, or None: it is not in the cache."""
+        return self._by_id.get(table_id)
 
     def keep(self, table: Table) -> None:
         """Put a descriptor in place of the one of its name."""
@@ -118,11 +126,11 @@ class Catalog:
             "properties": orjson.loads(_json(table.properties)),
             "indexes": [
                 {
-                    "name": index.name,
-                    "definition": orjson.loads(_definition_json(index)),
-                    "properties": orjson.loads(_json(index.properties)),
+                    "name": name,
+                    "definition": orjson.loads(definition),
+                    "properties": orjson.loads(properties),
                 }
-                for index in table.indexes
+                for _, name, definition, properties, *_ in map(_index_columns, table.all_indexes)
             ],
         }
 
@@ -257,7 +265,7 @@ class Catalog:
             " ON CONFLICT DO NOTHING",
             (*_columns(table), table.azure_name.lower()),
         )
-        for index in table.indexes:
+        for index in table.all_indexes:
             self.insert_index(session, table.id, index)
         return lambda: inserted() == 1
 
@@ -274,7 +282,7 @@ class Catalog:
             ),
         )
 
-    def insert_index(self, session: Session, table_id: int, index: Index) -> None:
+    def insert_index(self, session: Session, table_id: int, index: Index | VectorIndex) -> None:
         """Store a new index."""
         session.send(
             "INSERT INTO indexes (id, table_id, name, definition, properties, filled, busy_until_ms)"
@@ -282,23 +290,25 @@ class Catalog:
             (index.id, table_id, *_index_columns(index)[1:]),
         )
 
-    def update_index(self, session: Session, index: Index) -> None:
+    def update_index(self, session: Session, index: Index | VectorIndex) -> None:
         """Store an index's properties, and whether it is filled."""
+        _, _, _, properties, filled, busy_until_ms = _index_columns(index)
         session.execute(
             "UPDATE indexes SET properties = ?, filled = ?, busy_until_ms = ? WHERE id = ?",
-            (_json(index.properties), int(index.filled), index.busy_until_ms, index.id),
+            (properties, filled, busy_until_ms, index.id),
         )
 
-    def remove_index(self, session: Session, index_id: int) -> None:
+    def remove_index(self, session: Session, index: Index | VectorIndex) -> None:
         """Forget an index; its entries are purged later."""
-        session.send("DELETE FROM indexes WHERE id = ?", (index_id,))
-        progress.forget(session, progress.INDEX_BACKFILL, index_id)
-        session.send("INSERT INTO purges (kind, id) VALUES ('index', ?)", (index_id,))
+        session.send("DELETE FROM indexes WHERE id = ?", (index.id,))
+        progress.forget(session, progress.INDEX_BACKFILL, index.id)
+        kind = "vectors" if isinstance(index, VectorIndex) else "index"
+        session.send("INSERT INTO purges (kind, id) VALUES (?, ?)", (kind, index.id))
 
     def remove(self, session: Session, table: Table) -> None:
         """Forget a table, in constant time; its rows and entries are purged later. Its id is never used again."""
-        for index in table.indexes:
-            self.remove_index(session, index.id)
+        for index in table.all_indexes:
+            self.remove_index(session, index)
         session.send("DELETE FROM tables WHERE id = ?", (table.id,))
         expiry_backfills.finish(session, table.id)
         session.send("INSERT INTO purges (kind, id) VALUES ('table', ?)", (table.id,))
@@ -320,14 +330,14 @@ class Catalog:
         session.execute(
             "UPDATE tables SET namespace = ?, version = version + 1 WHERE id = ?", (namespace, table.id)
         )
-        for index in table.indexes:
-            self.remove_index(session, index.id)
+        for index in table.all_indexes:
+            self.remove_index(session, index)
 
     # Definitions by themselves, of tables that may be gone
 
     def definition(self, table: Table) -> str:
         """A table and its indexes as a text, of which `defined` makes them again."""
-        return _json([_columns(table), [_index_columns(index) for index in table.indexes]])
+        return _json([_columns(table), [_index_columns(index) for index in table.all_indexes]])
 
     def defined(self, definition: str) -> Table:
         """The inverse of `definition`."""
@@ -358,24 +368,39 @@ class Catalog:
             columns
         )
         key_schema = key_schema_of(orjson.loads(schema))
+        made = [self._index(row, key_schema.names) for row in indexes]
         return Table(
             id=table_id,
             namespace=namespace,
             name=name,
             azure_name=azure_name,
             key_schema=key_schema,
-            indexes=tuple(self._index(row, key_schema.names) for row in indexes),
+            indexes=tuple(index for index in made if isinstance(index, Index)),
             rules=rules_of(orjson.loads(rules)),
             properties=orjson.loads(properties),
             state=State(state),
             busy_until_ms=busy,
             version=version,
             created_at_ms=created,
+            vector_indexes=tuple(index for index in made if isinstance(index, VectorIndex)),
         )
 
-    def _index(self, columns: tuple[Any, ...], table_keys: tuple[str, ...]) -> Index:
+    def _index(self, columns: tuple[Any, ...], table_keys: tuple[str, ...]) -> Index | VectorIndex:
         index_id, name, definition, properties, filled, busy_until_ms = columns
         stored = orjson.loads(definition)
+        if "vector" in stored:
+            return VectorIndex(
+                id=index_id,
+                name=name,
+                projection=Projection(stored["projection"]),
+                table_keys=table_keys,
+                included=tuple(stored["included"]),
+                filled=bool(filled),
+                busy_until_ms=busy_until_ms,
+                dialect=stored["dialect"],
+                view=self.views.get(stored["dialect"]),
+                **_vector_of(stored["vector"]),
+            )
         return Index(
             id=index_id,
             name=name,
@@ -409,13 +434,17 @@ def _columns(table: Table) -> tuple[Any, ...]:
     )
 
 
-def _index_columns(index: Index) -> tuple[Any, ...]:
+def _index_columns(index: Index | VectorIndex) -> tuple[Any, ...]:
     """An index as _INDEXES has it, without its table."""
+    if isinstance(index, VectorIndex):
+        definition, properties = _vector_definition_json(index), "{}"
+    else:
+        definition, properties = _definition_json(index), _json(index.properties)
     return (
         index.id,
         index.name,
-        _definition_json(index),
-        _json(index.properties),
+        definition,
+        properties,
         int(index.filled),
         index.busy_until_ms,
     )
@@ -440,10 +469,12 @@ def _key_schema_json(schema: KeySchema) -> str:
 
 def key_schema_of(document: list[Any]) -> KeySchema:
     """The key schema of a JSON form that key_schema_document made."""
-    partition, sort = (
-        tuple(KeyColumn(name, Kind(kind), auto) for name, kind, auto in columns) for columns in document
-    )
+    partition, sort = map(_key_columns, document)
     return KeySchema(partition, sort)
+
+
+def _key_columns(document: Iterable[Any]) -> tuple[KeyColumn, ...]:
+    return tuple(KeyColumn(name, Kind(kind), auto) for name, kind, auto in document)
 
 
 def _definition_json(index: Index) -> str:
@@ -458,6 +489,34 @@ def _definition_json(index: Index) -> str:
     )
 
 
+def _vector_definition_json(index: VectorIndex) -> str:
+    return _json(
+        {
+            "vector": {
+                "attribute": index.attribute,
+                "dimensions": index.dimensions,
+                "metric": index.metric.value,
+                "partition": None if index.partition is None else _columns_document((index.partition,)),
+                "filters": _columns_document(index.filters),
+            },
+            "projection": index.projection.value,
+            "included": index.included,
+            "dialect": index.dialect,
+        }
+    )
+
+
+def _vector_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a VectorIndex that its JSON form has under `vector`."""
+    partition, *_ = _key_columns(document["partition"] or ()) or (None,)
+    return {
+        **document,
+        "metric": Metric(document["metric"]),
+        "partition": partition,
+        "filters": _key_columns(document["filters"]),
+    }
+
+
 def _rules_json(rules: Rules) -> str:
     return _json(dataclasses.asdict(rules))
 
@@ -468,14 +527,23 @@ def stream_rule(document: Mapping[str, Any]) -> StreamRule:
     return StreamRule(**{**document, "shards": shards})
 
 
+def _replication_rule(document: Mapping[str, Any] | None) -> ReplicationRule | None:
+    if document is None:
+        return None
+    return ReplicationRule(**{**document, "peers": tuple(Replica(**peer) for peer in document["peers"])})
+
+
 def rules_of(document: Mapping[str, Any]) -> Rules:
     """The rules of a JSON form that dataclasses.asdict made."""
     expiry, stream, history = document["expiry"], document["stream"], document.get("history")
+    log = document.get("log")
     return Rules(
         **{
             **document,
             "expiry": None if expiry is None else ExpiryRule(**expiry),
             "stream": None if stream is None else stream_rule(stream),
             "history": None if history is None else HistoryRule(**history),
+            "log": None if log is None else stream_rule(log),
+            "replication": _replication_rule(document.get("replication")),
         }
     )

@@ -101,6 +101,21 @@ def all_streams(session: Session) -> list[Stream]:
     return [_stream(columns) for columns in session.query(f"SELECT {_STREAM} FROM streams ORDER BY id")]
 
 
+def stream_by_id(session: Session, stream_id: int) -> Stream | None:
+    """The stream of that id, whoever may read it; None: it is gone."""
+    found = session.query(f"SELECT {_STREAM} FROM streams WHERE id = ?", (stream_id,))
+    return _stream(found[0]) if found else None
+
+
+def next_stream(session: Session, table_id: int, stream_id: int) -> Stream | None:
+    """The stream of a table that began next after another of it; None: there is none yet."""
+    found = session.query(
+        f"SELECT {_STREAM} FROM streams WHERE table_id = ? AND id > ? ORDER BY id LIMIT 1",
+        (table_id, stream_id),
+    )
+    return _stream(found[0]) if found else None
+
+
 def streams_after(session: Session, stream_id: int, limit: int) -> list[Stream]:
     """The next streams by id."""
     found = session.query(
@@ -241,8 +256,9 @@ def first_since(session: Session, shard: Numbered, at_ms: int) -> int | None:
     return None if sequence is None else int(sequence)
 
 
-def trim(session: Session, shard: Numbered, before_ms: int, limit: int) -> int:
-    """Delete at most `limit` of the oldest changes of a shard, if they were made before that time. How many went."""
+def trim(session: Session, shard: Numbered, before_ms: int, limit: int, below: int | None = None) -> int:
+    """Delete at most `limit` of the oldest changes of a shard, if they were made before that time and (None: whatever they are)
+    have sequences below that. How many went."""
     oldest = session.query(
         "SELECT sequence, at_ms, COALESCE(length(old_body), 0) + COALESCE(length(new_body), 0)"
         " FROM changes WHERE stream_id = ? AND shard = ? AND slot = ? ORDER BY sequence LIMIT ?",
@@ -252,7 +268,8 @@ def trim(session: Session, shard: Numbered, before_ms: int, limit: int) -> int:
     size = 0
     for sequence, at_ms, size_bytes in oldest:
         size += size_bytes
-        if at_ms >= before_ms or (gone and size > _TRIMMED_BYTES):
+        is_held = below is not None and sequence >= below
+        if at_ms >= before_ms or is_held or (gone and size > _TRIMMED_BYTES):
             break
         gone.append(sequence)
     if not gone:
@@ -345,6 +362,6 @@ def actions_of(data: bytes) -> tuple[Action, ...]:
     return tuple(found)
 
 
-def stream_of(table: Table, rule: StreamRule, now_ms: int) -> Stream:
+def stream_of(table: Table, rule: StreamRule, stream_id: int, now_ms: int) -> Stream:
     """The stream that begins with a rule."""
-    return Stream(rule.id, table.id, table.namespace, table.name, table.key_schema, rule, now_ms, None)
+    return Stream(stream_id, table.id, table.namespace, table.name, table.key_schema, rule, now_ms, None)

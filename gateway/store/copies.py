@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from enum import IntEnum
 from typing import NamedTuple
 
 from gateway.store import progress
@@ -10,17 +11,27 @@ from gateway.store.databases import Session
 from gateway.store.history import Mark, Moment
 
 _COLUMNS = "target_id, source_id, history_id, at, phase, mark"
-_COPYING, _UNDOING = 0, 1
+
+
+class Phase(IntEnum):
+    """What is being done. Of a copy of a whole table: all rows are copied, then what changed since the moment is undone. Of what
+    changed in a window of time: keys and what they had before are gathered, then what they have now, and what changed since the
+    window is undone in that."""
+
+    COPYING = 0
+    UNDOING = 1
+    GATHERING = 2
+    LOOKING_UP = 3
+    UNDOING_LATER = 4
 
 
 class Copy(NamedTuple):
-    """A copy that is not done. `moment`: of which the target will be the source's rows; None: those that it has. `undoing`: all
-    rows have been copied, and what changed since the moment is being undone in the copy."""
+    """A copy that is not done. `moment`: of which the target will be the source's rows; None: those that it has."""
 
     target_id: int
     source_id: int
     moment: Moment | None
-    undoing: bool = False
+    phase: Phase = Phase.COPYING
     mark: Mark | None = None
 
 
@@ -28,8 +39,8 @@ def add(session: Session, copy: Copy) -> None:
     """Ask for a table to be filled."""
     history_id, at = copy.moment or (None, None)
     session.execute(
-        f"INSERT INTO copies ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, NULL)",
-        (copy.target_id, copy.source_id, history_id, at, _COPYING),
+        f"INSERT INTO copies ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
+        (copy.target_id, copy.source_id, history_id, at, copy.phase.value, _packed(copy.mark)),
     )
 
 
@@ -56,7 +67,7 @@ def save_progress(session: Session, copy: Copy, number: int) -> None:
     """Remember how far a copy has come, by so many rows more."""
     session.execute(
         "UPDATE copies SET phase = ?, mark = ? WHERE target_id = ?",
-        (_UNDOING if copy.undoing else _COPYING, _packed(copy.mark), copy.target_id),
+        (copy.phase.value, _packed(copy.mark), copy.target_id),
     )
     progress.advance(session, progress.COPY, copy.target_id, number)
 
@@ -71,7 +82,7 @@ def _copy(
     target_id: int, source_id: int, history_id: int | None, at: int | None, phase: int, mark: bytes | None
 ) -> Copy:
     moment = None if history_id is None or at is None else Moment(history_id, at)
-    return Copy(target_id, source_id, moment, phase == _UNDOING, _unpacked(mark))
+    return Copy(target_id, source_id, moment, Phase(phase), _unpacked(mark))
 
 
 def _packed(mark: Mark | None) -> bytes | None:

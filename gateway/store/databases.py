@@ -147,6 +147,9 @@ class Statements(ABC):
     """A parameter that is a number of 64 bits, where nothing else says so."""
     greatest: str
     """The function that gives the greater of two numbers."""
+    server_start: str
+    """A text that is another one after the database server was started anew or another has taken its place, and may have lost
+    what was committed: what was kept in memory of the database is then of no more use."""
 
     @abstractmethod
     def has_table(self, session: Session, name: str) -> bool:

@@ -17,7 +17,9 @@ from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH, StoredRow
 
 _COLUMNS = "history_id, changed_at, slot, partition, sort, full_key, modified_at, size_bytes, kinds, body"
 # In the order of scans.ROW_COLUMNS.
-_IMAGE = "r.partition, r.sort, r.full_key, r.modified_at, NULL, r.size_bytes, r.kinds, r.body"
+# The time of the change stands where a row has that of its expiry.
+_IMAGE = "r.partition, r.sort, r.full_key, r.modified_at, r.changed_at, r.size_bytes, r.kinds, r.body"
+_CHANGED_AT = 4
 _BATCH_BYTES = 4_000_000
 
 HistoryKey = tuple[int, Position]
@@ -114,11 +116,12 @@ class Moment(NamedTuple):
 
 class Part(NamedTuple):
     """A part of a walk: rows by position (None: there was none); the mark to go on after, None at the end; how many keys it went
-    over."""
+    over; of changes, when each row changed last."""
 
     rows: dict[Position, Row | None]
     mark: Mark | None
     length: int
+    changed_at: dict[Position, int] = {}  # noqa: RUF012  # of a named tuple; nobody changes it
 
 
 def rows_after(session: Session, table_id: int, mark: Mark | None, limit: int) -> Part:
@@ -176,4 +179,5 @@ def _part(session: Session, source: _Source, columns: str, mark: Mark, limit: in
     walked: dict[Position, Row | None] = {
         position_of(*each[:3]): StoredRow(each) if each[ROW_WIDTH - 1] is not None else None for each in rows
     }
-    return Part(walked, last if length == limit or length < len(found) else None, length)
+    changed_at = {position_of(*each[:3]): each[_CHANGED_AT] for each in reversed(rows)} if timed else {}
+    return Part(walked, last if length == limit or length < len(found) else None, length, changed_at)

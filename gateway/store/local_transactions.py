@@ -159,6 +159,7 @@ def writes_of(session: Session, transaction: str) -> list[StagedWrite]:
 def _columns(write: StagedWrite) -> tuple[Any, ...]:
     stored = stored_position(write.position)
     new, recorded = write.new, write.recorded
+    assert recorded.kind is not None  # what a client writes is told
     return (
         stored.partition,
         stored.sort,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from gateway.store import counters, progress
+from gateway.store import counters, progress, vectors
 from gateway.store.databases import Session
 
 # Table, its owner's column, the key below that, and the billed bytes of a row of it: rows may have 4 MB, entries are small.
 _OWNED = {
     "table": ("rows", "table_id", "partition, sort", "size_bytes"),
     "index": ("entries", "index_id", "partition, sort", "0"),
+    "vectors": ("vectors", "index_id", "partition, sort", "size_bytes"),
     "history": ("history", "history_id", "changed_at, slot, partition, sort", "size_bytes"),
 }
 _BATCH_BYTES = 4_000_000
@@ -43,6 +44,8 @@ def purge(session: Session, limit: int) -> int | None:
         progress.advance(session, progress.PURGE, owner_id, gone)
         return gone
     session.execute(f"DELETE FROM {table} WHERE {owner} = ?", (owner_id,))
+    if kind == "vectors":
+        vectors.forget(session, owner_id)
     forgotten = counters.forget_table(session, owner_id, limit) if kind == "table" else 0
     if forgotten < limit:
         session.execute("DELETE FROM purges WHERE kind = ? AND id = ?", (kind, owner_id))

@@ -118,6 +118,34 @@ entries = Table(
 )
 Index("entries_by_slot", entries.c.index_id, entries.c.slot, entries.c.partition, entries.c.sort)
 
+# Entries of vector indexes: 32-bit floating point numbers, and digests of the values by which a search is narrowed. Each gets the
+# next number of its index whenever it is written, so that what has changed since can be read alone. The key is the row's.
+vectors = Table(
+    "vectors",
+    metadata,
+    Column("index_id", BigInteger, nullable=False),
+    Column("partition", LargeBinary, nullable=False),
+    Column("sort", LargeBinary, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("size_bytes", Integer, nullable=False),
+    # NULL: the index has no partitions.
+    Column("partition_digest", LargeBinary),
+    Column("filter_digests", LargeBinary, nullable=False),
+    Column("full_key", LargeBinary),
+    Column("vector", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("index_id", "partition", "sort", "slot"),
+)
+Index("vectors_by_version", vectors.c.index_id, vectors.c.version, vectors.c.size_bytes)
+Index(
+    "vectors_by_partition",
+    vectors.c.index_id,
+    vectors.c.partition_digest,
+    vectors.c.version,
+    sqlite_where=text("partition_digest IS NOT NULL"),
+    postgresql_where=text("partition_digest IS NOT NULL"),
+)
+
 # Numbers that must never be given twice: ids, auto-increment columns, stream sequences.
 counters = Table(
     "counters",
@@ -234,7 +262,7 @@ copies = Table(
     Column("source_id", BigInteger, nullable=False, index=True),
     Column("history_id", BigInteger),
     Column("at", BigInteger),
-    # 0: the rows are being copied; 1: what changed since is being undone.
+    # What is being done: gateway/store/copies.py has the numbers.
     Column("phase", SmallInteger, nullable=False),
     Column("mark", LargeBinary),
 )
@@ -257,6 +285,66 @@ backups = Table(
     Column("expires_at_ms", BigInteger, index=True),
 )
 Index("backups_by_table", backups.c.namespace, backups.c.table_name, backups.c.created_at_ms)
+
+# Who follows the changes of which table, and how far each has come: through which of the table's streams, and in it to which
+# sequence of each shard. Before that, `copying`, through the table's rows.
+followers = Table(
+    "followers",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("table_id", BigInteger, nullable=False, index=True),
+    Column("kind", Text, nullable=False),
+    Column("target", Name, nullable=False),
+    Column("stream_id", BigInteger, nullable=False),
+    Column("positions", Text, nullable=False),
+    Column("copying", SmallInteger, nullable=False),
+    Column("mark", LargeBinary),
+    # Who delivers to it outside of the database, and until when nobody else does.
+    Column("owner", Text, nullable=False),
+    Column("owned_until_ms", BigInteger, nullable=False),
+)
+
+# When rows of replicated tables were deleted (ticks), until no older write to them can come from another replica.
+tombstones = Table(
+    "tombstones",
+    metadata,
+    Column("table_id", BigInteger, nullable=False),
+    Column("partition", LargeBinary, nullable=False),
+    Column("sort", LargeBinary, nullable=False),
+    Column("slot", SmallInteger, nullable=False),
+    Column("full_key", LargeBinary),
+    Column("deleted_at", BigInteger, nullable=False),
+    PrimaryKeyConstraint("table_id", "partition", "sort", "slot"),
+    sqlite_with_rowid=False,
+)
+Index("tombstones_by_time", tombstones.c.table_id, tombstones.c.deleted_at)
+
+
+# Long work that clients started (exports, imports), and how far it has come. Only the server that made the last claim carries a
+# job on, until the time that it has for it; one that has ended is kept to be told of.
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("namespace", Name, nullable=False),
+    Column("table_name", Name, nullable=False),
+    Column("definition", Text, nullable=False),
+    Column("progress", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("ended_at_ms", BigInteger),
+    Column("cancelled", SmallInteger, nullable=False),
+    Column("claim", BigInteger, nullable=False),
+    Column("claimed_until_ms", BigInteger, nullable=False),
+)
+Index("jobs_by_age", jobs.c.namespace, jobs.c.kind, jobs.c.created_at_ms, jobs.c.id)
+Index(
+    "jobs_to_do",
+    jobs.c.id,
+    sqlite_where=text("ended_at_ms IS NULL"),
+    postgresql_where=text("ended_at_ms IS NULL"),
+)
 
 # Open local transactions. Each locks one partition (as gateway/store/positions.py stores it) of one table.
 partition_locks = Table(

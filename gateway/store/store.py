@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from typing import Any
 
 from gateway.store.catalog import Catalog
 from gateway.store.databases import Database, Session
@@ -16,6 +17,9 @@ class Store:
         self.catalog = Catalog()
         # By table, on the monotonic clock; see engine/writing.py.
         self.looks_first_until: dict[int, float] = {}
+        # What vector searches keep in memory, and how many bytes of it at most; see engine/searching.py.
+        self.vector_images: Any = None
+        self.vector_memory_bytes = 0
 
     @property
     def shared(self) -> bool:

@@ -1,11 +1,11 @@
--- 0008
+-- 0011
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 )
 
-INSERT INTO alembic_version (version_num) VALUES ('0008')
+INSERT INTO alembic_version (version_num) VALUES ('0011')
 
 CREATE TABLE audit_events (
 	at_ms BIGINT NOT NULL,
@@ -107,6 +107,22 @@ CREATE TABLE expiry_backfills (
 	PRIMARY KEY (table_id)
 )
 
+CREATE TABLE followers (
+	id BIGINT NOT NULL,
+	table_id BIGINT NOT NULL,
+	kind TEXT NOT NULL,
+	target TEXT COLLATE "C" NOT NULL,
+	stream_id BIGINT NOT NULL,
+	positions TEXT NOT NULL,
+	copying SMALLINT NOT NULL,
+	mark BYTEA,
+	owner TEXT NOT NULL,
+	owned_until_ms BIGINT NOT NULL,
+	PRIMARY KEY (id)
+)
+
+CREATE INDEX ix_followers_table_id ON followers (table_id)
+
 CREATE TABLE grants (
 	id TEXT COLLATE "C" NOT NULL,
 	grantee TEXT COLLATE "C" NOT NULL,
@@ -153,6 +169,26 @@ CREATE TABLE indexes (
 CREATE INDEX indexes_to_fill ON indexes (table_id) WHERE filled = 0
 
 CREATE INDEX ix_indexes_table_id ON indexes (table_id)
+
+CREATE TABLE jobs (
+	id BIGINT NOT NULL,
+	kind TEXT NOT NULL,
+	namespace TEXT COLLATE "C" NOT NULL,
+	table_name TEXT COLLATE "C" NOT NULL,
+	definition TEXT NOT NULL,
+	progress TEXT NOT NULL,
+	state TEXT NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	ended_at_ms BIGINT,
+	cancelled SMALLINT NOT NULL,
+	claim BIGINT NOT NULL,
+	claimed_until_ms BIGINT NOT NULL,
+	PRIMARY KEY (id)
+)
+
+CREATE INDEX jobs_by_age ON jobs (namespace, kind, created_at_ms, id)
+
+CREATE INDEX jobs_to_do ON jobs (id) WHERE ended_at_ms IS NULL
 
 CREATE TABLE namespace_properties (
 	namespace TEXT COLLATE "C" NOT NULL,
@@ -294,3 +330,33 @@ CREATE TABLE tokens (
 )
 
 CREATE INDEX ix_tokens_expires_at_ms ON tokens (expires_at_ms)
+
+CREATE TABLE tombstones (
+	table_id BIGINT NOT NULL,
+	partition BYTEA NOT NULL,
+	sort BYTEA NOT NULL,
+	slot SMALLINT NOT NULL,
+	full_key BYTEA,
+	deleted_at BIGINT NOT NULL,
+	PRIMARY KEY (table_id, partition, sort, slot)
+)
+
+CREATE INDEX tombstones_by_time ON tombstones (table_id, deleted_at)
+
+CREATE TABLE vectors (
+	index_id BIGINT NOT NULL,
+	partition BYTEA NOT NULL,
+	sort BYTEA NOT NULL,
+	slot SMALLINT NOT NULL,
+	version BIGINT NOT NULL,
+	size_bytes INTEGER NOT NULL,
+	partition_digest BYTEA,
+	filter_digests BYTEA NOT NULL,
+	full_key BYTEA,
+	vector BYTEA NOT NULL,
+	PRIMARY KEY (index_id, partition, sort, slot)
+)
+
+CREATE INDEX vectors_by_partition ON vectors (index_id, partition_digest, version) WHERE partition_digest IS NOT NULL
+
+CREATE INDEX vectors_by_version ON vectors (index_id, version, size_bytes)

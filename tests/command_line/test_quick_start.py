@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 _HEAVY = {
-    "alembic", "cryptography", "flask", "google.protobuf", "hypothesis", "jinja2", "jwt", "lark", "mako", "prometheus_client",
-    "psycopg", "pyarrow", "rich", "sqlalchemy", "transfer", "werkzeug",
+    "alembic", "cryptography", "flask", "google.protobuf", "hypothesis", "jinja2", "jwt", "lark", "mako", "numpy",
+    "prometheus_client", "psycopg", "pyarrow", "rich", "sqlalchemy", "transfer", "werkzeug",
     "zstandard",
 }  # fmt: skip
 # Serves in the main thread; another one asks, then tells which modules are there and stops the server.

@@ -202,4 +202,27 @@ def _refused_before() -> list[Case]:
     ]
 
 
-CASES = [*_prepared(), *_writes(), *_reads(), *_statements(), *_refused_before()]
+def _searches() -> list[Case]:
+    index = {
+        "IndexName": "near",
+        "VectorAttribute": {"AttributeName": "v"},
+        "Dimensions": 2,
+        "DistanceFunction": "COSINE",
+        "Projection": {"ProjectionType": "ALL"},
+    }
+    numbers = [{"N": "1"}, {"N": "0.5"}]
+    where: dict[str, Any] = {"on": "vectors", "IndexName": "near"}
+    return [
+        _case(
+            "makes a table with vectors", "CreateTable", False, on="vectors", KeySchema=key_schema("p:S"),
+            AttributeDefinitions=definitions(["p:S"]), BillingMode="PAY_PER_REQUEST", VectorIndexes=[index],
+        ),
+        _case("of a vector", "PutItem", on="vectors", Item={"p": {"S": "a"}, "v": {"L": numbers}}, **ALL_COSTS),
+        _case("of what is no vector", "PutItem", on="vectors", Item={"p": {"S": "b"}, "v": {"L": numbers[:1]}}),
+        _case("finds", "SearchVectors", SearchVector=numbers, TopK=3, ReturnConsumedCapacity="TOTAL", **where),
+        _case("of too few numbers", "SearchVectors", SearchVector=numbers[:1], TopK=3, **where),
+        _case("of too many items", "SearchVectors", SearchVector=numbers, TopK=101, **where),
+    ]  # fmt: skip
+
+
+CASES = [*_prepared(), *_writes(), *_reads(), *_searches(), *_statements(), *_refused_before()]

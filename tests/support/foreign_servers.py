@@ -1,4 +1,4 @@
-"""Servers that nobody here wrote, for tests of transfers: DynamoDB Local, dynalite, Azurite, from their registries into the
+"""Servers that nobody here wrote, for tests: DynamoDB Local, dynalite, kinesalite, Azurite, from their registries into the
 cache folder of tests (node.py). What cannot be had on this machine skips the tests that need it, and says why."""
 
 from __future__ import annotations
@@ -33,6 +33,19 @@ def _command(name: str, port: int, folder: Path) -> list[str]:
         main = str(installing.npm_package("dynalite", installing.DYNALITE) / "cli.js")
         states = ["--createTableMs", "0", "--deleteTableMs", "0", "--updateTableMs", "0"]
         return [node, main, "--port", str(port), "--host", "127.0.0.1", *states]
+    if name == "kinesalite":
+        main = str(installing.npm_package("kinesalite", installing.KINESALITE) / "cli.js")
+        states = [
+            "--createStreamMs",
+            "0",
+            "--deleteStreamMs",
+            "0",
+            "--updateStreamMs",
+            "0",
+            "--shardLimit",
+            "50",
+        ]
+        return [node, main, "--port", str(port), *states]
     package = installing.npm_package("azurite", installing.AZURITE)
     main = str(package / "dist" / "src" / "table" / "main.js")
     flags = ["--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
@@ -41,7 +54,7 @@ def _command(name: str, port: int, folder: Path) -> list[str]:
 
 @contextlib.contextmanager
 def foreign_server(name: str, folder: Path) -> Iterator[str]:
-    """The URL of one, stopped at the end: "dynamodb-local", "dynalite" or "azurite"."""
+    """The URL of one, stopped at the end: "dynamodb-local", "dynalite", "kinesalite" or "azurite"."""
     port = free_port()
     with mock.patch.object(installing, "PEERS", cache_folder() / "peers"):
         try:

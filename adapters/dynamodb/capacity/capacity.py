@@ -12,11 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.dynamodb.values.values import render_value
-from adapters.dynamodb.wire.limits import READ_UNIT_BYTES, TRANSACTION_FACTOR, WRITE_UNIT_BYTES
+from adapters.dynamodb.wire.limits import (
+    READ_UNIT_BYTES,
+    TRANSACTION_FACTOR,
+    VECTOR_REQUEST_BYTES,
+    WRITE_UNIT_BYTES,
+)
 from gateway.model.commands import Outcome
 from gateway.model.pages import Page
 from gateway.model.rows import Row
-from gateway.model.tables import Entry, Index, Table
+from gateway.model.tables import Entry, Index, Table, VectorEntry, VectorIndex
+from gateway.model.values import size_bytes
+from gateway.model.vectors import COMPONENT_BYTES, vector_of
 
 Meter = Callable[[str, str, str, float], None]
 """Counts units: (table, index or "", "read" or "write", units)."""
@@ -69,15 +76,50 @@ def index_write_units(index: Index, old: Row | None, new: Row | None) -> float |
     return float(_blocks(max(before.size_bytes, after.size_bytes)))
 
 
+def vector_write_bytes(index: VectorIndex, old: Row | None, new: Row | None) -> int:
+    """What a write costs a vector index: the size of the entry, if what the index shows of the row changes. A delete costs as the
+    entry that goes; a move to another partition costs both (docs/protocols/dynamodb.md rule 42)."""
+    before = None if old is None else index.entry(old)
+    after = None if new is None else index.entry(new)
+    if before is not None and after is not None:
+        if before.partition != after.partition:
+            return _vector_bytes(before) + _vector_bytes(after)
+        if before.is_stored_as(after) and _same_in(index.shown, before.row, after.row):
+            return 0
+    charged = after or before
+    return 0 if charged is None else _vector_bytes(charged)
+
+
+def _vector_bytes(entry: VectorEntry) -> int:
+    return max(VECTOR_REQUEST_BYTES, entry.size_bytes)
+
+
+def written_bytes(table: Table, row: Row | None) -> int | None:
+    """The size of an item as writes of a table with vector indexes count it: a vector that is indexed, as 32-bit numbers."""
+    if row is None:
+        return None
+    size = row.size_bytes
+    for name, dimensions in {index.attribute: index.dimensions for index in table.vector_indexes}.items():
+        if vector_of(row.contents.members.get(name), dimensions) is not None:
+            value = row.contents.value(name)
+            assert value is not None
+            size += COMPONENT_BYTES * dimensions - size_bytes(value)
+    return size
+
+
 def _blocks(size_bytes: int) -> int:
     return max(1, -(-size_bytes // WRITE_UNIT_BYTES))
 
 
 def _shows_the_same(index: Index, before: Entry, after: Entry) -> bool:
-    if before.row is after.row:
+    return _same_in(index.shown, before.row, after.row)
+
+
+def _same_in(names: frozenset[str] | None, before: Row, after: Row) -> bool:
+    """Whether two rows are the same in these attributes; None: in all."""
+    if before is after:
         return True
-    old, new = before.row.latest, after.row.latest
-    names = index.shown
+    old, new = before.latest, after.latest
     if names is None:
         return old == new
     return all(old.get(name) == new.get(name) for name in names)
@@ -96,6 +138,7 @@ class Charge:
     table_units: float = 0.0
     global_units: dict[str, float] = field(default_factory=dict)
     local_units: dict[str, float] = field(default_factory=dict)
+    vector_bytes: dict[str, int] = field(default_factory=dict)
 
     @property
     def total(self) -> float:
@@ -105,11 +148,22 @@ class Charge:
     def add_write(self, table: Table, outcome: Outcome, factor: int = 1) -> None:
         """One write. A transaction's factor is for the units of the table only; indexes cost what they always do."""
         old, new = outcome.old, outcome.new
-        self.table_units += factor * write_units(_size(old), _size(new))
+        if table.vector_indexes:
+            self._add_vectors(table, outcome)
+            units = write_units(written_bytes(table, old), written_bytes(table, new))
+        else:
+            units = write_units(_size(old), _size(new))
+        self.table_units += factor * units
         for index in table.indexes:
-            units = index_write_units(index, old, new)
-            if units is not None:
-                self.add_index(index, units)
+            of_index = index_write_units(index, old, new)
+            if of_index is not None:
+                self.add_index(index, of_index)
+
+    def _add_vectors(self, table: Table, outcome: Outcome) -> None:
+        for index in table.vector_indexes:
+            size = vector_write_bytes(index, *outcome)
+            if size:
+                self.vector_bytes[index.name] = self.vector_bytes.get(index.name, 0) + size
 
     def add_check(self, row: Row | None) -> None:
         """A ConditionCheck of a transaction: it writes nothing and costs like a write of what it looks at."""
@@ -148,6 +202,10 @@ class Charge:
             ):
                 if by_index:
                     shown[member] = {name: self._units(units, split) for name, units in by_index.items()}
+            if self.vector_bytes:
+                shown["VectorIndexes"] = {
+                    name: {"VectorWriteRequestBytes": float(size)} for name, size in self.vector_bytes.items()
+                }
         return shown
 
     def _units(self, units: float, split: bool) -> dict[str, float]:

@@ -11,13 +11,15 @@ from typing import Any
 from adapters.dynamodb import DIALECT
 from adapters.dynamodb.capacity import capacity
 from adapters.dynamodb.capacity.capacity import READ, WRITE, Bill, Charge
+from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Call
 from adapters.dynamodb.wire.limits import TRANSACTION_FACTOR
 from gateway import metrics
-from gateway.model.commands import Outcome, Read, Replayed
+from gateway.model.commands import Nearest, Outcome, Read, Replayed
 from gateway.model.pages import Page
 from gateway.model.rows import Row
-from gateway.model.tables import Table
+from gateway.model.tables import Table, VectorIndex
+from gateway.model.vectors import COMPONENT_BYTES
 from gateway.model.writes import Keep, Write
 
 Blocks = dict[str, Any]
@@ -64,12 +66,21 @@ def page_read(call: Call, read: Read, page: Page) -> Blocks:
     return _one(charge, mode_of(call))
 
 
+def vector_search(call: Call, index: VectorIndex, found: Sequence[Nearest]) -> Blocks:
+    """The block of SearchVectors: the search vector, and what was found, as entries of the index."""
+    size = COMPONENT_BYTES * index.dimensions
+    size += sum([index.size_bytes(nearest.row.contents) for nearest in found])
+    if mode_of(call) == "NONE":
+        return {}
+    return {"ConsumedCapacity": {"VectorSearchRequestBytes": float(max(limits.VECTOR_REQUEST_BYTES, size))}}
+
+
 def item_write(call: Call, write: Write, outcome: Outcome) -> Blocks:
     """The blocks of PutItem, UpdateItem and DeleteItem."""
     given = call.input
     old, new = outcome
     is_told = "ReturnConsumedCapacity" in given or "ReturnItemCollectionMetrics" in given
-    if not is_told and not write.table.indexes:
+    if not is_told and not (write.table.indexes or write.table.vector_indexes):
         old_bytes = None if old is None else old.contents.size_bytes
         new_bytes = None if new is None else new.contents.size_bytes
         units = capacity.write_units(old_bytes, new_bytes)
@@ -102,7 +113,7 @@ def batch_read(call: Call, items: Iterable[tuple[str, Row | None, bool]]) -> Blo
 def batch_write(call: Call, done: Sequence[tuple[str, Write, Outcome]]) -> Blocks:
     """The blocks of BatchWriteItem: (name of the table as asked, write, outcome) each."""
     is_told = "ReturnConsumedCapacity" in call.input or "ReturnItemCollectionMetrics" in call.input
-    if not is_told and not any(write.table.indexes for _, write, _ in done):
+    if not is_told and not any(write.table.indexes or write.table.vector_indexes for _, write, _ in done):
         units: dict[str, float] = {}
         for name, _, (old, new) in done:
             old_bytes = None if old is None else old.size_bytes

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.dynamodb.capacity import capacity
+from adapters.dynamodb.capacity import capacity, contributors
 from adapters.dynamodb.capacity.capacity import READ, WRITE
 from adapters.dynamodb.tables.properties import PROVISIONED, IndexProperties, TableProperties
 from adapters.dynamodb.wire.calls import Call, Caller
@@ -122,7 +122,9 @@ class Throttle:
                 cost for cost in costs if self._left(cost) - promised.get(cost.key, 0.0) < _LEAST[cost.kind]
             ]
             refusals.append(_refusal(call, command, short) if short else None)
-            if not short:
+            if short:
+                contributors.throttled(command)
+            else:
                 for cost in costs:
                     promised[cost.key] = promised.get(cost.key, 0.0) + cost.units
         return refusals

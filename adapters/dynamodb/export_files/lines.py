@@ -91,10 +91,28 @@ def read_change(line: bytes, form: Form) -> Change:
 
 def line_of(row: Row, as_ion: bool = False) -> bytes:
     """A row of DynamoDB's kinds as a line of a full export."""
-    body = values.render_row(row)
+    return item_line(values.render_row(row), as_ion)
+
+
+def item_line(item: bytes, as_ion: bool) -> bytes:
+    """An item, given as JSON, as a line of a full export."""
     if as_ion:
-        return f"{ion.VERSION_MARKER} {{Item:{ion.text_of(orjson.loads(body))}}}\n".encode()
-    return b'{"Item":' + body + b"}\n"
+        return f"{ion.VERSION_MARKER} {{Item:{ion.text_of(orjson.loads(item))}}}\n".encode()
+    return b'{"Item":' + item + b"}\n"
+
+
+def change_line(written_at_us: int, images: Mapping[str, bytes], as_ion: bool) -> bytes:
+    """A change as a line of an incremental export. `images`: Keys, and OldImage and NewImage as far as they are told, as JSON."""
+    if as_ion:
+        members = "".join([f",{name}:{ion.text_of(orjson.loads(image))}" for name, image in images.items()])
+        metadata = f"Metadata:{{WriteTimestampMicros:{written_at_us}.}}"
+        return f"{ion.VERSION_MARKER} {{Record:{{{metadata}{members}}}}}\n".encode()
+    metadata_json = b'{"Metadata":{"WriteTimestampMicros":{"N":"%d"}}' % written_at_us
+    return (
+        metadata_json
+        + b"".join([b',"%s":%s' % (name.encode(), image) for name, image in images.items()])
+        + b"}\n"
+    )
 
 
 def _is_wrapped(line: bytes) -> bool:

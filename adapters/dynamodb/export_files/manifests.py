@@ -27,6 +27,7 @@ SUMMARY = "manifest-summary.json"
 FILES = "manifest-files.json"
 STARTED = "_started"
 FULL_VERSION = "2020-06-30"
+INCREMENTAL_VERSION = "2023-08-01"
 OUTPUT_FORMATS = {"DYNAMODB_JSON": "json", "ION": "ion"}
 """OutputFormat -> what its data files end with, before .gz."""
 
@@ -114,9 +115,17 @@ def places_of(key: str, summary: Summary) -> list[str]:
 # Writing
 
 
+class Window(NamedTuple):
+    """What an incremental export is of: from a moment to before another; `view`: NEW_IMAGE or NEW_AND_OLD_IMAGES."""
+
+    from_ms: int
+    to_ms: int
+    view: str
+
+
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What the summary of a full export tells."""
+    """What the summary of an export tells: of a full one, or of an incremental one, which has a `window`."""
 
     export_arn: str
     table_arn: str
@@ -129,27 +138,37 @@ class Export:
     output_format: str
     items: int
     billed_bytes: int
+    encryption: str = "AES256"
+    encryption_key: str | None = None
+    window: Window | None = None
 
     def summary(self) -> bytes:
         """manifest-summary.json."""
         folder = folder_of(self.prefix, self.export_arn.rpartition("/")[2])
+        window = self.window
+        moments: dict[str, Any] = {"exportTime": time_text(self.exported_at_ms)}
+        kind: dict[str, Any] = {}
+        if window is not None:
+            moments = {"exportFromTime": time_text(window.from_ms), "exportToTime": time_text(window.to_ms)}
+            kind = {"outputView": window.view, "exportType": "INCREMENTAL_EXPORT"}
         return orjson.dumps(
             {
-                "version": FULL_VERSION,
+                "version": FULL_VERSION if window is None else INCREMENTAL_VERSION,
                 "exportArn": self.export_arn,
                 "startTime": time_text(self.started_at_ms),
                 "endTime": time_text(self.ended_at_ms),
                 "tableArn": self.table_arn,
                 "tableId": self.table_id,
-                "exportTime": time_text(self.exported_at_ms),
+                **moments,
                 "s3Bucket": self.bucket,
                 "s3Prefix": self.prefix or None,
-                "s3SseAlgorithm": "AES256",
-                "s3SseKmsKeyId": None,
+                "s3SseAlgorithm": self.encryption,
+                "s3SseKmsKeyId": self.encryption_key,
                 "manifestFilesS3Key": folder + FILES,
                 "billedSizeBytes": self.billed_bytes,
                 "itemCount": self.items,
                 "outputFormat": self.output_format,
+                **kind,
             }
         )
 
@@ -159,9 +178,17 @@ def folder_of(prefix: str, identifier: str) -> str:
     return (f"{prefix}/" if prefix else "") + f"{FOLDER}/{identifier}/"
 
 
-def file_line(key: str, items: int, md5: bytes) -> bytes:
-    """A line of manifest-files.json. The ETag is that of an upload of one part, as S3 computes it."""
-    etag = hashlib.md5(md5, usedforsecurity=False).hexdigest() + "-1"
+def data_folder_of(prefix: str, identifier: str, is_incremental: bool = False) -> str:
+    """Where its data files are; incremental exports of one prefix share a folder (developer guide, "DynamoDB table export output
+    format")."""
+    if is_incremental:
+        return (f"{prefix}/" if prefix else "") + f"{FOLDER}/data/"
+    return folder_of(prefix, identifier) + "data/"
+
+
+def file_line(key: str, items: int, md5: bytes, etag: str = "") -> bytes:
+    """A line of manifest-files.json. Unless it is known the ETag is that of an upload of one part, as S3 computes it."""
+    etag = etag or hashlib.md5(md5, usedforsecurity=False).hexdigest() + "-1"
     checksum = base64.b64encode(md5).decode()
     entry = {"itemCount": items, "md5Checksum": checksum, "etag": etag, "dataFileS3Key": key}
     return orjson.dumps(entry) + b"\n"

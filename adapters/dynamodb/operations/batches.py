@@ -7,10 +7,11 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.capacity import consumed_capacity
+from adapters.dynamodb.capacity import consumed_capacity, contributors
 from adapters.dynamodb.capacity.capacity import READ, WRITE
 from adapters.dynamodb.expressions.request_clauses import ReadClauses
 from adapters.dynamodb.operations.items import answer_wants_old, delete_write, put_write
+from adapters.dynamodb.tables.properties import INSIGHTS
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.calls import Answer, Call, find_table
@@ -56,6 +57,8 @@ def batch_get_item(call: Call) -> Exchange[Answer]:
         if isinstance(row, GatewayError):
             raise row
         read.append((name, row, bool(requests[name].get("ConsistentRead"))))
+        if get.table.properties.get(INSIGHTS):
+            contributors.read(get)
         if row is not None:
             room -= row.size_bytes
             responses[name].append(orjson.Fragment(clauses[name].cut(get.table, row)))
@@ -91,6 +94,8 @@ def batch_write_item(call: Call) -> Exchange[Answer]:
     for (name, member), write, answer in zip(owners, writes, answers, strict=True):
         if isinstance(answer, list):
             done.append((name, write, answer[0]))
+            if write.table.properties.get(INSIGHTS):
+                contributors.written(write, answer[0])
         elif _is_passing(answer):
             unprocessed.setdefault(name, []).append(member)
         elif isinstance(answer, GatewayError):

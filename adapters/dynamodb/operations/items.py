@@ -12,12 +12,13 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.capacity import consumed_capacity
+from adapters.dynamodb.capacity import consumed_capacity, contributors
 from adapters.dynamodb.expressions import legacy
 from adapters.dynamodb.expressions.projections import touched
 from adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
 from adapters.dynamodb.expressions.updates import statement_bytes
-from adapters.dynamodb.values import composites, keys
+from adapters.dynamodb.tables.properties import INSIGHTS
+from adapters.dynamodb.values import composites, keys, vectors
 from adapters.dynamodb.values.values import Item, is_too_large, keep_kinds, render_values, view
 from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
@@ -42,6 +43,8 @@ def _get(call: Call, clauses: ReadClauses, table: Table) -> Get:
 
 def _got(call: Call, clauses: ReadClauses, get: Get, row: Row | None) -> Answer:
     blocks = consumed_capacity.item_read(call, row)
+    if get.table.properties.get(INSIGHTS):
+        contributors.read(get)
     if row is None:
         return blocks
     item = clauses.cut(get.table, row)
@@ -75,6 +78,8 @@ def put_write(table: Table, item: Item, clauses: WriteClauses | None, wants_old:
     """The write that puts an item whose size has been checked. `clauses`: its condition, if it has one; `wants_old`: whether
     the answer needs the old item. Raises ServiceError, BadKey, KeyTooLong."""
     key = keys.item_key(table, item)
+    if table.vector_indexes:
+        vectors.check_put(table, item.contents)
     condition = clauses.condition(table) if clauses is not None and clauses.has_condition else ALWAYS
     shown = SHOWN_NOT if clauses is None else clauses.shown
     contents = composites.stored_contents(table, key, item.contents)
@@ -117,8 +122,8 @@ def _keep_kinds(old: Row | None, new: Contents) -> Contents:
 
 
 def _check_updated(table: Table, may_nest: tuple[str, ...], old: Row | None, new: Contents) -> Contents:
-    """The rule of updates: what an item must obey in size, in the depth of attributes that may have become too deep, and in
-    its index keys. Raises RowRefused, BadKey."""
+    """The rule of updates: what an item must obey in size, in the depth of attributes that may have become too deep, in its
+    index keys and in its vectors. Raises RowRefused, BadKey."""
     if is_too_large(new.size_bytes):
         raise RowRefused("update-size")
     for name in may_nest:
@@ -128,6 +133,8 @@ def _check_updated(table: Table, may_nest: tuple[str, ...], old: Row | None, new
     if table.indexes:
         before: Attributes = {} if old is None else old.contents
         keys.check_updated_index_keys(table, before, new)
+    if table.vector_indexes:
+        vectors.check_updated(table, {} if old is None else old.contents, new)
     return new
 
 
@@ -159,6 +166,7 @@ def answer_wants_old(call: Call, table: Table) -> bool:
         or given.get("ReturnConsumedCapacity", "NONE") != "NONE"
         or given.get("ReturnItemCollectionMetrics", "NONE") != "NONE"
         or bool(table.indexes)
+        or bool(table.vector_indexes)
     )
 
 
@@ -178,6 +186,8 @@ def _written(
     """The answer to a write, by ReturnValues."""
     [write], [outcome] = group.writes, outcomes
     blocks = consumed_capacity.item_write(call, write, outcome)
+    if write.table.properties.get(INSIGHTS):
+        contributors.written(write, outcome)
     return {**returned(call, write, outcome), **blocks} if "ReturnValues" in call.input else blocks
 
 

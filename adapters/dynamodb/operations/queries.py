@@ -10,9 +10,10 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.capacity import consumed_capacity
+from adapters.dynamodb.capacity import consumed_capacity, contributors
 from adapters.dynamodb.expressions.request_clauses import ReadClauses
 from adapters.dynamodb.operations.start_keys import StartKey
+from adapters.dynamodb.tables.properties import INSIGHTS
 from adapters.dynamodb.values.composites import shown_key, shown_schema
 from adapters.dynamodb.values.values import render_values, view
 from adapters.dynamodb.wire import limits, messages
@@ -113,6 +114,10 @@ def _index(call: Call, table: Table) -> Index | None:
         return None
     index = table.index(name)
     if index is None:
+        if table.vector_index(name):
+            # The service writes a full stop for one of the two (captures of August 2026).
+            stop = "." if call.operation == "Query" else ""
+            raise validation(f"{call.operation} operation not supported on this index type{stop}")
         raise IndexMissing(table.name, name)
     if not index.local and call.input.get("ConsistentRead"):
         raise validation(messages.bare("global-consistent"))
@@ -167,6 +172,8 @@ def _page(call: Call, clauses: ReadClauses, read: Read, page: Page) -> Answer:
     if page.last is not None and not _is_alone(call, read):
         rest["LastEvaluatedKey"] = last_key(read.table, read.index, page.last)
     rest |= consumed_capacity.page_read(call, read, page)
+    if call.operation == "Query" and read.table.properties.get(INSIGHTS):
+        contributors.queried(read)
     if call.input.get("Select") == "COUNT":
         return counts | rest
     # Spliced, because the encoder would copy the items as often as its buffer grows.

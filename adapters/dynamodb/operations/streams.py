@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from adapters.dynamodb.operations.change_records import BOTH_IMAGES, EXPIRY_ACTOR, event_name, images
 from adapters.dynamodb.tables.descriptions import shown_table_keys
-from adapters.dynamodb.values.composites import render, shown_key
-from adapters.dynamodb.values.values import render_values, view
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call, check_place, own_name
 from adapters.dynamodb.wire.errors import ServiceError, validation
@@ -27,7 +26,6 @@ from gateway.engine.engine import one
 from gateway.model.changes import AtTime, Change, Latest, Oldest, Shard, Stream
 from gateway.model.commands import Exchange, FindPosition, FindStream, ListShards, ListStreams, ReadChanges
 from gateway.model.errors import StreamMissing
-from gateway.model.values import Value, size_bytes
 
 # 21 digits is the shortest that the service's model allows; counted from here they all have as many.
 _FIRST_SEQUENCE = 10**20
@@ -35,7 +33,6 @@ _ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/(?P<table>[^/]+)/stream
 _SHARD = re.compile(r"shardId-\d{20}-(?P<number>[0-9a-f]{8})")
 _INVALID = "One or more parameter values were invalid: "
 _EXPIRY_PRINCIPAL = {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"}
-_EXPIRY_ACTOR = "expiry"
 # A change of a kind that is not shown still has to be passed over; in one answer at most so many.
 _LOOKED_AT = 10_000
 
@@ -279,36 +276,34 @@ def _records(call: Call, stream: Stream, changes: list[Change]) -> Iterator[dict
 
 def _record(call: Call, stream: Stream, change: Change) -> dict[str, Any]:
     shows = _view_of(stream)
-    keys = {name: view(value) for name, value in shown_key(stream.key_schema, change.key_values).items()}
-    size = _billed_bytes(keys)
-    shown: dict[str, Any] = {
-        "ApproximateCreationDateTime": change.at_ms // 1000,
-        "Keys": render_values(keys),
-        "SequenceNumber": _sequence_number(change.sequence),
-    }
-    for name, row, views in (
-        ("NewImage", change.new, ("NEW_IMAGE", "NEW_AND_OLD_IMAGES")),
-        ("OldImage", change.old, ("OLD_IMAGE", "NEW_AND_OLD_IMAGES")),
-    ):
-        if row is not None and shows in views:
-            shown[name] = orjson.Fragment(render(stream.key_schema, row))
-            size += _billed_bytes(row.latest)  # the log keeps no sizes
-    shown |= {"SizeBytes": size, "StreamViewType": shows}
-    identity = f"{stream.id}/{change.shard}/{change.sequence}"
+    members, size = images(stream.key_schema, change, _SHOWN[shows])
     record: dict[str, Any] = {
         "awsRegion": call.caller.region,
-        "dynamodb": shown,
-        "eventID": hashlib.md5(identity.encode(), usedforsecurity=False).hexdigest(),
-        "eventName": "INSERT" if change.old is None else "REMOVE" if change.new is None else "MODIFY",
+        "dynamodb": {
+            "ApproximateCreationDateTime": change.at_ms // 1000,
+            **members,
+            "SequenceNumber": _sequence_number(change.sequence),
+            "SizeBytes": size,
+            "StreamViewType": shows,
+        },
+        "eventID": _event_id(stream, change),
+        "eventName": event_name(change),
         "eventSource": "aws:dynamodb",
         "eventVersion": "1.1",
     }
-    if change.actor == _EXPIRY_ACTOR:
+    if change.actor == EXPIRY_ACTOR:
         record["userIdentity"] = _EXPIRY_PRINCIPAL
     return record
 
 
-def _billed_bytes(attributes: Mapping[str, Value]) -> int:
-    """SizeBytes counts the keys and each image that is shown (LocalStack's snapshots of the service, October 2025; the
-    sample records of the developer guide)."""
-    return sum(len(name.encode()) + size_bytes(value) for name, value in attributes.items())
+def _event_id(stream: Stream, change: Change) -> str:
+    identity = f"{stream.id}/{change.shard}/{change.sequence}"
+    return hashlib.md5(identity.encode(), usedforsecurity=False).hexdigest()
+
+
+_SHOWN = {
+    "KEYS_ONLY": frozenset[str](),
+    "NEW_IMAGE": frozenset({"NewImage"}),
+    "OLD_IMAGE": frozenset({"OldImage"}),
+    "NEW_AND_OLD_IMAGES": BOTH_IMAGES,
+}

@@ -11,9 +11,10 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.capacity import consumed_capacity
+from adapters.dynamodb.capacity import consumed_capacity, contributors
 from adapters.dynamodb.expressions.request_clauses import ReadClauses, WriteClauses
 from adapters.dynamodb.operations.items import check_write, delete_write, put_write, update_write
+from adapters.dynamodb.tables.properties import INSIGHTS
 from adapters.dynamodb.values import keys
 from adapters.dynamodb.values.composites import render
 from adapters.dynamodb.wire import limits
@@ -27,7 +28,14 @@ from adapters.dynamodb.wire.errors import (
 )
 from gateway.engine.engine import one
 from gateway.model.commands import Exchange, Get, Outcome, ReadAll, Replayed, Token, WriteGroup
-from gateway.model.errors import BadKey, ConditionFailed, GatewayError, GroupRefused, TokenReused
+from gateway.model.errors import (
+    BadKey,
+    ConditionFailed,
+    GatewayError,
+    GroupRefused,
+    RowRefused,
+    TokenReused,
+)
 from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.model.writes import Write
@@ -52,8 +60,8 @@ def transact_write_items(call: Call) -> Exchange[Answer]:
         try:
             writes.append(_write(name, table, action, clauses))
             reasons.append(None)
-        except BadKey as error:
-            if error.rule not in REASON_RULES:
+        except (BadKey, RowRefused) as error:
+            if isinstance(error, BadKey) and error.rule not in REASON_RULES:
                 raise
             reasons.append(service_error_of(error, call.operation))
     if any(reasons):
@@ -62,6 +70,10 @@ def transact_write_items(call: Call) -> Exchange[Answer]:
         call, "TransactItems", writes, lambda errors: _cancelled(actions, writes, errors)
     )
     names = [action["TableName"] for _, action in actions]
+    if not isinstance(outcomes, Replayed):
+        for write, outcome in zip(writes, outcomes, strict=True):
+            if write.table.properties.get(INSIGHTS):
+                contributors.written(write, outcome)
     if isinstance(outcomes, Replayed):
         return consumed_capacity.transaction_replay(call, names, outcomes)
     return consumed_capacity.transaction_write(call, list(zip(names, writes, outcomes, strict=True)))
@@ -87,6 +99,9 @@ def transact_get_items(call: Call) -> Exchange[Answer]:
     if any(reasons):
         raise cancelled(_only_first_invalid(reasons))
     rows = yield from read_together(gets)
+    for get in gets:
+        if get.table.properties.get(INSIGHTS):
+            contributors.read(get)
     responses = [
         {} if row is None else {"Item": orjson.Fragment(clause.cut(get.table, row))}
         for get, row, clause in zip(gets, rows, clauses, strict=True)

@@ -159,6 +159,8 @@ def _index(call: Call, table: Table, statement: Select) -> Index | None:
         return None
     index = table.index(statement.source[1])
     if index is None:
+        if table.vector_index(statement.source[1]):
+            raise validation("Scan operation not supported on this index type")
         raise validation("The table does not have the specified index")
     if not index.local and call.input.get("ConsistentRead"):
         raise validation("Strongly consistent read is not supported on Global Secondary Indexes")

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from adapters.dynamodb.tables import restores
-from adapters.dynamodb.tables.descriptions import describe, index_definition
+from adapters.dynamodb.tables.descriptions import describe, index_definition, vector_index_definition
 from adapters.dynamodb.tables.properties import TableProperties, seconds
 from adapters.dynamodb.tables.tables import find_table
 from adapters.dynamodb.wire.calls import Answer, Call, own_name
@@ -237,6 +237,8 @@ def _features(source: Table, shown: dict[str, Any]) -> dict[str, Any]:
             }
             for index in wide
         ]
+    if source.vector_indexes:
+        features["VectorIndexes"] = [vector_index_definition(index) for index in source.vector_indexes]
     if "StreamSpecification" in shown:
         features["StreamDescription"] = shown["StreamSpecification"]
     if source.rules.expiry is not None and source.rules.expiry.attribute is not None:

@@ -24,10 +24,12 @@ from adapters.dynamodb.wire.resources import index_arn, key_arn, stable_uuid, st
 from gateway.model.commands import NewIndex, TableStatistics
 from gateway.model.composites import name_of
 from gateway.model.keys import KeySchema
-from gateway.model.tables import Index, Projection, State, Table
+from gateway.model.tables import Index, Projection, Replica, State, Table, VectorIndex
 from gateway.model.values import Kind
+from gateway.model.vectors import Metric
 
 KEY_TYPES = {Kind.TEXT: "S", Kind.BYTES: "B", Kind.DECIMAL: "N", Kind.INT64: "N"}
+DISTANCE_FUNCTIONS = {metric.name: metric for metric in Metric}
 PROJECTIONS = {"ALL": Projection.ALL, "KEYS_ONLY": Projection.KEYS, "INCLUDE": Projection.INCLUDE}
 _PROJECTION_NAMES = {projection: name for name, projection in PROJECTIONS.items()}
 
@@ -87,6 +89,10 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
         indexes = [index for index in table.indexes if index.local is local]
         if indexes:
             shown[name] = [describe_index(table, index, counted, caller, now_ms) for index in indexes]
+    if table.vector_indexes:
+        shown["VectorIndexes"] = [
+            _describe_vector_index(table, index, counted, caller, now_ms) for index in table.vector_indexes
+        ]
     shown |= _stream(table, caller)
     if properties.encryption_key is not None:
         shown["SSEDescription"] = {
@@ -103,8 +109,65 @@ def describe(table: Table, statistics: TableStatistics | None, caller: Caller, n
     if properties.on_demand:
         shown["OnDemandThroughput"] = dict(properties.on_demand)
     shown["WarmThroughput"] = _warm(properties.warm, "UPDATING" if state is State.CREATING else "ACTIVE")
+    shown |= _replication(table, properties, now_ms)
     if properties.restore is not None and state is State.CREATING:
         shown["RestoreSummary"] = {**properties.restore, "RestoreInProgress": True}
+    return shown
+
+
+def _replication(table: Table, properties: TableProperties, now_ms: int) -> dict[str, Any]:
+    """What is told of the other regions of a global table; a table of one region has none of these members."""
+    rule = table.rules.replication
+    if rule is None:
+        return {}
+    shown: dict[str, Any] = {
+        "GlobalTableVersion": "2019.11.21",
+        "GlobalTableSettingsReplicationMode": properties.replication_mode,
+    }
+    shown["Replicas"] = [_replica(properties, peer, now_ms) for peer in rule.peers]
+    if rule.strong:
+        shown["MultiRegionConsistency"] = "STRONG"
+    if rule.witness:
+        shown["GlobalTableWitnesses"] = [{"RegionName": rule.witness, "WitnessStatus": "ACTIVE"}]
+    return shown
+
+
+def replica_status(properties: TableProperties, peer: Replica, now_ms: int) -> str:
+    """The state of a replica."""
+    until_ms = properties.replicas.get(peer.name, {}).get("creating_until_ms", 0)
+    return "ACTIVE" if peer.ready and now_ms >= until_ms else "CREATING"
+
+
+def _replica(properties: TableProperties, peer: Replica, now_ms: int) -> dict[str, Any]:
+    """A ReplicaDescription: what is inherited is absent."""
+    known = properties.replicas.get(peer.name, {})
+    shown: dict[str, Any] = {
+        "RegionName": peer.name,
+        "ReplicaStatus": replica_status(properties, peer, now_ms),
+    }
+    if known.get("encryption_key") is not None:
+        shown["KMSMasterKeyId"] = known["encryption_key"]
+    shown |= _override(known.get("read_units"), known.get("max_read_units"))
+    indexes = [
+        {"IndexName": name, **_override(index.get("read_units"), index.get("max_read_units"))}
+        for name, index in known.get("indexes", {}).items()
+    ]
+    if indexes:
+        shown["GlobalSecondaryIndexes"] = indexes
+    if known.get("table_class") is not None:
+        at = seconds(known["table_class_at_ms"])
+        shown["ReplicaTableClassSummary"] = {"TableClass": known["table_class"], "LastUpdateDateTime": at}
+    shown["WarmThroughput"] = _warm(properties.warm, "ACTIVE")
+    shown["GlobalTableSettingsReplicationMode"] = properties.replication_mode
+    return shown
+
+
+def _override(read_units: int | None, max_read_units: int | None) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    if read_units is not None:
+        shown["ProvisionedThroughputOverride"] = {"ReadCapacityUnits": read_units}
+    if max_read_units is not None:
+        shown["OnDemandThroughputOverride"] = {"MaxReadRequestUnits": max_read_units}
     return shown
 
 
@@ -138,21 +201,67 @@ def describe_index(
     return shown
 
 
+def _describe_vector_index(
+    table: Table, index: VectorIndex, statistics: TableStatistics, caller: Caller, now_ms: int
+) -> dict[str, Any]:
+    """One member of VectorIndexes."""
+    rows, size_bytes = statistics.indexes.get(index.name, (0, 0))
+    shown = vector_index_definition(index)
+    state, active = table.state_at(now_ms), index.is_active(now_ms)
+    shown["IndexStatus"] = "ACTIVE" if active else "CREATING"
+    if not active and state is not State.CREATING:
+        shown["Backfilling"] = state is State.ACTIVE
+    return shown | {
+        "IndexSizeBytes": size_bytes,
+        "ItemCount": rows,
+        "IndexArn": index_arn(caller, table.name, index.name),
+    }
+
+
+def vector_index_definition(index: VectorIndex) -> dict[str, Any]:
+    """A vector index by what never changes of it."""
+    shown: dict[str, Any] = {
+        "IndexName": index.name,
+        "VectorAttribute": {"AttributeName": index.attribute},
+        "Projection": _shown_projection(index),
+        "Dimensions": index.dimensions,
+        "DistanceFunction": index.metric.name,
+    }
+    if index.columns:
+        shown["SearchSchema"] = [
+            {
+                "AttributeName": column.name,
+                "SearchSchemaElementType": "HASH" if column is index.partition else "INLINE_FILTER",
+            }
+            for column in index.columns
+        ]
+    return shown
+
+
 def index_definition(index: Index | NewIndex) -> dict[str, Any]:
     """An index by what never changes of it."""
-    projection: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
-    if index.projection is Projection.INCLUDE:
-        projection["NonKeyAttributes"] = sorted(index.included)
     return {
         "IndexName": index.name,
         "KeySchema": key_elements(shown_index_keys(index.key_schema)),
-        "Projection": projection,
+        "Projection": _shown_projection(index),
     }
+
+
+def _shown_projection(index: Index | NewIndex | VectorIndex) -> dict[str, Any]:
+    shown: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
+    if index.projection is Projection.INCLUDE:
+        shown["NonKeyAttributes"] = sorted(index.included)
+    return shown
 
 
 def table_id(table: Table) -> str:
     """A UUID that stays the table's own until it is dropped, and is another after it was made again."""
-    return stable_uuid(f"{table.id}/{table.created_at_ms}/{table.name}")
+    return table_id_of(table.id, table.created_at_ms, table.name)
+
+
+def table_id_of(number: int, created_at_ms: int, name: str) -> str:
+    """The UUID of a table that is still to be made."""
+    return stable_uuid(f"{number}/{created_at_ms}/{name}")
 
 
 def _attribute_definitions(table: Table, keys: tuple[ShownKey, ...]) -> list[dict[str, str]]:
@@ -161,6 +270,9 @@ def _attribute_definitions(table: Table, keys: tuple[ShownKey, ...]) -> list[dic
     for index in table.indexes:
         for key in shown_index_keys(index.key_schema):
             types.setdefault(key.name, key.type)
+    for vector_index in table.vector_indexes:
+        for column in vector_index.columns:
+            types.setdefault(column.name, KEY_TYPES[column.kind])
     return [{"AttributeName": name, "AttributeType": types[name]} for name in sorted(types)]
 
 

@@ -67,11 +67,15 @@ def changes(
     """(indexes to make, names to drop) of an UpdateTable. Raises ValidationException, ResourceNotFoundException and
     LimitExceededException, in the service's order (rule 37)."""
     updates = given.get("GlobalSecondaryIndexUpdates", ())
+    vector_updates = given.get("VectorIndexUpdates", ())
     creates = [update["Create"] for update in updates if "Create" in update]
     deletes = [update["Delete"]["IndexName"] for update in updates if "Delete" in update]
-    building = [index.name for index in table.indexes if not index.is_active(now_ms)]
-    others_at_work = [name for name in building if name not in deletes]
-    online = len(creates) + len(deletes) + (len(others_at_work) if creates or deletes else 0)
+    building = [index.name for index in table.all_indexes if not index.is_active(now_ms)]
+    stopped = {*deletes, *_vectors_stopped(vector_updates)}
+    others_at_work = [name for name in building if name not in stopped]
+    online = len(creates) + len(deletes) + len(vector_updates)
+    if online:
+        online += len(others_at_work)
     if online > limits.ONLINE_INDEX_CHANGES:
         text = "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table"
         raise ServiceError("LimitExceededException", text)
@@ -83,9 +87,15 @@ def changes(
     return tuple(new_global(create, types, mode, updating=True) for create in creates), tuple(deletes)
 
 
+def _vectors_stopped(updates: Sequence[Wire]) -> list[str]:
+    """The names of vector indexes that these updates are about: one that is being made may go, and of one that is to be made
+    again vector_indexes.py has something else to say."""
+    return [change["IndexName"] for update in updates for change in update.values()]
+
+
 def _check_new(table: Table, create: Wire, types: Mapping[str, str]) -> None:
     """Whether an index may be added to a table."""
-    if table.index(create["IndexName"]) is not None:
+    if table.index(create["IndexName"]) or table.vector_index(create["IndexName"]):
         raise validation("Attempting to create an index which already exists")
     if not types:
         raise validation(f"{_INVALID}AttributeDefinitions is not specified for index: {create['IndexName']}")

@@ -6,7 +6,7 @@ reads back what was set, and says how it looks while a change is under way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +17,9 @@ from gateway.model.tables import Index, Table
 
 ON_DEMAND = "PAY_PER_REQUEST"
 PROVISIONED = "PROVISIONED"
+INSIGHTS = "dynamodb/contributor_insights"
+"""In Table.properties: the modes of what has contributor insights, by the name of the index ("": of the table). It stands beside
+the other properties because handlers of items look there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,20 @@ class TableProperties:
     tags: Mapping[str, str] = field(default_factory=dict)
     restore: Mapping[str, Any] | None = None
     """Of a table that is restored: the RestoreSummary that is shown meanwhile."""
+    replicas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What is set of the replicas of a global table, its own region among them, by region: encryption_key, read_units,
+    max_read_units, indexes (the last two by index), table_class and table_class_at_ms, creating_until_ms. Each of them has
+    all."""
+    replication_mode: str = "ENABLED_WITH_OVERRIDES"
+    disassociation_protection: bool = True
+    sourced: Mapping[str, int] = field(default_factory=dict)
+    """When replicas were added from here, by region."""
+    auto_scaling: Mapping[str, Any] = field(default_factory=dict)
+    """Auto scaling of a global table: settings by "/"-joined place: write, write/INDEX, REGION/read, REGION/read/INDEX."""
+    kinesis: Sequence[Mapping[str, Any]] = ()
+    """Kinesis destinations, one of a stream: arn, on, failure (why it could not be), precision, updating, changed_at_ms."""
+    insights: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What is known of contributor insights, by the name of the index ("": of the table): on, mode, since_ms, changed_at_ms."""
 
     @classmethod
     def of(cls, table: Table) -> TableProperties:
@@ -116,7 +133,11 @@ class TableProperties:
 
     def document(self) -> dict[str, Any]:
         """The properties as commands take them: documents by dialect."""
-        return {DIALECT: asdict(self)}
+        documents: dict[str, Any] = {DIALECT: asdict(self)}
+        if self.insights:
+            on = {name: known["mode"] for name, known in self.insights.items() if known["on"]}
+            documents[INSIGHTS] = on
+        return documents
 
 
 @dataclass(frozen=True, slots=True)

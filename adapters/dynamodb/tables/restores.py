@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from adapters.dynamodb import DIALECT
-from adapters.dynamodb.tables import billing
+from adapters.dynamodb.tables import billing, vector_indexes
 from adapters.dynamodb.tables.descriptions import describe, index_definition
-from adapters.dynamodb.tables.properties import ON_DEMAND, PROVISIONED, TableProperties
+from adapters.dynamodb.tables.properties import INSIGHTS, ON_DEMAND, PROVISIONED, TableProperties
 from adapters.dynamodb.tables.tables import in_style
 from adapters.dynamodb.wire.calls import Answer, Call
 from adapters.dynamodb.wire.errors import ServiceError, validation
@@ -66,6 +66,11 @@ def _target(call: Call, source: Table, summary: Wire) -> CreateTable:
         encryption_key=_encryption_key(call, TableProperties.of(source).encryption_key),
         time_to_live_at_ms=None,
         tags={},
+        insights={},
+        kinesis=(),
+        replicas={},
+        sourced={},
+        auto_scaling={},
         restore=summary,
     )
     return replace(
@@ -73,7 +78,8 @@ def _target(call: Call, source: Table, summary: Wire) -> CreateTable:
         dialect=DIALECT,
         rules=replace(made.rules, expiry=kept),
         indexes=_indexes(source, made.indexes, given, properties.billing),
-        properties={**made.properties, **properties.document()},
+        vector_indexes=vector_indexes.restored(source, made.vector_indexes, given),
+        properties={**made.properties, INSIGHTS: {}, **properties.document()},
     )
 
 

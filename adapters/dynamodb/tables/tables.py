@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from adapters.dynamodb import DIALECT
-from adapters.dynamodb.tables import billing, indexes, tags
+from adapters.dynamodb.tables import billing, indexes, tags, vector_indexes
 from adapters.dynamodb.tables.descriptions import describe
 from adapters.dynamodb.tables.properties import TableProperties
-from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.calls import Answer, Call, own_name
 from adapters.dynamodb.wire.errors import CLASSIC, validation
 from adapters.dynamodb.wire.resources import key_arn
@@ -35,14 +35,8 @@ from gateway.model.tables import Rules, State, StreamRule, Table
 _INVALID = "One or more parameter values were invalid: "
 # What this server does not have is refused, not ignored: a table that looks replicated and is not would be worse.
 _NOT_OFFERED = (
-    "GlobalTableSettingsReplicationMode",
     "GlobalTableSourceArn",
-    "GlobalTableWitnessUpdates",
-    "MultiRegionConsistency",
-    "ReplicaUpdates",
     "ResourcePolicy",
-    "VectorIndexUpdates",
-    "VectorIndexes",
 )
 
 
@@ -58,16 +52,7 @@ def create_table(call: Call) -> Exchange[Answer]:
     """CreateTable: make a table with its indexes, and describe it. A name that is taken is ResourceInUseException, whatever
     the state of the table that has it. Raises ServiceError, TableExists."""
     given, now_ms = call.input, call.gateway.now_ms()
-    _refuse_not_offered(given)
-    command = CreateTable(
-        DIALECT,
-        call.caller.namespace,
-        own_name(call, given["TableName"]),
-        indexes.key_schema(given["KeySchema"], indexes.defined_types(given)),
-        _new_indexes(given),
-        Rules(stream=_first_stream(given.get("StreamSpecification"), now_ms)),
-        _new_properties(call, now_ms).document(),
-    )
+    command = new_table(call)
     try:
         table = yield from one(command)
     except TableBusy as busy:
@@ -77,8 +62,27 @@ def create_table(call: Call) -> Exchange[Answer]:
         if isinstance(existing, Table) and existing.state_at(now_ms) is State.CREATING:
             raise TableBusy(taken.name, State.CREATING.value) from taken
         raise
-    shown = describe(_while(State.CREATING, table, now_ms), None, call.caller, now_ms)
+    shown = describe(in_state(State.CREATING, table, now_ms), None, call.caller, now_ms)
     return {"TableDescription": in_style(call, _as_created(shown, given))}
+
+
+def new_table(call: Call) -> CreateTable:
+    """The table that the members of CreateTable define. Raises ServiceError."""
+    given, now_ms = call.input, call.gateway.now_ms()
+    _refuse_not_offered(given)
+    if given.get("VectorIndexes"):
+        _require_vectors(call)
+    types = indexes.defined_types(given)
+    return CreateTable(
+        DIALECT,
+        call.caller.namespace,
+        own_name(call, given["TableName"]),
+        indexes.key_schema(given["KeySchema"], types),
+        _new_indexes(given),
+        Rules(stream=_first_stream(given.get("StreamSpecification"), now_ms)),
+        _new_properties(call, now_ms).document(),
+        vector_indexes=tuple(vector_indexes.new(index, types) for index in given.get("VectorIndexes", ())),
+    )
 
 
 def _new_indexes(given: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -98,6 +102,7 @@ def _new_properties(call: Call, now_ms: int) -> TableProperties:
         table_class=given.get("TableClass"),
         deletion_protection=given.get("DeletionProtectionEnabled", False),
         encryption_key=_encryption_key(call, None),
+        replication_mode=_replication_mode(given, "ENABLED_WITH_OVERRIDES"),
         tags=tags.new_tags(given.get("Tags", ())),
     )
 
@@ -150,33 +155,45 @@ def update_table(call: Call) -> Exchange[Answer]:
     properties = billing.of_table(table, given, now_ms)
     updates = given.get("GlobalSecondaryIndexUpdates", ())
     added, dropped = indexes.changes(table, given, properties.billing, now_ms)
+    new_vectors, dropped_vectors = vector_indexes.changes(table, given, properties.billing, now_ms)
+    if new_vectors:
+        _require_vectors(call)
     throughput = [update["Update"] for update in updates if "Update" in update]
     changed = billing.of_indexes(table, properties.billing, throughput, now_ms)
     properties = replace(
         properties,
         deletion_protection=given.get("DeletionProtectionEnabled", properties.deletion_protection),
         encryption_key=_encryption_key(call, properties.encryption_key),
+        replication_mode=_replication_mode(given, properties.replication_mode),
+        disassociation_protection=given.get(
+            "DisassociationProtectionEnabled", properties.disassociation_protection
+        ),
     )
     if "TableClass" in given and given["TableClass"] != (properties.table_class or "STANDARD"):
         properties = replace(properties, table_class=given["TableClass"], table_class_at_ms=now_ms)
-    instant = not (added or dropped or any(name in given for name in _SLOW_CHANGES))
+    if dropped:
+        kept = {name: known for name, known in properties.insights.items() if name not in dropped}
+        properties = replace(properties, insights=kept)
+    slow = (added, dropped, new_vectors, dropped_vectors)
+    instant = not (any(slow) or any(name in given for name in _SLOW_CHANGES))
     command = AlterTable(
         DIALECT,
         table,
         _altered_rules(table, given.get("StreamSpecification"), now_ms),
         properties.document(),
         added,
-        dropped,
+        (*dropped, *dropped_vectors),
         {name: item.document() for name, item in changed.items() if name not in dropped},
         instant,
+        new_vectors,
     )
     statistics = yield from one(CountRows(table))
     altered = yield from one(command)
-    shown = describe(_while(State.UPDATING, altered, now_ms), statistics, call.caller, now_ms)
+    shown = describe(in_state(State.UPDATING, altered, now_ms), statistics, call.caller, now_ms)
     if instant:
         shown["TableStatus"] = altered.state_at(now_ms).value.upper()
     before = describe(table, statistics, call.caller, now_ms)
-    _show_index_changes(shown, before, dropped, changed)
+    _show_index_changes(shown, before, (*dropped, *dropped_vectors), changed)
     if "SSEDescription" in before and "SSEDescription" not in shown:
         # LocalStack's snapshot test_dynamodb_create_table_with_partial_sse_specification, January 2024.
         shown["SSEDescription"] = before["SSEDescription"] | {"Status": "UPDATING"}
@@ -201,6 +218,12 @@ def _show_index_changes(
             kept[-1].pop("Backfilling", None)
     if kept:
         shown["GlobalSecondaryIndexes"] = kept
+    going = [index for index in before.get("VectorIndexes", ()) if index["IndexName"] in dropped]
+    if going:
+        left = [{**index, "IndexStatus": "DELETING"} for index in going]
+        for index in left:
+            index.pop("Backfilling", None)
+        shown["VectorIndexes"] = [*shown.get("VectorIndexes", ()), *left]
 
 
 # DeleteTable
@@ -215,9 +238,13 @@ def delete_table(call: Call) -> Exchange[Answer]:
         raise validation(
             "Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first."
         )
+    if not all(index.is_active(now_ms) for index in table.vector_indexes):
+        raise vector_indexes.in_use(
+            "Cannot delete table while indexes are being created, updated, or deleted."
+        )
     statistics = yield from one(CountRows(table))
     dropped = yield from one(DropTable(table))
-    shown = describe(_while(State.DELETING, dropped, now_ms), statistics, call.caller, now_ms)
+    shown = describe(in_state(State.DELETING, dropped, now_ms), statistics, call.caller, now_ms)
     for name in _NOT_OF_DELETED:
         shown.pop(name, None)
     return {"TableDescription": in_style(call, shown)}
@@ -229,6 +256,7 @@ _NOT_OF_DELETED = (
     "GlobalSecondaryIndexes",
     "KeySchema",
     "LocalSecondaryIndexes",
+    "VectorIndexes",
     "WarmThroughput",
 )
 
@@ -242,13 +270,18 @@ def _refuse_not_offered(given: Mapping[str, Any]) -> None:
             raise validation(f"{_INVALID}{name} is not supported by this server")
 
 
+def _require_vectors(call: Call) -> None:
+    if not call.gateway.engine.searches_vectors:
+        raise validation(messages.bare("vectors-not-installed"))
+
+
 def _first_stream(given: Mapping[str, Any] | None, now_ms: int) -> StreamRule | None:
     if given is None or not given["StreamEnabled"]:
         return None
     if "StreamViewType" not in given:
         text = "Table is being created with a stream enabled, UpdateViewType is required"
         raise validation(_INVALID + text)
-    return _stream(given["StreamViewType"], now_ms)
+    return stream_rule(given["StreamViewType"], now_ms)
 
 
 def _altered_rules(table: Table, given: Mapping[str, Any] | None, now_ms: int) -> Rules | None:
@@ -262,7 +295,9 @@ def _altered_rules(table: Table, given: Mapping[str, Any] | None, now_ms: int) -
             raise validation(f"{_INVALID}If stream is being enabled then UpdateViewType is required")
         if running:
             raise validation(f"Table already has an enabled stream: TableName: {table.name}")
-        return replace(table.rules, stream=_stream(given["StreamViewType"], now_ms))
+        return replace(table.rules, stream=stream_rule(given["StreamViewType"], now_ms))
+    if table.rules.replication is not None and running:
+        raise validation(f"{_INVALID}Disabling Stream is not allowed for a Global Table replica.")
     if "StreamViewType" in given:
         text = "If stream is being disabled, then UpdateViewType must not be specified"
         raise validation(_INVALID + text)
@@ -271,9 +306,22 @@ def _altered_rules(table: Table, given: Mapping[str, Any] | None, now_ms: int) -
     return replace(table.rules, stream=replace(known, enabled=False))
 
 
-def _stream(view: str, now_ms: int) -> StreamRule:
+def stream_rule(view: str, now_ms: int) -> StreamRule:
+    """The rule of a stream that begins."""
     label = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
     return StreamRule(label, True, view, limits.STREAM_RETENTION_MS, now_ms)
+
+
+def _replication_mode(given: Mapping[str, Any], known: str) -> str:
+    """Whether settings of a global table go to all its regions. The third value is what is told where nobody has said."""
+    mode: str = given.get("GlobalTableSettingsReplicationMode", known)
+    if given.get("GlobalTableSettingsReplicationMode") == "ENABLED_WITH_OVERRIDES":
+        text = "Only ENABLED and DISABLED settings replication are allowed"
+        raise validation(
+            "Value 'ENABLED_WITH_OVERRIDES' at 'GlobalTableSettingsReplicationMode' failed to satisfy constraint: "
+            + text
+        )
+    return mode
 
 
 def _encryption_key(call: Call, known: str | None) -> str | None:
@@ -298,13 +346,14 @@ def _encryption_key(call: Call, known: str | None) -> str | None:
 # Descriptions
 
 
-def _while(state: State, table: Table, now_ms: int) -> Table:
+def in_state(state: State, table: Table, now_ms: int) -> Table:
     """The table as it is while a change is under way, be it ever so short: the answer to a change always shows that."""
     until_ms = max(table.busy_until_ms, now_ms + 1)
-    shown = table.indexes
+    shown, vectors = table.indexes, table.vector_indexes
     if state is State.CREATING:
         shown = tuple(replace(index, busy_until_ms=until_ms) for index in shown)
-    return replace(table, state=state, busy_until_ms=until_ms, indexes=shown)
+        vectors = tuple(replace(index, busy_until_ms=until_ms) for index in vectors)
+    return replace(table, state=state, busy_until_ms=until_ms, indexes=shown, vector_indexes=vectors)
 
 
 def in_style(call: Call, shown: dict[str, Any]) -> dict[str, Any]:

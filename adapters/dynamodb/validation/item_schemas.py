@@ -177,7 +177,19 @@ def _read_operations(table: Text) -> dict[str, Request]:
         "ProjectionExpression": TEXT,
         **PLACEHOLDERS,
     }
+    search: Members = {
+        "TableName": table,
+        "IndexName": _INDEX_NAME,
+        "ReturnConsumedCapacity": CAPACITY,
+        "SearchVector": Sequence(AttributeValue(), 1, limits.VECTOR_DIMENSIONS),
+        "TopK": _INTEGER_FROM_1,
+        "SearchConditionExpression": TEXT,
+        "ProjectionExpression": TEXT,
+        **PLACEHOLDERS,
+    }
+    needed = ("TableName", "IndexName", "SearchVector", "TopK")
     return {
+        "SearchVectors": Request(structure("SearchVectorsInput", search, needed)),
         "Query": Request(structure("QueryInput", query, ("TableName",))),
         "Scan": Request(structure("ScanInput", scan, ("TableName",))),
     }

@@ -1,6 +1,7 @@
 """What each operation takes, as data, and the entry point of the checks: `check(operation, body, style)`.
 
-Members, their constraints, and the order in which the service looks at them stand in item_schemas.py and table_schemas.py.
+Members, their constraints, and the order in which the service looks at them stand in item_schemas.py, table_schemas.py and
+replication_schemas.py.
 How a shape is checked is in fast_validator.py and full_validator.py; what members mean together is in item_rules.py,
 legacy_rules.py, expression_rules.py, table_rules.py and resource_rules.py.
 
@@ -13,9 +14,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from adapters.dynamodb.validation import item_rules, resource_rules, shortening, table_rules
+from adapters.dynamodb.validation import item_rules, resource_rules, shortening, table_rules, vector_rules
 from adapters.dynamodb.validation.fast_validator import Checker, Rule, fast_check, leave_to_full_validator
 from adapters.dynamodb.validation.item_schemas import item_requests
+from adapters.dynamodb.validation.job_schemas import job_requests
+from adapters.dynamodb.validation.replication_schemas import replication_requests
 from adapters.dynamodb.validation.rule_context import RuleContext
 from adapters.dynamodb.validation.schema_parts import NAME_OR_ARN, structure
 from adapters.dynamodb.validation.schema_types import (
@@ -65,7 +68,12 @@ def _strict(request: Request) -> Structure:
 
 @cache
 def _requests(style: str) -> dict[str, Request]:
-    return {**item_requests(style), **table_requests(style)}
+    return {
+        **item_requests(style),
+        **table_requests(style),
+        **job_requests(style),
+        **replication_requests(),
+    }
 
 
 _RULES: dict[str, Rule] = {
@@ -75,12 +83,14 @@ _RULES: dict[str, Rule] = {
     "GetItem": item_rules.get_item,
     "Query": item_rules.query,
     "Scan": item_rules.scan,
+    "SearchVectors": vector_rules.search_vectors,
     "BatchGetItem": item_rules.batch_get,
     "BatchWriteItem": item_rules.batch_write,
     "TransactGetItems": item_rules.transact_get,
     "TransactWriteItems": item_rules.transact_write,
     "CreateTable": table_rules.create_table,
     "UpdateTable": table_rules.update_table,
+    "ImportTable": table_rules.import_table,
     "TagResource": resource_rules.tag_resource,
     "UntagResource": resource_rules.untag_resource,
     "ListTagsOfResource": resource_rules.list_tags,

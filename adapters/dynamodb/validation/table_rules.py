@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from adapters.dynamodb.validation import vector_rules
 from adapters.dynamodb.validation.rule_context import RuleContext
 from adapters.dynamodb.wire import limits, messages
 from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, validation
@@ -22,8 +23,16 @@ Rules = Callable[[Input], None]
 
 def create_table(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for a CreateTable whose members do not go together."""
-    _refuse_members(data, ("VectorIndexes", "GlobalTableSourceArn"))
+    _refuse_members(data, ("GlobalTableSourceArn",))
     _told_in(context.style, data, _new_table, _old_new_table)
+
+
+def import_table(data: Input, context: RuleContext) -> None:
+    """Raise ServiceError for an ImportTable whose members do not go together."""
+    if "InputFormatOptions" in data and data["InputFormat"] != "CSV":
+        text = f"Unsupported InputFormatOptions for the given input format: {data['InputFormat']}."
+        raise validation(f"Invalid Request: {text}")
+    create_table(data["TableCreationParameters"], context)
 
 
 def _told_in(style: str, data: Input, rules: Rules, old_rules: Rules) -> None:
@@ -50,6 +59,7 @@ def _new_table(data: Input) -> None:
     definitions = [definition["AttributeName"] for definition in data["AttributeDefinitions"]]
     _defined_once(definitions, "definition-twice")
     _table_keys(data, definitions)
+    vector_rules.new_indexes(data, definitions, lambda index: _projection(index, LATEST))
     _definitions(data, definitions)
     _indexes(data, definitions, LATEST)
     _projected_total(data)
@@ -63,14 +73,46 @@ def _indexes(data: Input, definitions: list[str], style: str) -> None:
         _local_indexes(data, definitions, names, style)
     if "GlobalSecondaryIndexes" in data:
         _global_indexes(data, definitions, names, style)
+    for index in data.get("VectorIndexes", ()):
+        _new_name(index["IndexName"], names)
 
 
 def update_table(data: Input, context: RuleContext) -> None:
     """Raise ServiceError for an UpdateTable whose members do not go together."""
-    _refuse_members(data, ("VectorIndexUpdates", "ReplicaUpdates", "GlobalTableWitnessUpdates"))
+    _replica_updates(data)
     if not _changes(data):
         raise _refused("nothing-to-update" if context.is_classic else "nothing-to-update-today")
     _told_in(context.style, data, _updated_table, _old_updated_table)
+
+
+# What may stand beside changes of replicas where these are strongly consistent.
+_GROUP = frozenset({"ReplicaUpdates", "GlobalTableWitnessUpdates", "MultiRegionConsistency"})
+
+
+def _replica_updates(data: Input) -> None:
+    """What changes of replicas may stand together (ack-api-quirks, live service, October 2026)."""
+    changes = _changes(data)
+    if not changes & {"ReplicaUpdates", "GlobalTableWitnessUpdates"}:
+        if changes & _GROUP:
+            raise _refused("nothing-to-update-today")
+        return
+    strong = data.get("MultiRegionConsistency") == "STRONG"
+    if changes - _GROUP:
+        raise _refused("group-and-more" if changes & (_GROUP - {"ReplicaUpdates"}) else "replicas-and-more")
+    updates = data.get("ReplicaUpdates", [])
+    for update in updates:
+        if len(update) > 1:
+            raise _refused("replica-actions-mixed")
+        [(action, entry)] = update.items() if update else [("", {})]
+        indexes = entry.get("GlobalSecondaryIndexes", ())
+        if not action or (action == "Update" and len(entry) < 2) or any(len(index) < 2 for index in indexes):
+            raise _refused("replica-action-none")
+    regions = {(action, entry["RegionName"]) for update in updates for action, entry in update.items()}
+    membership = [each for each in regions if each[0] in ("Create", "Delete")]
+    if strong and any(action != "Create" for action, _ in regions):
+        raise _refused("strong-only-create")
+    if len(membership) > 1 and not strong and {action for action, _ in membership} != {"Delete"}:
+        raise _refused("replica-actions-several")
 
 
 def _old_updated_table(data: Input) -> None:
@@ -96,6 +138,7 @@ def _index_updates(data: Input, style: str) -> None:
     seen: set[str] = set()
     for update in data.get("GlobalSecondaryIndexUpdates", ()):
         _index_update(update, data, seen, style)
+    vector_rules.index_updates(data, lambda index: _projection(index, style))
 
 
 _NO_CHANGE = ("TableName", "AttributeDefinitions")
@@ -184,6 +227,7 @@ def _table_keys(data: Input, definitions: list[str]) -> None:
     if (
         "LocalSecondaryIndexes" not in data
         and "GlobalSecondaryIndexes" not in data
+        and not data.get("VectorIndexes")
         and len(keys) != len(definitions)
     ):
         raise _refused("definitions-unused")
@@ -241,6 +285,7 @@ def _definitions(data: Input, definitions: list[str]) -> None:
     used = [element["AttributeName"] for element in data["KeySchema"]]
     for index in (*data.get("LocalSecondaryIndexes", ()), *data.get("GlobalSecondaryIndexes", ())):
         used += [element["AttributeName"] for element in index["KeySchema"]]
+    used += [name for name in vector_rules.schema_names(data) if name in definitions]
     if set(definitions) != set(used):
         keys = ", ".join(dict.fromkeys(used))
         raise _refused("definitions-spare", definitions=", ".join(definitions), keys=keys)
@@ -321,6 +366,7 @@ def _projected_total(data: Input) -> None:
     total = 0
     for index in (*data.get("LocalSecondaryIndexes", ()), *data.get("GlobalSecondaryIndexes", ())):
         total += len(index["Projection"].get("NonKeyAttributes", ()))
+    total += vector_rules.projected(data.get("VectorIndexes", ()))
     if total > limits.PROJECTED_NAMES_PER_TABLE:
         raise _refused("projection-too-many", limit=limits.PROJECTED_NAMES_PER_TABLE)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from adapters.dynamodb.validation.replication_schemas import REPLICA_UPDATES, WITNESS_UPDATES
 from adapters.dynamodb.validation.schema_parts import (
     NAME_OR_ARN,
     NAME_PATTERN,
@@ -58,6 +59,34 @@ _PROJECTION = Structure(
         "NonKeyAttributes": Sequence(Text(minimum=1, maximum=limits.PROJECTED_NAME_CHARACTERS), 1),
     },
 )
+_VECTOR_INDEX_MEMBERS: Members = {
+    "IndexName": _INDEX_NAME,
+    "VectorAttribute": structure(
+        "VectorAttributeDefinition", {"AttributeName": _KEY_NAME}, ("AttributeName",)
+    ),
+    "SearchSchema": Sequence(
+        structure(
+            "SearchSchemaElement",
+            {"AttributeName": _KEY_NAME, "SearchSchemaElementType": one_of("HASH", "INLINE_FILTER")},
+            ("AttributeName", "SearchSchemaElementType"),
+        ),
+        1,
+    ),
+    "Projection": _PROJECTION,
+    "Dimensions": _LONG_FROM_1,
+    "DistanceFunction": one_of("COSINE", "DOT_PRODUCT", "EUCLIDEAN"),
+}
+_VECTOR_INDEX_NEEDED = ("IndexName", "VectorAttribute", "Projection", "Dimensions", "DistanceFunction")
+_VECTOR_INDEXES = Sequence(structure("VectorIndex", _VECTOR_INDEX_MEMBERS, _VECTOR_INDEX_NEEDED))
+_VECTOR_INDEX_UPDATES = Sequence(
+    structure(
+        "VectorIndexUpdate",
+        {
+            "Create": structure("CreateVectorIndexAction", _VECTOR_INDEX_MEMBERS, _VECTOR_INDEX_NEEDED),
+            "Delete": structure("DeleteVectorIndexAction", {"IndexName": _INDEX_NAME}, ("IndexName",)),
+        },
+    )
+)
 _RESOURCE_ARN = Text(minimum=1, maximum=1283)
 _STREAM_ARN = Text(minimum=37, maximum=1024)
 _SHARD_ID = Text(minimum=28, maximum=65)
@@ -78,7 +107,7 @@ def table_requests(style: str) -> dict[str, Request]:
     """What each operation on tables, tags and streams takes, in a style."""
     return {
         **_table_operations(style),
-        **_described(TABLE_NAME),
+        **_described(),
         **_copies(),
         **_tag_operations(),
         **_streams(),
@@ -129,7 +158,7 @@ def _table_operations(style: str) -> dict[str, Request]:
         "Tags": Sequence(_TAG),
         "ResourcePolicy": TEXT,
         "GlobalTableSourceArn": Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS),
-        "VectorIndexes": Sequence(Structure("VectorIndex", {})),
+        "VectorIndexes": _VECTOR_INDEXES,
     }
     once_needed = frozenset({"ProvisionedThroughput"})
     updates: Members = {
@@ -159,13 +188,13 @@ def _table_operations(style: str) -> dict[str, Request]:
         "GlobalSecondaryIndexUpdates": Sequence(structure("GlobalSecondaryIndexUpdate", updates)),
         "AttributeDefinitions": Sequence(definition),
         **settings,
-        "ReplicaUpdates": Sequence(Structure("ReplicationGroupUpdate", {}), 1),
+        "ReplicaUpdates": REPLICA_UPDATES,
         "MultiRegionConsistency": one_of("EVENTUAL", "STRONG"),
-        "GlobalTableWitnessUpdates": Sequence(Structure("GlobalTableWitnessGroupUpdate", {}), 1, 1),
+        "GlobalTableWitnessUpdates": WITNESS_UPDATES,
         "DisassociationProtectionEnabled": Flag(),
-        "VectorIndexUpdates": Sequence(Structure("VectorIndexUpdate", {})),
+        "VectorIndexUpdates": _VECTOR_INDEX_UPDATES,
     }
-    create_shape = structure("CreateTableInput", create, ("AttributeDefinitions", "KeySchema"))
+    create_shape = structure("CreateTableInput", create, _NEEDED_TO_CREATE)
     return {
         "CreateTable": Request(create_shape, "TableName", classic, "TableName"),
         "UpdateTable": Request(structure("UpdateTableInput", update), "TableName", True),
@@ -183,6 +212,28 @@ def _table_operations(style: str) -> dict[str, Request]:
     }
 
 
+_NEEDED_TO_CREATE = ("AttributeDefinitions", "KeySchema")
+_OF_IMPORTED_TABLES = (
+    "AttributeDefinitions",
+    "TableName",
+    "BillingMode",
+    "ProvisionedThroughput",
+    "KeySchema",
+    "GlobalSecondaryIndexes",
+    "SSESpecification",
+    "OnDemandThroughput",
+    "VectorIndexes",
+)
+
+
+def table_creation_parameters(style: str) -> Structure:
+    """What ImportTable may say of its table: some members of CreateTable."""
+    known = _table_operations(style)["CreateTable"].shape.members
+    members = {name: known[name] for name in _OF_IMPORTED_TABLES}
+    members["TableName"] = Text(pattern=NAME_PATTERN, minimum=3, maximum=limits.TABLE_NAME_CHARACTERS)
+    return structure("TableCreationParameters", members, ("TableName", *_NEEDED_TO_CREATE))
+
+
 def _control_name(minimum: int | None = None) -> Text:
     """A table's name in the control plane: its length has a sentence of its own (`Request.tells_length`), except in
     today's CreateTable."""
@@ -196,13 +247,12 @@ def _named_table(java: str, members: Members | None = None, required: Iterable[s
     )
 
 
-def _described(table: Text) -> dict[str, Request]:
+def _described() -> dict[str, Request]:
     spec = structure(
         "TimeToLiveSpecification",
         {"Enabled": Flag(), "AttributeName": Text(minimum=1, maximum=limits.TTL_NAME_CHARACTERS)},
         ("Enabled", "AttributeName"),
     )
-    by_table: Members = {"TableName": table}
     return {
         "DescribeLimits": Request(structure("DescribeLimitsInput", {})),
         "DescribeEndpoints": Request(structure("DescribeEndpointsRequest", {})),
@@ -210,18 +260,6 @@ def _described(table: Text) -> dict[str, Request]:
         "UpdateTimeToLive": _named_table(
             "UpdateTimeToLiveInput", {"TimeToLiveSpecification": spec}, ("TimeToLiveSpecification",)
         ),
-        "DescribeContributorInsights": Request(
-            structure(
-                "DescribeContributorInsightsInput", {**by_table, "IndexName": _INDEX_NAME}, ("TableName",)
-            )
-        ),
-        "DescribeKinesisStreamingDestination": Request(
-            structure("DescribeKinesisStreamingDestinationInput", by_table, ("TableName",))
-        ),
-        "DescribeTableReplicaAutoScaling": Request(
-            structure("DescribeTableReplicaAutoScalingInput", by_table, ("TableName",))
-        ),
-        **_never_there(),
         "GetResourcePolicy": Request(
             structure("GetResourcePolicyInput", {"ResourceArn": _RESOURCE_ARN}, ("ResourceArn",))
         ),
@@ -263,6 +301,7 @@ def _copies() -> dict[str, Request]:
         "BillingModeOverride": _BILLING,
         "GlobalSecondaryIndexOverride": Sequence(structure("GlobalSecondaryIndex", index, needed)),
         "LocalSecondaryIndexOverride": Sequence(structure("LocalSecondaryIndex", local, needed)),
+        "VectorIndexOverride": _VECTOR_INDEXES,
         "ProvisionedThroughputOverride": _UNITS,
         "OnDemandThroughputOverride": _ON_DEMAND,
         "SSESpecificationOverride": _ENCRYPTION,
@@ -292,29 +331,6 @@ def _copies() -> dict[str, Request]:
     return {
         operation: Request(structure(f"{operation}Input", members, required))
         for operation, (members, required) in shapes.items()
-    }
-
-
-def _never_there() -> dict[str, Request]:
-    """What is asked about exports, imports and global tables, of which features.py says that there are none."""
-    arn = Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS)
-    listed: Members = {"TableArn": arn, "NextToken": TEXT}
-    insights: Members = {"TableName": arn, "NextToken": TEXT, "MaxResults": Number("Integer", None, 100)}
-    global_tables: Members = {
-        "ExclusiveStartGlobalTableName": _INDEX_NAME,
-        "Limit": _INTEGER_FROM_1,
-        "RegionName": TEXT,
-    }
-    exports: Members = {**listed, "MaxResults": Number("Integer", 1, 25)}
-    imports: Members = {**listed, "PageSize": Number("Integer", 1, 25)}
-    return {
-        "ListExports": Request(structure("ListExportsInput", exports)),
-        "ListImports": Request(structure("ListImportsInput", imports)),
-        "ListContributorInsights": Request(structure("ListContributorInsightsInput", insights)),
-        "ListGlobalTables": Request(structure("ListGlobalTablesInput", global_tables)),
-        "DescribeGlobalTable": Request(
-            structure("DescribeGlobalTableInput", {"GlobalTableName": _INDEX_NAME}, ("GlobalTableName",))
-        ),
     }
 
 

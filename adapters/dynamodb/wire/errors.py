@@ -158,6 +158,12 @@ CONTROL_PLANE = frozenset(
     {
         "CreateTable",
         "DeleteTable",
+        "DisableKinesisStreamingDestination",
+        "EnableKinesisStreamingDestination",
+        "ListContributorInsights",
+        "UpdateContributorInsights",
+        "UpdateKinesisStreamingDestination",
+        "UpdateTableReplicaAutoScaling",
         "DescribeContinuousBackups",
         "DescribeContributorInsights",
         "DescribeKinesisStreamingDestination",
@@ -328,10 +334,37 @@ def _number_out_of_range(error: model.NumberOutOfRange, operation: str) -> Servi
 
 # By the rules of operations/items.py.
 _ROWS_REFUSED = {"nesting": NESTED_TOO_DEEP, "update-size": UPDATED_TOO_LARGE}
+# By the rules of values/vectors.py. The service puts two frames around some, as it does only since the middle of August 2026.
+_VECTOR = "One or more parameter values were invalid"
+_FRAMED_TWICE = f"{_NOT_VALID}{_VECTOR} . "
+_ROWS_REFUSED |= {
+    "vector-type": _FRAMED_TWICE
+    + "Invalid type for parameter {name}, Expected: L, Actual: {actual}. IndexName: {index}",
+    "vector-size": _FRAMED_TWICE
+    + "Invalid size for parameter {name}, Expected: {expected}, Actual: {actual}. IndexName: {index}",
+    "vector-element-type": _VECTOR
+    + ". Invalid type for parameter {name}[{at}], Expected: 32-bit floating point number, Actual: {actual}. IndexName: {index}",
+    "vector-element-range": _FRAMED_TWICE
+    + "Invalid value for parameter {name}[{at}], Value: {number} is outside valid range [-3.4028235E38, 3.4028235E38]. "
+    "IndexName: {index}",
+    "search-schema-kind": _VECTOR
+    + ". Attribute '{name}' type mismatch. Expected: {expected}, Actual: {actual}. IndexName: {index}",
+    "search-schema-empty": _BAD_KEYS["index-empty"],
+    "search-schema-hash-size": _VECTOR
+    + ". Aggregate size for HASH key attributes exceeds the maximum of {limit} bytes",
+    "search-schema-filter-size": _VECTOR
+    + ". Size limit exceeded for SearchSchema attribute '{name}': maximum {limit} bytes",
+}
 
 
 def _row_refused(error: model.RowRefused, operation: str) -> ServiceError:
-    return validation(_ROWS_REFUSED[error.rule])
+    facts = dict(error.facts)
+    if "column" in facts:
+        facts |= {"name": facts["column"].name, "expected": type_name(facts["column"].kind)}
+        if "actual" in facts:
+            kind = facts["actual"].kind
+            facts |= {"actual": type_name(kind), "kind": "binary" if kind is Kind.BYTES else "string"}
+    return validation(_ROWS_REFUSED[error.rule].format(**facts))
 
 
 def _limit_exceeded(error: model.LimitExceeded, operation: str) -> ServiceError:

@@ -68,6 +68,12 @@ EXPRESSION_LIST_INDEX = 2**31 - 1
 PLACEHOLDERS = 3 * EXPRESSION_BYTES // 2  # our own: no three expressions have room for more
 PLACEHOLDER_BYTES = 255  # a key of ExpressionAttributeNames or ExpressionAttributeValues, with its # or :
 
+# Vector searches [42]
+
+SEARCH_RESULTS = 100
+SEARCH_ANSWER_BYTES = 16 * 1024 * 1024
+VECTOR_REQUEST_BYTES = 1024  # that every search and every write of an entry counts as at least
+
 # Batches and transactions [29, 34]
 
 BATCH_GET_KEYS = 100
@@ -106,6 +112,11 @@ GLOBAL_INDEXES = 20
 PROJECTED_NAMES_PER_TABLE = 100  # NonKeyAttributes over all indexes
 INDEX_KEY_ATTRIBUTES_PER_ROLE = 4  # HASH and RANGE parts of a global index (November 2025)
 ONLINE_INDEX_CHANGES = 1  # indexes made or dropped by one UpdateTable
+VECTOR_INDEXES = 5  # per table [42]
+VECTOR_DIMENSIONS = 4096
+SEARCH_SCHEMA_HASHES = 1
+SEARCH_SCHEMA_FILTERS = 18
+INLINE_FILTER_BYTES = 10_240
 THROUGHPUT_UNITS = 1_000_000_000_000  # a ProvisionedThroughput above is "out of bounds"
 
 # Account limits as DescribeLimits shows them
@@ -140,6 +151,17 @@ STREAM_ITERATOR_LIFETIME_MS = 15 * 60 * 1000
 STREAM_RETENTION_MS = 24 * 60 * 60 * 1000
 STREAM_SHARDS_PAGE = 100
 
+# Contributor insights [botocore 1.44.5; developer guide, "Service, account, and table quotas"]
+
+INSIGHTS_PAGE = 100  # summaries in one ListContributorInsights answer
+
+# Kinesis [API reference of Kinesis Data Streams, PutRecords: 500 records, 5 MiB together, 1 MiB each]
+
+KINESIS_RECORDS = 500
+KINESIS_CALL_BYTES = 5 << 20
+KINESIS_RECORD_BYTES = 1 << 20
+KINESIS_PARTITION_KEY_CHARACTERS = 256
+
 # Wire and signatures [5, 7, 8]
 
 PREFLIGHT_SECONDS = 172_800
@@ -152,3 +174,18 @@ PRESIGNED_SECONDS = 7 * 24 * 60 * 60  # the longest X-Amz-Expires
 ON_DEMAND_WARM_READ_UNITS = 12_000
 ON_DEMAND_WARM_WRITE_UNITS = 4_000
 TIME_TO_LIVE_CHANGE_MS = 60 * 60 * 1000  # two changes of a table's time to live are this far apart [39]
+
+# Exports, imports, bulk puts (botocore 1.44.5; "Service, account, and table quotas" in the developer guide)
+
+EXPORTS_AT_ONCE = 300
+IMPORTS_AT_ONCE = 50
+BULK_PUTS_AT_ONCE = 50  # our own: the quota is not public
+BULK_PUT_OBJECTS = 50_000
+JOBS_PAGE = 10
+JOBS_PAGE_MOST = 25
+JOBS_LISTED_MS = 90 * 24 * 60 * 60 * 1000
+JOB_TOKEN_MS = 8 * 60 * 60 * 1000
+EXPORT_WINDOW_LEAST_MS = 15 * 60 * 1000
+EXPORT_WINDOW_MOST_MS = 24 * 60 * 60 * 1000
+INCREMENTAL_BILLED_BYTES = 10_000_000  # of an incremental export, at least
+LOGGED_ERRORS = 1_000  # our own: of one import

@@ -181,6 +181,12 @@ _TEXTS: dict[str, str] = {
     "nothing-to-update-today": "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
     "GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, "
     "MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required",
+    "replicas-and-more": INVALID + "Replica modification must be the only operation in the request",
+    "group-and-more": "Requests that modify replicas or witnesses must not also modify other fields",
+    "replica-actions-mixed": "Update table operation with more than one type of replica actions not allowed",
+    "replica-actions-several": "Update table operation with more than one create or delete replica actions not allowed",
+    "replica-action-none": "There are no actions specified in the Replica Update Action of the request.",
+    "strong-only-create": "Only Replica Create actions are supported when MultiRegionConsistency parameter is provided.",
     "only-change": INVALID + "{what} must be the only operation in the request",
     "on-demand-and-more": INVALID
     + "OnDemandThroughput can only be combined with BillingMode in an UpdateTable request",
@@ -197,6 +203,24 @@ _TEXTS: dict[str, str] = {
     "GlobalSecondaryIndexUpdate.Delete must not be null",
     "index-update-twice": INVALID
     + "Only one global secondary index update per index is allowed simultaneously. Index: {index}",
+    # Vector indexes and searches (rule 42)
+    "vector-billing": INVALID + "Vector indexes are only supported for PAY_PER_REQUEST tables",
+    "vector-count": INVALID + "VectorIndex count exceeds the per-table limit of {limit}",
+    "vector-dimensions": INVALID + "Number of dimensions must be between 1 and {limit} inclusive.",
+    "vector-dimensions-differ": INVALID + "Conflicting attribute definition for '{name}'. "
+    "All VectorIndexes on the same vector attribute must use the same dimensions.",
+    "vector-attribute-defined": INVALID + "Conflicting attribute definition for '{name}'. "
+    "An attribute cannot be defined in AttributeDefinitions when used as a VectorAttribute.",
+    "search-schema-undefined": INVALID
+    + "One element in SearchSchema is not defined in attribute definitions",
+    "search-schema-count": INVALID + "Value '{count}' at 'SearchSchema' failed to satisfy constraint: "
+    "Member must have {role} count less than or equal to {limit}",
+    "top-k": "Provided TopK value '{value}' is out of valid range. The value must be between 1 and {limit} inclusive",
+    "search-vector": "Search vector contains invalid values. "
+    "All values in the search vector must be a 32-bit floating-point number attribute",
+    "search-vector-size": "Input search vector dimension {actual} does not match vector index dimension {expected}",
+    "vectors-not-installed": INVALID
+    + "vector indexes need numpy, which this server has not: install tablegate[vectors]",
     "unsupported-member": "{name} is not supported by this gateway",
     # Tags
     "arn-missing": "Invalid TableArn",

@@ -27,6 +27,7 @@ ACTIONS: Mapping[str, frozenset[Door]] = {
     "GetItem": _doors([_P.READ], _BY_ITSELF),
     "Query": _doors([_P.QUERY], _BY_ITSELF),
     "Scan": _doors([_P.SCAN], _BY_ITSELF),
+    "SearchVectors": _doors([_P.SEARCH]),
     "PutItem": _doors([_P.PUT], _BY_ITSELF),
     "UpdateItem": _doors([_P.UPDATE], (*_BY_ITSELF, Way.BATCH)),  # the service has no batch of updates
     "DeleteItem": _doors([_P.DELETE], _BY_ITSELF),
@@ -66,13 +67,33 @@ ACTIONS: Mapping[str, frozenset[Door]] = {
     **dict.fromkeys(
         (
             "DescribeContinuousBackups", "DescribeContributorInsights", "DescribeKinesisStreamingDestination",
-            "DescribeTableReplicaAutoScaling", "DescribeGlobalTable",
+            "DescribeTableReplicaAutoScaling", "DescribeGlobalTable", "DescribeGlobalTableSettings",
         ),
         _doors([_P.DESCRIBE_FEATURES]),
     ),
     **dict.fromkeys(
-        ("ListExports", "ListImports", "ListContributorInsights", "ListGlobalTables"),
+        ("ListContributorInsights", "ListGlobalTables"),
         _doors([_P.LIST_FEATURES]),
+    ),
+    "ExportTableToPointInTime": _doors([_P.EXPORT]),
+    "ImportTable": _doors([_P.IMPORT]),
+    "StartBulkPutItems": _doors([_P.LOAD]),
+    "CancelBulkOperation": _doors([_P.CANCEL_JOB]),
+    **dict.fromkeys(("ListExports", "ListImports", "ListBulkOperations"), _doors([_P.LIST_JOBS])),
+    **dict.fromkeys(("DescribeExport", "DescribeImport", "DescribeBulkOperation"), _doors([_P.DESCRIBE_JOB])),
+    "UpdateContributorInsights": _doors([_P.ALTER_INSIGHTS]),
+    **dict.fromkeys(
+        (
+            "EnableKinesisStreamingDestination", "DisableKinesisStreamingDestination",
+            "UpdateKinesisStreamingDestination",
+        ),
+        _doors([_P.ALTER_DELIVERIES]),
+    ),
+    **dict.fromkeys(
+        (
+            "UpdateTableReplicaAutoScaling", "CreateGlobalTable", "UpdateGlobalTable", "UpdateGlobalTableSettings",
+        ),
+        _doors([_P.ALTER_FEATURES]),
     ),
 }  # fmt: skip
 """Action -> the doors that it opens. An action of the service that is not here is one that this server has no operation for."""

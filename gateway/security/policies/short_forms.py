@@ -21,7 +21,7 @@ _P = Permission
 WORDS: Mapping[str, frozenset[Permission]] = {
     "read": frozenset({_P.READ}),
     "query": frozenset({_P.QUERY}),
-    "scan": frozenset({_P.SCAN}),
+    "scan": frozenset({_P.SCAN, _P.SEARCH}),
     "write": frozenset({_P.PUT, _P.UPDATE, _P.CHECK, _P.BEGIN, _P.COMMIT, _P.ABORT}),
     "delete": frozenset({_P.DELETE}),
     "define": DEFINING,

@@ -89,6 +89,7 @@ class PostgreSQLStatements(Statements):
     for_update = " FOR UPDATE"
     greatest = "GREATEST"
     big_number = "?::bigint"
+    server_start = "pg_postmaster_start_time()::text"
 
     def has_table(self, session: Session, name: str) -> bool:
         return session.query("SELECT to_regclass(?::text) IS NOT NULL", (name,)) == [(True,)]

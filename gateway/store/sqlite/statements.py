@@ -29,6 +29,7 @@ class SQLiteStatements(Statements):
     for_update = ""
     greatest = "max"
     big_number = "?"
+    server_start = "''"
 
     def has_table(self, session: Session, name: str) -> bool:
         return bool(session.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)))

@@ -96,6 +96,7 @@ def test_the_thread_rests_after_each_batch_for_as_long_as_the_share_says(
     class Working:
         rows_left: dict[str, int] = {}  # noqa: RUF012
         replicas = None
+        has_workers = False
         idle_s = 0.25
 
         def background_batch(self) -> BatchDone:

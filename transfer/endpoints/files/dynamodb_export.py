@@ -6,18 +6,16 @@ own checksums, the number of items of each data file and of all, and each data f
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import os
 import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
 
 from adapters.dynamodb.export_files import manifests
 from adapters.dynamodb.export_files.compression import Unreadable
+from adapters.dynamodb.export_files.data_files import DataFile
 from adapters.dynamodb.export_files.lines import line_of, read_change, read_item
 from gateway.model.keys import LOWEST, KeySchema, Position
 from gateway.model.row_lines import position_of_members
@@ -37,9 +35,6 @@ from transfer.endpoints.files.staging import Staging, sync_folder
 from transfer.errors import BadAddress, BadFile
 
 _OUTPUT_FORMATS = {"json": "DYNAMODB_JSON", "ion": "ION"}
-FILE_ITEMS = 100_000
-FILE_BYTES = 64 << 20
-"""A data file that we write ends after so many items, or so many bytes of lines."""
 _CHANGES = "changes"
 
 
@@ -209,19 +204,15 @@ class _Writing:
     def _data_file(self, row: Row | None, rows: Iterator[Row]) -> Row | None:
         """A data file that begins with a row; gives the one that the next begins with."""
         key = self._folder + "data/" + manifests.data_file_name(os.urandom(16), self._format)
-        items = size = 0
         with written_anew(self._root / key) as file:
-            hashing = _Hashing(file)
-            with gzip.GzipFile("", "wb", 6, hashing, mtime=0) as packed:
-                while row is not None and items < FILE_ITEMS and size < FILE_BYTES:
-                    line = line_of(row, self._format == "ION")
-                    packed.write(line)
-                    items += 1
-                    size += len(line)
-                    self._billed_bytes += row.size_bytes
-                    row = next(rows, None)
-        self._listed.append(manifests.file_line(key, items, hashing.md5.digest()))
-        self._items += items
+            written = DataFile(file)
+            while row is not None and not written.is_full:
+                written.add(line_of(row, self._format == "ION"))
+                self._billed_bytes += row.size_bytes
+                row = next(rows, None)
+            md5 = written.finish()
+        self._listed.append(manifests.file_line(key, written.items, md5))
+        self._items += written.items
         return row
 
     def _summary(self) -> bytes:
@@ -247,20 +238,3 @@ class _Writing:
     def _put(self, key: str, data: bytes) -> None:
         with written_anew(self._root / key) as file:
             file.write(data)
-
-
-class _Hashing:
-    """A file that knows the MD5 of what was written to it."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.md5 = hashlib.md5(usedforsecurity=False)
-
-    def write(self, data: bytes) -> int:
-        """Write through."""
-        self.md5.update(data)
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        """Flush what is below."""
-        self._file.flush()

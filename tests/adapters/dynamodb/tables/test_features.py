@@ -106,14 +106,12 @@ def test_a_list_of_what_nobody_made_is_empty(service, operation, member):
     assert service.call(operation) == {member: []}
 
 
-def test_a_backup_and_a_global_table_are_not_found(service):
+def test_a_backup_is_not_found(service):
     arn = "arn:aws:dynamodb:us-east-1:000000000000:table/orders/backup/01489602797149-73d8d5bc"
     assert service.error("DescribeBackup", {"BackupArn": arn}) == (
         "BackupNotFoundException",
         f"Backup not found: {arn}",
     )
-    code = service.error("DescribeGlobalTable", {"GlobalTableName": "orders"})[0]
-    assert code == "GlobalTableNotFoundException"
     assert service.error("DescribeBackup", {})[0] == "ValidationException"
 
 
@@ -139,6 +137,6 @@ def test_the_endpoint_is_where_the_client_found_it(service):
     assert answer == {"Endpoints": [{"Address": "127.0.0.1:4711", "CachePeriodInMinutes": 1440}]}
 
 
-@pytest.mark.parametrize("operation", ["PutResourcePolicy", "CreateGlobalTable"])
+@pytest.mark.parametrize("operation", ["PutResourcePolicy"])
 def test_switching_one_on_is_an_unknown_operation(service, operation):
     assert service.error(operation, {"TableName": "orders"})[0] == "UnknownOperationException"

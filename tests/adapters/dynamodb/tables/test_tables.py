@@ -261,8 +261,8 @@ def test_a_table_without_a_stream_says_nothing_of_streams(service, spec):
         ({"StreamSpecification": {"StreamEnabled": False, "StreamViewType": "NEW_IMAGE"}}, ""),
         ({"ResourcePolicy": "{}"}, "ResourcePolicy is not supported"),
         (
-            {"GlobalTableSettingsReplicationMode": "ENABLED"},
-            "GlobalTableSettingsReplicationMode is not supported",
+            {"GlobalTableSettingsReplicationMode": "ENABLED_WITH_OVERRIDES"},
+            "Only ENABLED and DISABLED settings replication",
         ),
         ({"Tags": [{"Key": "aws:x", "Value": ""}]}, ""),
         ({"Tags": [{"Key": str(number), "Value": ""} for number in range(51)]}, ""),

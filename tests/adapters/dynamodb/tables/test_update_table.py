@@ -433,14 +433,6 @@ def test_encryption_is_switched_on_and_off(service):
     assert "SSEDescription" not in service.described()
 
 
-@pytest.mark.parametrize("member", ["ReplicaUpdates", "VectorIndexUpdates", "GlobalTableWitnessUpdates"])
-def test_what_is_not_offered_is_said(service, member):
-    service.table()
-    code, text = refused(service, **{member: [{"Create": {"RegionName": "eu-west-1"}}]})
-    assert code == VALIDATION
-    assert member in text
-
-
 STREAM = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
 
 

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.dynamodb.export_files import data_files
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.values import Kind
 from tests.transfer.support.generated_rows import DYNAMODB_VALUES, FEW_EXAMPLES, table_of
 from tests.transfer.support.small_table import DEFINITION, of_values, scanned, simple_row, written
 from transfer.endpoints.endpoint import Service
-from transfer.endpoints.files import dynamodb_export
 from transfer.endpoints.files.opening import open_file
 from transfer.errors import BadAddress, BadFile, TableAbsent, TransferError
 
@@ -50,7 +50,7 @@ def test_a_table_comes_back_exactly(tmp_path_factory, lines, table):
 
 
 def test_the_layout_is_the_services(tmp_path, monkeypatch):
-    monkeypatch.setattr(dynamodb_export, "FILE_ITEMS", 2)
+    monkeypatch.setattr(data_files, "FILE_ITEMS", 2)
     written(open_file(str(tmp_path / "b"), OURS), PLAIN, [simple_row(number) for number in range(5)])
     [export] = (tmp_path / "b/AWSDynamoDB").iterdir()
     assert len(export.name) == 14 + 1 + 8 and export.name[:14].isdigit() and export.name[14] == "-"

@@ -1,0 +1,176 @@
+"""Contributor insights: UpdateContributorInsights, DescribeContributorInsights, ListContributorInsights.
+
+Which tables and indexes have them, and in which mode, is kept with the table; what they count is in contributors.py.
+States, rules and texts: ack-api-quirks (live service, October 2026); shapes: botocore 1.44.5.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from adapters.dynamodb import DIALECT
+from adapters.dynamodb.capacity.contributors import ACCESSED, THROTTLED, forget
+from adapters.dynamodb.tables.properties import TableProperties, seconds
+from adapters.dynamodb.tables.tables import find_table
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.calls import Answer, Call, own_name
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from gateway.engine.engine import one
+from gateway.model.commands import AlterTable, Exchange, FindTable, ListTables
+from gateway.model.tables import State, Table
+
+# The kinds of rules: of partition keys and of whole keys, by accesses (C) and by throttled requests (T).
+_RULES = {ACCESSED: ("PKC", "PKT", "SKC", "SKT"), THROTTLED: ("PKT", "SKT")}
+_TABLES_TOGETHER = 100
+
+
+def update_contributor_insights(call: Call) -> Exchange[Answer]:
+    """UpdateContributorInsights: switch them on or off, or to another mode. What is so already stays as it is. Raises
+    ServiceError, TableMissing."""
+    given = call.input
+    table = yield from find_table(call)
+    index = _index_name(call, table)
+    now_ms = call.gateway.now_ms()
+    if table.state_at(now_ms) is State.CREATING:
+        raise _not_active("TableStatus")
+    found = table.index(index)
+    if found is not None and not found.is_active(now_ms):
+        raise _not_active("IndexStatus")
+    wanted = given["ContributorInsightsAction"] == "ENABLE"
+    mode = given.get("ContributorInsightsMode", ACCESSED)
+    known = TableProperties.of(table).insights.get(index)
+    if known is None and not wanted:
+        return {**_place(table, index), "ContributorInsightsStatus": "DISABLED"}
+    if known is not None and known["on"] == wanted and (not wanted or known["mode"] == mode):
+        return {**_place(table, index), **_state(call, known), "ContributorInsightsMode": known["mode"]}
+    since_ms = known["since_ms"] if known is not None and known["on"] else now_ms
+    changed = {
+        "on": wanted,
+        "mode": mode if wanted or known is None else known["mode"],
+        "since_ms": since_ms,
+        "changed_at_ms": now_ms,
+    }
+    properties = TableProperties.of(table)
+    document = replace(properties, insights={**properties.insights, index: changed}).document()
+    yield from one(AlterTable(DIALECT, table, properties=document, instant=True))
+    if not wanted:
+        forget(table, index)
+    return {
+        **_place(table, index),
+        "ContributorInsightsStatus": "ENABLING" if wanted else "DISABLING",
+        "ContributorInsightsMode": changed["mode"],
+    }
+
+
+def _not_active(what: str) -> ServiceError:
+    text = "Table or Index is not in a valid state to update Key Access Insights: "
+    return validation(f"{text}{what} must be ACTIVE to enable ContributorInsights.")
+
+
+def describe_contributor_insights(call: Call) -> Exchange[Answer]:
+    """DescribeContributorInsights: whether a table or a global index has them. Raises ServiceError, TableMissing."""
+    table = yield from find_table(call)
+    index = _index_name(call, table)
+    known = TableProperties.of(table).insights.get(index)
+    if known is None:
+        return {**_place(table, index), "ContributorInsightsStatus": "DISABLED"}
+    shown = {**_place(table, index), **_state(call, known)}
+    if known["on"]:
+        shown["ContributorInsightsRuleList"] = _rules(table, index, known)
+    shown["LastUpdateDateTime"] = seconds(known["changed_at_ms"])
+    shown["ContributorInsightsMode"] = known["mode"]
+    return shown
+
+
+def list_contributor_insights(call: Call) -> Exchange[Answer]:
+    """ListContributorInsights: all tables and indexes that have them, or those of one table, a table before its indexes. Raises
+    ServiceError, TableMissing."""
+    given = call.input
+    limit = given.get("MaxResults", limits.INSIGHTS_PAGE)
+    if limit < 1:
+        limit = limits.INSIGHTS_PAGE
+    after = _token(given.get("NextToken"))
+    found: list[tuple[tuple[str, str], dict[str, Any]]] = []
+    if "TableName" in given:
+        table = yield from one(FindTable(call.caller.namespace, own_name(call, given["TableName"])))
+        found = _summaries(call, table, after)
+    else:
+        tables = yield from one(ListTables(call.caller.namespace, after[0], _TABLES_TOGETHER))
+        if after[0]:
+            [first] = yield [FindTable(call.caller.namespace, after[0])]
+            tables = [first, *tables] if isinstance(first, Table) else tables
+        for each in tables:
+            found += _summaries(call, each, after)
+        if len(tables) >= _TABLES_TOGETHER and len(found) <= limit:
+            # A page may be empty and still have another behind it.
+            found.append(((tables[-1].name, "\x7f"), {}))
+            limit = len(found) - 1
+    answer: dict[str, Any] = {"ContributorInsightsSummaries": [summary for _, summary in found[:limit]]}
+    if len(found) > limit:
+        last = found[limit - 1][0] if found[limit][1] else found[limit][0]
+        answer["NextToken"] = base64.urlsafe_b64encode("\0".join(last).encode()).decode()
+    return answer
+
+
+def _summaries(
+    call: Call, table: Table, after: tuple[str, str]
+) -> list[tuple[tuple[str, str], dict[str, Any]]]:
+    """((table, index), summary) of everything in a table that has insights, behind a place."""
+    names = ["", *(index.name for index in table.indexes if not index.local)]
+    insights = TableProperties.of(table).insights
+    return [
+        (
+            (table.name, name),
+            {**_place(table, name), **_state(call, known), "ContributorInsightsMode": known["mode"]},
+        )
+        for name in names
+        if (known := insights.get(name)) is not None and known["on"] and (table.name, name) > after
+    ]
+
+
+def _token(given: str | None) -> tuple[str, str]:
+    """The place behind which a list goes on."""
+    if given is None:
+        return "", ""
+    try:
+        table, _, index = base64.urlsafe_b64decode(given).decode().partition("\0")
+    except (ValueError, binascii.Error):
+        raise validation("Invalid NextToken") from None
+    return table, index
+
+
+def _index_name(call: Call, table: Table) -> str:
+    """The global index that is asked about, or "": the table. Raises ServiceError."""
+    name: str = call.input.get("IndexName", "")
+    index = table.index(name)
+    if name and (index is None or index.local):
+        text = f"Requested resource not found: Index: {name} not found for table: {table.name}"
+        raise ServiceError("ResourceNotFoundException", text)
+    return name
+
+
+def _place(table: Table, index: str) -> dict[str, Any]:
+    return {"TableName": table.name, **({"IndexName": index} if index else {})}
+
+
+def _state(call: Call, known: Mapping[str, Any]) -> dict[str, Any]:
+    delay_ms = call.gateway.settings.control_plane_delay * 1000
+    is_settled = call.gateway.now_ms() >= known["changed_at_ms"] + delay_ms
+    states = ("ENABLING", "ENABLED") if known["on"] else ("DISABLING", "DISABLED")
+    return {"ContributorInsightsStatus": states[is_settled]}
+
+
+def _rules(table: Table, index: str, known: Mapping[str, Any]) -> list[str]:
+    """Names of the rules; those of whole keys only where there is a sort key."""
+    found = table.index(index)
+    has_sort = bool((table.key_schema if found is None else found.key_schema).sort)
+    name = f"{table.name}-{index}" if index else table.name
+    return [
+        f"DynamoDBContributorInsights-{kind}-{name}-{known['since_ms']}"
+        for kind in _RULES[known["mode"]]
+        if has_sort or kind.startswith("PK")
+    ]

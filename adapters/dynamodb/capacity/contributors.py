@@ -1,0 +1,167 @@
+"""What contributor insights count: the keys of tables and indexes that are accessed most, and throttled most.
+
+Counted only where insights are switched on (properties.INSIGHTS); everywhere else a handler looks into a dict and is through.
+Bounded: each list has so many counters (the space-saving sketch: Metwally, Agrawal and El Abbadi, "Efficient computation of
+frequent and top-k elements in data streams", ICDT 2005), and there are so many lists. Each server process counts for itself.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+
+from adapters.dynamodb.tables.properties import INSIGHTS
+from adapters.dynamodb.values.values import render_values, view
+from gateway.metrics import ContributorSample, contributor_sources
+from gateway.model.commands import AnyCommand, Get, Outcome, Read, ReadAll, WriteGroup
+from gateway.model.keys import KeySchema, decode_column
+from gateway.model.tables import Index, Table
+from gateway.model.values import Value
+from gateway.model.writes import Write
+
+ACCESSED, THROTTLED = "ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS"
+"""The modes."""
+
+COUNTERS = 100
+SHOWN = 10
+_LISTS = 1_000
+
+
+class SpaceSaving:
+    """Counts the most frequent of any number of keys with a fixed number of counters. A key that takes another's place takes its
+    count over too, so no count is too low, and none is too high by more than all accesses divided by the counters."""
+
+    def __init__(self, counters: int = COUNTERS) -> None:
+        self._counters = counters
+        self._counts: dict[tuple[str, ...], int] = {}
+
+    def add(self, key: tuple[str, ...]) -> None:
+        """Count a key."""
+        counts = self._counts
+        if key in counts:
+            counts[key] += 1
+        elif len(counts) < self._counters:
+            counts[key] = 1
+        else:
+            rarest = min(counts, key=counts.__getitem__)
+            counts[key] = counts.pop(rarest) + 1
+
+    def top(self, number: int = SHOWN) -> list[tuple[tuple[str, ...], int]]:
+        """The most frequent keys with their counts, the most frequent first."""
+        return sorted(self._counts.items(), key=lambda pair: (-pair[1], pair[0]))[:number]
+
+
+# (table, index, kind of rule) -> sketch; the one that was counted in least recently goes first.
+_sketches: OrderedDict[tuple[str, str, str], SpaceSaving] = OrderedDict()
+
+
+def _count(table: Table, index: str, kind: str, values: Iterable[Value]) -> None:
+    """Count a key, or its beginning, in the lists of partition keys and of whole keys."""
+    shown = tuple(_text(value) for value in values)
+    schema = table.key_schema if not index else _index_of(table, index).key_schema
+    split = len(schema.partition)
+    for rule, key in ((f"PK{kind}", shown[:split]), (f"SK{kind}", shown)):
+        if rule.startswith("SK") and (not schema.sort or len(shown) < split + 1):
+            continue
+        place = (table.name, index, rule)
+        sketch = _sketches.get(place)
+        if sketch is None:
+            if len(_sketches) >= _LISTS:
+                _sketches.popitem(last=False)
+            sketch = _sketches[place] = SpaceSaving()
+        else:
+            _sketches.move_to_end(place)
+        sketch.add(key)
+
+
+def _index_of(table: Table, name: str) -> Index:
+    index = table.index(name)
+    assert index is not None
+    return index
+
+
+def _text(value: Value) -> str:
+    [rendered] = render_values({"": view(value)}).values()
+    [text] = rendered.values()
+    return str(text)
+
+
+def read(get: Get) -> None:
+    """Count the access of a read to an item of a table that has insights."""
+    if get.table.properties[INSIGHTS].get("") == ACCESSED:
+        _count(get.table, "", "C", get.table.key_schema.decode(get.position).values)
+
+
+def written(write: Write, outcome: Outcome) -> None:
+    """Count the access of a write to an item, and to what indexes have of it, where these have insights."""
+    table = write.table
+    row = outcome.new or outcome.old
+    for name, mode in table.properties[INSIGHTS].items():
+        if mode != ACCESSED:
+            continue
+        if not name:
+            _count(table, "", "C", write.key.values)
+        elif row is not None and (index := table.index(name)) is not None and index.entry(row) is not None:
+            _count(table, name, "C", [row.latest[column.name] for column in index.key_schema.columns])
+
+
+def queried(read: Read) -> None:
+    """Count the access of a Query to a partition of a table or index that has insights."""
+    table, index = read.table, read.index
+    name = "" if index is None else index.name
+    if table.properties[INSIGHTS].get(name) == ACCESSED and _is_query(read):
+        schema = table.key_schema if index is None else index.key_schema
+        _count(table, name, "C", _partition_values(schema, read.range.lower.partition))
+
+
+def _is_query(read: Read) -> bool:
+    """Whether a read is of one partition."""
+    return not read.range.is_empty and read.range.lower.partition == read.range.upper.partition
+
+
+def _partition_values(schema: KeySchema, partition: bytes) -> list[Value]:
+    values: list[Value] = []
+    start = 0
+    for column in schema.partition:
+        value, start = decode_column(partition, start, column.kind)
+        values.append(value)
+    return values
+
+
+def throttled(command: AnyCommand) -> None:
+    """Count the keys of a request that was throttled."""
+    for table, index, values in _keys_of(command):
+        if index in table.properties.get(INSIGHTS, ()):
+            _count(table, index, "T", values)
+
+
+def _keys_of(command: AnyCommand) -> Iterator[tuple[Table, str, Iterable[Value]]]:
+    match command:
+        case Get(table, position):
+            yield table, "", table.key_schema.decode(position).values
+        case ReadAll(gets):
+            for get in gets:
+                yield from _keys_of(get)
+        case Read():
+            schema = command.table.key_schema if command.index is None else command.index.key_schema
+            name = "" if command.index is None else command.index.name
+            if _is_query(command):
+                yield command.table, name, _partition_values(schema, command.range.lower.partition)
+        case WriteGroup(writes):
+            for write in writes:
+                yield write.table, "", write.key.values
+
+
+def forget(table: Table, index: str) -> None:
+    """Let go what was counted of a table or an index whose insights are switched off."""
+    for rule in ("PKC", "SKC", "PKT", "SKT"):
+        _sketches.pop((table.name, index, rule), None)
+
+
+def _samples() -> Iterator[ContributorSample]:
+    for (table, index, rule), sketch in list(_sketches.items()):
+        for key, count in sketch.top():
+            yield ContributorSample(table, index, rule, key, count)
+
+
+contributor_sources.append(_samples)

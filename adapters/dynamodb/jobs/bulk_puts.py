@@ -1,0 +1,159 @@
+"""StartBulkPutItems, DescribeBulkOperation, ListBulkOperations, CancelBulkOperation.
+
+Shapes and states: botocore 1.44.5 and its documentation; no texts of refusals are on public record. What a bulk put does is in
+bulk_putting.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adapters.dynamodb.jobs.exports import IN_PROGRESS
+from adapters.dynamodb.jobs.job_names import (
+    BULK,
+    INVALID_REQUEST,
+    caller_document,
+    find,
+    new_token,
+    page,
+    require_place,
+    token_of,
+)
+from adapters.dynamodb.tables.descriptions import table_id
+from adapters.dynamodb.tables.properties import seconds
+from adapters.dynamodb.tables.tables import find_table
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.calls import Answer, Call
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.resources import table_arn
+from gateway.engine.engine import one
+from gateway.model.commands import CancelJob, Exchange, StartJob
+from gateway.model.errors import LimitExceeded, TableBusy
+from gateway.model.jobs import Job
+from gateway.model.tables import State
+
+CANCELLING, CANCELLED = "CANCELLING", "CANCELLED"
+WITH_ERRORS = "COMPLETED_WITH_ERRORS"
+
+
+def start_bulk_put_items(call: Call) -> Exchange[Answer]:
+    """StartBulkPutItems: begin to put the items of objects into a table. Raises ServiceError, TableMissing, TableBusy,
+    TokenReused."""
+    require_place(call)
+    given = call.input
+    report = given["OutputS3Configuration"]
+    if "S3Bucket" not in report:
+        raise validation(f"{INVALID_REQUEST}S3Bucket must be provided in OutputS3Configuration")
+    if "S3SseKmsKeyId" in report and report.get("S3SseAlgorithm") != "KMS":
+        raise validation(f"{INVALID_REQUEST}KMS Key Id is not supported for this encryption type")
+    table = yield from find_table(call)
+    state = table.state_at(call.gateway.now_ms())
+    if state not in (State.ACTIVE, State.UPDATING):
+        raise TableBusy(table.name, state.value)
+    if not all(index.filled for index in table.indexes):
+        raise TableBusy(table.name, State.UPDATING.value)
+    definition = {
+        "request": given,
+        "token": given.get("ClientToken") or new_token(),
+        "caller": caller_document(call.caller),
+        "table_arn": table_arn(call.caller, table.name),
+        "table_id": table_id(table),
+        "number": table.id,
+    }
+    try:
+        job = yield from one(
+            StartJob(
+                BULK.name,
+                call.caller.namespace,
+                table.name,
+                definition,
+                IN_PROGRESS,
+                limits.BULK_PUTS_AT_ONCE,
+                token_of(call, BULK, given),
+            )
+        )
+    except LimitExceeded as error:
+        text = f"Subscriber limit exceeded: There is a limit of {error.limit} concurrent bulk operations"
+        raise ServiceError("LimitExceededException", text) from None
+    return {"BulkOperationDescription": describe(job)}
+
+
+def describe_bulk_operation(call: Call) -> Exchange[Answer]:
+    """DescribeBulkOperation: how far a bulk put is. Raises ServiceError."""
+    job = yield from _find(call)
+    return {"BulkOperationDescription": describe(job)}
+
+
+def list_bulk_operations(call: Call) -> Exchange[Answer]:
+    """ListBulkOperations: a page of bulk puts, the newest first. Raises ServiceError."""
+    given = call.input
+    found, more = yield from page(call, BULK, given.get("MaxResults"), given.get("NextToken"))
+    return {"BulkOperationsSummaryList": [_summary(job) for job in found], **more}
+
+
+def cancel_bulk_operation(call: Call) -> Exchange[Answer]:
+    """CancelBulkOperation: what has been put stays. One that has ended is told as it is. Raises ServiceError."""
+    job = yield from _find(call)
+    cancelled = yield from one(CancelJob(job, CANCELLING))
+    state = job.state if cancelled is None else cancelled.state
+    return {"BulkOperationArn": call.input["BulkOperationArn"], "BulkOperationStatus": state}
+
+
+def _find(call: Call) -> Exchange[Job]:
+    arn = call.input["BulkOperationArn"]
+
+    def missing(elsewhere: bool) -> ServiceError:
+        text = f"Requested resource not found: Bulk operation: {arn} not found"
+        return ServiceError("ResourceNotFoundException", text)
+
+    return (yield from find(call, BULK, arn, lambda: validation("Invalid Bulk Operation ARN"), missing))
+
+
+def _summary(job: Job) -> dict[str, Any]:
+    shown = {
+        "BulkOperationArn": BULK.arn(job),
+        "BulkOperationStatus": job.state,
+        "StartTime": seconds(job.created_at_ms),
+    }
+    if job.ended_at_ms is not None:
+        shown["EndTime"] = seconds(job.ended_at_ms)
+    return shown
+
+
+def describe(job: Job) -> dict[str, Any]:
+    """The BulkOperationDescription of a bulk put."""
+    known, request, progress = job.definition, job.definition["request"], job.progress
+    shown = {
+        **_summary(job),
+        "TableDetails": [{"TableName": job.table_name, "TableId": known["table_id"]}],
+        "ClientToken": known["token"],
+        "InputS3Configuration": request["InputS3Configuration"],
+        "OutputS3Configuration": request["OutputS3Configuration"],
+        "ProcessedItemCount": progress.get("processed", 0),
+        "ProcessedInputBytes": progress.get("bytes", 0),
+        "FailedItemCount": progress.get("failed", 0),
+        "PerformanceTier": request.get("PerformanceTier", "STANDARD"),
+    }
+    if "MaxWriteRequestUnits" in request:
+        shown["MaxWriteRequestUnits"] = request["MaxWriteRequestUnits"]
+    if "total" in progress:
+        shown["TotalInputBytes"] = progress["total"]
+        shown["BulkOperationUsage"] = [_usage(job.table_name, progress["usage"])]
+    if "failure" in progress:
+        shown["FailureCode"] = progress["failure"]["code"]
+        shown["FailureMessage"] = progress["failure"]["text"]
+    return shown
+
+
+def _usage(name: str, usage: dict[str, Any]) -> dict[str, Any]:
+    local, others = usage["local"], usage["global"]
+    whole = usage["table"] + sum(local.values()) + sum(others.values())
+    shown: dict[str, Any] = {
+        "TableName": name,
+        "BulkPutBytes": whole,
+        "Table": {"BulkPutBytes": usage["table"]},
+    }
+    for member, sizes in (("LocalSecondaryIndexes", local), ("GlobalSecondaryIndexes", others)):
+        if sizes:
+            shown[member] = {index: {"BulkPutBytes": size} for index, size in sizes.items()}
+    return shown

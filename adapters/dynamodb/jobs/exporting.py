@@ -1,0 +1,283 @@
+"""An export while it is carried on: rows of the copy that was made for it become data files, then manifests.
+
+A data file is written whole; how far the rows have been exported is saved when it is there. So a server that is killed writes the
+file in hand again, under the same name and with the same bytes. Nothing says that an export is complete before its
+last object is there.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import io
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+import orjson
+
+from adapters.dynamodb.export_files import manifests
+from adapters.dynamodb.export_files.data_files import DataFile
+from adapters.dynamodb.export_files.lines import change_line, item_line
+from adapters.dynamodb.expressions.request_clauses import ReadClauses
+from adapters.dynamodb.jobs.asking import ask, bucket_of, call_of, failure
+from adapters.dynamodb.jobs.exports import COMPLETED, FAILED, NEW_AND_OLD, clauses_of, view_of
+from adapters.dynamodb.jobs.job_names import EXPORT
+from adapters.dynamodb.object_stores.object_store import Bucket, Encryption, ObjectStore, Refused
+from adapters.dynamodb.values.composites import render, shown_key
+from adapters.dynamodb.values.values import render_values, view
+from adapters.dynamodb.wire import limits
+from gateway.dialect import Gateway
+from gateway.model.commands import AdvanceJob, FindTable, Get, Read, ReadAll
+from gateway.model.errors import TableMissing
+from gateway.model.jobs import Job
+from gateway.model.keys import Position
+from gateway.model.namespaces import of_job
+from gateway.model.pages import PageLimits
+from gateway.model.predicates import ALWAYS, Predicate
+from gateway.model.ranges import EVERYTHING, KeyRange
+from gateway.model.rows import TICKS_PER_MS, Row
+from gateway.model.tables import State, Table
+
+_MEMORY_BYTES = 8 << 20
+_PAGE_BYTES = 4 << 20
+_CHANGES_AT_ONCE = 32  # their images may be large
+_TICKS_PER_US = TICKS_PER_MS // 1_000
+
+
+@dataclass(slots=True)
+class _Open:
+    """The data file in hand: what has been written to it, and the first row that is not yet (None: there is none)."""
+
+    buffer: BinaryIO
+    file: DataFile
+    billed: int
+    next: Position | None
+    is_over: bool = False
+
+
+class ExportWorker:
+    """Carries exports on (gateway/engine/working.py)."""
+
+    def __init__(self, gateway: Gateway, store: ObjectStore) -> None:
+        self._gateway = gateway
+        self._store = store
+        self._open: dict[int, _Open] = {}
+
+    def carry_on(self, job: Job, limit: int) -> int | None:
+        """See Worker."""
+        try:
+            return self._carry_on(job, limit)
+        except Refused as refused:
+            self.forget(job.id)
+            self._fail(job, refused.code, refused.text)
+            return 0
+
+    def give_up(self, job: Job, error: Exception) -> None:
+        """See Worker."""
+        self._fail(job, "InternalServerError", f"The export could not be carried on: {error}")
+
+    def forget(self, job_id: int) -> None:
+        """See Worker."""
+        left = self._open.pop(job_id, None)
+        if left is not None:
+            left.buffer.close()
+
+    def _fail(self, job: Job, code: str, text: str) -> None:
+        progress = {**job.progress, "failure": failure(code, text)}
+        ask(self._gateway, AdvanceJob(job, progress, state=FAILED, ended=True))
+
+    def _carry_on(self, job: Job, limit: int) -> int | None:
+        progress = job.progress
+        if not progress.get("started"):
+            self._put(job, self._folder(job) + manifests.STARTED, b"")
+            ask(self._gateway, AdvanceJob(job, {**_EMPTY, **progress, "started": True}))
+            return 0
+        if progress.get("read"):
+            self._finish(job)
+            return 0
+        name = "rows" if job.definition["window"] is None else "changed"
+        try:
+            table = ask(self._gateway, FindTable(of_job(job.id), name))
+        except TableMissing:
+            raise Refused("TableNotFound", "The table and its history are gone") from None
+        if table.state_at(self._gateway.now_ms()) is State.CREATING:
+            return None
+        return self._export(job, table, limit)
+
+    # Data files
+
+    def _export(self, job: Job, table: Table, limit: int) -> int:
+        opened = self._open.get(job.id)
+        if opened is None:
+            mark = job.progress.get("mark")
+            buffer = cast(BinaryIO, tempfile.SpooledTemporaryFile(_MEMORY_BYTES))  # noqa: SIM115
+            next_row = None if mark is None else Position(*map(bytes.fromhex, mark))
+            opened = self._open[job.id] = _Open(buffer, DataFile(buffer), 0, next_row)
+        rows = self._lines(job, table, opened, limit)
+        if opened.file.is_full or opened.is_over:
+            self._store_file(job, opened)
+        return rows
+
+    def _lines(self, job: Job, table: Table, opened: _Open, limit: int) -> int:
+        """Write some rows to the data file in hand, at most until it is full; how many were looked at."""
+        read, clauses = self._read(job, table, opened.next, limit)
+        page = ask(self._gateway, read)
+        as_ion = job.definition["request"].get("ExportFormat") == "ION"
+        made = (
+            self._changes(job, page.rows, as_ion)
+            if job.definition["window"] is not None
+            else _items(table, page.rows, clauses, as_ion)
+        )
+        for row, line, billed in made:
+            if opened.file.is_full:
+                opened.next = row.position
+                return int(page.scanned)
+            if line:
+                opened.file.add(line)
+                opened.billed += billed
+        opened.next = None if page.next is None else page.next.position
+        opened.is_over = page.next is None
+        return int(page.scanned)
+
+    def _read(
+        self, job: Job, table: Table, first: Position | None, limit: int
+    ) -> tuple[Read, ReadClauses | None]:
+        spec = job.definition["request"].get("FilterSpecification")
+        if job.definition["window"] is not None:
+            limit = min(limit, _CHANGES_AT_ONCE)
+        page = PageLimits(scanned=limit, filled_bytes=_PAGE_BYTES, peek=True)
+        bounds = EVERYTHING
+        clauses: ReadClauses | None = None
+        predicate: Predicate = ALWAYS
+        if spec is not None:
+            clauses = clauses_of(call_of(self._gateway, job), spec, table)
+            predicate = clauses.filter(table)
+            if "KeyConditionExpression" in spec:
+                bounds = clauses.key_range(table.key_schema)
+        if first is not None:
+            bounds = KeyRange(max(first, bounds.lower), bounds.upper)
+        return Read(table, bounds, page, filter=predicate, view=view), clauses
+
+    def _changes(self, job: Job, changed: list[Row], as_ion: bool) -> Iterator[tuple[Row, bytes, int]]:
+        """The lines of keys that changed; empty where nothing is left of the change."""
+        space = of_job(job.id)
+        before, after = (ask(self._gateway, FindTable(space, name)) for name in ("before", "after"))
+        gets = [Get(table, row.position) for row in changed for table in (before, after)]
+        found = ask(self._gateway, ReadAll(tuple(gets)))
+        has_old = view_of(job) == NEW_AND_OLD
+        schema = after.key_schema
+        for row, old, new in zip(changed, found[::2], found[1::2], strict=True):
+            shown = new or old
+            if shown is None:  # came and went within the window
+                yield row, b"", 0
+                continue
+            images = {"Keys": orjson.dumps(render_values(shown_key(schema, shown.latest)))}
+            if old is not None and has_old:
+                images["OldImage"] = render(schema, old)
+            if new is not None:
+                images["NewImage"] = render(schema, new)
+            written_at = (row if new is None else new).modified_at // _TICKS_PER_US
+            yield row, change_line(written_at, images, as_ion), sum(map(len, images.values()))
+
+    def _store_file(self, job: Job, opened: _Open) -> None:
+        """Store the data file in hand, and note how far the rows are exported then."""
+        progress = job.progress
+        files = progress["files"]
+        md5 = opened.file.finish()
+        opened.buffer.seek(0)
+        etag = self._store.write(
+            _bucket(job), self._data_key(job, len(files)), opened.buffer, _encryption(job)
+        )
+        mark = opened.next
+        now = {
+            **progress,
+            "files": [*files, [opened.file.items, base64.b64encode(md5).decode(), etag]],
+            "items": progress["items"] + opened.file.items,
+            "billed": progress["billed"] + opened.billed,
+            "mark": None if mark is None else [part.hex() for part in mark],
+            "read": opened.is_over,
+        }
+        self.forget(job.id)
+        ask(self._gateway, AdvanceJob(job, now))
+
+    def _data_key(self, job: Job, number: int) -> str:
+        """The key of a data file: what looks like chance is made of the export's name, and so the same again."""
+        random = hashlib.sha256(f"{EXPORT.arn(job)}/{number}".encode()).digest()[:16]
+        request = job.definition["request"]
+        folder = manifests.data_folder_of(_prefix(job), EXPORT.id(job), job.definition["window"] is not None)
+        return folder + manifests.data_file_name(random, request.get("ExportFormat", "DYNAMODB_JSON"))
+
+    # Manifests
+
+    def _folder(self, job: Job) -> str:
+        return manifests.folder_of(_prefix(job), EXPORT.id(job))
+
+    def _finish(self, job: Job) -> None:
+        """Write the manifests; then the export is complete."""
+        progress = dict(job.progress)
+        if job.definition["window"] is not None:
+            progress["billed"] = max(progress["billed"], limits.INCREMENTAL_BILLED_BYTES)
+        listed = [
+            manifests.file_line(self._data_key(job, number), items, base64.b64decode(md5), etag)
+            for number, (items, md5, etag) in enumerate(progress["files"])
+        ]
+        self._put_with_md5(job, manifests.FILES, b"".join(listed))
+        self._put_with_md5(job, manifests.SUMMARY, self._summary(job, progress))
+        progress["manifest"] = self._folder(job) + manifests.SUMMARY
+        ask(self._gateway, AdvanceJob(job, progress, state=COMPLETED, ended=True))
+
+    def _summary(self, job: Job, progress: dict[str, Any]) -> bytes:
+        known, request = job.definition, job.definition["request"]
+        window = known["window"]
+        return manifests.Export(
+            export_arn=EXPORT.arn(job),
+            table_arn=known["table_arn"],
+            table_id=known["table_id"],
+            started_at_ms=job.created_at_ms,
+            ended_at_ms=self._gateway.now_ms(),
+            exported_at_ms=job.created_at_ms if known["at_ms"] is None else known["at_ms"],
+            bucket=request["S3Bucket"],
+            prefix=_prefix(job),
+            output_format=request.get("ExportFormat", "DYNAMODB_JSON"),
+            items=progress["items"],
+            billed_bytes=progress["billed"],
+            encryption=request.get("S3SseAlgorithm", "AES256"),
+            encryption_key=request.get("S3SseKmsKeyId"),
+            window=None if window is None else manifests.Window(window[0], window[1], view_of(job)),
+        ).summary()
+
+    def _put_with_md5(self, job: Job, name: str, data: bytes) -> None:
+        folder = self._folder(job)
+        self._put(job, folder + name, data)
+        self._put(job, folder + name.replace(".json", ".md5"), manifests.md5_text(data))
+
+    def _put(self, job: Job, key: str, data: bytes) -> None:
+        with contextlib.closing(io.BytesIO(data)) as held:
+            self._store.write(_bucket(job), key, held, _encryption(job))
+
+
+_EMPTY: dict[str, Any] = {"files": [], "items": 0, "billed": 0}
+
+
+def _bucket(job: Job) -> Bucket:
+    return bucket_of(job, job.definition["request"])
+
+
+def _prefix(job: Job) -> str:
+    return str(job.definition["request"].get("S3Prefix", "")).rstrip("/")
+
+
+def _encryption(job: Job) -> Encryption:
+    request = job.definition["request"]
+    return Encryption(request.get("S3SseAlgorithm", ""), request.get("S3SseKmsKeyId", ""))
+
+
+def _items(
+    table: Table, rows: list[Row], clauses: ReadClauses | None, as_ion: bool
+) -> Iterator[tuple[Row, bytes, int]]:
+    for row in rows:
+        item = render(table.key_schema, row) if clauses is None else clauses.cut(table, row)
+        yield row, item_line(item, as_ion), row.size_bytes

@@ -1,0 +1,301 @@
+"""ExportTableToPointInTime, DescribeExport, ListExports.
+
+Order of checks, texts and which members are absent when: ack-api-quirks, live service, October 2026; shapes: botocore 1.44.5.
+What an export does is in exporting.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from adapters.dynamodb.expressions.request_clauses import ReadClauses
+from adapters.dynamodb.jobs.job_names import (
+    EXPORT,
+    INVALID_REQUEST,
+    INVALID_VALUES,
+    Place,
+    caller_document,
+    denied,
+    find,
+    new_token,
+    page,
+    place_of,
+    require_place,
+    token_of,
+)
+from adapters.dynamodb.tables.descriptions import table_id
+from adapters.dynamodb.tables.properties import seconds
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.calls import Answer, Call
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.resources import table_arn
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange, FindTable, StartJob
+from gateway.model.errors import LimitExceeded, MomentNotKept, TableMissing, TokenReused
+from gateway.model.jobs import Job
+from gateway.model.rows import TICKS_PER_MS
+from gateway.model.tables import State, Table
+
+IN_PROGRESS, COMPLETED, FAILED = "IN_PROGRESS", "COMPLETED", "FAILED"
+INCREMENTAL = "INCREMENTAL_EXPORT"
+NEW_AND_OLD = "NEW_AND_OLD_IMAGES"
+
+
+def export_table(call: Call) -> Exchange[Answer]:
+    """ExportTableToPointInTime: begin an export. Raises ServiceError."""
+    require_place(call)
+    _check_members(call)
+    given, arn = call.input, call.input["TableArn"]
+    place = _place(call, arn)
+    try:
+        table = yield from one(FindTable(call.caller.namespace, place.table))
+        if table.state_at(call.gateway.now_ms()) is State.CREATING:
+            raise TableMissing(table.name)
+        window = _window(call, table)
+        at_ms = None if window is not None else _moment(call, table)
+        definition = _definition(call, table, window, at_ms)
+        job = yield from one(
+            StartJob(
+                EXPORT.name,
+                call.caller.namespace,
+                table.name,
+                definition,
+                IN_PROGRESS,
+                limits.EXPORTS_AT_ONCE,
+                token_of(call, EXPORT, given),
+                table,
+                None if at_ms is None else at_ms * TICKS_PER_MS,
+                window,
+            )
+        )
+    except TableMissing:
+        raise _table_missing(arn) from None
+    except TokenReused:
+        text = "Export conflict: Duplicate request detected with conflicting parameters"
+        raise ServiceError("ExportConflictException", text) from None
+    except LimitExceeded as error:
+        text = f"Subscriber limit exceeded: There is a limit of {error.limit} concurrent exports"
+        raise ServiceError("LimitExceededException", text) from None
+    except MomentNotKept as refused:
+        if refused.earliest_ms is None:
+            raise
+        raise _invalid_time("Export Time is invalid") from None
+    return {"ExportDescription": describe(job)}
+
+
+def describe_export(call: Call) -> Exchange[Answer]:
+    """DescribeExport: how far an export is. Raises ServiceError."""
+    arn = call.input["ExportArn"]
+
+    def missing(elsewhere: bool) -> ServiceError:
+        tail = "Invalid export arn" if elsewhere else f"Export not found: {arn}"
+        return ServiceError("ExportNotFoundException", f"Export not found: {tail}")
+
+    job = yield from find(call, EXPORT, arn, lambda: validation("Invalid Export ARN"), missing)
+    return {"ExportDescription": describe(job)}
+
+
+def list_exports(call: Call) -> Exchange[Answer]:
+    """ListExports: a page of exports, the newest first; of one table as long as it is there and no other of its name. Raises
+    ServiceError."""
+    given = call.input
+    name, since_ms = None, 0
+    if "TableArn" in given:
+        name = _place(call, given["TableArn"]).table
+        [table] = yield [FindTable(call.caller.namespace, name)]
+        if not isinstance(table, Table):
+            return {"ExportSummaries": []}
+        since_ms = table.created_at_ms
+    found, more = yield from page(
+        call, EXPORT, given.get("MaxResults"), given.get("NextToken"), name, since_ms
+    )
+    summaries = [
+        {
+            "ExportArn": EXPORT.arn(job),
+            "ExportStatus": job.state,
+            "ExportType": job.definition["request"].get("ExportType", "FULL_EXPORT"),
+        }
+        for job in found
+    ]
+    return {"ExportSummaries": summaries, **more}
+
+
+# Checks
+
+
+def _check_members(call: Call) -> None:
+    given = call.input
+    spec, kind = given.get("IncrementalExportSpecification"), given.get("ExportType")
+    text = ""
+    if spec is not None and kind is None:
+        text = (
+            "Export Type expected to be Incremental Export when incremental export specification is provided"
+        )
+    elif spec is not None and kind != INCREMENTAL:
+        text = "When Export Type is Full Export , Incremental Export Specification should not be provided"
+    elif spec is None and kind == INCREMENTAL:
+        text = "Incremental Export Specification expected when export type is set as Incremental Export"
+    elif spec is not None and "ExportFromTime" not in spec:
+        text = "ExportFromTime must be provided in IncrementalExportSpecification"
+    elif "S3SseKmsKeyId" in given and given.get("S3SseAlgorithm") != "KMS":
+        text = "KMS Key Id is not supported for this encryption type"
+    elif given.get("FilterSpecification") == {}:
+        text = "Invalid FilterSpecification: The specification can not be empty"
+    elif "FilterSpecification" in given and kind == INCREMENTAL:
+        text = "FilterSpecification is not supported for incremental exports by this server"
+    if text:
+        raise validation(INVALID_REQUEST + text)
+
+
+def _place(call: Call, arn: str) -> Place:
+    place = place_of(call, arn)
+    if place is None:
+        if place_of(call, arn, "/.+") is not None:
+            raise validation(f"{INVALID_REQUEST}Table ARN is invalid.")
+        raise validation(f"{INVALID_VALUES}tableArn is not a valid ARN")
+    if not place.is_own:
+        raise _table_missing(arn) if place.account == call.caller.account else denied()
+    return place
+
+
+def _table_missing(arn: str) -> ServiceError:
+    return ServiceError("TableNotFoundException", f"Table not found: {arn}")
+
+
+def _invalid_time(text: str) -> ServiceError:
+    return ServiceError("InvalidExportTimeException", text)
+
+
+def _moment(call: Call, table: Table) -> int | None:
+    """The moment of a full export; None: now. Raises ServiceError, MomentNotKept."""
+    rule = table.rules.history
+    if rule is None or rule.days is None:
+        raise MomentNotKept(table.name)
+    given = call.input
+    if "FilterSpecification" in given:
+        clauses_of(call, given["FilterSpecification"], table)
+    asked = given.get("ExportTime")
+    if asked is None:
+        return None
+    now_ms = call.gateway.now_ms()
+    at_ms = _milliseconds(asked)
+    if not rule.earliest_ms(now_ms) <= at_ms <= now_ms:
+        raise _invalid_time("Export Time is invalid")
+    return at_ms
+
+
+def clauses_of(call: Call, spec: Mapping[str, Any], table: Table) -> ReadClauses:
+    """What a FilterSpecification says. Raises ServiceError."""
+    clauses = ReadClauses(call, spec)
+    key_names = table.key_schema.names if "KeyConditionExpression" in spec else ()
+    clauses.filter(table, key_names)
+    if key_names:
+        clauses.key_range(table.key_schema)
+    return clauses
+
+
+def _window(call: Call, table: Table) -> tuple[int, int] | None:
+    """The window of an incremental export, in ticks; None: it is a full one. Raises ServiceError, MomentNotKept."""
+    spec = call.input.get("IncrementalExportSpecification")
+    if spec is None:
+        return None
+    rule = table.rules.history
+    if rule is None or rule.days is None:
+        raise MomentNotKept(table.name)
+    now_ms = call.gateway.now_ms()
+    from_ms = _milliseconds(spec["ExportFromTime"])
+    to_ms = _milliseconds(spec["ExportToTime"]) if "ExportToTime" in spec else now_ms
+    period = "Difference between export period from time and export period to time is"
+    if from_ms < max(table.created_at_ms, rule.earliest_ms(now_ms)) or from_ms > to_ms:
+        text = "Incremental export period from time cannot be less than the table creation time"
+        raise _invalid_time(f"{text} : {_iso(from_ms)}")
+    if to_ms > now_ms:
+        text = "Incremental export period to time cannot be greater than the current time"
+        raise _invalid_time(f"{text} : {_iso(to_ms)}")
+    if to_ms - from_ms < limits.EXPORT_WINDOW_LEAST_MS:
+        raise _invalid_time(f"{period} less than 15 minutes")
+    if to_ms - from_ms > limits.EXPORT_WINDOW_MOST_MS:
+        raise _invalid_time(f"{period} greater than 24 hours")
+    return from_ms * TICKS_PER_MS, to_ms * TICKS_PER_MS
+
+
+def _milliseconds(at: float) -> int:
+    return round(max(0.0, min(at, limits.LATEST_SECONDS)) * 1000)
+
+
+def _iso(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _definition(
+    call: Call, table: Table, window: tuple[int, int] | None, at_ms: int | None
+) -> dict[str, Any]:
+    return {
+        "request": call.input,
+        "token": call.input.get("ClientToken") or new_token(),
+        "caller": caller_document(call.caller),
+        "table_arn": table_arn(call.caller, table.name),
+        "table_id": table_id(table),
+        "at_ms": at_ms,
+        "window": None if window is None else [tick // TICKS_PER_MS for tick in window],
+    }
+
+
+# Descriptions
+
+
+def describe(job: Job) -> dict[str, Any]:
+    """The ExportDescription of an export."""
+    known, request, progress = job.definition, job.definition["request"], job.progress
+    shown: dict[str, Any] = {
+        "ExportArn": EXPORT.arn(job),
+        "ExportStatus": job.state,
+        "StartTime": seconds(job.created_at_ms),
+        "TableArn": known["table_arn"],
+        "TableId": known["table_id"],
+        "ClientToken": known["token"],
+        "S3SseAlgorithm": "AES256",
+        "ExportFormat": "DYNAMODB_JSON",
+        "DestinationType": "S3",
+    }
+    shown |= {name: request[name] for name in _ECHOED if name in request}
+    if known["window"] is None:
+        at_ms = job.created_at_ms if known["at_ms"] is None else known["at_ms"]
+        shown["ExportTime"] = seconds(at_ms)
+    else:
+        from_ms, to_ms = known["window"]
+        shown["IncrementalExportSpecification"] = {
+            "ExportFromTime": seconds(from_ms),
+            "ExportToTime": seconds(to_ms),
+            "ExportViewType": view_of(job),
+        }
+    if job.ended_at_ms is not None:
+        shown["EndTime"] = seconds(job.ended_at_ms)
+    if job.state == COMPLETED:
+        shown["ExportManifest"] = progress["manifest"]
+        shown["ItemCount"] = progress["items"]
+        shown["BilledSizeBytes"] = progress["billed"]
+    if job.state == FAILED:
+        shown["FailureCode"] = progress["failure"]["code"]
+        shown["FailureMessage"] = progress["failure"]["text"]
+    return shown
+
+
+_ECHOED = (
+    "S3Bucket",
+    "S3BucketOwner",
+    "S3Prefix",
+    "S3SseAlgorithm",
+    "S3SseKmsKeyId",
+    "ExportFormat",
+    "ExportType",
+    "FilterSpecification",
+)
+
+
+def view_of(job: Job) -> str:
+    """Which images an incremental export has."""
+    spec = job.definition["request"]["IncrementalExportSpecification"]
+    return str(spec.get("ExportViewType", NEW_AND_OLD))

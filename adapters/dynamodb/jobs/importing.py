@@ -1,0 +1,208 @@
+"""An import while it is carried on: its table is made, records become items, the table is opened.
+
+What is stored and how far the records have been read are one transaction, so that a server that is killed neither loses anything
+nor counts it twice. A record that cannot be stored is counted and logged; then the import ends FAILED, with the others in the
+table (ack-api-quirks, October 2026).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.dynamodb.export_files.compression import Compression
+from adapters.dynamodb.export_files.records import Layout
+from adapters.dynamodb.jobs.asking import ask, bucket_of, call_of, failure
+from adapters.dynamodb.jobs.exports import COMPLETED, FAILED
+from adapters.dynamodb.jobs.job_names import IMPORT
+from adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects
+from adapters.dynamodb.object_stores.object_store import ObjectStore, Refused
+from adapters.dynamodb.operations.items import put_write
+from adapters.dynamodb.tables.tables import new_table
+from adapters.dynamodb.values.values import Item, is_too_large, item_of
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.errors import ServiceError, service_error_of, validation
+from adapters.dynamodb.wire.messages import bare
+from gateway.dialect import Gateway
+from gateway.model.commands import AdvanceJob, FindTable, WriteGroup
+from gateway.model.errors import GatewayError, StaleTable, TableBusy, TableExists, TableMissing
+from gateway.model.jobs import Job
+from gateway.model.tables import Table
+
+log = logging.getLogger("tablegate")
+
+_ITEM_ERRORS = (
+    "Some of the items failed validation checks and were not imported. "
+    "Please check CloudWatch error logs for more details."
+)
+
+
+class ImportWorker:
+    """Carries imports on (gateway/engine/working.py)."""
+
+    def __init__(self, gateway: Gateway, store: ObjectStore) -> None:
+        self._gateway = gateway
+        self._store = store
+        self._open: dict[int, SourceObjects] = {}
+
+    def carry_on(self, job: Job, limit: int) -> int | None:
+        """See Worker."""
+        try:
+            return self._load(job, limit) if job.progress.get("is_made") else self._begin(job)
+        except StaleTable:
+            self.forget(job.id)
+            return 0
+        except Refused as refused:
+            self.forget(job.id)
+            self._end(job, self._table(job), failure(refused.code, refused.text))
+            return 0
+
+    def give_up(self, job: Job, error: Exception) -> None:
+        """See Worker."""
+        text = f"The import could not be carried on: {error}"
+        self._end(job, self._table(job), failure("InternalServerError", text))
+
+    def forget(self, job_id: int) -> None:
+        """See Worker."""
+        left = self._open.pop(job_id, None)
+        if left is not None:
+            left.close()
+
+    def _begin(self, job: Job) -> int:
+        """See whether there is such a bucket, and make the table."""
+        source = _source(job)
+        next(self._store.listed(source.bucket, source.prefix), None)
+        made = new_table(
+            call_of(self._gateway, job, "ImportTable", job.definition["request"]["TableCreationParameters"])
+        )
+        try:
+            ask(self._gateway, AdvanceJob(job, {**_NOTHING, "is_made": True}, makes=made))
+        except (TableExists, TableBusy):
+            text = f"Table already exists: {made.name}"
+            self._end(job, None, failure("TableAlreadyExists", text))
+        return 0
+
+    def _table(self, job: Job) -> Table | None:
+        """The table that is being filled; None: it is gone."""
+        try:
+            table = ask(self._gateway, FindTable(job.namespace, job.table_name))
+        except TableMissing:
+            return None
+        return table if table.id == job.id else None
+
+    def _load(self, job: Job, limit: int) -> int:
+        table = self._table(job)
+        if table is None:
+            self._end(job, None, failure("TableNotFound", f"Table not found: {job.table_name}"))
+            return 0
+        opened = self._open.get(job.id)
+        if opened is None:
+            begin = Cursor(*job.progress["cursor"])
+            opened = self._open[job.id] = SourceObjects(self._store, _source(job), begin)
+        found, cursor, is_over = opened.take(limit)
+        groups, sources, errors = self._writes(job, table, found)
+        now = {
+            **job.progress,
+            "processed": job.progress["processed"] + len(found),
+            "cursor": list(cursor),
+            "bytes": cursor.done_bytes,
+        }
+
+        def settled(answers: list[Any]) -> Mapping[str, Any]:
+            refused = [
+                (each, answer)
+                for each, answer in zip(sources, answers, strict=True)
+                if isinstance(answer, GatewayError)
+            ]
+            for each, answer in refused:
+                self._log(job, each, _text_of(answer), job.progress["errors"] + errors)
+            return {
+                **now,
+                "imported": job.progress["imported"] + len(answers) - len(refused),
+                "errors": job.progress["errors"] + errors + len(refused),
+            }
+
+        saved = ask(self._gateway, AdvanceJob(job, groups=tuple(groups), settle=settled))
+        if saved is None:
+            self.forget(job.id)
+        elif is_over:
+            self.forget(job.id)
+            failed = failure("ItemValidationError", _ITEM_ERRORS) if saved.progress["errors"] else None
+            self._end(saved, table, failed)
+        return len(found)
+
+    def _writes(
+        self, job: Job, table: Table, found: list[Found]
+    ) -> tuple[list[WriteGroup], list[Found], int]:
+        """A group for each record that is an item, of which records they are, and how many are none."""
+        groups: list[WriteGroup] = []
+        sources: list[Found] = []
+        errors = 0
+        for each in found:
+            try:
+                groups.append(WriteGroup((put_write(table, checked_item(each), None, wants_old=False),)))
+                sources.append(each)
+            except (ServiceError, GatewayError) as error:
+                self._log(job, each, _text_of(error), job.progress["errors"] + errors)
+                errors += 1
+        return groups, sources, errors
+
+    def _log(self, job: Job, each: Found, text: str, number: int) -> None:
+        """An event as the service's log group has it ("Validation errors" in the developer guide on imports)."""
+        if number < limits.LOGGED_ERRORS:
+            bucket = job.definition["request"]["S3BucketSource"]["S3Bucket"]
+            facts = {
+                "itemS3Pointer": {"bucket": bucket, "key": each.key, "itemIndex": each.number - 1},
+                "importArn": IMPORT.arn(job),
+                "errorMessages": [text],
+            }
+            log.info("an item was not imported", extra={"facts": facts})
+
+    def _end(self, job: Job, table: Table | None, failed: Mapping[str, str] | None) -> None:
+        progress = {**_NOTHING, **job.progress}
+        if failed is not None:
+            progress["failure"] = failed
+        state = COMPLETED if failed is None else FAILED
+        ask(self._gateway, AdvanceJob(job, progress, opens=table, state=state, ended=True))
+
+
+_NOTHING: Mapping[str, Any] = {
+    "cursor": list(Cursor()),
+    "processed": 0,
+    "imported": 0,
+    "errors": 0,
+    "bytes": 0,
+}
+
+
+def checked_item(each: Found) -> Item:
+    """The item that a record is. Raises ServiceError."""
+    if each.record.error:
+        raise validation(each.record.error)
+    item = item_of(each.record.members["Item"])
+    if is_too_large(item.size_bytes):
+        raise validation(bare("item-size"))
+    return item
+
+
+def _text_of(error: Exception) -> str:
+    return service_error_of(error, "PutItem").message or "The item cannot be stored"
+
+
+def _source(job: Job) -> Source:
+    request = job.definition["request"]
+    place, parameters = request["S3BucketSource"], request["TableCreationParameters"]
+    options = request.get("InputFormatOptions", {}).get("Csv", {})
+    layout = Layout(
+        request["InputFormat"],
+        options.get("Delimiter", ","),
+        tuple(options.get("HeaderList", ())),
+        {each["AttributeName"]: each["AttributeType"] for each in parameters["AttributeDefinitions"]},
+    )
+    return Source(
+        bucket_of(job, place),
+        place.get("S3KeyPrefix", ""),
+        Compression(request.get("InputCompressionType", "NONE")),
+        layout,
+    )

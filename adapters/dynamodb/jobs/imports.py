@@ -1,0 +1,159 @@
+"""ImportTable, DescribeImport, ListImports.
+
+Order of checks, texts and what is filled in: ack-api-quirks, live service, October 2026; shapes: botocore 1.44.5. What an import
+does is in importing.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adapters.dynamodb.jobs.exports import COMPLETED, IN_PROGRESS
+from adapters.dynamodb.jobs.job_names import (
+    IMPORT,
+    INVALID_VALUES,
+    caller_document,
+    denied,
+    find,
+    new_token,
+    page,
+    place_of,
+    require_place,
+    token_of,
+)
+from adapters.dynamodb.tables.descriptions import table_id_of
+from adapters.dynamodb.tables.properties import seconds
+from adapters.dynamodb.tables.tables import new_table
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.calls import Answer, Call
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from adapters.dynamodb.wire.resources import table_arn
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange, FindTable, ListJobs, StartJob
+from gateway.model.errors import LimitExceeded, TokenReused
+from gateway.model.jobs import Job
+from gateway.model.tables import Table
+
+
+def import_table(call: Call) -> Exchange[Answer]:
+    """ImportTable: begin an import into a table that is made for it. Raises ServiceError."""
+    require_place(call)
+    given = call.input
+    parameters = given["TableCreationParameters"]
+    name = parameters["TableName"]
+    new_table(call._replace(input=dict(parameters)))
+    # What else is changed under the same token is not noticed.
+    token = token_of(call, IMPORT, name)
+    [existing] = yield [FindTable(call.caller.namespace, name)]
+    if isinstance(existing, Table):
+        running = None
+        if token is not None:
+            running = yield from _of_table(call, existing)
+        if running is None or running.definition["token"] != given["ClientToken"]:
+            raise ServiceError("ResourceInUseException", f"Table already exists: {name}")
+        return {"ImportTableDescription": describe(running)}
+    start = StartJob(
+        IMPORT.name,
+        call.caller.namespace,
+        name,
+        _definition(call, name),
+        IN_PROGRESS,
+        limits.IMPORTS_AT_ONCE,
+        token,
+    )
+    try:
+        job = yield from one(start)
+    except TokenReused:
+        text = "Import conflict: Duplicate request detected with conflicting parameters"
+        raise ServiceError("ImportConflictException", text) from None
+    except LimitExceeded as error:
+        text = f"Subscriber limit exceeded: There is a limit of {error.limit} concurrent imports"
+        raise ServiceError("LimitExceededException", text) from None
+    return {"ImportTableDescription": describe(job)}
+
+
+def _of_table(call: Call, table: Table) -> Exchange[Job | None]:
+    """The import under way that makes a table."""
+    found = yield from one(ListJobs(call.caller.namespace, IMPORT.name, table_name=table.name, limit=50))
+    return next((job for job in found if job.id == table.id and job.ended_at_ms is None), None)
+
+
+def describe_import(call: Call) -> Exchange[Answer]:
+    """DescribeImport: how far an import is. Raises ServiceError."""
+    arn = call.input["ImportArn"]
+
+    def missing(elsewhere: bool) -> ServiceError:
+        return ServiceError("ImportNotFoundException", f"Import not found: {arn}")
+
+    job = yield from find(call, IMPORT, arn, lambda: validation("Invalid Import ARN"), missing)
+    return {"ImportTableDescription": describe(job)}
+
+
+def list_imports(call: Call) -> Exchange[Answer]:
+    """ListImports: a page of imports, the newest first. Raises ServiceError."""
+    given = call.input
+    name = None
+    if "TableArn" in given:
+        place = place_of(call, given["TableArn"])
+        if place is None:
+            raise validation(f"{INVALID_VALUES}tableArn is not a valid ARN")
+        if not place.is_own:
+            if place.account != call.caller.account:
+                raise denied()
+            return {"ImportSummaryList": []}
+        name = place.table
+    found, more = yield from page(call, IMPORT, given.get("PageSize"), given.get("NextToken"), name)
+    return {"ImportSummaryList": [_summary(job) for job in found], **more}
+
+
+def _definition(call: Call, name: str) -> dict[str, Any]:
+    return {
+        "request": call.input,
+        "token": call.input.get("ClientToken") or new_token(),
+        "caller": caller_document(call.caller),
+        "table_arn": table_arn(call.caller, name),
+    }
+
+
+# Descriptions
+
+
+def describe(job: Job) -> dict[str, Any]:
+    """The ImportTableDescription of an import."""
+    request, progress = job.definition["request"], job.progress
+    parameters = request["TableCreationParameters"]
+    shown = {
+        **_summary(job),
+        "TableId": table_id_of(job.id, job.created_at_ms, parameters["TableName"]),
+        "ClientToken": job.definition["token"],
+        "ErrorCount": progress.get("errors", 0),
+        "InputCompressionType": request.get("InputCompressionType", "NONE"),
+        "TableCreationParameters": parameters,
+        "ProcessedSizeBytes": progress.get("bytes", 0),
+        "ProcessedItemCount": progress.get("processed", 0),
+        "ImportedItemCount": progress.get("imported", 0),
+    }
+    if "InputFormatOptions" in request:
+        shown["InputFormatOptions"] = request["InputFormatOptions"]
+    if "failure" in progress and job.state != COMPLETED:
+        shown["FailureCode"] = progress["failure"]["code"]
+        shown["FailureMessage"] = progress["failure"]["text"]
+    return shown
+
+
+def _summary(job: Job) -> dict[str, Any]:
+    request, caller = job.definition["request"], job.definition["caller"]
+    partition = job.definition["table_arn"].split(":")[1]
+    group = f"arn:{partition}:logs:{caller['region']}:{caller['account']}:log-group:/aws-dynamodb/imports:*"
+    shown = {
+        "ImportArn": IMPORT.arn(job),
+        "ImportStatus": job.state,
+        "TableArn": job.definition["table_arn"],
+        "S3BucketSource": {"S3BucketOwner": caller["account"], **request["S3BucketSource"]},
+        "CloudWatchLogGroupArn": group,
+        "InputFormat": request["InputFormat"],
+        "StartTime": seconds(job.created_at_ms),
+    }
+    if job.ended_at_ms is not None:
+        shown["EndTime"] = seconds(job.ended_at_ms)
+    return shown

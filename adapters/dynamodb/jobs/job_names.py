@@ -1,0 +1,187 @@
+"""How clients call jobs: ARNs, tokens of lists, client tokens; and the job that one of these means.
+
+An ARN ends in the millisecond of the begin and eight hexadecimal digits (ack-api-quirks, October 2026).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from adapters.dynamodb.object_stores.opening import is_named
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.calls import Call, Caller
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from gateway.engine.engine import one
+from gateway.model.commands import Exchange, ListJobs, Token
+from gateway.model.jobs import Job
+from gateway.security.credentials import Scheme
+
+INVALID_REQUEST = "Invalid Request: "
+INVALID_VALUES = "One or more parameter values were invalid: "
+
+
+class Kind(NamedTuple):
+    """A kind of jobs: what the gateway calls it, what its ARNs have behind the table's, and what it is called in texts."""
+
+    name: str
+    part: str
+    title: str
+
+    def arn(self, job: Job) -> str:
+        """The ARN of a job."""
+        return f"{job.definition['table_arn']}/{self.part}/{job.created_at_ms:014}-{_digits(job)}"
+
+    def id(self, job: Job) -> str:
+        """The last part of its ARN."""
+        return self.arn(job).rpartition("/")[2]
+
+
+EXPORT = Kind("dynamodb-export", "export", "Export")
+IMPORT = Kind("dynamodb-import", "import", "Import")
+BULK = Kind("dynamodb-bulk-put", "bulk-operation", "BulkOperation")
+
+
+def _digits(job: Job) -> str:
+    return f"{job.id & 0xFFFF_FFFF:08x}"
+
+
+_TABLE = r"arn:aws[a-z-]*:dynamodb:(?P<region>[a-z0-9-]*):(?P<account>[0-9]*):table/(?P<table>[A-Za-z0-9_.-]{3,255})"
+
+
+class Place(NamedTuple):
+    """What an ARN says: region, account, table; and whether it is the caller's."""
+
+    region: str
+    account: str
+    table: str
+    is_own: bool
+    rest: Mapping[str, str]
+
+
+def place_of(call: Call, arn: str, tail: str = "") -> Place | None:
+    """What an ARN says that ends in a pattern; None: it is none such."""
+    match = re.fullmatch(_TABLE + tail, arn)
+    if match is None:
+        return None
+    caller = call.caller
+    space = call.gateway.credentials.namespace(Scheme.AWS, match["account"], match["region"])
+    is_own = space == caller.namespace or (match["account"], match["region"]) == (
+        caller.account,
+        caller.region,
+    )
+    return Place(match["region"], match["account"], match["table"], is_own, match.groupdict())
+
+
+def denied() -> ServiceError:
+    """What belongs to another account."""
+    return ServiceError("AccessDeniedException", "Access is denied")
+
+
+def find(
+    call: Call,
+    kind: Kind,
+    arn: str,
+    invalid: Callable[[], ServiceError],
+    missing: Callable[[bool], ServiceError],
+) -> Exchange[Job]:
+    """The job that an ARN means. `invalid`: it is no ARN of such a job; `missing`: there is none (whether the ARN is of another
+    region is told). Raises ServiceError."""
+    place = place_of(call, arn, rf"/{kind.part}/(?P<at>[0-9]{{14}})-(?P<digits>[0-9a-f]{{8}})")
+    if place is None:
+        raise invalid()
+    if not place.is_own:
+        raise missing(True) if place.account == call.caller.account else denied()
+    at_ms = int(place.rest["at"])
+    wanted = ListJobs(
+        call.caller.namespace, kind.name, table_name=place.table, from_ms=at_ms, before_ms=at_ms + 1
+    )
+    for job in (yield from one(wanted)):
+        if _digits(job) == place.rest["digits"]:
+            return job
+    raise missing(False)
+
+
+# Lists
+
+_POSITION = struct.Struct(">8sQQ")
+_CHECK_BYTES = 32
+
+
+def next_token(kind: Kind, job: Job) -> str:
+    """The token of the page behind a job: 112 hexadecimal digits, as botocore's model wants it of imports."""
+    packed = _POSITION.pack(kind.part.encode()[:8], job.created_at_ms, job.id)
+    return (packed + hashlib.sha256(packed).digest()).hex()
+
+
+def place_of_token(kind: Kind, token: str | None) -> tuple[int, int] | None:
+    """The place behind which a page begins. Raises ServiceError."""
+    if token is None:
+        return None
+    try:
+        data = bytes.fromhex(token)
+    except ValueError:
+        data = b""
+    packed = data[: _POSITION.size]
+    if (
+        len(data) == _POSITION.size + _CHECK_BYTES
+        and hashlib.sha256(packed).digest() == data[_POSITION.size :]
+    ):
+        part, at_ms, job_id = _POSITION.unpack(packed)
+        if part.rstrip(b"\0") == kind.part.encode()[:8]:
+            return at_ms, job_id
+    raise validation(f"{INVALID_REQUEST}Provided nextToken is invalid: {token[: limits.ECHO_CHARACTERS]}")
+
+
+def page(
+    call: Call, kind: Kind, size: int | None, token: str | None, table: str | None = None, since_ms: int = 0
+) -> Exchange[tuple[list[Job], dict[str, str]]]:
+    """A page of jobs, the newest first, and the NextToken if there is one behind it. Raises ServiceError."""
+    limit = size or limits.JOBS_PAGE
+    oldest = call.gateway.now_ms() - limits.JOBS_LISTED_MS
+    wanted = ListJobs(
+        call.caller.namespace, kind.name, place_of_token(kind, token), limit + 1, table, max(since_ms, oldest)
+    )
+    found = yield from one(wanted)
+    more = {"NextToken": next_token(kind, found[limit - 1])} if len(found) > limit else {}
+    return found[:limit], more
+
+
+# Beginning
+
+
+def token_of(call: Call, kind: Kind, digested: Any) -> Token | None:
+    """The client's token, if there is one, and what it stands for."""
+    name = call.input.get("ClientToken")
+    if name is None:
+        return None
+    digest = hashlib.sha256(orjson.dumps(digested, option=orjson.OPT_SORT_KEYS)).digest()
+    return Token(f"{kind.name}/{call.caller.namespace}", name, digest, limits.JOB_TOKEN_MS)
+
+
+def new_token() -> str:
+    """What stands for a client's token where the client has none."""
+    return str(uuid.uuid4())
+
+
+def require_place(call: Call) -> None:
+    """Refuse what needs a place of objects where the settings name none. Raises ServiceError."""
+    if not is_named(call.gateway.settings):
+        text = f"{call.operation} is not switched on in this server: start it with --s3-endpoint-url or --s3-folder"
+        raise validation(INVALID_REQUEST + text)
+
+
+def caller_document(caller: Caller) -> dict[str, str]:
+    """Whoever began a job, as it is kept."""
+    return {
+        "access_id": caller.access_id,
+        "account": caller.account,
+        "region": caller.region,
+        "namespace": caller.namespace,
+    }

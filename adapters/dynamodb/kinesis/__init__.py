@@ -1,0 +1,1 @@
+"""Changes of tables on their way to Kinesis data streams."""

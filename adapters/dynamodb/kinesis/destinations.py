@@ -1,0 +1,191 @@
+"""Kinesis streaming destinations: Enable, Disable, Update and DescribeKinesisStreamingDestination.
+
+A destination is kept with its table, and as a follower of the table's changes (gateway/engine/following.py), to whom producer.py
+delivers. States and texts: ack-api-quirks (live service, October 2026) and LocalStack's snapshots; shapes: botocore 1.44.5.
+The service never looks at the stream while it answers, nor does this server: to one that is not there it delivers when it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from adapters.dynamodb import DIALECT
+from adapters.dynamodb.tables.descriptions import table_id
+from adapters.dynamodb.tables.properties import TableProperties
+from adapters.dynamodb.tables.tables import find_table
+from adapters.dynamodb.wire.calls import Answer, Call
+from adapters.dynamodb.wire.errors import validation
+from gateway.engine.engine import one
+from gateway.model.commands import AlterTable, Exchange, Follow, Unfollow
+from gateway.model.tables import Table
+
+KIND = "kinesis"
+"""The kind of these followers; the target is the ARN of the stream."""
+MILLISECOND, MICROSECOND = "MILLISECOND", "MICROSECOND"
+
+_STREAM = re.compile(
+    r"arn:aws[a-z-]*:kinesis:(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):stream/(?P<name>[a-zA-Z0-9_.-]{1,128})"
+)
+_NOT_VALID = "Table is not in a valid state to enable Kinesis Streaming Destination: "
+_NO_PERMISSION = "User does not have a permission to use kinesis stream"
+_ELSEWHERE = "The kinesis Arn used to enable kinesis replication belongs to a stream which is not in {}"
+_PRECISION = "ApproximateCreationDateTimePrecision"
+
+
+def region_of(stream_arn: str) -> str:
+    """The region of a stream."""
+    match = _STREAM.fullmatch(stream_arn)
+    return match["region"] if match else ""
+
+
+def describe_destination(call: Call) -> Exchange[Answer]:
+    """DescribeKinesisStreamingDestination: the live destination of a table, and those that it had or could not have. Raises
+    TableMissing."""
+    table = yield from find_table(call)
+    listed = []
+    for known in TableProperties.of(table).kinesis:
+        shown = {"StreamArn": known["arn"], "DestinationStatus": _status(call, table, known)}
+        if shown["DestinationStatus"] == "ENABLE_FAILED":
+            shown["DestinationStatusDescription"] = known["failure"]
+        if known["precision"] is not None:
+            shown[_PRECISION] = known["precision"]
+        listed.append(shown)
+    return {"TableName": table.name, "KinesisDataStreamDestinations": listed}
+
+
+def enable_destination(call: Call) -> Exchange[Answer]:
+    """EnableKinesisStreamingDestination: have a stream told what changes from now on. Raises ServiceError, TableMissing."""
+    given = call.input
+    arn = given["StreamArn"]
+    asked = given.get("EnableKinesisStreamingConfiguration", {})
+    table = yield from find_table(call)
+    known = TableProperties.of(table).kinesis
+    if any(_status(call, table, each) in _LIVE for each in known):
+        text = (
+            "EnableKinesisStreamingDestination must be DISABLED or ENABLE_FAILED to perform ENABLE operation."
+        )
+        raise validation(_NOT_VALID + text)
+    failure = _failure(call, arn)
+    entry = {
+        "arn": arn,
+        "on": True,
+        "failure": failure,
+        "precision": asked.get(_PRECISION),
+        "updating": False,
+        "changed_at_ms": call.gateway.now_ms(),
+    }
+    document = _with(table, entry)
+    if failure is None:
+        yield from one(Follow(table, KIND, arn, document))
+    else:
+        yield from one(AlterTable(DIALECT, table, properties=document, instant=True))
+    return {
+        "TableName": table.name,
+        "StreamArn": arn,
+        "DestinationStatus": "ENABLING",
+        "EnableKinesisStreamingConfiguration": asked,
+    }
+
+
+def _failure(call: Call, arn: str) -> str | None:
+    """Why a stream cannot be a destination; None: it can."""
+    match = _STREAM.fullmatch(arn)
+    if match is None:
+        return _NO_PERMISSION
+    if match["region"] != call.caller.region:
+        return _ELSEWHERE.format("the current region")
+    if match["account"] != call.caller.account and not call.gateway.credentials.is_dev:
+        return _ELSEWHERE.format("Active state")
+    if not call.gateway.settings.kinesis_endpoint_url:
+        return f"{_NO_PERMISSION}: this server has no Kinesis (--kinesis-endpoint-url)"
+    return None
+
+
+def disable_destination(call: Call) -> Exchange[Answer]:
+    """DisableKinesisStreamingDestination: what has not been delivered yet is not delivered any more. Raises ServiceError,
+    TableMissing."""
+    given = call.input
+    arn = given["StreamArn"]
+    if given.get("EnableKinesisStreamingConfiguration"):
+        raise validation("Stream cannot be disabled using EnableKinesisStreamingConfiguration parameters")
+    table = yield from find_table(call)
+    known = _find(table, arn)
+    status = None if known is None else _status(call, table, known)
+    if known is None or status not in ("ACTIVE", "DISABLING"):
+        text = "KinesisStreamingDestination must be ACTIVE to perform DISABLE operation."
+        raise validation(_NOT_VALID + text)
+    if status == "ACTIVE":
+        changed = {**known, "on": False, "changed_at_ms": call.gateway.now_ms()}
+        yield from one(Unfollow(table, KIND, arn, _with(table, changed)))
+    return {"TableName": table.name, "StreamArn": arn, "DestinationStatus": "DISABLING"}
+
+
+def update_destination(call: Call) -> Exchange[Answer]:
+    """UpdateKinesisStreamingDestination: tell times in another precision. Raises ServiceError, TableMissing."""
+    given = call.input
+    arn = given["StreamArn"]
+    asked = given.get("UpdateKinesisStreamingConfiguration", {})
+    if not asked:
+        text = (
+            "Streaming destination cannot be updated with given parameters: "
+            "UpdateKinesisStreamingConfiguration cannot be null or contain only null values"
+        )
+        raise validation(text)
+    table = yield from find_table(call)
+    known = _find(table, arn)
+    if known is None:
+        text = f"No streaming destination with streamArn: {arn} found for table with tableName: {table.name}"
+        raise validation(_NOT_VALID + text)
+    if _status(call, table, known) != "ACTIVE":
+        text = "Kinesis streaming is not in ACTIVE state. Updates are only allowed in ACTIVE state."
+        raise validation(_NOT_VALID + text)
+    wanted = asked[_PRECISION]
+    if wanted == (known["precision"] or MILLISECOND):
+        text = f"Precision is already set to the desired value of {wanted} for tableId: {table_id(table)}, kdsArn: {arn}"
+        raise validation(f"Invalid Request: {text}")
+    changed = {**known, "precision": wanted, "updating": True, "changed_at_ms": call.gateway.now_ms()}
+    yield from one(AlterTable(DIALECT, table, properties=_with(table, changed), instant=True))
+    return {
+        "TableName": table.name,
+        "StreamArn": arn,
+        "DestinationStatus": "UPDATING",
+        "UpdateKinesisStreamingConfiguration": asked,
+    }
+
+
+_LIVE = ("ENABLING", "ACTIVE", "UPDATING", "DISABLING")
+
+
+def _status(call: Call, table: Table, known: Mapping[str, Any]) -> str:
+    """The state of a destination. One of a table that was emptied as if it were new, which nobody follows, is off."""
+    delay_ms = call.gateway.settings.control_plane_delay * 1000
+    is_settled = call.gateway.now_ms() >= known["changed_at_ms"] + delay_ms
+    if not known["on"]:
+        return "DISABLED" if is_settled else "DISABLING"
+    if known["failure"] is not None:
+        return "ENABLE_FAILED" if is_settled else "ENABLING"
+    if not table.rules.followed:
+        return "DISABLED"
+    if is_settled:
+        return "ACTIVE"
+    return "UPDATING" if known["updating"] else "ENABLING"
+
+
+def _find(table: Table, arn: str) -> Mapping[str, Any] | None:
+    return next((each for each in TableProperties.of(table).kinesis if each["arn"] == arn), None)
+
+
+def _with(table: Table, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The properties of a table with a destination in place of the one of its stream."""
+    properties = TableProperties.of(table)
+    others = [each for each in properties.kinesis if each["arn"] != entry["arn"]]
+    return replace(properties, kinesis=[*others, entry]).document()
+
+
+def precision_of(table: Table, arn: str) -> str:
+    """The precision in which times are told to a stream."""
+    known = _find(table, arn)
+    return MILLISECOND if known is None else known["precision"] or MILLISECOND

@@ -1,0 +1,151 @@
+"""Delivers changes to Kinesis data streams with PutRecords, by boto3. Loaded only where `--kinesis-endpoint-url` is set.
+
+The record is the JSON that the developer guide shows ("Using Kinesis Data Streams to capture changes to DynamoDB"; LocalStack's
+snapshots of the service). The partition key is the item's key, so that all changes of an item are in one shard. PutRecords
+keeps no order among its records, since each may be refused by itself; so two records of one item are never in one call, and
+a record that was refused is put again before any other of its item: what a shard has of an item is in order, even if some of
+it is there twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import boto3
+import orjson
+from botocore.config import Config
+
+from adapters.dynamodb.kinesis.destinations import MICROSECOND, precision_of, region_of
+from adapters.dynamodb.operations.change_records import BOTH_IMAGES, EXPIRY_ACTOR, event_name, images
+from adapters.dynamodb.wire import limits
+from adapters.dynamodb.wire.resources import stable_uuid
+from gateway.metrics import delivered
+from gateway.model.changes import Change
+from gateway.model.rows import TICKS_PER_MS
+from gateway.model.tables import Table
+from gateway.settings import Settings
+
+log = logging.getLogger("tablegate")
+
+_EXPIRY = {"principalId": "dynamodb.amazonaws.com", "type": "Service"}
+_PAUSE_S = 0.1
+_ATTEMPTS = 3
+
+
+class NotTaken(Exception):
+    """Kinesis has not taken all records; they are put again later."""
+
+
+class Producer:
+    """Puts records into the streams of one Kinesis."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._clients: dict[str, Any] = {}
+
+    def deliver(self, table: Table, stream_arn: str, changes: Sequence[Change]) -> None:
+        """Put the records of changes into a stream; returns when all of them are there. Raises NotTaken and what boto3 does."""
+        region = region_of(stream_arn)
+        is_fine = precision_of(table, stream_arn) == MICROSECOND
+        records = []
+        for change in changes:
+            if not change.is_noop:
+                record = record_of(table, change, region, is_fine)
+                if len(record["Data"]) + len(record["PartitionKey"].encode()) > limits.KINESIS_RECORD_BYTES:
+                    # The service drops these, too.
+                    log.warning("a change of table %s is too large for a record of Kinesis", table.name)
+                    continue
+                records.append(record)
+        for round_ in rounds(records):
+            self._put_all(region, stream_arn, round_)
+        delivered(table.name, len(records))
+
+    def _put_all(self, region: str, stream_arn: str, records: list[dict[str, Any]]) -> None:
+        for attempt in range(_ATTEMPTS):
+            answer = self._client(region).put_records(
+                StreamName=stream_arn.rpartition("/")[2], Records=records
+            )
+            if not answer["FailedRecordCount"]:
+                return
+            refused = [
+                (record, result)
+                for record, result in zip(records, answer["Records"], strict=True)
+                if "ErrorCode" in result
+            ]
+            records = [record for record, _ in refused]
+            reason = refused[0][1].get("ErrorMessage", "")
+            time.sleep(_PAUSE_S * 2**attempt)
+        raise NotTaken(f"{len(records)} records were refused: {reason}")
+
+    def _client(self, region: str) -> Any:
+        if region not in self._clients:
+            settings = self._settings
+            session = boto3.session.Session(
+                aws_access_key_id=settings.kinesis_access_key_id or None,
+                aws_secret_access_key=settings.kinesis_secret_access_key or None,
+                region_name=region,
+            )
+            config = Config(connect_timeout=2, read_timeout=10, retries={"total_max_attempts": 1})
+            self._clients[region] = session.client(
+                "kinesis", endpoint_url=settings.kinesis_endpoint_url, config=config
+            )
+        return self._clients[region]
+
+
+def record_of(table: Table, change: Change, region: str, is_fine: bool) -> dict[str, Any]:
+    """A change as an entry of PutRecords. `is_fine`: times are told in microseconds."""
+    members, size = images(table.key_schema, change, BOTH_IMAGES)
+    at = change.at_ms
+    if is_fine:
+        # A row's own time is finer than that of its change.
+        ticks = 0 if change.new is None else change.new.modified_at
+        at = ticks // 10 if ticks // TICKS_PER_MS == change.at_ms else change.at_ms * 1000
+    identity = f"{table.id}/{change.at_ms}/{change.shard}/{change.sequence}"
+    record = {
+        "awsRegion": region,
+        "eventID": stable_uuid(identity),
+        "eventName": event_name(change),
+        "userIdentity": _EXPIRY if change.actor == EXPIRY_ACTOR else None,
+        "recordFormat": "application/json",
+        "tableName": table.name,
+        "dynamodb": {
+            "ApproximateCreationDateTime": at,
+            **members,
+            "SizeBytes": size,
+            **({"ApproximateCreationDateTimePrecision": MICROSECOND} if is_fine else {}),
+        },
+        "eventSource": "aws:dynamodb",
+    }
+    return {"Data": orjson.dumps(record), "PartitionKey": _partition_key(members["Keys"])}
+
+
+def _partition_key(keys: dict[str, Any]) -> str:
+    text = orjson.dumps(keys, option=orjson.OPT_SORT_KEYS).decode()
+    return text if len(text) <= limits.KINESIS_PARTITION_KEY_CHARACTERS else stable_uuid(text)
+
+
+def rounds(records: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Records in calls of a bounded size, no item twice in one; of one item in their order, and one call is done before the
+    next."""
+    waiting = list(records)
+    while waiting:
+        taken: list[dict[str, Any]] = []
+        left: list[dict[str, Any]] = []
+        keys: set[str] = set()
+        size = 0
+        for record in waiting:
+            size_with = size + len(record["Data"]) + len(record["PartitionKey"].encode())
+            is_full = len(taken) >= limits.KINESIS_RECORDS or (
+                taken and size_with > limits.KINESIS_CALL_BYTES
+            )
+            if is_full or record["PartitionKey"] in keys:
+                left.append(record)
+            else:
+                taken.append(record)
+                size = size_with
+            keys.add(record["PartitionKey"])
+        yield taken
+        waiting = left

@@ -1,0 +1,58 @@
+"""What a place of objects is, whether an S3 or a folder, and how it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple, Protocol
+
+
+class Refused(Exception):
+    """The place refuses for good. `code` and the text are FailureCode and FailureMessage of whoever wanted something. Whatever
+    else a place raises may pass."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(f"{code}: {text}")
+        self.code = code
+        self.text = text
+
+
+class Bucket(NamedTuple):
+    """A bucket that an account names. `owner`: the account that it must belong to; empty: any."""
+
+    name: str
+    owner: str = ""
+    account: str = ""
+
+
+class Encryption(NamedTuple):
+    """How a new object is to be encrypted: AES256 or KMS, as S3SseAlgorithm has it; empty: as the bucket has it."""
+
+    algorithm: str = ""
+    key: str = ""
+
+
+class StoredObject(NamedTuple):
+    """An object in a list."""
+
+    key: str
+    size_bytes: int
+
+
+NO_BUCKET = "S3NoSuchBucket"
+ACCESS_DENIED = "S3AccessDenied"
+
+
+class ObjectStore(Protocol):
+    """A place of objects. Every method raises Refused."""
+
+    def listed(self, bucket: Bucket, prefix: str, after: str = "") -> Iterator[StoredObject]:
+        """The objects whose keys begin so, in the order of their keys' bytes, behind a key."""
+        ...
+
+    def read(self, bucket: Bucket, key: str) -> BinaryIO:
+        """What is in an object, from its beginning."""
+        ...
+
+    def write(self, bucket: Bucket, key: str, data: BinaryIO, encryption: Encryption) -> str:
+        """Store an object whole, over whatever is there; its ETag."""
+        ...

@@ -1,0 +1,33 @@
+"""Which place of objects the settings name."""
+
+from __future__ import annotations
+
+from adapters.dynamodb.object_stores.allowed_buckets import AllowedBuckets
+from adapters.dynamodb.object_stores.folders import Folder
+from adapters.dynamodb.object_stores.object_store import ObjectStore
+from gateway.settings import BadSetting, Settings
+
+
+def is_named(settings: Settings) -> bool:
+    """Whether there is a place for exports and imports."""
+    return bool(settings.s3_endpoint_url) or settings.s3_folder is not None
+
+
+def open_store(settings: Settings) -> ObjectStore:
+    """The place that the settings name, with the buckets that they allow. Raises BadSetting."""
+    return AllowedBuckets(_opened(settings), settings)
+
+
+def _opened(settings: Settings) -> ObjectStore:
+    if settings.s3_folder is not None:
+        if not settings.s3_folder.is_dir():
+            raise BadSetting(f"s3_folder: there is no folder {settings.s3_folder}")
+        return Folder(settings.s3_folder)
+    try:
+        from adapters.dynamodb.object_stores.s3 import S3  # boto3 is a large import, and an extra
+    except ModuleNotFoundError as error:
+        raise BadSetting(f"s3_endpoint_url needs {error.name}: pip install 'tablegate[clouds]'") from None
+    try:
+        return S3(settings)
+    except ValueError as error:
+        raise BadSetting(f"s3_endpoint_url: {error}") from None

@@ -1,0 +1,106 @@
+"""SearchVectors: the items with the nearest vectors.
+
+One command; the answer shows of each item what the index projects, without the vector unless that is asked for by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.dynamodb.capacity import consumed_capacity
+from adapters.dynamodb.expressions.placeholders import Placeholders
+from adapters.dynamodb.expressions.projections import Projection, parse_projection, project
+from adapters.dynamodb.expressions.search_conditions import check_tests, search_tests
+from adapters.dynamodb.values import vectors
+from adapters.dynamodb.values.composites import seen, shown_schema
+from adapters.dynamodb.values.values import render_values
+from adapters.dynamodb.wire import limits, messages
+from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
+from adapters.dynamodb.wire.errors import validation
+from gateway.model.commands import Nearest, SearchVectors
+from gateway.model.errors import GatewayError, IndexMissing, NotInstalled
+from gateway.model.tables import State, Table, VectorIndex
+from gateway.model.values import Value
+from gateway.model.vectors import packed
+
+
+class _Clauses:
+    """The condition and the projection of a search."""
+
+    __slots__ = ("projection", "tests")
+
+    def __init__(self, call: Call, given: Mapping[str, Any]) -> None:
+        placeholders = Placeholders(
+            given.get("ExpressionAttributeNames"), given.get("ExpressionAttributeValues"), call.wording
+        )
+        text = given.get("SearchConditionExpression")
+        self.tests = None if text is None else search_tests(text, placeholders)
+        text = given.get("ProjectionExpression")
+        self.projection: Projection | None = None if text is None else parse_projection(text, placeholders)
+        placeholders.check_all_used()
+
+
+def _search(call: Call, clauses: _Clauses, table: Table) -> SearchVectors:
+    given = call.input
+    index = _index(call, table)
+    vector = given["SearchVector"]
+    if len(vector) != index.dimensions:
+        raise validation(messages.bare("search-vector-size", actual=len(vector), expected=index.dimensions))
+    check_tests(index, clauses.tests)
+    tests = dict(clauses.tests or {})
+    partition = None if index.partition is None else tests.pop(index.partition.name)
+    return SearchVectors(table, index, packed(vector), given["TopK"], partition, tests)
+
+
+def _index(call: Call, table: Table) -> VectorIndex:
+    """The index that the request names. One that is being filled is said to be missing until the table is no longer UPDATING."""
+    name = call.input["IndexName"]
+    index = table.vector_index(name)
+    now_ms = call.gateway.now_ms()
+    state = table.state_at(now_ms)
+    if index is None or (not index.is_active(now_ms) and state is State.UPDATING):
+        raise IndexMissing(table.name, name)
+    if not index.is_active(now_ms) and state is State.ACTIVE:
+        raise validation(f"Cannot search backfilling vector index: {name}")
+    return index
+
+
+def _found(call: Call, clauses: _Clauses, search: SearchVectors, found: list[Nearest]) -> Answer:
+    results: list[dict[str, Any]] = []
+    left = limits.SEARCH_ANSWER_BYTES
+    for nearest in found:
+        left -= nearest.row.size_bytes
+        if left < 0 and results:
+            break
+        results.append({"Item": _item(search, clauses.projection, nearest), "Score": nearest.score})
+    consumed = consumed_capacity.vector_search(call, search.index, found[: len(results)])
+    return {"SearchResults": results, **consumed}
+
+
+def _item(search: SearchVectors, projection: Projection | None, nearest: Nearest) -> dict[str, Any]:
+    table, index = search.table, search.index
+    shown = index.shown
+    if shown is not None:
+        shown = shown.union(shown_schema(table.key_schema).names)
+    known = seen(table.key_schema, nearest.row)
+    names = nearest.row.contents.members if shown is None else shown
+    values: dict[str, Value] = {}
+    for name in {*names, *shown_schema(table.key_schema).names}:
+        value = known.get(name)
+        if value is not None and name != index.attribute:
+            values[name] = value
+    if projection is None:
+        return render_values(values)
+    if index.attribute in projection.names and (shown is None or index.attribute in shown):
+        values[index.attribute] = vectors.shown(nearest.vector)
+    return render_values(project(values, projection))
+
+
+def _refused(call: Call, search: SearchVectors, error: GatewayError) -> Exception:
+    if isinstance(error, NotInstalled):
+        return validation(messages.bare("vectors-not-installed"))
+    return error
+
+
+SEARCH_VECTORS = OneCommand(_Clauses, _search, _found, _refused)

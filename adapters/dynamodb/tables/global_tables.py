@@ -1,0 +1,82 @@
+"""Global tables of version 2017.11.29, as the service answers for them today: nobody can make one any more.
+
+Texts, and that missing names, Regional tables and tables of version 2019.11.21 are told alike: ack-api-quirks (live service,
+October 2026). Global tables of version 2019.11.21 are made by UpdateTable (replicas.py).
+"""
+
+from __future__ import annotations
+
+from adapters.dynamodb.wire.calls import Answer, Call
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from gateway.model.commands import Exchange
+
+_INVALID = "One or more parameter values were invalid"
+# Where the service offered them before version 2019.11.21.
+_REGIONS = (
+    "eu-west-2",
+    "eu-west-1",
+    "ap-southeast-1",
+    "ap-southeast-2",
+    "ap-northeast-2",
+    "eu-central-1",
+    "ap-northeast-1",
+    "us-east-1",
+    "us-east-2",
+    "us-west-1",
+    "us-west-2",
+)
+
+
+def list_global_tables(call: Call) -> Exchange[Answer]:
+    """ListGlobalTables: none."""
+    yield from ()
+    return {"GlobalTables": []}
+
+
+def describe_global_table(call: Call) -> Exchange[Answer]:
+    """DescribeGlobalTable: not there. Raises ServiceError."""
+    yield from ()
+    raise _missing(call, "Global table not found: ")
+
+
+def refuse_settings(call: Call) -> Exchange[Answer]:
+    """DescribeGlobalTableSettings and UpdateGlobalTableSettings: not there. Raises ServiceError."""
+    yield from ()
+    raise _missing(call)
+
+
+def create_global_table(call: Call) -> Exchange[Answer]:
+    """CreateGlobalTable: no longer supported. Raises ServiceError."""
+    yield from ()
+    raise _unsupported(call)
+
+
+def update_global_table(call: Call) -> Exchange[Answer]:
+    """UpdateGlobalTable: not there, and what is not there cannot be made any more. Raises ServiceError."""
+    yield from ()
+    updates = call.input["ReplicaUpdates"]
+    if not updates:
+        raise validation(_INVALID)
+    raise _unsupported(call) if any("Create" in update for update in updates) else _missing(call)
+
+
+def _missing(call: Call, head: str = "") -> ServiceError:
+    name = call.input["GlobalTableName"]
+    return ServiceError(
+        "GlobalTableNotFoundException", f"{head}Global table with name: '{name}' does not exist."
+    )
+
+
+def _unsupported(call: Call) -> ServiceError:
+    region = call.caller.region
+    if region in _REGIONS:
+        text = (
+            "DynamoDB global tables version 2017.11.29 is not supported. We recommend using DynamoDB global tables version "
+            "2019.11.21, instead of version 2017.11.29 (Legacy)."
+        )
+    else:
+        text = (
+            "DynamoDB global tables version 2017.11.29 is not supported in this region "
+            f"'{region}', supported regions are : [{', '.join(_REGIONS)}]"
+        )
+    return validation(f"{_INVALID}: {text}")

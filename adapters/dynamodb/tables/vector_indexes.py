@@ -1,0 +1,166 @@
+"""Vector indexes: from their wire shape to the gateway's and back, and what an UpdateTable may do to them.
+
+Pure. What a definition must be in itself is validation/vector_rules.py's business; here is what needs the table. Texts and order:
+captures of the live service, August 2026 (nubo-db/dynamodb-conformance, eu-west-2; ExtendDB's change notes, us-east-1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adapters.dynamodb.tables.descriptions import (
+    DISTANCE_FUNCTIONS,
+    KEY_TYPES,
+    PROJECTIONS,
+    shown_index_keys,
+    shown_table_keys,
+    vector_index_definition,
+)
+from adapters.dynamodb.tables.indexes import KINDS, defined_types
+from adapters.dynamodb.tables.properties import ON_DEMAND
+from adapters.dynamodb.validation import vector_rules
+from adapters.dynamodb.values.composites import composite_name
+from adapters.dynamodb.wire import limits, messages
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from gateway.model.commands import NewVectorIndex
+from gateway.model.keys import KeyColumn
+from gateway.model.tables import State, Table
+
+Wire = Mapping[str, Any]
+
+
+def new(given: Wire, types: Mapping[str, str]) -> NewVectorIndex:
+    """A member of VectorIndexes, or the Create of an UpdateTable, whose attributes all have a type."""
+    columns: dict[str, list[KeyColumn]] = {"HASH": [], "INLINE_FILTER": []}
+    for element in given.get("SearchSchema", ()):
+        name = element["AttributeName"]
+        columns[element["SearchSchemaElementType"]].append(KeyColumn(name, KINDS[types[name]]))
+    projection = given["Projection"]
+    return NewVectorIndex(
+        given["IndexName"],
+        given["VectorAttribute"]["AttributeName"],
+        given["Dimensions"],
+        DISTANCE_FUNCTIONS[given["DistanceFunction"]],
+        PROJECTIONS[projection["ProjectionType"]],
+        tuple(projection.get("NonKeyAttributes", ())),
+        next(iter(columns["HASH"]), None),
+        tuple(columns["INLINE_FILTER"]),
+    )
+
+
+def changes(
+    table: Table, given: Wire, mode: str, now_ms: int
+) -> tuple[tuple[NewVectorIndex, ...], tuple[str, ...]]:
+    """(indexes to make, names to drop) of an UpdateTable, after which the table has this billing mode. Raises
+    ValidationException, ResourceNotFoundException, ResourceInUseException, LimitExceededException."""
+    updates = given.get("VectorIndexUpdates", ())
+    creates = [update["Create"] for update in updates if "Create" in update]
+    deletes = [update["Delete"]["IndexName"] for update in updates if "Delete" in update]
+    for name in deletes:
+        _check_deleted(table, name, now_ms)
+    left = [index for index in table.vector_indexes if index.name not in deletes]
+    if mode != ON_DEMAND and (creates or left):
+        raise validation(messages.bare("vector-billing"))
+    types = defined_types(given)
+    for create in creates:
+        _check_new(table, create, types, now_ms)
+    return tuple(new(create, types) for create in creates), tuple(deletes)
+
+
+def _check_deleted(table: Table, name: str, now_ms: int) -> None:
+    index = table.vector_index(name)
+    if index is None:
+        text = f"Requested resource not found: Index {name} for table {table.name}"
+        raise ServiceError("ResourceNotFoundException", text)
+    if not index.is_active(now_ms) and table.state_at(now_ms) is State.UPDATING:
+        raise in_use(
+            "Index creation is in resource allocation phase. Retry deletion during backfilling phase or when the index is "
+            f"active. Table: {table.name} Index: {name}"
+        )
+
+
+def in_use(text: str) -> ServiceError:
+    """The refusal of a change for what is under way."""
+    return ServiceError(
+        "ResourceInUseException", f"Attempt to change a resource which is still in use: {text}"
+    )
+
+
+def _check_new(table: Table, create: Wire, types: Mapping[str, str], now_ms: int) -> None:
+    """Whether an index may be added to a table."""
+    name = create["IndexName"]
+    known = table.vector_index(name) or table.index(name)
+    if known is not None:
+        if known.is_active(now_ms):
+            raise validation("Attempting to create an index which already exists")
+        raise in_use(f"Index is being created.  Table: {table.name} Index: {name}")
+    if len(table.vector_indexes) >= limits.VECTOR_INDEXES:
+        text = f"Number of vector secondary indexes exceeds per-table limit of {limits.VECTOR_INDEXES}"
+        raise ServiceError("LimitExceededException", f"Subscriber limit exceeded: {text}")
+    _refuse_redefinition(table, create, types)
+    vector_rules.check_dimensions(
+        [(index.attribute, index.dimensions) for index in table.vector_indexes], create
+    )
+    if composite_name(table.key_schema) in [
+        element["AttributeName"] for element in create.get("SearchSchema", ())
+    ]:
+        raise validation(
+            messages.INVALID + "A key of several columns cannot be in a search schema; its columns can"
+        )
+
+
+def _refuse_redefinition(table: Table, create: Wire, types: Mapping[str, str]) -> None:
+    """An attribute that is a key already keeps its type: writes could not obey two."""
+    known = {key.name: key for key in shown_table_keys(table.key_schema)}
+    for index in table.indexes:
+        known |= {key.name: key for key in shown_index_keys(index.key_schema)}
+    vector = create["VectorAttribute"]["AttributeName"]
+    columns = {column.name: column for index in table.vector_indexes for column in index.columns}
+    if vector in known:
+        raise _redefined(
+            f"SchemaElement: key{{{vector}:{known[vector].type}:{known[vector].role}}}",
+            f"VectorIndexSchema:[VectorAttribute: key{{{vector}:L:{create['Dimensions']}}}]",
+        )
+    for element in create.get("SearchSchema", ()):
+        name, role = element["AttributeName"], element["SearchSchemaElementType"]
+        key, column = known.get(name), columns.get(name)
+        old = key.type if key is not None else KEY_TYPES[column.kind] if column is not None else types[name]
+        if old != types[name]:
+            old_role = role if key is None else key.role
+            raise _redefined(
+                f"SchemaElement: key{{{name}:{old}:{old_role}}}",
+                f"Schema:[SchemaElement: key{{{name}:{types[name]}:{role}}}]",
+            )
+
+
+def _redefined(old: str, new_schema: str) -> ServiceError:
+    return validation(
+        f"{messages.INVALID}Attributes cannot be redefined. Please check that your attribute has the same type as "
+        f"previously defined. Existing schema: Schema:[{old}] New schema: {new_schema}"
+    )
+
+
+def restored(source: Table, made: tuple[NewVectorIndex, ...], given: Wire) -> tuple[NewVectorIndex, ...]:
+    """The indexes of a restored table: all, or those that VectorIndexOverride lists, which must be indexes of the source."""
+    if "VectorIndexOverride" not in given:
+        return made
+    known = {index.name: vector_index_definition(index) for index in source.vector_indexes}
+    for wanted in given["VectorIndexOverride"]:
+        if _comparable(wanted) != _comparable(known.get(wanted["IndexName"], {})):
+            raise validation(
+                f"Index {wanted['IndexName']} does not match a secondary index that existed in the source table and cannot be "
+                "created during the restore operation"
+            )
+    names = {wanted["IndexName"] for wanted in given["VectorIndexOverride"]}
+    return tuple(index for index in made if index.name in names)
+
+
+def _comparable(definition: Wire) -> dict[str, Any]:
+    """A definition without the order of what has none."""
+    projection = dict(definition.get("Projection", {}))
+    if "NonKeyAttributes" in projection:
+        projection["NonKeyAttributes"] = sorted(projection["NonKeyAttributes"])
+    elements = definition.get("SearchSchema", ())
+    schema = sorted((element["AttributeName"], element["SearchSchemaElementType"]) for element in elements)
+    return {**definition, "Projection": projection, "SearchSchema": schema}

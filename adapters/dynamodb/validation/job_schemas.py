@@ -1,0 +1,135 @@
+"""What exports, imports and bulk puts take, as data (botocore 1.44.5 service-2.json)."""
+
+from __future__ import annotations
+
+from adapters.dynamodb.validation.schema_parts import (
+    PLACEHOLDERS,
+    TABLE_NAME,
+    TEXT,
+    Members,
+    one_of,
+    structure,
+)
+from adapters.dynamodb.validation.schema_types import Number, Request, Sequence, Structure, Text
+from adapters.dynamodb.validation.table_schemas import table_creation_parameters
+from adapters.dynamodb.wire import limits
+
+_ARN = Text(minimum=37, maximum=1024)
+_TABLE_ARN = Text(minimum=1, maximum=limits.TABLE_ARN_CHARACTERS)
+_TOKEN = Text(pattern=r"^[^\$]+$")
+_BUCKET = Text(pattern=r"^[a-z0-9A-Z]+[\.\-\w]*[a-z0-9A-Z]+$", maximum=255)
+_OWNER = Text(pattern="[0-9]{12}")
+_PREFIX = Text(maximum=1024)
+_ENCRYPTION: Members = {
+    "S3SseAlgorithm": one_of("AES256", "KMS"),
+    "S3SseKmsKeyId": Text(minimum=1, maximum=2048),
+}
+_COMPRESSION = one_of("ZSTD", "NONE", "GZIP")
+_PAGE = Number("Integer", 1, limits.JOBS_PAGE_MOST)
+_HEX_TOKEN = "([0-9a-f]{16})+"
+
+
+def job_requests(style: str) -> dict[str, Request]:
+    """What each operation takes, in a style."""
+    shapes = {**_exports(), **_imports(style), **_bulk_puts()}
+    return {
+        operation: Request(structure(f"{operation}Input", members, required))
+        for operation, (members, required) in shapes.items()
+    }
+
+
+_Shapes = dict[str, tuple[Members, tuple[str, ...]]]
+
+
+def _exports() -> _Shapes:
+    window = Structure(
+        "IncrementalExportSpecification",
+        {
+            "ExportFromTime": Number("Double"),
+            "ExportToTime": Number("Double"),
+            "ExportViewType": one_of("NEW_IMAGE", "NEW_AND_OLD_IMAGES"),
+        },
+    )
+    members: Members = {
+        "TableArn": _TABLE_ARN,
+        "ExportTime": Number("Double"),
+        "ClientToken": _TOKEN,
+        "S3Bucket": _BUCKET,
+        "S3BucketOwner": _OWNER,
+        "S3Prefix": _PREFIX,
+        **_ENCRYPTION,
+        "ExportFormat": one_of("DYNAMODB_JSON", "ION"),
+        "ExportType": one_of("FULL_EXPORT", "INCREMENTAL_EXPORT"),
+        "IncrementalExportSpecification": window,
+        "FilterSpecification": Structure(
+            "FilterSpecification",
+            {
+                "FilterExpression": TEXT,
+                "ProjectionExpression": TEXT,
+                "KeyConditionExpression": TEXT,
+                **PLACEHOLDERS,
+            },
+        ),
+    }
+    return {
+        "ExportTableToPointInTime": (members, ("TableArn", "S3Bucket")),
+        "DescribeExport": ({"ExportArn": _ARN}, ("ExportArn",)),
+        "ListExports": ({"TableArn": _TABLE_ARN, "MaxResults": _PAGE, "NextToken": TEXT}, ()),
+    }
+
+
+def _imports(style: str) -> _Shapes:
+    name = Text(pattern=r"[\x20-\x21\x23-\x2B\x2D-\x7E]*", minimum=1, maximum=65536)
+    options: Members = {
+        "Delimiter": Text(pattern=r"[,;:|\t ]", minimum=1, maximum=1),
+        "HeaderList": Sequence(name, 1, 255),
+    }
+    members: Members = {
+        "ClientToken": _TOKEN,
+        "S3BucketSource": structure(
+            "S3BucketSource",
+            {"S3BucketOwner": _OWNER, "S3Bucket": _BUCKET, "S3KeyPrefix": _PREFIX},
+            ("S3Bucket",),
+        ),
+        "InputFormat": one_of("DYNAMODB_JSON", "ION", "CSV"),
+        "InputFormatOptions": Structure("InputFormatOptions", {"Csv": Structure("CsvOptions", options)}),
+        "InputCompressionType": _COMPRESSION,
+        "TableCreationParameters": table_creation_parameters(style),
+    }
+    token = Text(pattern=_HEX_TOKEN, minimum=112, maximum=1024)
+    return {
+        "ImportTable": (members, ("S3BucketSource", "InputFormat", "TableCreationParameters")),
+        "DescribeImport": ({"ImportArn": _ARN}, ("ImportArn",)),
+        "ListImports": ({"TableArn": _TABLE_ARN, "PageSize": _PAGE, "NextToken": token}, ()),
+    }
+
+
+def _bulk_puts() -> _Shapes:
+    place: Members = {"S3BucketOwner": _OWNER, "S3Bucket": _BUCKET, "S3KeyPrefix": _PREFIX}
+    source: Members = {
+        **place,
+        "InputFormat": one_of("DYNAMODB_JSON", "ION"),
+        "InputCompressionType": _COMPRESSION,
+    }
+    report: Members = {
+        **place,
+        **_ENCRYPTION,
+        "OutputType": Sequence(one_of("ERROR", "CONDITION_CHECK_FAILURE")),
+    }
+    members: Members = {
+        "ClientToken": _TOKEN,
+        "InputS3Configuration": structure("InputS3Configuration", source, ("S3Bucket", "InputFormat")),
+        "OutputS3Configuration": structure("OutputS3Configuration", report, ("OutputType",)),
+        "TableName": TABLE_NAME,
+        "MaxWriteRequestUnits": Number("Long", 1024),
+        "PerformanceTier": one_of("STANDARD", "ACCELERATED"),
+    }
+    by_arn: Members = {"BulkOperationArn": _ARN}
+    arn = (by_arn, ("BulkOperationArn",))
+    token = Text(pattern=_HEX_TOKEN, minimum=1, maximum=1024)
+    return {
+        "StartBulkPutItems": (members, ("InputS3Configuration", "OutputS3Configuration", "TableName")),
+        "DescribeBulkOperation": arn,
+        "CancelBulkOperation": arn,
+        "ListBulkOperations": ({"MaxResults": _PAGE, "NextToken": token}, ()),
+    }

@@ -1,0 +1,119 @@
+"""What the members of vector indexes and of SearchVectors mean together, as far as no table is needed to tell.
+
+Texts: captures of the live service, August 2026 (nubo-db/dynamodb-conformance, eu-west-2; ExtendDB's change notes, us-east-1);
+botocore 1.44.5.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from adapters.dynamodb.validation.expression_rules import check_parameters, check_placeholders
+from adapters.dynamodb.validation.rule_context import RuleContext
+from adapters.dynamodb.wire import limits, messages
+from adapters.dynamodb.wire.errors import ServiceError, validation
+from gateway.model.vectors import packed
+
+Input = dict[str, Any]
+_SCHEMA_ROLES = {"HASH": limits.SEARCH_SCHEMA_HASHES, "INLINE_FILTER": limits.SEARCH_SCHEMA_FILTERS}
+
+
+# Indexes
+
+
+def check_index(index: Input, definitions: Iterable[str], check_projection: Callable[[Input], None]) -> None:
+    """Raise ServiceError for a vector index whose members do not go together, or not with the request's AttributeDefinitions.
+    `check_projection`: of indexes of all sorts."""
+    schema = index.get("SearchSchema", ())
+    for role, most in _SCHEMA_ROLES.items():
+        count = sum(element["SearchSchemaElementType"] == role for element in schema)
+        if count > most:
+            raise _refused("search-schema-count", count=count, role=role, limit=most)
+    if any(element["AttributeName"] not in definitions for element in schema):
+        raise _refused("search-schema-undefined")
+    name = index["VectorAttribute"]["AttributeName"]
+    if name in definitions:
+        raise _refused("vector-attribute-defined", name=name)
+    if index["Dimensions"] > limits.VECTOR_DIMENSIONS:
+        raise _refused("vector-dimensions", limit=limits.VECTOR_DIMENSIONS)
+    check_projection(index)
+
+
+def check_dimensions(known: Iterable[tuple[str, int]], index: Mapping[str, Any]) -> None:
+    """Raise ServiceError if another index has other dimensions for the same attribute. `known`: (attribute, dimensions)."""
+    name = index["VectorAttribute"]["AttributeName"]
+    if any(attribute == name and dimensions != index["Dimensions"] for attribute, dimensions in known):
+        raise _refused("vector-dimensions-differ", name=name)
+
+
+def new_indexes(data: Input, definitions: list[str], check_projection: Callable[[Input], None]) -> None:
+    """Raise ServiceError for the VectorIndexes of a CreateTable, but for their names."""
+    indexes = data.get("VectorIndexes", ())
+    if not indexes:
+        return
+    if data.get("BillingMode") != "PAY_PER_REQUEST":
+        raise _refused("vector-billing")
+    if len(indexes) > limits.VECTOR_INDEXES:
+        raise _refused("vector-count", limit=limits.VECTOR_INDEXES)
+    known: list[tuple[str, int]] = []
+    for index in indexes:
+        check_index(index, definitions, check_projection)
+        check_dimensions(known, index)
+        known.append((index["VectorAttribute"]["AttributeName"], index["Dimensions"]))
+
+
+def schema_names(data: Input) -> list[str]:
+    """The attributes of all search schemas of a CreateTable."""
+    return [
+        element["AttributeName"]
+        for index in data.get("VectorIndexes", ())
+        for element in index.get("SearchSchema", ())
+    ]
+
+
+def projected(indexes: Iterable[Input]) -> int:
+    """How many attributes vector indexes count as projected: those that they name, the vector and each filter (botocore 1.44.5,
+    VectorIndex)."""
+    total = 0
+    for index in indexes:
+        filters = Counter(element["SearchSchemaElementType"] for element in index.get("SearchSchema", ()))
+        total += 1 + filters["INLINE_FILTER"] + len(index["Projection"].get("NonKeyAttributes", ()))
+    return total
+
+
+def index_updates(data: Input, check_projection: Callable[[Input], None]) -> None:
+    """Raise ServiceError for the VectorIndexUpdates of an UpdateTable."""
+    definitions = {definition["AttributeName"] for definition in data.get("AttributeDefinitions", ())}
+    for update in data.get("VectorIndexUpdates", ()):
+        if not update:
+            raise _refused("index-update-empty")
+        if len(update) > 1:
+            raise _refused("index-update-several")
+        if "Create" in update:
+            check_index(update["Create"], definitions, check_projection)
+
+
+# Searches
+
+
+def search_vectors(data: Input, context: RuleContext) -> None:
+    """Raise ServiceError for a SearchVectors whose members or values break a rule that needs no table. The search vector is a
+    list of numbers from here on."""
+    if data["TopK"] > limits.SEARCH_RESULTS:
+        raise _refused("top-k", value=data["TopK"], limit=limits.SEARCH_RESULTS)
+    check_parameters(data, context, ("SearchConditionExpression", "ProjectionExpression"), ())
+    check_placeholders(data, context)
+    try:
+        components = [float(element["N"]) for element in data["SearchVector"] if len(element) == 1]
+        packed(components)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise _refused("search-vector") from None
+    if len(components) < len(data["SearchVector"]):
+        raise _refused("search-vector")
+    data["SearchVector"] = components
+
+
+def _refused(rule: str, **facts: Any) -> ServiceError:
+    return validation(messages.bare(rule, **facts))

@@ -1,0 +1,99 @@
+"""What an item of a table with vector indexes may have in the attributes of their search schemas, and vectors as they are shown.
+
+Texts: captures of the live service, August 2026 (nubo-db/dynamodb-conformance, eu-west-2; ExtendDB's change notes, us-east-1);
+botocore 1.44.5, PutItem. They are in errors.py, by the rules here. What other dialects write is not refused: what is no vector
+of an index is not in it.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from adapters.dynamodb.values.values import view
+from adapters.dynamodb.wire import limits
+from gateway.model.errors import RowRefused
+from gateway.model.keys import KeyColumn
+from gateway.model.predicates import Attributes
+from gateway.model.rows import Contents
+from gateway.model.tables import Table, VectorIndex
+from gateway.model.values import Kind, Value
+from gateway.model.vectors import components_of, is_of_kind, vector_of
+
+_GREATEST = Decimal("3.4028235E38")
+"""The greatest number of 32 bits, as the service tells it."""
+
+
+def check_put(table: Table, contents: Contents) -> None:
+    """Raise RowRefused if an item that is put has what some vector index of its table does not take."""
+    for index in table.vector_indexes:
+        _check(index, contents, None)
+
+
+def check_updated(table: Table, old: Attributes, contents: Contents) -> None:
+    """Raise RowRefused if an update has changed an attribute to what some vector index does not take. What it left alone may be
+    older than the index and wrong for it."""
+    for index in table.vector_indexes:
+        _check(index, contents, old)
+
+
+def shown(vector: bytes) -> Value:
+    """A vector as the index has it, each number in its shortest form."""
+    return Value(Kind.LIST, tuple([Value(Kind.DECIMAL, number) for number in components_of(vector)]))
+
+
+def _check(index: VectorIndex, contents: Contents, old: Attributes | None) -> None:
+    member = contents.members.get(index.attribute)
+    if member is not None and _is_changed(index.attribute, contents, old):
+        fault = _fault_of_vector(index, member)
+        if fault is not None:
+            raise fault
+    for column in index.columns:
+        value = contents.value(column.name)
+        if value is not None and _is_changed(column.name, contents, old):
+            _check_column(index, column, value)
+
+
+def _is_changed(name: str, contents: Contents, old: Attributes | None) -> bool:
+    return old is None or old.get(name) != contents.value(name)
+
+
+def _fault_of_vector(index: VectorIndex, member: dict[str, Any]) -> RowRefused | None:
+    if vector_of(member, index.dimensions) is not None:
+        return None
+    facts: dict[str, Any] = {"name": index.attribute, "index": index.name}
+    [(tag, elements)] = member.items()
+    if tag != "L":
+        return RowRefused("vector-type", actual=tag, **facts)
+    if len(elements) != index.dimensions:
+        return RowRefused("vector-size", expected=index.dimensions, actual=len(elements), **facts)
+    for at, element in enumerate(elements):
+        [(tag, number)] = element.items()
+        if tag != "N":
+            return RowRefused("vector-element-type", at=at, actual=tag, **facts)
+        if abs(Decimal(number)) > _GREATEST:
+            return RowRefused("vector-element-range", at=at, number=_java_text(Decimal(number)), **facts)
+    return None
+
+
+def _java_text(number: Decimal) -> str:
+    """A number as Java's floating point numbers print themselves: 1.0E39."""
+    digits, exponent = f"{number.normalize():E}".split("E")
+    return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
+
+
+def _check_column(index: VectorIndex, column: KeyColumn, value: Value) -> None:
+    seen = view(value)
+    facts = {"column": column, "index": index.name}
+    if not is_of_kind(seen, column.kind):
+        raise RowRefused("search-schema-kind", actual=seen, **facts)
+    if seen.kind not in (Kind.TEXT, Kind.BYTES):
+        return
+    size = len(seen.data) if seen.kind is Kind.BYTES else len(seen.data.encode())
+    if column is index.partition:
+        if not size:
+            raise RowRefused("search-schema-empty", actual=seen, **facts)
+        if size > limits.PARTITION_KEY_BYTES:
+            raise RowRefused("search-schema-hash-size", limit=limits.PARTITION_KEY_BYTES, **facts)
+    elif size > limits.INLINE_FILTER_BYTES:
+        raise RowRefused("search-schema-filter-size", limit=limits.INLINE_FILTER_BYTES, **facts)

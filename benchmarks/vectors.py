@@ -1,0 +1,161 @@
+"""Vector searches against numpy itself on the same array: `python -m benchmarks.vectors [VECTORS [DIMENSIONS]]`.
+
+Prints milliseconds and how many times as long as numpy they are, medians of rounds in which all have their turn: numpy's product
+of the array with the search vector and its choice of the ten greatest; a search of the index as the server has it in memory, of
+all of it and with filters of several selectivities; the first search, which reads the index; one that has no room and reads the
+database. And the recall of the ten nearest, against numpy with 64 bits. Entries are stored as the write path stores them, but
+their rows hold no vectors: they would be most of the time that it takes to begin.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks import machine
+from benchmarks.contestants import Postgres, Workspace
+from gateway.engine.engine import Engine, EngineOptions
+from gateway.model.commands import CreateTable, Nearest, NewVectorIndex, SearchVectors
+from gateway.model.keys import KeyColumn, KeySchema
+from gateway.model.rows import Contents, Row
+from gateway.model.tables import Projection, Table, VectorEntry
+from gateway.model.values import Kind, Value, decimal, text
+from gateway.model.vectors import Metric, digest_of
+from gateway.store import rows, vectors
+from gateway.store.migrating import migrate
+from gateway.store.opening import open_database
+from gateway.store.store import Store
+
+ROUNDS = 15
+TOP = 10
+BATCH = 1_000
+SCHEMA = KeySchema((KeyColumn("pk", Kind.TEXT),), ())
+# Of each number so many in a thousand vectors have one value of the filter.
+SELECTIVITIES = (1, 10, 100, 500)
+Array = NDArray[np.float32]
+
+
+@contextmanager
+def databases() -> Iterator[dict[str, str]]:
+    with tempfile.TemporaryDirectory() as folder:
+        postgres = Postgres(Workspace(machine.cores().server, Path(folder) / "postgres"))
+        try:
+            yield {"SQLite": f"sqlite:///{folder}/vectors.sqlite", "PostgreSQL": postgres.new_database()}
+        finally:
+            postgres.stop()
+
+
+def filled(store: Store, engine: Engine, array: Array) -> Table:
+    """A table whose index has these vectors."""
+    filters = tuple(KeyColumn(f"in_{share}", Kind.DECIMAL) for share in SELECTIVITIES)
+    index = NewVectorIndex("plain", "v", array.shape[1], Metric.DOT_PRODUCT, Projection.KEYS, filters=filters)
+    [table] = engine.run([CreateTable("", "", "things", SCHEMA, vector_indexes=(index,))])
+    [made] = table.vector_indexes
+    chosen, rest = digest_of(decimal(1)), digest_of(decimal(0))
+    for start in range(0, len(array), BATCH):
+        entries = []
+        for at in range(start, min(start + BATCH, len(array))):
+            key: dict[str, Value] = {"pk": text(f"item {at:09}")}
+            row = Row(SCHEMA.key(key).position, Contents.of_values(key), 1)
+            digests = b"".join(chosen if at % 1_000 < share else rest for share in SELECTIVITIES)
+            entries.append(VectorEntry(row, array[at].tobytes(), b"", digests, array.shape[1] * 4))
+        with store.write() as session:
+            rows.load(
+                session,
+                sorted(((table.id, entry.row) for entry in entries), key=lambda pair: pair[1].position),
+            )
+            vectors.fill(session, made.id, entries)
+    return table
+
+
+def medians(runs: dict[str, Callable[[], Any]]) -> dict[str, tuple[float, float]]:
+    """Milliseconds of each, and of CPU of this process, whose turns come one after the other."""
+    took: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
+    for _ in range(ROUNDS):
+        for name, run in runs.items():
+            began, cpu_before = time.perf_counter(), time.process_time()
+            run()
+            cpu = time.process_time() - cpu_before
+            took[name].append((1_000 * (time.perf_counter() - began), 1_000 * cpu))
+    return {
+        name: (statistics.median(wall for wall, _ in times), statistics.median(cpu for _, cpu in times))
+        for name, times in took.items()
+    }
+
+
+def by_numpy(array: Array, query: Array) -> NDArray[np.intp]:
+    scores = array @ query
+    nearest = np.argpartition(-scores, TOP)[:TOP]
+    return nearest[np.argsort(-scores[nearest])]
+
+
+def measure(name: str, url: str, array: Array, queries: Array) -> None:
+    database = open_database(url, "normal")
+    migrate(database)
+    store = Store(database)
+    engine = Engine(store, EngineOptions(vector_memory_bytes=4 << 30))
+    table = filled(store, engine, array)
+    [index] = table.vector_indexes
+
+    def search(query: Array, filters: dict[str, Value]) -> list[Nearest]:
+        [found] = engine.run([SearchVectors(table, index, query.tobytes(), TOP, None, filters)])
+        assert isinstance(found, list), found
+        return found
+
+    print(f"{name}: {array.shape[0]:,} vectors of {array.shape[1]} dimensions")
+    began = time.perf_counter()
+    search(queries[0], {})
+    print(f"  the first search, which reads the index  {1_000 * (time.perf_counter() - began):10.1f} ms")
+    runs: dict[str, Callable[[], Any]] = {
+        "numpy": lambda: by_numpy(array, queries[0]),
+        "search": lambda: search(queries[0], {}),
+    }
+    for share in SELECTIVITIES:
+        wanted: dict[str, Value] = {f"in_{share}": decimal(1)}
+        runs[f"search, filter lets {share / 10:g} % through"] = partial(search, queries[0], wanted)
+    found = medians(runs)
+    of_numpy, cpu_of_numpy = found["numpy"]
+    for run, (took, cpu) in found.items():
+        compared = f"{took / of_numpy:5.2f} times numpy, in CPU {cpu / cpu_of_numpy:5.2f}"
+        print(f"  {run:40} {took:10.1f} ms  {compared}")
+    wide = array.astype(np.float64)
+    hits = sum(len(expected(wide, query) & keys(search(query, {}))) for query in queries)
+    print(f"  recall of the {TOP} nearest, {len(queries)} searches  {hits / (TOP * len(queries)):10.4f}")
+    store.vector_images, store.vector_memory_bytes = None, 0
+    began = time.perf_counter()
+    search(queries[0], {})
+    print(f"  a search that has no room in memory      {1_000 * (time.perf_counter() - began):10.1f} ms")
+    engine.close()
+
+
+def expected(wide: NDArray[np.float64], query: Array) -> set[str]:
+    return {f"item {at:09}" for at in np.argsort(-(wide @ query.astype(np.float64)))[:TOP].tolist()}
+
+
+def keys(found: list[Nearest]) -> set[str]:
+    return {nearest.row.latest["pk"].data for nearest in found}
+
+
+def main() -> None:
+    number = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    dimensions = int(sys.argv[2]) if len(sys.argv) > 2 else 768
+    chance = np.random.default_rng(1)
+    array = chance.standard_normal((number, dimensions), dtype=np.float32)
+    queries = chance.standard_normal((20, dimensions), dtype=np.float32)
+    with databases() as urls:
+        for name, url in urls.items():
+            measure(name, url, array, queries)
+
+
+if __name__ == "__main__":
+    main()

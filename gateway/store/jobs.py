@@ -1,0 +1,137 @@
+"""Jobs as SQL: begun, claimed by one server at a time, carried on, ended, listed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from gateway.model.commands import ListJobs
+from gateway.model.jobs import Job
+from gateway.store.databases import Session
+
+_COLUMNS = "id, kind, namespace, table_name, definition, progress, state, created_at_ms, ended_at_ms, cancelled, claim"
+_FORGOTTEN = 100
+
+
+def add(session: Session, job: Job) -> None:
+    """Keep a new job, which nobody has claimed yet."""
+    session.execute(
+        f"INSERT INTO jobs ({_COLUMNS}, claimed_until_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, 0, 0, 0)",
+        (
+            job.id,
+            job.kind,
+            job.namespace,
+            job.table_name,
+            _text(job.definition),
+            _text(job.progress),
+            job.state,
+            job.created_at_ms,
+        ),
+    )
+
+
+def by_id(session: Session, job_id: int) -> Job | None:
+    """The job of that id."""
+    found = session.query(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", (job_id,))
+    return _job(*found[0]) if found else None
+
+
+def page(session: Session, wanted: ListJobs) -> list[Job]:
+    """The jobs that a command asks for, the newest first."""
+    conditions = ["namespace = ?", "kind = ?"]
+    parameters: list[Any] = [wanted.namespace, wanted.kind]
+    for condition, value in (
+        ("table_name = ?", wanted.table_name),
+        ("created_at_ms >= ?", wanted.from_ms),
+        ("created_at_ms < ?", wanted.before_ms),
+    ):
+        if value is not None:
+            conditions.append(condition)
+            parameters.append(value)
+    if wanted.after is not None:
+        conditions.append("(created_at_ms, id) < (?, ?)")
+        parameters += wanted.after
+    found = session.query(
+        f"SELECT {_COLUMNS} FROM jobs WHERE {' AND '.join(conditions)} ORDER BY created_at_ms DESC, id DESC LIMIT ?",
+        (*parameters, wanted.limit),
+    )
+    return [_job(*columns) for columns in found]
+
+
+def count_unfinished(session: Session, namespace: str, kind: str) -> int:
+    """How many jobs of a kind wait or are under way in a namespace."""
+    [(number,)] = session.query(
+        "SELECT count(*) FROM jobs WHERE ended_at_ms IS NULL AND namespace = ? AND kind = ?",
+        (namespace, kind),
+    )
+    return int(number)
+
+
+def unfinished(session: Session, limit: int) -> list[tuple[Job, int]]:
+    """The oldest jobs that wait or are under way, and until when they are claimed."""
+    found = session.query(
+        f"SELECT {_COLUMNS}, claimed_until_ms FROM jobs WHERE ended_at_ms IS NULL ORDER BY id LIMIT ?",
+        (limit,),
+    )
+    return [(_job(*columns[:-1]), columns[-1]) for columns in found]
+
+
+def claim(session: Session, job: Job, until_ms: int) -> bool:
+    """Claim a job whose last claim is the one that is known. Whether it was."""
+    return bool(
+        session.execute(
+            "UPDATE jobs SET claim = claim + 1, claimed_until_ms = ? WHERE id = ? AND claim = ? AND ended_at_ms IS NULL",
+            (until_ms, job.id, job.claim),
+        )
+    )
+
+
+def renew(session: Session, job_id: int, claim: int, until_ms: int) -> None:
+    """Let a claim hold until a time, if it is the last one."""
+    session.execute(
+        "UPDATE jobs SET claimed_until_ms = ? WHERE id = ? AND claim = ? AND ended_at_ms IS NULL",
+        (until_ms, job_id, claim),
+    )
+
+
+def save(session: Session, job: Job, until_ms: int) -> bool:
+    """Save how far a job has come, as whoever has the last claim on it, which holds until that time. False: somebody else has,
+    or the job has ended."""
+    return bool(
+        session.execute(
+            "UPDATE jobs SET progress = ?, state = ?, ended_at_ms = ?, claimed_until_ms = ?"
+            " WHERE id = ? AND claim = ? AND ended_at_ms IS NULL",
+            (_text(job.progress), job.state, job.ended_at_ms, until_ms, job.id, job.claim),
+        )
+    )
+
+
+def cancel(session: Session, job_id: int, state: str) -> None:
+    """Note that somebody wants a job to end, if it has not ended."""
+    session.execute(
+        "UPDATE jobs SET cancelled = 1, state = ? WHERE id = ? AND ended_at_ms IS NULL AND cancelled = 0",
+        (state, job_id),
+    )
+
+
+def forget(session: Session, before_ms: int) -> None:
+    """Forget some jobs that ended before a time."""
+    session.execute(
+        "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE ended_at_ms < ? ORDER BY ended_at_ms LIMIT ?)",
+        (before_ms, _FORGOTTEN),
+    )
+
+
+def _text(document: Any) -> str:
+    return orjson.dumps(document).decode()
+
+
+def _job(*columns: Any) -> Job:
+    job_id, kind, namespace, table_name, definition, progress, state, created, ended, cancelled, claimed = (
+        columns
+    )
+    described = (orjson.loads(definition), orjson.loads(progress))
+    return Job(
+        job_id, kind, namespace, table_name, *described, state, created, ended, bool(cancelled), claimed
+    )

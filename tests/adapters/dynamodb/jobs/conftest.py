@@ -1,0 +1,120 @@
+"""A service with a place for exports and imports, on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.engine import working
+from gateway.settings import Settings
+from tests.adapters.dynamodb.conftest import Clock, Service, serving
+from tests.support.object_places import FolderPlace, Place, S3Place, moto_endpoint, reset_moto
+
+ACCOUNT = "000000000000"
+TABLE_ARN = f"arn:aws:dynamodb:us-east-1:{ACCOUNT}:table/orders"
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    with moto_endpoint() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(params=["folder", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "folder":
+        return FolderPlace(tmp_path / "exports")
+    endpoint = request.getfixturevalue("s3_endpoint")
+    reset_moto(endpoint)
+    return S3Place(endpoint)
+
+
+class Exporter:
+    """A service, its place of objects, and the work behind both."""
+
+    def __init__(self, service: Service, place: Place, start: Callable[[], Service]) -> None:
+        self.service = service
+        self.place = place
+        self._start = start
+
+    def ok(self, operation: str, **given: Any) -> Any:
+        answer = self.service.call(operation, given)
+        assert self.service.last.status == 200, answer
+        return answer
+
+    def error(self, operation: str, **given: Any) -> tuple[str, str]:
+        return self.service.error(operation, given)
+
+    def work(self) -> None:
+        """Everything that is to be done in the background."""
+        engine = self.service.gateway.engine
+        while engine.background_batch() or engine.job_batch():
+            pass
+
+    def step(self) -> bool:
+        """One batch of a job."""
+        return self.service.gateway.engine.job_batch() is not None
+
+    def is_copying(self) -> bool:
+        """Whether rows are still being copied."""
+        with self.service.gateway.engine._store.read() as session:
+            return bool(session.query("SELECT 1 FROM copies"))
+
+    def restart(self) -> None:
+        """As if the server had been killed."""
+        self.service.gateway.engine.close()
+        self.service = self._start()
+
+    def keep_history(self, name: str = "orders") -> None:
+        on = {"PointInTimeRecoveryEnabled": True}
+        self.ok("UpdateContinuousBackups", TableName=name, PointInTimeRecoverySpecification=on)
+
+    def put(self, *keys: str, table: str = "orders", **more: Any) -> None:
+        for key in keys:
+            self.service.clock.ms += 1
+            self.ok("PutItem", TableName=table, Item={"pk": {"S": key}, **more})
+
+    def items(self, name: str) -> list[dict[str, Any]]:
+        found, more = [], {}
+        while True:
+            page = self.ok("Scan", TableName=name, **more)
+            found += page["Items"]
+            if "LastEvaluatedKey" not in page:
+                return sorted(found, key=lambda item: item["pk"]["S"])
+            more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+    def export(self, **more: Any) -> dict[str, Any]:
+        """An export that was begun, as it is described."""
+        given = {"TableArn": TABLE_ARN, "S3Bucket": "some-bucket", **more}
+        return self.ok("ExportTableToPointInTime", **given)["ExportDescription"]
+
+    def exported(self, **more: Any) -> dict[str, Any]:
+        """An export that is complete."""
+        arn = self.export(**more)["ExportArn"]
+        self.work()
+        shown = self.ok("DescribeExport", ExportArn=arn)["ExportDescription"]
+        assert shown["ExportStatus"] == "COMPLETED", shown
+        return shown
+
+
+@pytest.fixture
+def short_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a server that was killed."""
+    monkeypatch.setattr(working, "_CLAIM_MS", 0)
+
+
+@pytest.fixture
+def exporter(database_url: str, place: Place, clock: Clock) -> Iterator[Exporter]:
+    running: list[Iterator[Service]] = []
+
+    def start() -> Service:
+        running.append(serving(Settings(database=database_url, **place.settings), clock))
+        return next(running[-1])
+
+    made = Exporter(start(), place, start)
+    yield made
+    made.service.gateway.engine.close()

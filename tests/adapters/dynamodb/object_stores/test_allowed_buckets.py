@@ -1,0 +1,45 @@
+"""Objects are read and written with the server's credentials, so that it says who may name which bucket."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, Bucket, Encryption, Refused
+from adapters.dynamodb.object_stores.opening import open_store
+from gateway.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "allowed", "account", "is_let_in"),
+    [
+        ("shared", (), "1", True),
+        ("separate", (), "1", False),
+        ("keys", (), "1", False),
+        ("shared", ("other",), "1", False),
+        ("separate", ("bucket",), "1", True),
+        ("separate", ("1/bucket",), "1", True),
+        ("separate", ("1/bucket",), "2", False),
+        ("separate", ("2/bucket", "1/other"), "1", False),
+    ],
+)
+def test_buckets(
+    tmp_path: Path, namespaces: str, allowed: tuple[str, ...], account: str, is_let_in: bool
+) -> None:
+    (tmp_path / "bucket").mkdir()
+    (tmp_path / "bucket" / "a").write_bytes(b"x")
+    store = open_store(Settings(s3_folder=tmp_path, namespaces=namespaces, s3_bucket=allowed))
+    bucket = Bucket("bucket", account=account)
+    for attempt in (
+        lambda: list(store.listed(bucket, "")),
+        lambda: store.read(bucket, "a").close(),
+        lambda: store.write(bucket, "b", io.BytesIO(), Encryption()),
+    ):
+        if is_let_in:
+            attempt()
+        else:
+            with pytest.raises(Refused) as refused:
+                attempt()
+            assert refused.value.code == ACCESS_DENIED

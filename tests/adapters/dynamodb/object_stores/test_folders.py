@@ -1,0 +1,124 @@
+"""A folder in place of S3: what is below it, and nothing else."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from adapters.dynamodb.object_stores.folders import Folder
+from adapters.dynamodb.object_stores.object_store import ACCESS_DENIED, NO_BUCKET, Bucket, Encryption, Refused
+
+BUCKET = Bucket("bucket")
+PLAIN = Encryption()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "exports" / "bucket").mkdir(parents=True)
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "exports" / "top").write_text("no bucket")
+    return tmp_path / "exports"
+
+
+def write(folder: Folder, key: str, data: bytes = b"x") -> str:
+    return folder.write(BUCKET, key, io.BytesIO(data), PLAIN)
+
+
+def keys(folder: Folder, prefix: str = "", after: str = "") -> list[str]:
+    return [found.key for found in folder.listed(BUCKET, prefix, after)]
+
+
+def test_objects_are_written_read_and_listed(root: Path) -> None:
+    folder = Folder(root)
+    assert write(folder, "a/b/c.json", b"abc") == "900150983cd24fb0d6963f7d28e17f72"
+    write(folder, "a/b/c.json", b"abcd")
+    with folder.read(BUCKET, "a/b/c.json") as stream:
+        assert stream.read() == b"abcd"
+    for key in ("a.b", "a/a", "ab/1", "b"):
+        write(folder, key)
+    assert keys(folder) == [
+        "a.b",
+        "a/a",
+        "a/b/c.json",
+        "ab/1",
+        "b",
+    ]  # in the order of bytes: "." is before "/"
+    assert keys(folder, "a/") == ["a/a", "a/b/c.json"]
+    assert keys(folder, "a/b/c") == ["a/b/c.json"]
+    assert keys(folder, "a") == ["a.b", "a/a", "a/b/c.json", "ab/1"]
+    assert keys(folder, "a", "a/a") == ["a/b/c.json", "ab/1"]
+    assert keys(folder, "nothing") == []
+    assert [found.size_bytes for found in folder.listed(BUCKET, "a/b")] == [4]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "../secret",
+        "../../secret",
+        "a/../../../secret",
+        "/etc/passwd",
+        "a//b",
+        "",
+        ".",
+        "a/.",
+        "..",
+        "a\0b",
+        "x" * 300,
+    ],
+)
+def test_keys_that_no_file_below_can_have(root: Path, key: str) -> None:
+    folder = Folder(root)
+    for attempt in (lambda: folder.read(BUCKET, key), lambda: write(folder, key)):
+        with pytest.raises(Refused) as refused:
+            attempt()
+        assert refused.value.code == ACCESS_DENIED
+    assert sorted(path.name for path in root.parent.iterdir()) == ["exports", "secret"]
+    assert list((root / "bucket").iterdir()) == []
+
+
+def test_symbolic_links_lead_nowhere(root: Path) -> None:
+    folder = Folder(root)
+    (root / "bucket" / "out").symlink_to(root.parent)
+    (root / "bucket" / "file").symlink_to(root.parent / "secret")
+    (root / "linked").symlink_to(root.parent)
+    assert keys(folder) == []
+    for key in ("out/secret", "file"):
+        with pytest.raises(Refused):
+            folder.read(BUCKET, key)
+    with pytest.raises(Refused):
+        write(folder, "out/new")
+    with pytest.raises(Refused):
+        folder.read(Bucket("linked"), "secret")
+    assert not (root.parent / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["nobody", "top"])
+def test_a_bucket_is_a_folder(root: Path, name: str) -> None:
+    folder = Folder(root)
+    with pytest.raises(Refused) as refused:
+        list(folder.listed(Bucket(name), ""))
+    assert refused.value.code == NO_BUCKET
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", ""])
+def test_a_bucket_is_directly_below(root: Path, name: str) -> None:
+    with pytest.raises(Refused):
+        list(Folder(root).listed(Bucket(name), ""))
+
+
+def test_an_object_is_there_when_it_is_whole(root: Path) -> None:
+    class Breaking(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            data = super().read(3)
+            if not data:
+                raise OSError("the source is gone")
+            return data
+
+    folder = Folder(root)
+    with pytest.raises(OSError, match="the source is gone"):
+        folder.write(BUCKET, "a", Breaking(b"abcdef"), PLAIN)
+    assert keys(folder) == []
+    assert list((root / "bucket").iterdir()) == []

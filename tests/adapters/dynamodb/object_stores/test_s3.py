@@ -1,0 +1,58 @@
+"""S3 as moto plays it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from adapters.dynamodb.object_stores.object_store import NO_BUCKET, Bucket, Encryption, Refused
+from adapters.dynamodb.object_stores.opening import open_store
+from adapters.dynamodb.object_stores.s3 import S3
+from gateway.settings import BadSetting, Settings, load
+from tests.support.object_places import BUCKET, S3Place, moto_endpoint
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[S3Place]:
+    with moto_endpoint() as endpoint:
+        yield S3Place(endpoint)
+
+
+def test_objects_are_written_read_and_listed(place: S3Place) -> None:
+    store = S3(Settings(**place.settings))
+    bucket = Bucket(BUCKET)
+    for key in ("a/1", "a/2", "b"):
+        store.write(bucket, key, io.BytesIO(key.encode()), Encryption("AES256"))
+    assert [(found.key, found.size_bytes) for found in store.listed(bucket, "a/")] == [("a/1", 3), ("a/2", 3)]
+    assert [found.key for found in store.listed(bucket, "", "a/1")] == ["a/2", "b"]
+    with store.read(bucket, "a/2") as stream:
+        assert stream.readline() == b"a/2"
+
+
+def test_what_is_refused(place: S3Place) -> None:
+    store = S3(Settings(**place.settings))
+    for attempt in (
+        lambda: list(store.listed(Bucket("nobody"), "")),
+        lambda: store.write(Bucket("nobody"), "a", io.BytesIO(), Encryption()),
+    ):
+        with pytest.raises(Refused) as refused:
+            attempt()
+        assert refused.value.code == NO_BUCKET
+        assert refused.value.text.startswith(
+            "The specified bucket does not exist (Service: Amazon S3; Status Code: 404;"
+        )
+
+
+def test_settings(tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match="two places"):
+        load({"s3_folder": tmp_path, "s3_endpoint_url": "http://localhost:1"}, {})
+    with pytest.raises(BadSetting, match="no folder"):
+        open_store(Settings(s3_folder=tmp_path / "nothing"))
+    with pytest.raises(BadSetting, match="s3_endpoint_url"):
+        open_store(Settings(s3_endpoint_url="no url"))
+    secret = tmp_path / "secret"
+    secret.write_text("abc\n")
+    assert load({"s3_secret_access_key_file": secret}, {}).s3_secret_access_key == "abc"

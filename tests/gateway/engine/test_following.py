@@ -1,0 +1,199 @@
+"""Followers: each change of a table, in the order of each row's changes, at least once, whatever stream it stands in."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from gateway.engine.engine import Engine
+from gateway.engine.following import NotDelivered
+from gateway.model.changes import Change
+from gateway.model.commands import (
+    AlterTable,
+    DropTable,
+    FindTable,
+    Follow,
+    ListStreams,
+    Reshard,
+    Unfollow,
+)
+from gateway.model.tables import StreamRule, Table
+from gateway.model.values import decimal
+from tests.gateway.engine.conftest import Client, Clock, do_background_work, make_table
+
+
+class Target:
+    """Takes what is delivered, and remembers it; fails when it is told to."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[str, int]] = []
+        self.fails = False
+
+    def __call__(self, table: Table, target: str, changes: list[Change]) -> None:
+        if self.fails:
+            raise OSError("nobody is there")
+        assert target == "there"
+        for change in changes:
+            value = (change.new or change.old).latest.get("n")
+            self.got.append((change.key_values["p"].data, -1 if value is None else int(value.data)))
+
+
+@pytest.fixture
+def target(engine: Engine) -> Target:
+    made = Target()
+    engine.deliveries["test"] = made
+    return made
+
+
+def run(engine: Engine, command: object) -> object:
+    [outcome] = engine.run([command])  # type: ignore[list-item]
+    assert not isinstance(outcome, Exception), outcome
+    return outcome
+
+
+def follow(client: Client) -> None:
+    client.table = run(client.engine, Follow(client.table, "test", "there"))  # type: ignore[assignment]
+
+
+def deliver(engine: Engine) -> None:
+    while True:
+        number, _ = engine.deliver("test", 3)
+        if not number:
+            return
+
+
+def put(client: Client, p: str, n: int) -> None:
+    client.write(client.put(p, n=decimal(n)))
+
+
+def with_stream(client: Client, enabled: bool, clock: Clock) -> None:
+    known = client.table.rules.stream
+    rule = StreamRule(str(clock.ms), True, "", 86_400_000, clock.ms)
+    if not enabled:
+        assert known is not None
+        rule = dataclasses.replace(known, enabled=False)
+    rules = dataclasses.replace(client.table.rules, stream=rule)
+    client.table = run(client.engine, AlterTable("test", client.table, rules))  # type: ignore[assignment]
+
+
+def test_what_changes_before_is_not_told(things, target):
+    put(things, "a", 1)
+    follow(things)
+    put(things, "a", 2)
+    deliver(things.engine)
+    assert target.got == [("a", 2)]
+
+
+def test_a_log_is_kept_that_no_client_sees(things, target):
+    assert things.table.rules.recorder is None
+    follow(things)
+    assert things.table.rules.log is not None and things.table.rules.stream is None
+    assert run(things.engine, ListStreams("")) == []
+    assert run(things.engine, ListStreams("", "things")) == []
+
+
+def test_a_table_with_a_stream_is_recorded_once(things, target, clock):
+    with_stream(things, True, clock)
+    follow(things)
+    assert things.table.rules.log is None
+
+
+def test_changes_are_told_through_all_streams_of_a_table(things, target, clock):
+    """Log, the clients' stream, log, another stream: each change once, in order."""
+    follow(things)
+    expected = []
+    for n in range(12):
+        if n % 3 == 2:
+            clock.advance(1)
+            with_stream(things, things.table.rules.log is not None, clock)
+        put(things, "a", n)
+        expected.append(("a", n))
+        if n == 7:
+            deliver(things.engine)
+    deliver(things.engine)
+    assert target.got == expected
+
+
+def test_changes_of_shards_that_split_and_merge_stay_in_order(engine, target, clock):
+    client = Client(engine, make_table(engine))
+    with_stream(client, True, clock)
+    follow(client)
+    for n in range(40):
+        put(client, f"k{n % 4}", n)
+        if n in (10, 20, 30):
+            client.table = run(engine, Reshard(client.table, {10: 4, 20: 1, 30: 3}[n]))
+        if n == 15:
+            engine.deliver("test", 2)
+    deliver(engine)
+    assert sorted(target.got) == sorted((f"k{n % 4}", n) for n in range(40))
+    for key in {key for key, _ in target.got}:
+        numbers = [n for k, n in target.got if k == key]
+        assert numbers == sorted(numbers)
+
+
+def test_what_could_not_be_delivered_is_delivered_again(things, target):
+    follow(things)
+    put(things, "a", 1)
+    target.fails = True
+    with pytest.raises(NotDelivered, match="nobody"):
+        deliver(things.engine)
+    target.fails = False
+    things.write(things.remove("a"))
+    deliver(things.engine)
+    assert target.got == [("a", 1), ("a", 1)]
+
+
+def test_nothing_is_trimmed_that_is_still_to_be_told(things, target, clock):
+    follow(things)
+    for n in range(5):
+        put(things, "a", n)
+    things.engine.deliver("test", 2)
+    clock.advance(10 * 86_400)
+    things.engine.catch_up()
+    deliver(things.engine)
+    assert target.got == [("a", n) for n in range(5)]
+    session_of = things.engine._store.read
+    clock.advance(10)
+    things.engine.catch_up()
+    with session_of() as session:
+        assert session.query("SELECT count(*) FROM changes") == [(0,)]
+
+
+def test_who_follows_no_longer_is_told_nothing(things, target):
+    follow(things)
+    things.table = run(things.engine, Unfollow(things.table, "test", "there"))
+    assert things.table.rules.log is None and not things.table.rules.followed
+    put(things, "a", 1)
+    deliver(things.engine)
+    assert target.got == []
+    assert things.table.features == make_table(things.engine, "others").features
+
+
+def test_a_table_that_goes_takes_its_followers_along(things, target, clock):
+    follow(things)
+    run(things.engine, DropTable(things.table))
+    clock.advance(100_000)
+    do_background_work(things.engine)
+    with things.engine._store.read() as session:
+        for table in ("followers", "streams", "changes"):
+            assert session.query(f"SELECT count(*) FROM {table}") == [(0,)], table
+
+
+def test_another_server_waits_for_its_turn(database, things, target, clock):
+    """Of two that deliver at once only one does, as long as it goes on."""
+    follow(things)
+    put(things, "a", 1)
+    store = things.engine._store
+    if not store.shared:
+        pytest.skip("one process is alone with this database")
+    other = Engine(store, now=clock)
+    other.deliveries["test"] = target
+    things.engine.deliveries["test"] = lambda *_: assert_nothing(other, target)
+    things.engine.deliver("test", 1)
+    assert isinstance(run(things.engine, FindTable("", "things")), Table)
+
+
+def assert_nothing(other: Engine, target: Target) -> None:
+    assert other.deliver("test", 1)[0] == 0
+    assert target.got == []

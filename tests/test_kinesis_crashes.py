@@ -1,0 +1,155 @@
+"""A server that is killed while it puts changes into a Kinesis data stream: whoever reads the stream sees each change at
+least once, and those of an item in their order. Against kinesalite, from npm."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tests.support.foreign_servers import foreign_server
+from tests.support.running import Process, free_port
+
+SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1"))
+REGION = "us-east-1"
+KEYS = 5
+ARN = f"arn:aws:kinesis:{REGION}:000000000000:stream/changes"
+_CONFIG = Config(retries={"total_max_attempts": 1}, connect_timeout=2, read_timeout=10)
+
+
+def client(service: str, url: str) -> Any:
+    session = boto3.Session("anybody", "any secret", region_name=REGION)
+    return session.client(service, endpoint_url=url, config=_CONFIG)
+
+
+@pytest.fixture
+def kinesis(tmp_path: Path) -> Iterator[str]:
+    with foreign_server("kinesalite", tmp_path) as url:
+        made = client("kinesis", url)
+        made.create_stream(StreamName="changes", ShardCount=3)
+        made.get_waiter("stream_exists").wait(StreamName="changes", WaiterConfig={"Delay": 1})
+        yield url
+
+
+class Writer(threading.Thread):
+    """Writes numbers that go up to keys of its own; what was not acknowledged may have happened."""
+
+    def __init__(self, url: str, done: threading.Event) -> None:
+        super().__init__()
+        self._url = url
+        self._done = done
+        self.acknowledged: list[int] = []
+
+    def run(self) -> None:
+        table = client("dynamodb", self._url)
+        for number in range(100_000):
+            if self._done.is_set():
+                return
+            item = {"pk": {"S": f"k{number % KEYS}"}, "n": {"N": str(number)}}
+            try:
+                table.put_item(TableName="orders", Item=item)
+                self.acknowledged.append(number)
+            except (BotoCoreError, ClientError):
+                time.sleep(0.05)
+
+
+def records(url: str) -> list[tuple[str, int]]:
+    """Everything that is in the stream: (key, number), shard by shard."""
+    kinesis = client("kinesis", url)
+    found = []
+    for shard in kinesis.describe_stream(StreamName="changes")["StreamDescription"]["Shards"]:
+        iterator = kinesis.get_shard_iterator(
+            StreamName="changes", ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
+        )["ShardIterator"]
+        while True:
+            page = kinesis.get_records(ShardIterator=iterator, Limit=10_000)
+            for record in page["Records"]:
+                told = json.loads(record["Data"])["dynamodb"]["NewImage"]
+                found.append((told["pk"]["S"], int(told["n"]["N"])))
+            iterator = page["NextShardIterator"]
+            if not page["Records"]:
+                break
+    return found
+
+
+def in_order(numbers: list[int]) -> bool:
+    """Whether numbers go up, but for those that are told again from some earlier one on."""
+    known: list[int] = []
+    place = -1
+    for number in numbers:
+        if place + 1 < len(known) and known[place + 1] == number:
+            place += 1
+        elif number in known:
+            place = known.index(number)
+        else:
+            if known and (number < known[-1] or place != len(known) - 1):
+                return False
+            known.append(number)
+            place = len(known) - 1
+    return True
+
+
+def test_what_is_in_order() -> None:
+    assert in_order([1, 2, 3]) and in_order([1, 2, 1, 2, 3]) and in_order([])
+    assert not in_order([2, 1]) and not in_order([1, 2, 1, 3])
+
+
+@pytest.mark.soak
+def test_each_change_arrives_and_those_of_an_item_in_order(
+    tmp_path: Path, database_url: str, kinesis: str
+) -> None:
+    chosen = random.Random(1)
+    port = str(free_port())
+    flags = ("--database", database_url, "--dialects", "dynamodb", "--kinesis-endpoint-url", kinesis)
+    secret = {"TABLEGATE_KINESIS_ACCESS_KEY_ID": "any", "TABLEGATE_KINESIS_SECRET_ACCESS_KEY": "any"}
+
+    def begin() -> Process:
+        process = Process(tmp_path, *flags, "--port", port, environment=secret)
+        process.wait_until_ready()
+        return process
+
+    server = begin()
+    url = f"http://127.0.0.1:{port}"
+    tables = client("dynamodb", url)
+    tables.create_table(
+        TableName="orders",
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    tables.enable_kinesis_streaming_destination(TableName="orders", StreamArn=ARN)
+    done = threading.Event()
+    writer = Writer(url, done)
+    writer.start()
+    until = time.monotonic() + SECONDS
+    kills = 0
+    while kills < 2 or time.monotonic() < until:
+        enough = len(writer.acknowledged) + chosen.randint(10, 60)
+        while len(writer.acknowledged) < enough and writer.is_alive():
+            time.sleep(0.01)
+        server.kill()
+        kills += 1
+        server = begin()
+    done.set()
+    writer.join()
+    until = time.monotonic() + 60
+    wanted = set(writer.acknowledged)
+    while time.monotonic() < until and not wanted <= {number for _, number in records(kinesis)}:
+        time.sleep(0.5)
+    server.terminate()
+    found = records(kinesis)
+    assert wanted <= {number for _, number in found}
+    assert len(wanted) >= 20
+    for key in range(KEYS):
+        numbers = [number for each, number in found if each == f"k{key}"]
+        assert in_order(numbers), numbers
