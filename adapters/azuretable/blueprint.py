@@ -102,17 +102,23 @@ class AzureTable(Dialect):
     def operation(self, request: Request) -> str:
         """The method and the kind of resource, or "unknown" for an address that means nothing."""
         try:
-            host = request.header_map.get("host", "") if self._hosts_name_accounts else ""
-            resource = addresses.parse(request.path, host).resource
+            resource = addresses.parse(request.path, self._host(request)).resource
         except ServiceError:
             return "unknown"
         verb = request.method if request.method in self.methods else "OTHER"
         return f"{verb} {type(resource).__name__}"
 
+    def _host(self, request: Request) -> str:
+        """The host that a request was sent to; "" where hosts name no account."""
+        return request.header_map.get("host", "") if self._hosts_name_accounts else ""
+
     def summary(self, request: Request) -> Summary:
         """What a request asks for, in short (Dialect.summary)."""
-        host = request.header("host") if self._hosts_name_accounts else ""
-        return summaries.summary(request, host, self.operation(request))
+        host = self._host(request)
+        address = addresses.parse(request.path, host)
+        return summaries.summary(
+            self.operation(request), address.account, summaries.asked(request, address, host)
+        )
 
     def fault(self, request: Request, name: str) -> Reply:
         """An error reply that was planted (Dialect.fault)."""
@@ -121,7 +127,7 @@ class AzureTable(Dialect):
 
     def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
         """What a request did, for the audit."""
-        return audited.deed_of(request, reply, operation)
+        return audited.deed_of(request, reply, operation, self._host(request))
 
     # From request to reply
 
