@@ -213,7 +213,7 @@ class AzureTable(Dialect):
 
     def _answer(self, request: Request) -> Exchange[Answer]:
         if request.method == "OPTIONS":
-            account = self._account(addresses.account_of(request.path, request.header_map.get("host", "")))
+            account = self._account(addresses.account_of(request.path, self._host(request)))
             return (yield from service.preflight(request, account.namespace, account.name))
         call = self._authenticated(request, self._address_of(request))
         if _names_policy(call.grant):
@@ -229,7 +229,8 @@ class AzureTable(Dialect):
     def _address_of(self, request: Request) -> Address:
         """Where a request goes, if its parts may be as they are. Raises ServiceError."""
         known = request.header_map
-        address = addresses.parse(request.path, known.get("host", ""))
+        host = known.get("host", "") if self._hosts_name_accounts else ""  # as _host says, without its call
+        address = addresses.parse(request.path, host)
         segment_limit = self.gateway.settings.url_segment_limit
         if segment_limit and addresses.longest_segment(request.path) > segment_limit:
             raise ServiceError("InvalidUri", "The request URL is invalid.")
@@ -302,7 +303,7 @@ class AzureTable(Dialect):
     def names(self, request: Request, authorization: Authorization) -> Iterable[tuple[str, str]]:
         """The table that a request names (Dialect.names)."""
         try:
-            address = addresses.parse(request.path, request.header("host"))
+            address = addresses.parse(request.path, self._host(request))
         except ServiceError:
             return []
         resource = address.resource
@@ -355,8 +356,7 @@ class AzureTable(Dialect):
 
     def _cors_headers(self, request: Request) -> Exchange[list[tuple[str, str]]]:
         try:
-            host = request.header_map.get("host", "") if self._hosts_name_accounts else ""
-            account = self._account(addresses.account_of(request.path, host))
+            account = self._account(addresses.account_of(request.path, self._host(request)))
             properties = yield from service.load(account.namespace, account.name)
         except (ServiceError, GatewayError):
             return []
