@@ -79,6 +79,7 @@ LAYOUTS = (
     Layout("... 32 KB pages", _CLUSTERED, 32_768, checkpoint_pages=1000),
     Layout("... a checkpoint every 500 pages", _CLUSTERED, checkpoint_pages=500),
     Layout("... a checkpoint every 8,000 pages", _CLUSTERED, checkpoint_pages=8000),
+    Layout("... 8 KB pages, a checkpoint every 8,000", _CLUSTERED, 8_192, checkpoint_pages=8000),
     Layout("... cache_spill off", _CLUSTERED, pragmas=("cache_spill = OFF",)),
     Layout("... a cache of 256 MB", _CLUSTERED, pragmas=("cache_size = -262144",)),
     Layout("... mmap of 1 GB", _CLUSTERED, pragmas=("mmap_size = 1073741824",)),

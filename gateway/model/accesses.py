@@ -408,7 +408,6 @@ def leading_keys(source: Any) -> Known:
         partition = partition_of(source)
         if partition is None:
             return EVERYTHING
-            return EVERYTHING
         return _leading((source.index or source.table).key_schema, partition)
     if kind is c.BeginTransaction:
         return _leading(source.table.key_schema, source.partition)

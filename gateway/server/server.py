@@ -203,8 +203,6 @@ class Server:
             after_s, pending.answered_after_s = pending.answered_after_s, 0.0
             self._loop.call_later(after_s, self.answer, pending, reply)
             return
-        if pending.authorization is not None and pending.dialect is not None:
-            reply = pending.dialect.judged(pending, reply)
         pending.connection.answer(reply if pending.met is None else pending.met.answered(reply))
         seconds = monotonic() - pending.began
         dialect = pending.dialect

@@ -105,7 +105,7 @@ def test_the_other_dialects(server: Process) -> None:
         assert writer.send(signing.tablestore(port, "PutRow", put.SerializeToString()))[0] == 200
         get = messages.GetRowRequest(table_name="rows", primary_key=wire, max_versions=1)
         status, answer = reader.send(signing.tablestore(port, "GetRow", get.SerializeToString()))
-        assert status == 200
+        assert status == 200, answer
         assert messages.GetRowResponse.FromString(answer).row
     for client in clients:
         client.close()
@@ -123,6 +123,7 @@ def test_a_caller_is_who_he_is_wherever_he_is_met(tmp_path: Path) -> None:
             "credentials",
             "add",
             access_id,
+            "--all",
             "--place",
             place,
             "--secret-file",
@@ -141,7 +142,7 @@ def test_a_caller_is_who_he_is_wherever_he_is_met(tmp_path: Path) -> None:
         table = {"TableName": "things", "KeySchema": schema, "AttributeDefinitions": attributes}
         body = json.dumps({**table, "BillingMode": "PAY_PER_REQUEST"}).encode()
         status, answer = clients[0].send(signing.dynamodb(port, "CreateTable", body))
-        assert status == 200
+        assert status == 200, answer
         assert b":333333333333:table/things" in answer
         put = json.dumps({"TableName": "things", "Item": {"p": {"S": "x"}}}).encode()
         for client in clients:
