@@ -14,7 +14,7 @@ from adapters.dynamodb import summaries
 from adapters.dynamodb.operation_table import OPERATIONS
 from adapters.dynamodb.wire import auth
 from adapters.dynamodb.wire.errors import REFUSALS
-from gateway.audit import Deed, Kind, names_among
+from gateway.audit import Deed, Kind, kind_of, names_among
 from gateway.dialect import Gateway
 from gateway.http import Reply, Request
 
@@ -25,16 +25,10 @@ _WRITES = frozenset({
 _READING = ("Get", "Describe", "List", "Query", "Scan", "Search", "BatchGet", "TransactGet")
 
 
-def _kind(name: str) -> Kind:
-    if name in _WRITES:
-        return Kind.WRITE
-    return Kind.READ if name.startswith(_READING) else Kind.DEFINITION
-
-
 KINDS: Mapping[str, Kind] = {
-    name: _kind(name) for name in (target.partition(".")[2] for target in OPERATIONS)
+    name: kind_of(name, _WRITES, _READING) for name in (target.partition(".")[2] for target in OPERATIONS)
 }
-"""Operation -> what it is. Whatever neither reads nor writes items defines something."""
+"""Operation -> what it is."""
 
 
 def deed_of(request: Request, reply: Reply, operation: str, gateway: Gateway) -> Deed:

@@ -12,7 +12,7 @@ from adapters.tablestore import summaries
 from adapters.tablestore.operation_table import OPERATIONS
 from adapters.tablestore.wire.errors import REFUSALS
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.audit import Deed, Kind, names_among
+from gateway.audit import Deed, Kind, kind_of, names_among
 from gateway.http import Reply, Request
 
 _WRITES = frozenset({
@@ -22,14 +22,8 @@ _WRITES = frozenset({
 _READING = ("Get", "Describe", "List", "BatchGet", "BulkExport", "Compute", "Search", "SQLQuery")
 
 
-def _kind(name: str) -> Kind:
-    if name in _WRITES:
-        return Kind.WRITE
-    return Kind.READ if name.startswith(_READING) else Kind.DEFINITION
-
-
-KINDS: Mapping[str, Kind] = {name: _kind(name) for name in OPERATIONS}
-"""Operation -> what it is. Whatever neither reads nor writes rows defines something."""
+KINDS: Mapping[str, Kind] = {name: kind_of(name, _WRITES, _READING) for name in OPERATIONS}
+"""Operation -> what it is."""
 
 
 def deed_of(request: Request, reply: Reply, operation: str) -> Deed:
