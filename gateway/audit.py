@@ -21,7 +21,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -45,6 +45,14 @@ class Kind(Enum):
     DEFINITION = "definition"
     WRITE = "write"
     READ = "request"
+
+
+def kind_of(operation: str, writes: Container[str], reading: tuple[str, ...]) -> Kind:
+    """The kind of an operation: of those that write rows, or of a name that begins as those that only read do. Whatever neither
+    reads nor writes rows defines something."""
+    if operation in writes:
+        return Kind.WRITE
+    return Kind.READ if operation.startswith(reading) else Kind.DEFINITION
 
 
 class Deed(NamedTuple):

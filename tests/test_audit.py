@@ -256,6 +256,27 @@ def test_every_operation_has_a_kind() -> None:
     assert azuretable.KINDS["PUT EntitySet"] is Kind.DEFINITION
 
 
+# Names
+
+
+def test_of_a_refused_request_nothing_is_told_but_its_address() -> None:
+    request = Request("POST", "/account/people", (), b'{"PartitionKey": "jazz", "RowKey": "nina"}')
+    refused = Reply(403, (("x-ms-error-code", "AuthenticationFailed"),))
+    told = azuretable.deed_of(request, refused, "POST EntitySet", "")
+    assert told == Deed(Kind.WRITE, "account", ["people"], (), "AuthenticationFailed", True)
+    told = azuretable.deed_of(request, Reply(201, ()), "POST EntitySet", "")
+    assert told == Deed(Kind.WRITE, "account", ["people"], [{"PartitionKey": "jazz", "RowKey": "nina"}])
+
+
+def test_a_batch_that_cannot_be_read_is_told_as_what_it_would_be() -> None:
+    request = Request(
+        "POST", "/account/$batch", (("content-type", "multipart/mixed"),), b"nothing of the kind"
+    )
+    answer = Reply(400, (("x-ms-error-code", "InvalidInput"),))
+    told = azuretable.deed_of(request, answer, "POST Batch", "")
+    assert told == Deed(Kind.WRITE, "account", [], [], "InvalidInput")
+
+
 # The trail
 
 

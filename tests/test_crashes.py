@@ -17,7 +17,7 @@ import socket
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -29,31 +29,18 @@ from tests.conftest import Serve
 from tests.support import loads
 from tests.support.loads import LoadProcess, number, text
 from tests.support.raw_client import Lost, RawClient, Refused
-from tests.support.running import Process
+from tests.support.running import Begin, processes
 
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "1.5"))
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 
-Begin = Callable[..., Process]
-
 
 @pytest.fixture
 def begin(tmp_path: Path) -> Iterator[Begin]:
     """Start a server process on a database: `begin(url, *flags)`. Those that still run are killed at the end."""
-    started: list[Process] = []
-
-    def start(database_url: str, *flags: str) -> Process:
-        process = Process(tmp_path, "--database", database_url, "--dialects", "dynamodb", *flags)
-        started.append(process)
-        process.wait_until_ready()
-        return process
-
-    yield start
-    for process in started:
-        if process.is_running:
-            os.kill(process.pid, signal.SIGCONT)
-            process.kill()
+    with processes(tmp_path, "--dialects", "dynamodb") as begin:
+        yield begin
 
 
 # kill -9

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,13 +25,12 @@ from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.adapters.tablestore.client import Refused
 from tests.support.live_tablestore import LiveTableStore
-from tests.support.running import Process
+from tests.support.running import Begin, Process, processes
 
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "3"))
 WRITERS = 8
 KEYS = 5
 
-Begin = Callable[[], Process]
 ShardIterator = tuple[str, str]
 """(shard, iterator)."""
 
@@ -38,18 +38,8 @@ ShardIterator = tuple[str, str]
 @pytest.fixture
 def begin(tmp_path: Path, database_url: str) -> Iterator[Begin]:
     """Start a server process. Those that still run are killed at the end."""
-    started: list[Process] = []
-
-    def start() -> Process:
-        process = Process(tmp_path, "--database", database_url, "--dialects", "tablestore")
-        started.append(process)
-        process.wait_until_ready()
-        return process
-
-    yield start
-    for process in started:
-        if process.is_running:
-            process.kill()
+    with processes(tmp_path, "--dialects", "tablestore") as begin:
+        yield partial(begin, database_url)
 
 
 class Writer(threading.Thread):

@@ -21,7 +21,7 @@ from azure.data.tables import TableServiceClient
 
 from gateway.security.credentials import DEV_AZURE_KEY
 from gateway.store.databases import Database
-from tests.support.running import Process
+from tests.support.running import Begin, Process, processes
 
 SECONDS = float(os.environ.get("TABLEGATE_SOAK_SECONDS", "0"))
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
@@ -88,24 +88,11 @@ def users(url: str) -> list[User]:
     ]
 
 
-Begin = Callable[..., Process]
-
-
 @pytest.fixture
 def begin(tmp_path: Path) -> Iterator[Begin]:
     """Start a server of two workers."""
-    started: list[Process] = []
-
-    def start(database_url: str, *flags: str) -> Process:
-        process = Process(tmp_path, "--database", database_url, "--workers", "2", *flags)
-        started.append(process)
-        process.wait_until_ready()
-        return process
-
-    yield start
-    for process in started:
-        if process.is_running:
-            process.kill()
+    with processes(tmp_path, "--workers", "2") as begin:
+        yield begin
 
 
 def replaced(server: Process) -> set[int]:

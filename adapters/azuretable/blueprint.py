@@ -102,17 +102,23 @@ class AzureTable(Dialect):
     def operation(self, request: Request) -> str:
         """The method and the kind of resource, or "unknown" for an address that means nothing."""
         try:
-            host = request.header_map.get("host", "") if self._hosts_name_accounts else ""
-            resource = addresses.parse(request.path, host).resource
+            resource = addresses.parse(request.path, self._host(request)).resource
         except ServiceError:
             return "unknown"
         verb = request.method if request.method in self.methods else "OTHER"
         return f"{verb} {type(resource).__name__}"
 
+    def _host(self, request: Request) -> str:
+        """The host that a request was sent to; "" where hosts name no account."""
+        return request.header_map.get("host", "") if self._hosts_name_accounts else ""
+
     def summary(self, request: Request) -> Summary:
         """What a request asks for, in short (Dialect.summary)."""
-        host = request.header("host") if self._hosts_name_accounts else ""
-        return summaries.summary(request, host, self.operation(request))
+        host = self._host(request)
+        address = addresses.parse(request.path, host)
+        return summaries.summary(
+            self.operation(request), address.account, summaries.asked(request, address, host)
+        )
 
     def fault(self, request: Request, name: str) -> Reply:
         """An error reply that was planted (Dialect.fault)."""
@@ -121,7 +127,7 @@ class AzureTable(Dialect):
 
     def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
         """What a request did, for the audit."""
-        return audited.deed_of(request, reply, operation)
+        return audited.deed_of(request, reply, operation, self._host(request))
 
     # From request to reply
 
@@ -207,7 +213,7 @@ class AzureTable(Dialect):
 
     def _answer(self, request: Request) -> Exchange[Answer]:
         if request.method == "OPTIONS":
-            account = self._account(addresses.account_of(request.path, request.header_map.get("host", "")))
+            account = self._account(addresses.account_of(request.path, self._host(request)))
             return (yield from service.preflight(request, account.namespace, account.name))
         call = self._authenticated(request, self._address_of(request))
         if _names_policy(call.grant):
@@ -223,7 +229,8 @@ class AzureTable(Dialect):
     def _address_of(self, request: Request) -> Address:
         """Where a request goes, if its parts may be as they are. Raises ServiceError."""
         known = request.header_map
-        address = addresses.parse(request.path, known.get("host", ""))
+        host = known.get("host", "") if self._hosts_name_accounts else ""  # as _host says, without its call
+        address = addresses.parse(request.path, host)
         segment_limit = self.gateway.settings.url_segment_limit
         if segment_limit and addresses.longest_segment(request.path) > segment_limit:
             raise ServiceError("InvalidUri", "The request URL is invalid.")
@@ -296,7 +303,7 @@ class AzureTable(Dialect):
     def names(self, request: Request, authorization: Authorization) -> Iterable[tuple[str, str]]:
         """The table that a request names (Dialect.names)."""
         try:
-            address = addresses.parse(request.path, request.header("host"))
+            address = addresses.parse(request.path, self._host(request))
         except ServiceError:
             return []
         resource = address.resource
@@ -349,8 +356,7 @@ class AzureTable(Dialect):
 
     def _cors_headers(self, request: Request) -> Exchange[list[tuple[str, str]]]:
         try:
-            host = request.header_map.get("host", "") if self._hosts_name_accounts else ""
-            account = self._account(addresses.account_of(request.path, host))
+            account = self._account(addresses.account_of(request.path, self._host(request)))
             properties = yield from service.load(account.namespace, account.name)
         except (ServiceError, GatewayError):
             return []

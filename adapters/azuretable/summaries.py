@@ -1,17 +1,18 @@
-"""What a request asks for, in short: the tables and the keys that it names, for the control API's record of requests.
+"""What a request asks for, in short: the tables and the keys that it names, for the control API's record and for the audit.
 
 Reads a request that nobody has checked yet, and takes of it what is of the right form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import orjson
 
 from adapters.azuretable.wire import addresses, limits, multipart
 from adapters.azuretable.wire.addresses import (
+    Address,
     Batch,
     Entity,
     EntitySet,
@@ -20,6 +21,7 @@ from adapters.azuretable.wire.addresses import (
     TableEntry,
     TableSet,
 )
+from adapters.azuretable.wire.errors import ServiceError
 from gateway.dialect import Summary
 from gateway.http import Request
 
@@ -27,21 +29,37 @@ _KEY = ("PartitionKey", "RowKey")
 _Named = tuple[str, Mapping[str, Any] | None]
 
 
-def summary(request: Request, host: str, operation: str) -> Summary:
-    """The summary of a request to a host ("": it names no account). Raises ServiceError for an address or a batch that cannot
-    be read."""
-    address = addresses.parse(request.path, host)
-    named: list[_Named] = []
-    if isinstance(address.resource, Batch):
+class Asked(NamedTuple):
+    """What is asked of a resource. Without a method and a body only the resource's own names are read."""
+
+    resource: Resource
+    method: str = ""
+    body: bytes = b""
+
+
+def asked(request: Request, address: Address, host: str) -> list[Asked]:
+    """What a request to an address asks for: that, or all that its batch does, of which nothing is known if it cannot be read.
+    `host`: of the request; "" if hosts name no account."""
+    if not isinstance(address.resource, Batch):
+        return [Asked(address.resource, request.method, request.body)]
+    try:
         batch = multipart.parse(request.header("content-type"), request.body, limits.CHANGES_MAX)
-        for inner in batch.requests:
-            resource = addresses.resolve(inner.head.target, address, host)[0].resource
-            named += _named(resource, inner.head.method, inner.body)
-    else:
-        named += _named(address.resource, request.method, request.body)
+        return [
+            Asked(
+                addresses.resolve(inner.head.target, address, host)[0].resource, inner.head.method, inner.body
+            )
+            for inner in batch.requests
+        ]
+    except ServiceError:
+        return []
+
+
+def summary(operation: str, account: str, found: Iterable[Asked]) -> Summary:
+    """The summary of a request to an account that asks for this."""
+    named = [each for one in found for each in _named(*one)]
     tables = dict.fromkeys(table for table, _ in named)
     keys = [(table, key) for table, key in named if key is not None]
-    return Summary(operation, address.account, tuple(tables), keys)
+    return Summary(operation, account, tuple(tables), keys)
 
 
 def _named(resource: Resource, method: str, body: bytes) -> Iterator[_Named]:

@@ -136,7 +136,12 @@ class DynamoDB(Dialect):
 
     def summary(self, request: Request) -> Summary:
         """What a request asks for, in short (Dialect.summary)."""
-        return summaries.summary(request, self.operation(request), self.gateway)
+        operation = self.operation(request)
+        try:
+            caller = auth.verify(request, self.gateway.credentials, self.gateway.real_now_ms())
+        except ServiceError:
+            return Summary(operation)
+        return summaries.summary(summaries.document(request), operation, self.gateway, caller)
 
     def plant(self, seed: Seed) -> dict[str, int]:
         """Make the tables and items of a seed (Dialect.plant)."""

@@ -87,7 +87,7 @@ class TableStore(Dialect):
         row = self._operations.get(operation)
         if row is None or caller is None:
             return Summary(operation)
-        return summaries.summary(request, operation, row.request, caller)
+        return summaries.summary(request, operation, row.request, caller.access_id)
 
     def fault(self, request: Request, name: str) -> Reply:
         """An error reply that was planted (Dialect.fault), signed for a caller who is known."""

@@ -1,6 +1,6 @@
-"""What a request asks for, in short: the tables and the keys that it names, for the control API's record of requests.
+"""What a request asks for, in short: the tables and the keys that it names, for the control API's record and for the audit.
 
-Reads a request that nobody has checked yet.
+Reads a request that nobody has checked yet: no column but those of primary keys.
 """
 
 from __future__ import annotations
@@ -13,34 +13,44 @@ from google.protobuf.message import Message
 
 from adapters.tablestore.values import keys
 from adapters.tablestore.wire import replies
-from adapters.tablestore.wire.auth import Caller
 from adapters.tablestore.wire.parsing import parse
 from adapters.tablestore.wire.plainbuffer import Bound, Datum
 from gateway.dialect import Summary
 from gateway.http import Request
 from gateway.model.values import Value
 
+_NAMING = ("table_name", "main_table_name")
 _OF_A_ROW = ("primary_key", "row", "row_change")
 
 
-def summary(request: Request, operation: str, kind: type[Message], caller: Caller) -> Summary:
-    """The summary of a request whose message is of this kind. Raises ServiceError where it is none."""
+def summary(request: Request, operation: str, kind: type[Message], who: str) -> Summary:
+    """The summary of a request whose message is of this kind. `who`: the access id that whoever asks believes it to be from.
+    Raises ServiceError where it is no such message."""
     message: Any = parse(kind, replies.inflated(request), "the ProtoBuf message")
-    fields = message.DESCRIPTOR.fields_by_name
-    parts = message.tables if "tables" in fields else [message] if "table_name" in fields else []
-    found = [(part.table_name, _key(data)) for part in parts for data in _rows(part)]
-    tables = dict.fromkeys(part.table_name for part in parts)
-    return Summary(operation, caller.access_id, tuple(tables), found)
+    parts = [message, *(message.tables if _has(message, "tables") else ())]
+    found = [(_table(part), _key(data)) for part in parts for data in _rows(part)]
+    tables = dict.fromkeys(filter(None, map(_table, parts)))
+    return Summary(operation, who, tuple(tables), found)
+
+
+def _has(message: Message, name: str) -> bool:
+    return name in message.DESCRIPTOR.fields_by_name
+
+
+def _table(part: Any) -> str:
+    """The table that a message, or a table's part of it, names; "" if it names none of its own."""
+    if _has(part, "table_meta"):
+        return _table(part.table_meta)
+    return next((getattr(part, name) for name in _NAMING if _has(part, name)), "")
 
 
 def _rows(part: Any) -> Iterator[bytes]:
     """The rows and keys that a message, or a table's part of it, has."""
-    fields = part.DESCRIPTOR.fields_by_name
     for name in _OF_A_ROW:
-        if name in fields:
+        if _has(part, name):
             value = getattr(part, name)
             yield from [value] if isinstance(value, bytes) else value
-    for row in part.rows if "rows" in fields else ():
+    for row in part.rows if _has(part, "rows") else ():
         yield row.row_change
 
 

@@ -257,3 +257,24 @@ def free_port() -> int:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
+
+
+Begin = Callable[..., Process]
+
+
+@contextlib.contextmanager
+def processes(folder: Path, *always: str) -> Iterator[Begin]:
+    """Start server processes on a database: `begin(url, *flags)`. Those that still run are killed at the end."""
+    started: list[Process] = []
+
+    def begin(database_url: str, *flags: str) -> Process:
+        process = Process(folder, "--database", database_url, *always, *flags)
+        started.append(process)
+        process.wait_until_ready()
+        return process
+
+    yield begin
+    for process in started:
+        if process.is_running:
+            os.kill(process.pid, signal.SIGCONT)  # a test may have stopped it
+            process.kill()

@@ -36,13 +36,10 @@ ALLOWED = {
         "a scan, where long keys tie",
     r"\((r|k)\.slot, \1\.partition, \1\.sort\) >= .* \1\.slot <= \?":
         "a segment of a parallel scan, which is a range of slots",
-    r"^SELECT (DISTINCT table_id|deleted_at) FROM tombstones( ORDER| WHERE table_id = \? AND deleted_at <)":
-        "deletes that nothing older can meet are forgotten",
-    r"^DELETE FROM tombstones WHERE table_id = \?( AND deleted_at <= \?)?$": "deletes of a table are forgotten",
     r"^SELECT count\(\*\), COALESCE\(sum\(size_bytes\), 0\) FROM (rows|entries)": "a whole table or index is counted",
     r"^INSERT INTO rows .* FROM rows WHERE table_id = \? AND body IS NOT NULL$":
         "a whole table is copied, each slot to itself",
-    r"^INSERT INTO (entries|vectors|tombstones) .* FROM \1 WHERE (index|table)_id = \?$":
+    r"^INSERT INTO (entries|vectors) .* FROM \1 WHERE index_id = \?$":
         "a whole index is copied, each slot to itself",
     r"^SELECT .* FROM vectors WHERE index_id = \?": "a search looks at a whole index, wherever its vectors are",
     # Background work, or asked by an operator.

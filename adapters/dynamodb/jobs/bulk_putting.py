@@ -23,25 +23,23 @@ from adapters.dynamodb.export_files.compression import Compression
 from adapters.dynamodb.export_files.data_files import DataFile
 from adapters.dynamodb.export_files.records import Layout
 from adapters.dynamodb.expressions.request_clauses import WriteClauses
-from adapters.dynamodb.jobs.asking import ask, bucket_of, call_of, failure
+from adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
 from adapters.dynamodb.jobs.bulk_puts import CANCELLED, WITH_ERRORS
 from adapters.dynamodb.jobs.exports import COMPLETED, FAILED
 from adapters.dynamodb.jobs.importing import checked_item
 from adapters.dynamodb.jobs.job_names import BULK
 from adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects
-from adapters.dynamodb.object_stores.object_store import Encryption, ObjectStore, Refused
+from adapters.dynamodb.object_stores.object_store import Encryption, Refused
 from adapters.dynamodb.operations.items import put_write
 from adapters.dynamodb.values.composites import render
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError, service_error_of
-from gateway.dialect import Gateway
 from gateway.model.commands import AdvanceJob, CreateTable, FindTable, Outcome, Read, WriteGroup
 from gateway.model.errors import (
     Busy,
     ConditionFailed,
     GatewayError,
     PartitionLocked,
-    StaleTable,
     TableMissing,
 )
 from gateway.model.jobs import Job
@@ -70,43 +68,24 @@ class _Open:
     source: SourceObjects
     not_before: float = 0.0
 
+    def close(self) -> None:
+        self.source.close()
 
-class BulkPutWorker:
+
+class BulkPutWorker(ObjectWorker[_Open]):
     """Carries bulk puts on (gateway/engine/working.py)."""
 
-    def __init__(self, gateway: Gateway, store: ObjectStore) -> None:
-        self._gateway = gateway
-        self._store = store
-        self._open: dict[int, _Open] = {}
+    name = "bulk operation"
 
-    def carry_on(self, job: Job, limit: int) -> int | None:
-        """See Worker."""
-        try:
-            if "total" not in job.progress:
-                return self._begin(job)
-            if job.progress["is_read"]:
-                return self._report(job)
-            return self._put(job, limit)
-        except StaleTable:
-            self.forget(job.id)
-            return 0
-        except Refused as refused:
-            self.forget(job.id)
-            self._fail(job, refused.code, refused.text)
-            return 0
+    def _carry_on(self, job: Job, limit: int) -> int | None:
+        if "total" not in job.progress:
+            return self._begin(job)
+        if job.progress["is_read"]:
+            return self._report(job)
+        return self._put(job, limit)
 
-    def give_up(self, job: Job, error: Exception) -> None:
-        """See Worker."""
-        self._fail(job, "InternalServerError", f"The bulk operation could not be carried on: {error}")
-
-    def forget(self, job_id: int) -> None:
-        """See Worker."""
-        left = self._open.pop(job_id, None)
-        if left is not None:
-            left.source.close()
-
-    def _fail(self, job: Job, code: str, text_: str) -> None:
-        progress = {**job.progress, "failure": failure(code, text_), "pending": []}
+    def _fail(self, job: Job, code: str, text: str) -> None:
+        progress = {**job.progress, "failure": failure(code, text), "pending": []}
         ask(self._gateway, AdvanceJob(job, progress, state=FAILED, ended=True))
 
     def _begin(self, job: Job) -> int:

@@ -22,14 +22,13 @@ from adapters.dynamodb.export_files import manifests
 from adapters.dynamodb.export_files.data_files import DataFile
 from adapters.dynamodb.export_files.lines import change_line, item_line
 from adapters.dynamodb.expressions.request_clauses import ReadClauses
-from adapters.dynamodb.jobs.asking import ask, bucket_of, call_of, failure
+from adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
 from adapters.dynamodb.jobs.exports import COMPLETED, FAILED, NEW_AND_OLD, clauses_of, view_of
 from adapters.dynamodb.jobs.job_names import EXPORT
-from adapters.dynamodb.object_stores.object_store import Bucket, Encryption, ObjectStore, Refused
+from adapters.dynamodb.object_stores.object_store import Bucket, Encryption, Refused
 from adapters.dynamodb.values.composites import render, shown_key
 from adapters.dynamodb.values.values import render_values, view
 from adapters.dynamodb.wire import limits
-from gateway.dialect import Gateway
 from gateway.model.commands import AdvanceJob, FindTable, Get, Read, ReadAll
 from gateway.model.errors import TableMissing
 from gateway.model.jobs import Job
@@ -57,33 +56,14 @@ class _Open:
     next: Position | None
     is_over: bool = False
 
+    def close(self) -> None:
+        self.buffer.close()
 
-class ExportWorker:
+
+class ExportWorker(ObjectWorker[_Open]):
     """Carries exports on (gateway/engine/working.py)."""
 
-    def __init__(self, gateway: Gateway, store: ObjectStore) -> None:
-        self._gateway = gateway
-        self._store = store
-        self._open: dict[int, _Open] = {}
-
-    def carry_on(self, job: Job, limit: int) -> int | None:
-        """See Worker."""
-        try:
-            return self._carry_on(job, limit)
-        except Refused as refused:
-            self.forget(job.id)
-            self._fail(job, refused.code, refused.text)
-            return 0
-
-    def give_up(self, job: Job, error: Exception) -> None:
-        """See Worker."""
-        self._fail(job, "InternalServerError", f"The export could not be carried on: {error}")
-
-    def forget(self, job_id: int) -> None:
-        """See Worker."""
-        left = self._open.pop(job_id, None)
-        if left is not None:
-            left.buffer.close()
+    name = "export"
 
     def _fail(self, job: Job, code: str, text: str) -> None:
         progress = {**job.progress, "failure": failure(code, text)}

@@ -13,20 +13,18 @@ from typing import Any
 
 from adapters.dynamodb.export_files.compression import Compression
 from adapters.dynamodb.export_files.records import Layout
-from adapters.dynamodb.jobs.asking import ask, bucket_of, call_of, failure
+from adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
 from adapters.dynamodb.jobs.exports import COMPLETED, FAILED
 from adapters.dynamodb.jobs.job_names import IMPORT
 from adapters.dynamodb.jobs.source_objects import Cursor, Found, Source, SourceObjects
-from adapters.dynamodb.object_stores.object_store import ObjectStore, Refused
 from adapters.dynamodb.operations.items import put_write
 from adapters.dynamodb.tables.tables import new_table
 from adapters.dynamodb.values.values import Item, is_too_large, item_of
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError, service_error_of, validation
 from adapters.dynamodb.wire.messages import bare
-from gateway.dialect import Gateway
 from gateway.model.commands import AdvanceJob, FindTable, WriteGroup
-from gateway.model.errors import GatewayError, StaleTable, TableBusy, TableExists, TableMissing
+from gateway.model.errors import GatewayError, TableBusy, TableExists, TableMissing
 from gateway.model.jobs import Job
 from gateway.model.tables import Table
 
@@ -38,36 +36,16 @@ _ITEM_ERRORS = (
 )
 
 
-class ImportWorker:
+class ImportWorker(ObjectWorker[SourceObjects]):
     """Carries imports on (gateway/engine/working.py)."""
 
-    def __init__(self, gateway: Gateway, store: ObjectStore) -> None:
-        self._gateway = gateway
-        self._store = store
-        self._open: dict[int, SourceObjects] = {}
+    name = "import"
 
-    def carry_on(self, job: Job, limit: int) -> int | None:
-        """See Worker."""
-        try:
-            return self._load(job, limit) if job.progress.get("is_made") else self._begin(job)
-        except StaleTable:
-            self.forget(job.id)
-            return 0
-        except Refused as refused:
-            self.forget(job.id)
-            self._end(job, self._table(job), failure(refused.code, refused.text))
-            return 0
+    def _carry_on(self, job: Job, limit: int) -> int:
+        return self._load(job, limit) if job.progress.get("is_made") else self._begin(job)
 
-    def give_up(self, job: Job, error: Exception) -> None:
-        """See Worker."""
-        text = f"The import could not be carried on: {error}"
-        self._end(job, self._table(job), failure("InternalServerError", text))
-
-    def forget(self, job_id: int) -> None:
-        """See Worker."""
-        left = self._open.pop(job_id, None)
-        if left is not None:
-            left.close()
+    def _fail(self, job: Job, code: str, text: str) -> None:
+        self._end(job, self._table(job), failure(code, text))
 
     def _begin(self, job: Job) -> int:
         """See whether there is such a bucket, and make the table."""

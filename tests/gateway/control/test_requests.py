@@ -42,6 +42,9 @@ def test_what_is_noted_of_dynamodb(serve: Serve, sqlite_url: str, entry: str) ->
     client.transact_get_items(TransactItems=[{"Get": {"TableName": "table-a", "Key": one}}])
     with refused("ResourceNotFoundException"):
         client.scan(TableName="table-b")
+    client.execute_statement(Statement="SELECT * FROM \"table-a\" WHERE id = '1'")
+    arn = client.describe_table(TableName="table-a")["Table"]["TableArn"]
+    client.list_tags_of_resource(ResourceArn=arn)
     client.list_tables()
     found = recorded(control)
     assert [(line["operation"], line["status"], line["tables"]) for line in found] == [
@@ -50,14 +53,19 @@ def test_what_is_noted_of_dynamodb(serve: Serve, sqlite_url: str, entry: str) ->
         ("BatchWriteItem", 200, ["table-a"]),
         ("TransactGetItems", 200, ["table-a"]),
         ("Scan", 400, ["table-b"]),
+        ("ExecuteStatement", 200, ["table-a"]),
+        ("DescribeTable", 200, ["table-a"]),
+        ("ListTagsOfResource", 200, ["table-a"]),
         ("ListTables", 200, []),
     ]
     assert [[key["key"] for key in line["keys"]] for line in found[:4]] == [
         [one], [one], [one, {"id": {"S": "2"}}], [one],
     ]  # fmt: skip
-    assert [line["units"] for line in found] == [{"write": 1}, {"read": 1}, {"write": 2}, {"read": 2}, {}, {}]
+    assert [line["units"] for line in found] == [
+        {"write": 1}, {"read": 1}, {"write": 2}, {"read": 2}, {}, {"read": 0.5}, {}, {}, {},
+    ]  # fmt: skip
     assert {(line["dialect"], line["caller"]) for line in found} == {("dynamodb", "anybody")}
-    assert [line["number"] for line in found] == [1, 2, 3, 4, 5, 6]
+    assert [line["number"] for line in found] == list(range(1, 10))
     assert all(line["duration_us"] > 0 for line in found)
 
 
@@ -86,7 +94,7 @@ def test_what_is_noted_of_azure_and_table_store(serve: Serve, sqlite_url: str, e
         ("azuretable", "POST EntitySet", [name]),
         ("azuretable", "GET Entity", [name]),
         ("azuretable", "POST Batch", [name]),
-        ("tablestore", "CreateTable", []),
+        ("tablestore", "CreateTable", ["rows"]),
         ("tablestore", "PutRow", ["rows"]),
         ("tablestore", "BatchGetRow", ["rows"]),
     ]
