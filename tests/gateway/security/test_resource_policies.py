@@ -17,9 +17,7 @@ from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import Written, policy_of
 from gateway.settings import load
-from gateway.store.migrating import migrate
 from gateway.wiring import connect, open_store, wire
-from tests.support.databases import with_database
 
 NOW_MS = 1_700_000_000_000
 SETTINGS = {"auth": "strict", "secret_key": "a secret key that is long"}
@@ -108,19 +106,17 @@ def credentials() -> list[Credential]:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with with_database(load({"memory": True, **SETTINGS}, {})) as made:
-        database = connect(made)
-        migrate(database)
-        opened = open_store(made, database)
-        gateway = wire(made, opened).gateway
-        object.__setattr__(gateway, "real_now_ms", lambda: NOW_MS)
-        gateway.credentials.replace(credentials())
-        found = Server(opened, gateway)
-        assert found.may("FULL", "CreateTable", TABLE)
-        assert found.may("FULL", *PUT)
-        yield found
-        opened.close()
+def server(database_url: str) -> Iterator[Server]:
+    made = load({"database": database_url, **SETTINGS}, {})
+    opened = open_store(made, connect(made))
+    gateway = wire(made, opened).gateway
+    object.__setattr__(gateway, "real_now_ms", lambda: NOW_MS)
+    gateway.credentials.replace(credentials())
+    found = Server(opened, gateway)
+    assert found.may("FULL", "CreateTable", TABLE)
+    assert found.may("FULL", *PUT)
+    yield found
+    opened.close()
 
 
 def test_a_caller_whom_the_policy_names_needs_no_grant(server):
