@@ -21,6 +21,13 @@ from gateway.model.tables import RESOURCE_POLICIES, Table
 # To look a member up takes longer than a call of C.
 _ALLOWED, _READ = Verdict.ALLOWED, Permission.READ
 _LOOK_UPS = frozenset({FindTable, FindStream, ListBackups})
+_BY_LOOK_UP = frozenset(
+    {
+        Permission.DESCRIBE, Permission.DESCRIBE_EXPIRY, Permission.DESCRIBE_FEATURES, Permission.READ_TAGS,
+        Permission.READ_POLICY,
+    }
+)  # fmt: skip
+"""What a look-up may be all of: no other command is judged that says exactly what is told."""
 
 
 class Identity(NamedTuple):
@@ -223,9 +230,13 @@ class Authorization:
         self, namespace: str, table: str, path: str, found: Table | None = None
     ) -> NotPermitted | None:
         verdict = self._may(namespace, table, path, found)
+        permission, way = self.purpose.permissions[0], self.purpose.way
+        if verdict is Verdict.ALLOWED and permission in _BY_LOOK_UP:
+            exact = self.judge(Access(permission, way, namespace, path, None, found))
+            verdict = verdict if exact is Verdict.NOT_ALLOWED else exact
         if verdict is Verdict.ALLOWED:
             return None
-        return NotPermitted(self.purpose.permissions[0], path, verdict.value)
+        return NotPermitted(permission, path, verdict.value)
 
     def _may(self, namespace: str, table: str, path: str, found: Table | None = None) -> Verdict:
         """Whether something of the purpose could be allowed on a table, by the caller's grants and the resource's policy."""

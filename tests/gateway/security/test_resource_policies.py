@@ -212,6 +212,29 @@ def test_who_may_do_everything_is_not_asked_while_no_table_has_a_policy(server):
     assert server.was_judged
 
 
+@pytest.mark.parametrize(
+    ("operation", "given"),
+    [
+        ("GetResourcePolicy", {"ResourceArn": ARN}),
+        ("ListTagsOfResource", {"ResourceArn": ARN}),
+        ("DescribeTimeToLive", {"TableName": "orders"}),
+    ],
+)
+def test_a_refusal_of_the_table_alone_refuses_what_only_looks_it_up(server, operation, given):
+    """By the table's policy, or by a grant; its indexes and streams need not be refused, too."""
+    action = f"dynamodb:{operation}"
+    everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    but = {"Effect": "Deny", "Action": action, "Resource": ARN}
+    text = json.dumps({"Version": "2012-10-17", "Statement": [everything, but]})
+    own = policy_of(Written("iam", text), credentials()[0].identity)
+    limited = Credential(Scheme.AWS, "LIMITED", ("secret",), policy=own)
+    server.gateway.credentials.replace([*credentials(), limited])
+    assert not server.may("LIMITED", operation, given)
+    server.put(statement("Deny", action, Resource=ARN))
+    assert not server.may("FULL", operation, given)
+    assert "with an explicit deny in a resource-based policy" in server.text
+
+
 def test_a_policy_that_came_with_its_table_holds_at_once(server):
     policy = json.dumps(
         {"Version": "2012-10-17", "Statement": {**statement("Deny", "dynamodb:PutItem"), "Resource": "*"}}
