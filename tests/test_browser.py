@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
@@ -91,6 +92,13 @@ def link(browser: webdriver.Chrome, text: str) -> WebElement:
     return browser.find_element(By.LINK_TEXT, text)
 
 
+def waiting(browser: webdriver.Chrome) -> WebDriverWait[webdriver.Chrome]:
+    """Waits for a page to show something; the page before may go away while it is looked at."""
+    return WebDriverWait(
+        browser, 20, ignored_exceptions=[StaleElementReferenceException, NoSuchElementException]
+    )
+
+
 def problems(browser: webdriver.Chrome) -> list[Any]:
     """What the browser has complained of."""
     return [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
@@ -110,7 +118,7 @@ def test_a_walk_through_all_pages(
     # A search by key, and a row with a script in every name and value: all of it is text.
     field = browser.find_element(By.NAME, "key0")
     field.send_keys(EVIL, Keys.ENTER)
-    WebDriverWait(browser, 10).until(lambda _: "1 rows of" in text_of(browser, "[role=status]"))
+    waiting(browser).until(lambda _: "1 rows of" in text_of(browser, "[role=status]"))
     browser.find_element(By.CSS_SELECTOR, "table.rows tbody a").click()
     assert [each.text for each in browser.find_elements(By.CSS_SELECTOR, ".forms h2")] == [
         "DynamoDB JSON",
@@ -129,12 +137,12 @@ def test_a_walk_through_all_pages(
 
     link(browser, "Changes").click()
     live = Live(server.url)
-    WebDriverWait(browser, 10).until(lambda _: _is_followed(browser, live))
+    waiting(browser).until(lambda _: _is_followed(browser, live))
     assert "put" in text_of(browser, "#changes li")
     keep("changes")
 
     link(browser, "Figures").click()
-    WebDriverWait(browser, 10).until(lambda _: _are_drawn(browser))
+    waiting(browser).until(lambda _: _are_drawn(browser))
     keep("figures")
     assert problems(browser) == []
 
@@ -174,7 +182,7 @@ def test_it_can_be_used_with_the_keyboard_alone(server: Running, browser: webdri
             focused.send_keys(Keys.ENTER)
             break
     assert reached[0] == "To the content"
-    WebDriverWait(browser, 10).until(lambda _: text_of(browser, "h1") == "songs")
+    waiting(browser).until(lambda _: text_of(browser, "h1") == "songs")
 
 
 def test_one_signs_in_and_out(tmp_path_factory: pytest.TempPathFactory, browser: webdriver.Chrome) -> None:
@@ -184,10 +192,10 @@ def test_one_signs_in_and_out(tmp_path_factory: pytest.TempPathFactory, browser:
         browser.find_element(By.NAME, "access_id").send_keys(
             "administrator", Keys.TAB, "the token", Keys.ENTER
         )
-        WebDriverWait(browser, 10).until(lambda _: text_of(browser, "h1") == "Tables")
+        waiting(browser).until(lambda _: text_of(browser, "h1") == "Tables")
         assert browser.execute_script("return document.cookie") == ""  # no script can read it
         browser.find_element(By.CSS_SELECTOR, "header button").click()
-        WebDriverWait(browser, 10).until(lambda _: text_of(browser, "h1") == "Sign in")
+        waiting(browser).until(lambda _: text_of(browser, "h1") == "Sign in")
         assert problems(browser) == []
     finally:
         running.stop()

@@ -262,7 +262,7 @@ class Server:
             {"scheme": "azure", "access_id": AZURE_ACCOUNT, "secret": AZURE_KEY},
             {"scheme": "tablestore", "access_id": ACCESS_KEY, "secret": SECRET_KEY, "place": "*"},
         ]
-        path.write_text(json.dumps({"credentials": keys}))
+        path.write_text(json.dumps({"credentials": [{**key, "grants": "all"} for key in keys]}))
         return str(path)
 
 

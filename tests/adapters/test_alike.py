@@ -72,7 +72,8 @@ def test_operations_stand_in_one_table(name: str) -> None:
     assert table.OPERATIONS
     for row in table.OPERATIONS.values():
         assert type(row) is table.Operation
-        assert inspect.isgeneratorfunction(row.handler)
+        # A generator, or an operation in parts that is called like one.
+        assert inspect.isgeneratorfunction(row.handler) or type(row.handler).__name__ == "OneCommand"
 
 
 def test_every_error_of_the_gateway_has_one_in_the_dialect(name: str) -> None:

@@ -79,6 +79,7 @@ def moto_endpoint() -> Iterator[str]:
     try:
         host, port = server.get_host_and_port()
         endpoint = f"http://{host}:{port}"
+        reset_moto(endpoint)  # what another server of this process has left
         yield endpoint
     finally:
         server.stop()

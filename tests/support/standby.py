@@ -32,6 +32,7 @@ _OPTIONS = {
     "shared_buffers": "32MB",
     "max_connections": "60",
     "hot_standby_feedback": "on",
+    "max_standby_streaming_delay": "1s",
     "wal_receiver_status_interval": "1s",
     "wal_retrieve_retry_interval": "100ms",
     "listen_addresses": "127.0.0.1",
