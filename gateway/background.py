@@ -132,6 +132,7 @@ class BackgroundWork(threading.Thread):
             changed = self._credential_store.changes()
             if changed is not None:
                 self._credentials.replace(changed, self._credential_store.roles)
+                self._credentials.keep_resource_policies(self._credential_store.resource_policies)
             if self._quotas is not None:
                 self._quotas.look()
 

@@ -214,6 +214,7 @@ def wire(settings: Settings, opened: Opened) -> Mounted:
 def _credentials(settings: Settings, store: CredentialStore) -> Credentials:
     credentials = Credentials(settings)
     credentials.replace(store.load(), store.roles)
+    credentials.keep_resource_policies(store.resource_policies)
     return credentials
 
 

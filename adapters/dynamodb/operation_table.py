@@ -16,11 +16,11 @@ from adapters.dynamodb.partiql import statements
 from adapters.dynamodb.tables import (
     account,
     backups,
-    features,
     global_tables,
     recovery,
     replica_auto_scaling,
     replicas,
+    resource_policies,
     tables,
     tags,
     time_to_live,
@@ -118,7 +118,9 @@ _CONTROL: _Handlers = {
     "UpdateKinesisStreamingDestination": destinations.update_destination,
     "DescribeTableReplicaAutoScaling": replica_auto_scaling.describe_replica_auto_scaling,
     "UpdateTableReplicaAutoScaling": replica_auto_scaling.update_replica_auto_scaling,
-    "GetResourcePolicy": features.get_resource_policy,
+    "GetResourcePolicy": resource_policies.get_resource_policy,
+    "PutResourcePolicy": resource_policies.put_resource_policy,
+    "DeleteResourcePolicy": resource_policies.delete_resource_policy,
 }
 
 _P, _WRITES = Permission, (Permission.PUT, Permission.UPDATE, Permission.DELETE, Permission.CHECK)
@@ -191,6 +193,8 @@ PURPOSES: Mapping[str, Purpose] = {
     "UpdateGlobalTable": Purpose((_P.ALTER_FEATURES,)),
     "UpdateGlobalTableSettings": Purpose((_P.ALTER_FEATURES,)),
     "GetResourcePolicy": Purpose((_P.READ_POLICY,)),
+    "PutResourcePolicy": Purpose((_P.WRITE_POLICY,)),
+    "DeleteResourcePolicy": Purpose((_P.REMOVE_POLICY,)),
 }
 """Operation -> what it is for. Who has not everything may not use one that is not here."""
 

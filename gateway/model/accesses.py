@@ -20,7 +20,7 @@ from gateway.model.conditions import EVERYTHING, Fact, Known
 from gateway.model.keys import HIGHEST, LOWEST, KeySchema
 from gateway.model.permissions import Permission, Purpose, Way
 from gateway.model.predicates import ALWAYS, Predicate, paths_of
-from gateway.model.tables import Table
+from gateway.model.tables import RESOURCE_POLICIES, Table
 from gateway.model.updates import Action, SetTo, names_of, paths_read
 from gateway.model.values import Kind, Value
 from gateway.model.writes import Edit, Keep, Remove, Replace, Returns, Write
@@ -140,8 +140,25 @@ def _of_create(command: c.CreateTable, purpose: Purpose) -> Iterator[Access]:
 
 
 def _of_alter(command: c.AlterTable, purpose: Purpose) -> Iterator[Access]:
+    table = command.table
     for permission in (_finer(purpose, *_ALTERING), *purpose.also):
-        yield _of_table(command, command.table, permission, purpose)
+        if permission in _OF_POLICIES:
+            for path in _paths_of_policies(command):
+                yield Access(permission, purpose.way, table.namespace, path, command, table)
+        else:
+            yield _of_table(command, table, permission, purpose)
+
+
+_OF_POLICIES = frozenset({Permission.WRITE_POLICY, Permission.REMOVE_POLICY})
+
+
+def _paths_of_policies(command: c.AlterTable) -> Iterator[Path]:
+    """The resources whose policies a command changes: the table, or streams of it."""
+    table, new = command.table, (command.properties or {}).get(RESOURCE_POLICIES, {})
+    old = table.properties.get(RESOURCE_POLICIES, {})
+    changed = [label for label in dict.fromkeys((*old, *new)) if old.get(label) != new.get(label)]
+    for label in changed or [""]:
+        yield f"{table.name}/stream/{label}" if label else table.name
 
 
 def _of_follower(command: c.Follow | c.Unfollow, purpose: Purpose) -> Iterator[Access]:

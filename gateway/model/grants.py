@@ -35,11 +35,13 @@ class Effect(Enum):
 
 
 class Verdict(Enum):
-    """What comes of an access: allowed, refused because nothing allows it, or because something refuses it."""
+    """What comes of an access: allowed, refused because nothing allows it, or because something refuses it: the caller's own
+    grants, or the policy that the resource has."""
 
     ALLOWED = "allowed"
     NOT_ALLOWED = "not allowed"
     REFUSED = "refused"
+    REFUSED_BY_RESOURCE = "refused by the resource's policy"
 
     # Verdicts are looked up; the default hashes the name through a Python-level __hash__.
     __hash__ = object.__hash__
@@ -226,6 +228,8 @@ def judge(policy: Policy, access: Access, facts: Facts, circumstances: Circumsta
 
 EVERY_DOOR = frozenset((permission, way) for permission in Permission for way in Way)
 EVERYTHING = Policy((Statement(Effect.ALLOW, EVERY_DOOR, (Resources(EVERY),)),))
+NOTHING = Policy(())
+REFUSING_ALL = Policy((Statement(Effect.DENY, EVERY_DOOR, (Resources(EVERY),)),))
 
 
 def place_of(namespace: str) -> Place:

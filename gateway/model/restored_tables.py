@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from gateway.model.commands import CreateTable, NewIndex, NewVectorIndex
-from gateway.model.tables import Rules, Table
+from gateway.model.tables import RESOURCE_POLICIES, Rules, Table
 
 
 def alone(rules: Rules) -> Rules:
@@ -17,7 +17,8 @@ def alone(rules: Rules) -> Rules:
 
 
 def like(source: Table, namespace: str, name: str) -> CreateTable:
-    """The definition of a table as another was defined, without its stream and its history."""
+    """The definition of a table as another was defined, without its stream, its history and its policies, which let callers do
+    something to the other one alone."""
     indexes = tuple(
         NewIndex(
             index.name,
@@ -52,6 +53,6 @@ def like(source: Table, namespace: str, name: str) -> CreateTable:
         source.key_schema,
         indexes,
         rules,
-        source.properties,
+        {name: known for name, known in source.properties.items() if name != RESOURCE_POLICIES},
         vector_indexes=vector_indexes,
     )

@@ -19,6 +19,10 @@ from gateway.model.rows import Cell, Contents, Row, Window
 from gateway.model.values import Kind, Value, number_of, size_bytes
 from gateway.model.vectors import ABSENT, COMPONENT_BYTES, Metric, digest_of, is_of_kind, vector_of
 
+RESOURCE_POLICIES = "resource_policies"
+"""In Table.properties: who else may do what to the table and its indexes (""), and to streams of it, by label; of each the
+document as text, and its revision. Of all properties the only one that is not a dialect's: it holds in all of them."""
+
 IndexView = Callable[[Value, bool], Value | None]
 """How the dialect that made an index sees a value of a key column (of the partition key: True, of the sort key: False);
 None: such a value is not indexed."""

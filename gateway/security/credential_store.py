@@ -13,14 +13,16 @@ import re
 import secrets
 import time
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from gateway import audit
+from gateway.model.authorizations import PoliciesOfTable
 from gateway.model.grants import Policy
+from gateway.model.tables import RESOURCE_POLICIES
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import (
     ALL,
@@ -60,20 +62,26 @@ class CredentialStore:
         self._known_cipher: SecretCipher | None = None
         self._seen: list[StoredCredential] | None = None
         self._seen_grants: list[StoredGrant] = []
+        self._seen_policies: dict[tuple[str, str], PoliciesOfTable] = {}
         self.grants = GrantStore(store)
 
     def load(self) -> list[Credential]:
         """All credentials, with what they may do. Raises WrongKey."""
         self._seen, self._seen_grants = self._rows(), self.grants.load()
+        self._seen_policies = self._policies()
         found = [self._open(row) for row in self._seen]
         known = policies(self._seen_grants, {each.grantee: each.identity for each in found})
         return [dataclasses.replace(each, policy=known[each.grantee]) for each in found]
 
     def changes(self) -> list[Credential] | None:
-        """All credentials if they, or grants, are not what they were when they were last loaded, else None."""
-        if self._rows() == self._seen and self.grants.load() == self._seen_grants:
-            return None
-        return self.load()
+        """All credentials if they, grants, or policies of tables are not what they were when they were last loaded, else None."""
+        is_same = self._rows() == self._seen and self.grants.load() == self._seen_grants
+        return None if is_same and self._policies() == self._seen_policies else self.load()
+
+    @property
+    def resource_policies(self) -> Mapping[tuple[str, str], PoliciesOfTable]:
+        """The policies of tables that have any, by namespace and table, as of the last load."""
+        return self._seen_policies
 
     @property
     def roles(self) -> dict[str, Policy | None]:
@@ -152,6 +160,10 @@ class CredentialStore:
         for credential, _ in listed:
             _record("added", credential.scheme, credential.access_id, credential.place)
         return len(listed)
+
+    def _policies(self) -> dict[tuple[str, str], PoliciesOfTable]:
+        with self._store.read() as session:
+            return self._store.catalog.with_property(session, RESOURCE_POLICIES)
 
     def _rows(self) -> list[StoredCredential]:
         with self._store.read() as session:

@@ -14,9 +14,21 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from gateway.model.authorizations import Authorization, Identity, Source
-from gateway.model.grants import Policy
+from gateway.model.authorizations import (
+    Authorization,
+    Identity,
+    OfResource,
+    PoliciesOfTable,
+    ResourcePolicies,
+    Source,
+)
+from gateway.model.grants import EVERYTHING, Policy, place_of
 from gateway.security.policies.azure_roles import policy_of_roles
+from gateway.security.policies.iam_documents import (
+    check_resources,
+    resource_policy,
+    stored_resource_policy,
+)
 from gateway.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -96,6 +108,7 @@ class Credentials:
     __slots__ = (
         "_by_key",
         "_known",
+        "_resources",
         "_shared",
         "callers",
         "is_dev",
@@ -114,8 +127,9 @@ class Credentials:
         self._known: dict[tuple[Scheme, str], Credential] = {}
         self.roles: Mapping[str, Policy | None] = {}
         """What roles may do that somebody may have without a stored credential; None: everything."""
+        self._resources: ResourcePolicies | None = None
         self.is_limited = False
-        """Whether there is anybody with a stored credential who may not do everything."""
+        """Whether there is anybody with a stored credential who may not do everything, or a table with a policy of its own."""
         self.callers: dict[str, Any] = {}
         """What a dialect has made of a claim that nobody proves, by the claim's text; for as long as these credentials are in
         force. Whoever adds to it bounds it (CALLERS_KEPT)."""
@@ -127,7 +141,7 @@ class Credentials:
         if self.is_dev:
             stored = [replace(item, policy=None) for item in stored]
         self.roles = roles or {}
-        self.is_limited = False
+        self.is_limited = self._resources is not None
         known.update(((item.scheme, item.access_id), item) for item in stored)
         self.is_limited |= any(item.policy is not None for item in known.values())
         self._known = known
@@ -139,6 +153,19 @@ class Credentials:
                     item.access_id,
                 )
 
+    def keep_resource_policies(self, named: Mapping[tuple[str, str], PoliciesOfTable]) -> None:
+        """Judge everybody by the policies of resources, too, from now on; these are known, by namespace and table. With auth
+        `dev` everybody may do everything."""
+        if self.is_dev or not (named or self._resources):
+            return
+        self._resources = ResourcePolicies(named, stored_resource_policy)
+        self.is_limited = True
+
+    def know_resource_policies(self, namespace: str, table: str, policies: PoliciesOfTable) -> None:
+        """Know the policies of a table at once, which have just been changed."""
+        known = {} if self._resources is None else self._resources.named
+        self.keep_resource_policies({**known, (namespace, table): policies})
+
     def find(self, scheme: Scheme, access_id: str) -> Credential | None:
         """The credential of that id; None if nobody knows it."""
         return self._known.get((scheme, access_id))
@@ -147,9 +174,9 @@ class Credentials:
         self, credential: Credential, policy: Policy | None, source: Source, now_ms: int
     ) -> Authorization | None:
         """What a request may do that was sent with a credential, by a caller with this policy; None: everything."""
-        if policy is None:
+        if policy is None and self._resources is None:
             return None
-        return Authorization(policy, credential.identity, source, now_ms)
+        return Authorization(policy or EVERYTHING, credential.identity, source, now_ms, self._resources)
 
     def policy_of_roles(self, roles: Iterable[str]) -> Policy | None:
         """What somebody may do who has these roles by the word of a trusted issuer: those of Azure, and those that were granted
@@ -179,6 +206,13 @@ class Credentials:
     def aws_namespace(self, access_id: str, account: str, region: str) -> str:
         """That of an AWS caller: by account and region, or, as DynamoDB Local has it, by key and region."""
         return self.namespace(Scheme.AWS, access_id if self._by_key else account, region)
+
+
+def read_resource_policy(text: str, identity: Identity, namespace: str, path: str) -> OfResource:
+    """What a policy that is to be a resource's would say of a caller. Raises ValueError (BadPolicy) for one that cannot be."""
+    found = resource_policy(text, identity)
+    check_resources(text, identity, place_of(namespace), path)
+    return found
 
 
 @lru_cache(maxsize=1024)

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 
 from gateway import audit
 from gateway.model.authorizations import Identity
-from gateway.model.globs import EVERY
-from gateway.model.grants import EVERY_DOOR, EVERYTHING, Effect, Policy, Resources, Statement
+from gateway.model.grants import EVERYTHING, REFUSING_ALL, Policy, Statement
 from gateway.security.policies.errors import BadPolicy
 from gateway.security.policies.iam_documents import identity_policy
 from gateway.security.policies.ram_documents import ram_policy
@@ -34,7 +33,6 @@ _log = logging.getLogger(__name__)
 
 EVERYBODY = "*"
 ROLE = "role/"
-_REFUSED = Policy((Statement(Effect.DENY, EVERY_DOOR, (Resources(EVERY),)),))
 
 
 class BadGrant(ValueError):
@@ -156,6 +154,6 @@ def _together(written: Iterable[Written], grantee: str, identity: Identity) -> P
             statements += policy_of(each, identity).statements
         except ValueError as error:
             _log.error("a grant of %s cannot be read, so that nothing is granted: %s", grantee, error)
-            statements += _REFUSED.statements
+            statements += REFUSING_ALL.statements
     policy = Policy(tuple(statements))
     return None if policy.is_everything else policy

@@ -114,6 +114,14 @@ class Catalog:
         self.cache = Cache()
         self.views: dict[str, IndexView] = {}
 
+    def with_property(self, session: Session, name: str) -> dict[tuple[str, str], Any]:
+        """What the tables have that have something of a property, by namespace and table."""
+        found = session.query(
+            "SELECT namespace, name, properties FROM tables WHERE properties LIKE ?", (f'%"{name}":%',)
+        )
+        read = ((namespace, table, orjson.loads(document)) for namespace, table, document in found)
+        return {(namespace, table): known[name] for namespace, table, known in read if known.get(name)}
+
     # As documents, for files
 
     def document_of(self, table: Table) -> dict[str, Any]:

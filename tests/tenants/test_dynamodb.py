@@ -3,6 +3,7 @@ tokens, idempotency tokens, regions."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -93,11 +94,16 @@ BY_NAME: dict[str, Ask] = {
     "ListBackups": lambda c, n: c.list_backups(TableName=n),
     "ListContributorInsights": lambda c, n: c.list_contributor_insights(TableName=n),
 }
+POLICY = json.dumps(
+    {"Statement": {"Effect": "Allow", "Principal": "*", "Action": "dynamodb:*", "Resource": "*"}}
+)
 BY_ARN: dict[str, Ask] = {
     "ListTagsOfResource": lambda c, arn: c.list_tags_of_resource(ResourceArn=arn),
     "TagResource": lambda c, arn: c.tag_resource(ResourceArn=arn, Tags=[{"Key": "owner", "Value": "thief"}]),
     "UntagResource": lambda c, arn: c.untag_resource(ResourceArn=arn, TagKeys=["owner"]),
     "GetResourcePolicy": lambda c, arn: c.get_resource_policy(ResourceArn=arn),
+    "PutResourcePolicy": lambda c, arn: c.put_resource_policy(ResourceArn=arn, Policy=POLICY),
+    "DeleteResourcePolicy": lambda c, arn: c.delete_resource_policy(ResourceArn=arn),
 }
 MISSING = ("ResourceNotFoundException", "TableNotFoundException", "ResourceNotFound")
 # They tell of no table: DescribeTableReplicaAutoScaling knows none, the lists are empty.

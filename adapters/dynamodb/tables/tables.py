@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from adapters.dynamodb import DIALECT
-from adapters.dynamodb.tables import billing, indexes, tags, vector_indexes
+from adapters.dynamodb.tables import billing, indexes, resource_policies, tags, vector_indexes
 from adapters.dynamodb.tables.descriptions import describe
 from adapters.dynamodb.tables.properties import TableProperties
 from adapters.dynamodb.wire import limits
@@ -34,10 +34,7 @@ from gateway.model.tables import Rules, State, StreamRule, Table
 
 _INVALID = "One or more parameter values were invalid: "
 # What this server does not have is refused, not ignored: a table that looks replicated and is not would be worse.
-_NOT_OFFERED = (
-    "GlobalTableSourceArn",
-    "ResourcePolicy",
-)
+_NOT_OFFERED = ("GlobalTableSourceArn",)
 
 
 def find_table(call: Call) -> Exchange[Table]:
@@ -62,6 +59,7 @@ def create_table(call: Call) -> Exchange[Answer]:
         if isinstance(existing, Table) and existing.state_at(now_ms) is State.CREATING:
             raise TableBusy(taken.name, State.CREATING.value) from taken
         raise
+    resource_policies.know(call, table)
     shown = describe(in_state(State.CREATING, table, now_ms), None, call.caller, now_ms)
     return {"TableDescription": in_style(call, _as_created(shown, given))}
 
@@ -80,7 +78,10 @@ def new_table(call: Call) -> CreateTable:
         indexes.key_schema(given["KeySchema"], types),
         _new_indexes(given),
         Rules(stream=_first_stream(given.get("StreamSpecification"), now_ms)),
-        _new_properties(call, now_ms).document(),
+        {
+            **_new_properties(call, now_ms).document(),
+            **resource_policies.of_new_table(call, own_name(call, given["TableName"])),
+        },
         vector_indexes=tuple(vector_indexes.new(index, types) for index in given.get("VectorIndexes", ())),
     )
 

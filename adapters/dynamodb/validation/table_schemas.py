@@ -88,6 +88,7 @@ _VECTOR_INDEX_UPDATES = Sequence(
     )
 )
 _RESOURCE_ARN = Text(minimum=1, maximum=1283)
+_REVISION = Text(minimum=1, maximum=255)
 _STREAM_ARN = Text(minimum=37, maximum=1024)
 _SHARD_ID = Text(minimum=28, maximum=65)
 
@@ -259,6 +260,25 @@ def _described() -> dict[str, Request]:
         "DescribeTimeToLive": _named_table("DescribeTimeToLiveInput"),
         "UpdateTimeToLive": _named_table(
             "UpdateTimeToLiveInput", {"TimeToLiveSpecification": spec}, ("TimeToLiveSpecification",)
+        ),
+        "PutResourcePolicy": Request(
+            structure(
+                "PutResourcePolicyInput",
+                {
+                    "ResourceArn": _RESOURCE_ARN,
+                    "Policy": TEXT,
+                    "ExpectedRevisionId": _REVISION,
+                    "ConfirmRemoveSelfResourceAccess": Flag(),
+                },
+                ("ResourceArn", "Policy"),
+            )
+        ),
+        "DeleteResourcePolicy": Request(
+            structure(
+                "DeleteResourcePolicyInput",
+                {"ResourceArn": _RESOURCE_ARN, "ExpectedRevisionId": _REVISION},
+                ("ResourceArn",),
+            )
         ),
         "GetResourcePolicy": Request(
             structure("GetResourcePolicyInput", {"ResourceArn": _RESOURCE_ARN}, ("ResourceArn",))

@@ -447,7 +447,7 @@ def _not_permitted(error: model.NotPermitted, operation: str) -> ServiceError:
 
 
 def foreign_resource(operation: str, access_id: str, account: str, arn: str) -> ServiceError:
-    """The ARN of what belongs to somebody else, whether it is there or not: no table has a policy that would let anybody in
+    """The ARN of what belongs to somebody else, whether it is there or not: policies hold within one account here
     (developer guide, "Cross-account access with resource-based policies"; texts as in "Troubleshoot access denied error
     messages" of the IAM guide)."""
     text = (

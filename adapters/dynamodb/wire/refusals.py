@@ -46,6 +46,8 @@ def not_permitted(error: NotPermitted, operation: str, identity: Identity, regio
         resource = place + "table/*"
     if error.by == Verdict.REFUSED.value:
         reason = "with an explicit deny in an identity-based policy"
+    elif error.by == Verdict.REFUSED_BY_RESOURCE.value:
+        reason = "with an explicit deny in a resource-based policy"
     else:
         reason = f"because no identity-based policy allows the {action} action"
     text = f"User: {identity.arn} is not authorized to perform: {action} on resource: {resource} {reason}"

@@ -1,6 +1,7 @@
 """IAM policy documents -> policies (model/grants.py), for one caller.
 
-These are the policies of identities, which have no Principal: what a credential may do.
+Policies of identities (what a credential may do) have no Principal; those of resources (who may do something to a table or a
+stream) have one in each statement.
 Whatever is not understood is refused as a whole, BadPolicy, before anything is stored. Grammar: "Grammar of the IAM JSON policy
 language"; names of resources: service authorization reference of DynamoDB.
 """
@@ -8,17 +9,21 @@ language"; names of resources: service authorization reference of DynamoDB.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterator
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from gateway.model.authorizations import Identity
+from gateway.model.authorizations import Identity, OfResource
 from gateway.model.globs import EVERY, Glob
-from gateway.model.grants import Effect, Policy, Resources, Statement
+from gateway.model.grants import NOTHING, REFUSING_ALL, Effect, Place, Policy, Resources, Statement
 from gateway.model.permissions import Door
 from gateway.security.policies.errors import BadPolicy
 from gateway.security.policies.iam_actions import doors_of, everything_but, is_known
 from gateway.security.policies.iam_conditions import conditions_of
+
+_log = logging.getLogger(__name__)
 
 _VERSIONS = ("2012-10-17", "2008-10-17")
 _MEMBERS = frozenset({"Version", "Id", "Statement"})
@@ -30,7 +35,11 @@ _STATEMENT_MEMBERS = frozenset(
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _ESCAPES = {"*": "*", "?": "?", "$": "$"}
 MOST_CHARACTERS = 20_480
-"""More than any policy of an identity may have there ("IAM and AWS STS quotas")."""
+"""20 KB: those of a resource policy of DynamoDB. A policy of an identity may have fewer there ("IAM and AWS STS quotas")."""
+_OF_PRINCIPALS = frozenset({"Principal", "NotPrincipal"})
+_ARN_OF_PRINCIPAL = re.compile(r"arn:[a-z-]+:(?:iam|sts)::(\d{12}):([^\s*?]+)", re.ASCII)
+_ACCOUNT = re.compile(r"\d{12}", re.ASCII)
+_READ_KEPT = 1024
 
 
 def read_document(text: str) -> dict[str, Any]:
@@ -61,6 +70,85 @@ def identity_policy(text: str, identity: Identity) -> Policy:
     return Policy(tuple(reader.statement(element) for element in reader.statements()))
 
 
+class Principals(NamedTuple):
+    """Whom a statement of a resource policy is about: callers by ARN, accounts, or everybody."""
+
+    arns: frozenset[str] = frozenset()
+    accounts: frozenset[str] = frozenset()
+    is_everybody: bool = False
+
+
+def resource_policy(text: str, identity: Identity) -> OfResource:
+    """What the policy of a resource says of a caller. Raises BadPolicy, whomever the wrong part is about."""
+    reader = _Reader(read_document(text), identity, _OF_PRINCIPALS)
+    sufficient: list[Statement] = []
+    delegating: list[Statement] = []
+    for element in reader.statements():
+        principals, statement = _principals(element), reader.statement(element)
+        if principals.is_everybody or identity.arn in principals.arns:
+            sufficient.append(statement)
+        elif identity.account in principals.accounts:
+            delegating.append(statement)
+    return OfResource(Policy(tuple(sufficient)), Policy(tuple(delegating)))
+
+
+@lru_cache(_READ_KEPT)
+def stored_resource_policy(text: str, identity: Identity) -> OfResource:
+    """What a policy that was stored says of a caller. One that can no longer be read (it was stored by another release) refuses
+    everything: nobody knows what it refused."""
+    try:
+        return resource_policy(text, identity)
+    except BadPolicy as error:
+        _log.error("the policy of a table cannot be read, so that nothing is allowed there: %s", error)
+        return OfResource(REFUSING_ALL, NOTHING)
+
+
+def check_resources(text: str, identity: Identity, place: Place, path: str) -> None:
+    """Raise BadPolicy for a policy of which a statement is about nothing that it could be for: a table (`path`) and its indexes,
+    or a stream."""
+    for statement in _all_statements(text, identity):
+        for each in statement.resources:
+            if not (each.covers(place, path) or ("/" not in path and each.may_cover(place, path))):
+                raise BadPolicy("a Resource is another one than that of the policy")
+
+
+def _all_statements(text: str, identity: Identity) -> Iterator[Statement]:
+    reader = _Reader(read_document(text), identity, _OF_PRINCIPALS)
+    return (reader.statement(element) for element in reader.statements())
+
+
+def _principals(element: dict[str, Any]) -> Principals:
+    if "NotPrincipal" in element:
+        raise BadPolicy("NotPrincipal is not supported")
+    given = element.get("Principal")
+    if given == "*":
+        return Principals(is_everybody=True)
+    if not isinstance(given, dict) or not given:
+        raise BadPolicy("a statement of a resource policy has a Principal, which is * or an object")
+    unknown = given.keys() - {"AWS", "Service", "Federated", "CanonicalUser"}
+    if unknown:
+        raise BadPolicy(f"there is no Principal {', '.join(sorted(unknown))}")
+    arns: set[str] = set()
+    accounts: set[str] = set()
+    is_everybody = False
+    for kind, named in given.items():
+        for name in _texts(named, "Principal"):
+            if kind != "AWS":
+                continue  # nobody here is any of these
+            match = _ARN_OF_PRINCIPAL.fullmatch(name)
+            if name == "*":
+                is_everybody = True
+            elif _ACCOUNT.fullmatch(name):
+                accounts.add(name)
+            elif match is None:
+                raise BadPolicy(f"{name} names no principal")
+            elif match[2] == "root":
+                accounts.add(match[1])
+            else:
+                arns.add(name)
+    return Principals(frozenset(arns), frozenset(accounts), is_everybody)
+
+
 def _texts(given: Any, what: str) -> list[str]:
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
@@ -71,8 +159,12 @@ def _texts(given: Any, what: str) -> list[str]:
 class _Reader:
     """Reads the statements of one document for one caller."""
 
-    def __init__(self, document: dict[str, Any], identity: Identity) -> None:
+    def __init__(
+        self, document: dict[str, Any], identity: Identity, besides: frozenset[str] = frozenset()
+    ) -> None:
+        """`besides`: the members of a statement that are none of this reader's business."""
         self._document = document
+        self._members = _STATEMENT_MEMBERS | besides
         self._variables = {
             "aws:username": identity.access_id,
             "aws:userid": identity.access_id,
@@ -100,7 +192,7 @@ class _Reader:
 
     def statement(self, element: dict[str, Any]) -> Statement:
         """One statement. Raises BadPolicy."""
-        unknown = element.keys() - _STATEMENT_MEMBERS
+        unknown = element.keys() - self._members
         if unknown:
             raise BadPolicy(f"a statement has no {', '.join(sorted(unknown))}")
         try:

@@ -29,7 +29,7 @@ from tests.support.running import Running, start
 MAIN, SECOND, THIRD = "us-east-1", "us-west-2", "us-east-2"
 ACCOUNT = "000000000000"
 # Switched on by those who bring the operations.
-COMING = frozenset({"policy"})
+COMING: frozenset[str] = frozenset()
 
 Config = dict[str, Any]
 

@@ -844,3 +844,25 @@ def test_there_are_enough_cases() -> None:
     assert sum(len(each.allowed) for each in LINES) > 1_500
     assert len(DYNAMODB) > 80 and len(AZURE) > 20 and len(TABLE_STORE) > 20
     assert set().union(*(each.allowed for each in LINES)) == set(REQUESTS)
+
+
+def test_the_policy_of_a_table_holds_in_all_dialects(running: Tried) -> None:
+    """Over the wire: allowances need no grant, and refusals reach who may do everything."""
+    arn = running.full.dynamodb.describe_table(TableName=ORDERS)["Table"]["TableArn"]
+
+    def put(*statements: dict[str, Any]) -> None:
+        document = policy(*({**each, "Principal": "*"} for each in statements))
+        running.full.dynamodb.put_resource_policy(ResourceArn=arn, Policy=json.dumps(document))
+
+    running.grant([])
+    reads = ["get note", "azure get note", "ots get note"]
+    assert all(refused(running.limited, name) for name in reads)
+    put(allow("GetItem"))
+    assert [refused(running.limited, name) for name in reads] == ["", "", ""]
+    assert all(refused(running.limited, name) for name in ("scan note", "azure merge u1", "ots update u1"))
+    put(refuse("GetItem"))
+    assert "explicit deny in a resource-based policy" in refused(running.full, "get note")
+    assert refused(running.full, "azure get note").startswith(WORDS["azure"])
+    assert refused(running.full, "ots get note").startswith(WORDS["ots"])
+    running.full.dynamodb.delete_resource_policy(ResourceArn=arn)
+    assert [refused(running.full, name) for name in reads] == ["", "", ""]

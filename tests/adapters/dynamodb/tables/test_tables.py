@@ -259,7 +259,7 @@ def test_a_table_without_a_stream_says_nothing_of_streams(service, spec):
         ),
         ({"StreamSpecification": {"StreamEnabled": True}}, "UpdateViewType"),
         ({"StreamSpecification": {"StreamEnabled": False, "StreamViewType": "NEW_IMAGE"}}, ""),
-        ({"ResourcePolicy": "{}"}, "ResourcePolicy is not supported"),
+        ({"ResourcePolicy": "{}"}, "a policy has a Statement"),
         (
             {"GlobalTableSettingsReplicationMode": "ENABLED_WITH_OVERRIDES"},
             "Only ENABLED and DISABLED settings replication",

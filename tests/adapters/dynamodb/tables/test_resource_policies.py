@@ -1,0 +1,187 @@
+"""Resource policies: kept, conditional on revisions, limited (API reference; botocore 1.44.5). How they are judged is tested in
+tests/gateway/security/test_resource_policies.py."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from adapters.dynamodb.wire import limits
+from gateway.model.commands import FindTable
+from gateway.model.restored_tables import like
+from gateway.model.tables import RESOURCE_POLICIES
+
+TABLE_ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/orders"
+STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
+
+
+def document(**more: Any) -> str:
+    statement = {"Effect": "Allow", "Principal": "*", "Action": "dynamodb:GetItem", "Resource": "*", **more}
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+@pytest.fixture
+def arn(service) -> str:
+    return service.table()["TableArn"]
+
+
+def put(service, arn: str, text: str, **more: Any) -> str:
+    answer = service.call("PutResourcePolicy", {"ResourceArn": arn, "Policy": text, **more})
+    assert service.last.status == 200, answer
+    return answer["RevisionId"]
+
+
+def code(service, operation: str, arn: str, **more: Any) -> str:
+    return service.error(operation, {"ResourceArn": arn, **more})[0]
+
+
+def test_a_policy_is_put_got_and_taken_away(service, arn):
+    assert code(service, "GetResourcePolicy", arn) == "PolicyNotFoundException"
+    revision = put(service, arn, document())
+    assert revision.isdigit()
+    assert len(revision) >= 13
+    shown = service.call("GetResourcePolicy", {"ResourceArn": arn})
+    assert shown == {"Policy": document(), "RevisionId": revision}
+    assert service.call("DeleteResourcePolicy", {"ResourceArn": arn}) == {"RevisionId": revision}
+    assert service.call("DeleteResourcePolicy", {"ResourceArn": arn}) == {"RevisionId": ""}
+    assert code(service, "GetResourcePolicy", arn) == "PolicyNotFoundException"
+
+
+def test_the_same_policy_again_has_the_same_revision_and_another_a_later_one(service, arn):
+    first = put(service, arn, document())
+    assert put(service, arn, document()) == first
+    assert int(put(service, arn, document(Sid="other"))) > int(first)
+
+
+def test_a_change_can_expect_a_revision(service, arn):
+    old = document()
+    changes = ["PutResourcePolicy", "DeleteResourcePolicy"]
+    for operation in changes:
+        given = {"ExpectedRevisionId": "1700000000000", **({"Policy": old} if operation[0] == "P" else {})}
+        assert code(service, operation, arn, **given) == "PolicyNotFoundException"
+    first = put(service, arn, old, ExpectedRevisionId="NO_POLICY")
+    for expected in ("NO_POLICY", str(int(first) + 1)):
+        given = {"ExpectedRevisionId": expected}
+        assert code(service, "PutResourcePolicy", arn, Policy=old, **given) == "PolicyNotFoundException"
+        assert code(service, "DeleteResourcePolicy", arn, **given) == "PolicyNotFoundException"
+    second = put(service, arn, document(Sid="other"), ExpectedRevisionId=first)
+    assert code(service, "DeleteResourcePolicy", arn, ExpectedRevisionId=first) == "PolicyNotFoundException"
+    service.call("DeleteResourcePolicy", {"ResourceArn": arn, "ExpectedRevisionId": second})
+    assert service.last.status == 200
+
+
+@pytest.mark.parametrize("filler", [" ", "é"])
+def test_a_policy_has_at_most_20_kilobytes(service, arn, filler):
+    """White space counts (API reference, PutResourcePolicy)."""
+    shortest = document()[:-1] + "}" if filler == " " else document(Sid="X").replace("X", "")
+    room = limits.RESOURCE_POLICY_BYTES - len(shortest)
+    odd, most = room % len(filler.encode()), room // len(filler.encode())
+    padding = " " * odd
+
+    def of(fillers: int) -> str:
+        if filler == " ":
+            return shortest + filler * fillers
+        return shortest.replace('"Sid": ""', f'"Sid": "{filler * fillers}"') + padding
+
+    assert len(of(most).encode()) == 20 * 1024
+    put(service, arn, of(most))
+    too_long = of(most) + " "
+    assert code(service, "PutResourcePolicy", arn, Policy=too_long) == "ValidationException"
+
+
+BAD = [
+    {"Principal": {"AWS": "arn:aws:iam::000000000000:user/*"}},
+    {"Principal": {"AWS": "nobody"}},
+    {"Principal": {"AWS": []}},
+    {"Principal": {}},
+    {"Principal": {"Who": "*"}},
+    {"Principal": None},
+    {"NotPrincipal": "*"},
+    {"Action": "GetItem"},
+    {"Action": []},
+    {"Effect": "Maybe"},
+    {"Resource": "orders"},
+    {"Resource": "arn:aws:s3:::orders"},
+    {"Resource": TABLE_ARN.replace("orders", "others")},
+    {"Condition": {"StringEquals": {"aws:Nothing": "x"}}},
+    {"Whatever": "x"},
+]
+
+
+@pytest.mark.parametrize("wrong", BAD, ids=str)
+def test_what_is_not_understood_is_not_kept(service, arn, wrong):
+    assert code(service, "PutResourcePolicy", arn, Policy=document(**wrong)) == "ValidationException"
+    assert code(service, "GetResourcePolicy", arn) == "PolicyNotFoundException"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"Statement": []}'])
+def test_what_is_no_policy_is_not_kept(service, arn, text):
+    assert code(service, "PutResourcePolicy", arn, Policy=text) == "ValidationException"
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        {"Principal": {"AWS": ["*", "000000000000", "arn:aws:iam::000000000000:root"]}},
+        {"Principal": {"AWS": "arn:aws:iam::000000000000:user/somebody"}},
+        {"Principal": {"Service": "replication.dynamodb.amazonaws.com"}},
+        {"Resource": [TABLE_ARN, TABLE_ARN + "/index/*"]},
+        {"Condition": {"StringEquals": {"aws:SourceAccount": "000000000000"}}},
+        {"Condition": {"ArnLike": {"aws:SourceArn": "arn:aws:s3:::x"}}},
+    ],
+    ids=str,
+)
+def test_principals_resources_and_conditions(service, arn, right):
+    put(service, arn, document(**right))
+
+
+def test_who_shuts_himself_out_confirms_it(service, arn):
+    shut = document(Effect="Deny", Action="dynamodb:*")
+    assert code(service, "PutResourcePolicy", arn, Policy=shut) == "ValidationException"
+    put(service, arn, document(Effect="Deny", Action="dynamodb:DeleteItem"))
+    put(service, arn, shut, ConfirmRemoveSelfResourceAccess=True)
+
+
+def test_a_new_table_may_have_one(service):
+    arn = service.table(ResourcePolicy=document())["TableArn"]
+    shown = service.call("GetResourcePolicy", {"ResourceArn": arn})
+    assert shown["Policy"] == document()
+
+
+def test_other_changes_of_a_table_leave_it(service, arn):
+    put(service, arn, document())
+    service.call("TagResource", {"ResourceArn": arn, "Tags": [{"Key": "a", "Value": "b"}]})
+    service.update(DeletionProtectionEnabled=True)
+    assert service.call("GetResourcePolicy", {"ResourceArn": arn})["Policy"] == document()
+
+
+def test_a_table_that_is_made_like_another_has_none(service, arn):
+    """Whom the policy of a table lets in is not let into a copy by it."""
+    put(service, arn, document())
+    [table] = service.gateway.engine.run([FindTable("shared", "orders")])
+    assert RESOURCE_POLICIES in table.properties
+    made = like(table, "shared", "restored")
+    assert made.properties.keys() == table.properties.keys() - {RESOURCE_POLICIES}
+
+
+def test_a_stream_has_a_policy_of_its_own(service):
+    table = service.table(StreamSpecification=STREAM)
+    arn, stream = table["TableArn"], table["LatestStreamArn"]
+    put(service, stream, document(Action="dynamodb:GetRecords", Resource=stream))
+    assert code(service, "GetResourcePolicy", arn) == "PolicyNotFoundException"
+    assert "GetRecords" in service.call("GetResourcePolicy", {"ResourceArn": stream})["Policy"]
+    assert code(service, "PutResourcePolicy", stream, Policy=document(Resource=arn)) == "ValidationException"
+    service.call("DeleteResourcePolicy", {"ResourceArn": stream})
+    assert code(service, "GetResourcePolicy", stream) == "PolicyNotFoundException"
+
+
+@pytest.mark.parametrize("operation", ["PutResourcePolicy", "GetResourcePolicy", "DeleteResourcePolicy"])
+def test_of_what_is_not_there(service, arn, operation):
+    more = {"Policy": document()} if operation.startswith("Put") else {}
+    assert code(service, operation, arn + "x", **more) == "ResourceNotFoundException"
+    stream = arn + "/stream/2020-01-01T00:00:00.000"
+    assert code(service, operation, stream, **more) == "ResourceNotFoundException"
+    assert code(service, operation, "orders", **more) == "ValidationException"
+    assert code(service, operation, arn + "/index/x", **more) == "ValidationException"
