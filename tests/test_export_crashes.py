@@ -16,6 +16,7 @@ import pytest
 from tests.support.object_places import BUCKET, FolderPlace
 from tests.support.raw_client import RawClient
 from tests.support.running import Process
+from tests.support.soak import minutes_long
 
 KILLS = int(os.environ.get("TABLEGATE_EXPORT_KILLS", "2"))
 ITEMS = 900
@@ -161,6 +162,7 @@ def exported(place: FolderPlace, prefix: str) -> list[str]:
 
 
 @pytest.mark.soak
+@minutes_long
 def test_fifty_kills(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "KILLS", int(os.environ.get("TABLEGATE_EXPORT_KILLS", "50")))
     test_kills_during_exports_and_imports(tmp_path, database_url)
