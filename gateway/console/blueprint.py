@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Any
 from urllib.parse import urlencode
 
@@ -35,6 +36,8 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self';"
     " base-uri 'none'; frame-ancestors 'none'"
 )
+# Counting is a scan: what a list has not counted by then, the page of the table itself does.
+_COUNTING_S = 1.0
 _HEADERS = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -64,7 +67,10 @@ def create(gateway: Gateway) -> flask.Blueprint:
     made.add_url_rule("/sign-in", "sign_in", console.sign_in, methods=["GET", "POST"])
     made.add_url_rule("/sign-out", "sign_out", console.sign_out, methods=["POST"])
     if gateway.settings.console_writes:
-        for path, change in (("/row/delete", console.delete), ("/row/put", console.put)):
+        changes = [("/row/delete", console.delete)]
+        if console.writable is not None:
+            changes.append(("/row/put", console.put))
+        for path, change in changes:
             made.add_url_rule(
                 path, change.__name__, functools.partial(console.shown, change), methods=["POST"]
             )
@@ -91,6 +97,8 @@ class Console:
         self._recorder = Recorder()
         self._listings = listings(gateway.settings)
         self._displays: Mapping[str, Display] = displays(gateway.settings)
+        self.writable = next((each for each in self._displays.values() if each.put_of is not None), None)
+        """The dialect in whose form rows can be put; None: none of the settings' dialects has one."""
 
     # Coming in
 
@@ -143,8 +151,14 @@ class Console:
         given = flask.request.args
         found, more = reading.tables((given.get("namespace", ""), given.get("after", "")))
         now_ms = self._gateway.now_ms()
+        until = monotonic() + _COUNTING_S
         lines = [
-            (table, table.state_at(now_ms).value, reading.statistics_if_allowed(table), _stream(table))
+            (
+                table,
+                table.state_at(now_ms).value,
+                reading.statistics_if_allowed(table) if monotonic() < until else None,
+                _stream(table),
+            )
             for table in found
         ]
         last = found[-1] if more else None
@@ -198,6 +212,7 @@ class Console:
         return self._render(
             "row.html", 200 if row or history else 404, visitor=visitor, table=table, row=row, forms=forms,
             history=history, stream=_stream(table), place=place_of(position), writes=self._gateway.settings.console_writes,
+            writable=self.writable,
         )  # fmt: skip
 
     def delete(self, visitor: Visitor) -> Any:
@@ -211,10 +226,11 @@ class Console:
         return flask.redirect(_address("console.rows", table), 303)
 
     def put(self, visitor: Visitor) -> Any:
-        """Put a row that was written as DynamoDB JSON."""
+        """Put a row that was written in the form of `writable`."""
         reading = self._reading(visitor)
         table = self._table(reading)
-        put_of = self._displays["dynamodb"].put_of
+        assert self.writable is not None
+        put_of = self.writable.put_of
         assert put_of is not None
         try:
             document = orjson.loads(flask.request.form.get("row", ""))

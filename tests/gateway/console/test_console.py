@@ -13,9 +13,11 @@ import boto3
 import pytest
 import requests
 
+from gateway.console import blueprint
 from gateway.console.sign_in import COOKIE
 from gateway.security.policies.short_forms import short_policy
 from tests.conftest import Serve
+from tests.support.live_azure import LiveAzure
 from tests.support.live_dynamodb import Index, Live
 from tests.support.running import Running, start
 from tests.tenants.conftest import CREDENTIALS, SETTINGS, secret_of
@@ -205,6 +207,16 @@ def test_tables_and_what_is_known_of_them(songs: Live, console: Console) -> None
         assert sdk in page
 
 
+def test_a_list_counts_no_longer_than_a_while(
+    songs: Live, console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counting is a scan, and a list may have two hundred large tables."""
+    monkeypatch.setattr(blueprint, "_COUNTING_S", 0.0)
+    page = console.get("/")
+    assert keys_of(page) == ["songs"]
+    assert ">120<" not in page
+
+
 def test_every_row_is_on_one_page(songs: Live, console: Console) -> None:
     seen: list[str] = []
     page = console.get("/rows", **of_songs())
@@ -297,6 +309,17 @@ def test_nothing_can_be_changed_unless_it_is_said(songs: Live, console: Console)
     for path in ("/row/put", "/row/delete"):
         console.post(path, 404, **of_songs(row="{}", at="a.b"))
     assert "Put" not in console.get("/rows", **of_songs())
+
+
+def test_rows_are_put_only_where_a_dialect_has_a_form_for_it(serve: Serve, database_url: str) -> None:
+    server = serve(database_url, console_writes=True, dialects=["azuretable"])
+    LiveAzure(server.url).service.create_table("songs").upsert_entity({"PartitionKey": "p", "RowKey": "r"})
+    console = Console(server.url)
+    console.post("/row/put", 404, **of_songs(row="{}"))
+    [place] = re.findall(r"at=([^\"&]+)", console.get("/rows", **of_songs()))
+    page = console.get(f"/row?namespace=shared&name=songs&at={place}")
+    assert "Delete" in page
+    assert "Put" not in page
 
 
 def test_with_console_writes_rows_are_put_and_deleted(serve: Serve, database_url: str) -> None:
