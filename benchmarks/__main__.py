@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
         _measure_ours(options, Bench(generator, Workspace(cores.server, folder / "single")))
         contestants = [each for each in CONTESTANTS if each.name in options.contestants]
         if options.against:
-            contestants.append(of_commit(options.against, folder / "other commit"))
+            contestants.append(of_commit(options.against, options.against_on, folder / "other commit"))
         for dialect in options.dialects:
             workspace = Workspace(cores.server, folder)
             _measure(dialect, contestants, options, generator, workspace)
@@ -86,6 +86,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--seconds", type=float, default=0.25, help="about how long a slice lasts")
     parser.add_argument("--against", default="", help="a commit of ours that takes part")
+    parser.add_argument("--against-on", default="sqlite", choices=("sqlite", "postgresql"), help="its database")
     parser.add_argument(
         "--data", type=Path, default=None, help="folder for databases; default: for temporary files"
     )

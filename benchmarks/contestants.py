@@ -74,8 +74,9 @@ def start_ours(
     return port, process
 
 
-def of_commit(reference: str, folder: Path) -> Contestant:
-    """The server of another commit of ours, checked out into a folder, on the packages that are installed for this one."""
+def of_commit(reference: str, database: str, folder: Path) -> Contestant:
+    """The server of another commit of ours on "sqlite" (FULL) or "postgresql", checked out into a folder, on the packages that
+    are installed for this one."""
     commands = (
         ["git", "-C", str(_ROOT), "archive", "--format=tar", f"--output={folder}.tar", reference],
         ["tar", "--extract", f"--file={folder}.tar", f"--directory={folder}"],
@@ -83,15 +84,12 @@ def of_commit(reference: str, folder: Path) -> Contestant:
     folder.mkdir(parents=True)
     for command in commands:
         subprocess.run(command, check=True)
-
-    def start(workspace: Workspace) -> Running:
-        return Running(*start_ours(workspace, "--synchronous", "full", root=folder))
-
+    start = _on_postgres(folder) if database == "postgresql" else _on_sqlite("full", folder)
     return Contestant(reference, f"tablegate of {reference}", _ALL, "disk, fsync", start)
 
 
-def _on_sqlite(synchronous: str) -> Callable[[Workspace], Running]:
-    return lambda workspace: Running(*start_ours(workspace, "--synchronous", synchronous))
+def _on_sqlite(synchronous: str, root: Path = _ROOT) -> Callable[[Workspace], Running]:
+    return lambda workspace: Running(*start_ours(workspace, "--synchronous", synchronous, root=root))
 
 
 class Postgres:
@@ -124,10 +122,13 @@ class Postgres:
         self._server.cleanup()
 
 
-def _on_postgres(workspace: Workspace) -> Running:
-    postgres = Postgres(Workspace(workspace.cores, workspace.folder / "postgres"))
-    port, process = start_ours(workspace, database=postgres.new_database())
-    return Running(port, process, postgres.pid, stop=postgres.stop)
+def _on_postgres(root: Path = _ROOT) -> Callable[[Workspace], Running]:
+    def start(workspace: Workspace) -> Running:
+        postgres = Postgres(Workspace(workspace.cores, workspace.folder / "postgres"))
+        port, process = start_ours(workspace, database=postgres.new_database(), root=root)
+        return Running(port, process, postgres.pid, stop=postgres.stop)
+
+    return start
 
 
 def _dynalite(workspace: Workspace) -> Running:
@@ -200,7 +201,7 @@ def _peer(
 CONTESTANTS = (
     Contestant("tablegate-full", "tablegate, SQLite FULL", _ALL, "disk, fsync", _on_sqlite("full")),
     Contestant("tablegate-normal", "tablegate, SQLite NORMAL", _ALL, "disk", _on_sqlite("normal")),
-    Contestant("tablegate-postgres", "tablegate, PostgreSQL", _ALL, "disk, fsync", _on_postgres),
+    Contestant("tablegate-postgres", "tablegate, PostgreSQL", _ALL, "disk, fsync", _on_postgres()),
     Contestant("dynalite", f"dynalite {installing.DYNALITE}", (DYNAMODB,), "memory", _dynalite),
     Contestant("moto", f"moto {installing.MOTO}", (DYNAMODB,), "memory", _moto),
     Contestant("dynoxide", f"Dynoxide {installing.DYNOXIDE}", (DYNAMODB,), "disk", _dynoxide),
