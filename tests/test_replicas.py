@@ -165,7 +165,16 @@ def test_azure_reads_old_only_from_the_secondary_and_table_store_never_unless_to
 
 def wait_for_replay(cluster: Cluster, standby: Node) -> None:
     position = cluster.primary.ask("SELECT pg_current_wal_flush_lsn()::text")
-    until(lambda: standby.ask(f"SELECT pg_last_wal_replay_lsn() >= '{position}'::pg_lsn"))
+    limit = time.monotonic() + 30
+    while not standby.ask(f"SELECT pg_last_wal_replay_lsn() >= '{position}'::pg_lsn"):
+        assert time.monotonic() < limit, (
+            position,
+            standby.ask("SELECT (pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())::text"),
+            standby.ask("SELECT pg_get_wal_replay_pause_state()"),
+            cluster.primary.ask("SELECT string_agg(r::text, ';') FROM pg_stat_replication r"),
+            standby.log(),
+        )
+        time.sleep(0.01)
 
 
 def numbered(client: RawClient, table: str, number: int) -> None:

@@ -56,6 +56,7 @@ class Node:
     def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
         self.port = port
+        self._log = folder.with_suffix(".log")
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, **options: str) -> None:
@@ -67,7 +68,7 @@ class Node:
             "unix_socket_directories": str(self.folder.parent),
         }
         said = [part for name, value in flags.items() for part in ("-c", f"{name}={value}")]
-        with (self.folder.parent / f"{self.folder.name}.log").open("ab") as log:
+        with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [_binaries() / "postgres", "-D", self.folder, *said], stdout=log, stderr=log, **_as_nobody()
             )
@@ -88,6 +89,10 @@ class Node:
         ) as connection:
             cursor = connection.execute(statement)  # type: ignore[arg-type]
             return cursor.fetchone()[0] if cursor.description else None  # type: ignore[index]
+
+    def log(self) -> str:
+        """What it wrote lately."""
+        return self._log.read_text()[-4_000:]
 
     @property
     def url(self) -> str:
