@@ -30,7 +30,8 @@ def table_differences(pair: Pair, strict: bool) -> list[TableDifference]:
 
 
 def _indexes(definition: Definition) -> str:
-    return ", ".join(sorted(index.name for index in definition.indexes)) or "none"
+    indexes = (*definition.indexes, *definition.vector_indexes)
+    return ", ".join(sorted(index.name for index in indexes)) or "none"
 
 
 def _expiry(definition: Definition) -> str:
