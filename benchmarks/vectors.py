@@ -185,7 +185,7 @@ def vectors_like_embeddings(number: int, dimensions: int) -> tuple[Array, Array]
     """Vectors, and some more to search for."""
     chance = np.random.default_rng(1)
     points = chance.standard_normal((number + SEARCHES, HIDDEN), dtype=np.float32)
-    array = points @ chance.standard_normal((HIDDEN, dimensions), dtype=np.float32) / np.sqrt(HIDDEN)
+    array = points @ chance.standard_normal((HIDDEN, dimensions), dtype=np.float32) / np.float32(HIDDEN**0.5)
     for start in range(0, len(array), BATCH):
         some = array[start : start + BATCH]
         some += chance.standard_normal(some.shape, dtype=np.float32) / 10

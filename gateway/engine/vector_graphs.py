@@ -23,6 +23,9 @@ BYTES_EACH = 256
 """Of a vector in a graph: its neighbours, and where it is. Held by a test."""
 
 _KINDS = {Metric.COSINE: "cos", Metric.EUCLIDEAN: "l2sq", Metric.DOT_PRODUCT: "ip"}
+# How many neighbours are looked at for those of a new vector: with 128, usearch's default, a graph took nearly twice as long to make
+# and found no more (benchmarks/vectors.py).
+_LOOKED_AT_WHEN_ADDED = 64
 # Vectors that are added before whoever searches has a turn: some milliseconds at most.
 _ADDED_TOGETHER = 8
 # Of the square of a length: distances of vectors between these are numbers of 32 bits, and neither zero nor infinite.
@@ -55,7 +58,11 @@ class Graph:
 
         # Nothing is looked up or removed by its key.
         self._index = Index(
-            ndim=index.dimensions, metric=_KINDS[index.metric], dtype="f32", enable_key_lookups=False
+            ndim=index.dimensions,
+            metric=_KINDS[index.metric],
+            dtype="f32",
+            expansion_add=_LOOKED_AT_WHEN_ADDED,
+            enable_key_lookups=False,
         )
         self._lock = threading.Lock()
         # The parts that have been begun, and how many rows of the last one have been gone over.
