@@ -23,8 +23,8 @@ BYTES_EACH = 256
 """Of a vector in a graph: its neighbours, and where it is. Held by a test."""
 
 _KINDS = {Metric.COSINE: "cos", Metric.EUCLIDEAN: "l2sq", Metric.DOT_PRODUCT: "ip"}
-# How many neighbours are looked at for those of a new vector: with 128, usearch's default, a graph took nearly twice as long to make
-# and found no more (benchmarks/vectors.py).
+# How many vectors are looked at for the neighbours of a new one: with 128, usearch's default, a graph took nearly twice as long
+# to make and found no more (benchmarks/vectors.py).
 _LOOKED_AT_WHEN_ADDED = 64
 # Vectors that are added before whoever searches has a turn: some milliseconds at most.
 _ADDED_TOGETHER = 8
