@@ -27,7 +27,7 @@ _KINDS = {Metric.COSINE: "cos", Metric.EUCLIDEAN: "l2sq", Metric.DOT_PRODUCT: "i
 # to make and found no more (benchmarks/vectors.py).
 _LOOKED_AT_WHEN_ADDED = 64
 # Vectors that are added before whoever searches has a turn: some milliseconds at most.
-_ADDED_TOGETHER = 8
+_ADDED_TOGETHER = 4
 # Of the square of a length: distances of vectors between these are numbers of 32 bits, and neither zero nor infinite.
 _SHORTEST, _LONGEST = 1e-30, 1e36
 _ROW_BITS = 32
