@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
@@ -22,6 +22,7 @@ from gateway.engine.engine import Engine, drive, run_with_retries
 from gateway.http import Reply, Request
 from gateway.model.authorizations import Authorization
 from gateway.model.commands import AnyCommand, Exchange
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.tables import IndexView
 from gateway.quotas import Quotas
 from gateway.security.authorizing import authorize, conclude, settle

@@ -14,11 +14,11 @@ import tomllib
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gateway.database_urls import BadDatabaseURL, normalise, sqlite_path
+from gateway.model.fast_dataclasses import dataclass
 
 ENVIRONMENT_PREFIX = "TABLEGATE_"
 ANY = "*"

@@ -16,7 +16,7 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 # that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
 GROUPS = {
     "gateway": (
-        "parser_tables", "database_urls", "settings", "logs", "figures", "metrics", "handling", "model", "http", "audit", "store",
+        "model", "parser_tables", "database_urls", "settings", "logs", "figures", "metrics", "handling", "http", "audit", "store",
         "audit_sinks", "security", "engine", "quotas", "clock", "telemetry", "server.flask_bridge", "dialect", "late_dialect",
         "control", "wiring", "console", "app",
         "background", "server", "command_line", "__main__",

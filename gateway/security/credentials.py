@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import lru_cache
 from typing import Any
@@ -22,6 +22,7 @@ from gateway.model.authorizations import (
     ResourcePolicies,
     Source,
 )
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.grants import EVERYTHING, Policy, place_of
 from gateway.security.policies.azure_roles import policy_of_roles
 from gateway.security.policies.iam_documents import (

@@ -16,7 +16,6 @@ import socket
 import ssl
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from gateway import handling, logs, metrics
 from gateway.audit import Trail
 from gateway.http import Reply, Request
 from gateway.model import fast_paths
+from gateway.model.fast_dataclasses import dataclass
 from gateway.server import allocator
 from gateway.server.connection import NEVER, Connection
 from gateway.server.pending_request import PendingRequest
