@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-import tomllib
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -326,6 +325,11 @@ class Settings:
         return sqlite_path(self.database)
 
     @property
+    def has_object_store(self) -> bool:
+        """Whether there is a place for exports to S3 and imports from it."""
+        return bool(self.s3_endpoint_url) or self.s3_folder is not None
+
+    @property
     def is_secure(self) -> bool:
         """Whether clients are served over TLS."""
         return self.tls_self_signed or self.tls_cert is not None
@@ -355,6 +359,8 @@ def load(
 
 
 def _read_file(path: Path) -> dict[str, Any]:
+    import tomllib  # a parser in Python: who has such a file loads it
+
     try:
         return tomllib.loads(path.read_text())
     except OSError as error:

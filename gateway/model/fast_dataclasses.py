@@ -1,8 +1,8 @@
 """`dataclass`: that of the standard library, but made so that a program with many of them starts quickly.
 
 `dataclasses.dataclass` writes the text of six methods and compiles each, half a millisecond a class, and a start makes 150
-classes of which it uses a few. Here a class's `__init__` is compiled when it is first looked at; the other methods are closures,
-which need no compiler. What a class can do and says of itself is the same.
+classes of which it uses a few. Here `__init__`, `__eq__` and `__hash__` have the same text, and are compiled when somebody looks
+at them first; the other methods are closures, which need no compiler. What a class can do and says of itself is the same.
 
 This is a fast path (fast_paths.py): switched off, the standard library's takes its place. Type checkers see that one alone.
 """
@@ -12,9 +12,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING, FrozenInstanceError
-from operator import attrgetter
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gateway.model.fast_paths import choose
 
@@ -37,46 +36,58 @@ def fast_dataclass(
         plain.__doc__ = plain.__doc__ or plain.__name__  # or else the library would work out a signature
         defined = {*vars(plain)}
         takes_hash = "__hash__" not in defined or (plain.__hash__ is None and "__eq__" in defined)
-        made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(plain)
+        made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(
+            plain
+        )
         methods: dict[str, Any] = {"__repr__": _repr_of(made)}
         if init:
-            methods["__init__"] = _LateInit(made, frozen)
+            methods["__init__"] = _LateMethod(made, "__init__", lambda: _init_of(made, frozen))
         if eq:
-            methods |= _comparing(made)
+            methods["__eq__"] = _LateMethod(made, "__eq__", lambda: _eq_of(made))
         if frozen:
             methods |= _frozen(made)
-        if not eq or not takes_hash:
-            methods.pop("__hash__", None)
-        elif not frozen:
-            methods["__hash__"] = None
-        for name, method in methods.items():
-            if name not in defined or name == "__hash__":
-                setattr(made, name, method)
+        for name in methods.keys() - defined:
+            setattr(made, name, methods[name])
+        if eq and takes_hash:
+            made.__hash__ = _LateMethod(made, "__hash__", lambda: _hash_of(made)) if frozen else None
         return made
 
     return made_of if cls is None else made_of(cls)
 
 
-class _LateInit:
-    """Stands for the `__init__` of a class until somebody looks at it: then it is compiled and put in this one's place."""
+class _LateMethod:
+    """Stands for a method of a class until somebody looks at it: then it is compiled and put in this one's place."""
 
-    def __init__(self, made: type, is_frozen: bool) -> None:
+    def __init__(self, made: type, name: str, written: Callable[[], _Written]) -> None:
         self._made = made
-        self._is_frozen = is_frozen
+        self._name = name
+        self._written = written
 
     def __get__(self, instance: object | None, owner: type) -> Any:
-        init = _init_of(self._made, self._is_frozen)
-        self._made.__init__ = init  # type: ignore[misc]
-        return init if instance is None else init.__get__(instance, owner)
+        parameters, lines, scope = self._written()
+        text = f"def {self._name}({', '.join(parameters)}):\n  " + "\n  ".join(lines)
+        exec(compile(text, f"<{self._name} of {self._made.__qualname__}>", "exec"), scope)
+        method = scope[self._name]
+        method.__qualname__ = f"{self._made.__qualname__}.{self._name}"
+        setattr(self._made, self._name, method)
+        return method if instance is None else method.__get__(instance, owner)
 
 
-def _init_of(made: type, is_frozen: bool) -> Callable[..., None]:
-    """The `__init__` of a class: a parameter for each field, and a line that keeps it."""
+class _Written(NamedTuple):
+    """A method's text, and what the names in it stand for."""
+
+    parameters: list[str]
+    lines: list[str]
+    scope: dict[str, Any]
+
+
+def _init_of(made: type, is_frozen: bool) -> _Written:
+    """A parameter for each field, and a line that keeps it."""
     scope: dict[str, Any] = {"_set": _set, "MISSING": MISSING}
     places: list[str] = []
     keywords: list[str] = []
     lines: list[str] = []
-    for field in dataclasses.fields(made):
+    for field in _fields(made):
         name = value = parameter = field.name
         if field.default is not MISSING:
             scope[f"default_{name}"] = field.default
@@ -95,16 +106,36 @@ def _init_of(made: type, is_frozen: bool) -> Callable[..., None]:
         lines.append(f"_set(self, {name!r}, {value})" if is_frozen else f"self.{name} = {value}")
     if hasattr(made, "__post_init__"):
         lines.append("self.__post_init__()")
-    parameters = ["self", *places, *(["*", *keywords] if keywords else [])]
-    text = f"def __init__({', '.join(parameters)}):\n  " + "\n  ".join(lines or ["pass"])
-    exec(compile(text, f"<__init__ of {made.__qualname__}>", "exec"), scope)
-    init: Callable[..., None] = scope["__init__"]
-    init.__qualname__ = f"{made.__qualname__}.__init__"
-    return init
+    return _Written(["self", *places, *(["*", *keywords] if keywords else [])], lines or ["pass"], scope)
+
+
+def _eq_of(made: type) -> _Written:
+    """Instances of one class are equal if their fields are, in order."""
+    names = [field.name for field in _fields(made) if field.compare]
+    lines = [
+        "if other.__class__ is self.__class__:",
+        f"  return {_tuple('self', names)} == {_tuple('other', names)}",
+        "return NotImplemented",
+    ]
+    return _Written(["self", "other"], lines, {})
+
+
+def _hash_of(made: type) -> _Written:
+    fields = _fields(made)
+    names = [each.name for each in fields if (each.compare if each.hash is None else each.hash)]
+    return _Written(["self"], [f"return hash({_tuple('self', names)})"], {})
+
+
+def _tuple(thing: str, names: list[str]) -> str:
+    return f"({''.join(f'{thing}.{name}, ' for name in names)})"
+
+
+def _fields(made: Any) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(made)
 
 
 def _repr_of(made: type) -> Callable[[Any], str]:
-    names = [field.name for field in dataclasses.fields(made) if field.repr]
+    names = [field.name for field in _fields(made) if field.repr]
 
     @recursive_repr()
     def shown(self: Any) -> str:
@@ -114,31 +145,9 @@ def _repr_of(made: type) -> Callable[[Any], str]:
     return shown
 
 
-def _comparing(made: type) -> dict[str, Any]:
-    """Instances of one class are equal if their fields are, in order."""
-    fields: Any = dataclasses.fields(made)
-    values = _values_of([field.name for field in fields if field.compare])
-    hashed = _values_of([each.name for each in fields if (each.compare if each.hash is None else each.hash)])
-
-    def is_equal(self: Any, other: object) -> Any:
-        return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
-
-    def hash_of(self: Any) -> int:
-        return hash(hashed(self))
-
-    return {"__eq__": is_equal, "__hash__": hash_of}
-
-
-def _values_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """The function that gives the values of these attributes of something, as a tuple."""
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda thing: tuple(getattr(thing, name) for name in names)
-
-
 def _frozen(made: type) -> dict[str, Any]:
     """Nothing is assigned or deleted. A copy is made of the fields' values."""
-    names = [field.name for field in dataclasses.fields(made)]
+    names = [field.name for field in _fields(made)]
 
     def refuse_value(self: Any, name: str, value: Any) -> None:
         if type(self) is made or name in names:
