@@ -6,7 +6,6 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple
 from uuid import uuid4
 
@@ -75,6 +74,7 @@ from gateway.model.errors import (
     StaleTable,
     Unknowable,
 )
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.tables import IndexView
 from gateway.model.writes import Write
 from gateway.store import progress, purges, tokens

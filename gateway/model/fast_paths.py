@@ -115,6 +115,12 @@ FAST_PATHS: tuple[FastPath, ...] = (
         2.8,
     ),
     FastPath(
+        "gateway.model.fast_dataclasses:fast_dataclass",
+        "dataclasses:dataclass",
+        "tests/gateway/model/test_fast_dataclasses.py::test_both_make_the_same_of_a_class",
+        8.9,
+    ),
+    FastPath(
         "gateway.engine.blind_writes:fast_puts",
         "gateway.engine.writing:Batch._decide",
         "tests/gateway/engine/test_blind_writes.py::test_both_ways_leave_the_same_rows",

@@ -27,7 +27,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic, perf_counter
 from typing import Any, cast
@@ -49,6 +48,7 @@ from gateway.model.commands import (
     WriteGroup,
 )
 from gateway.model.errors import Busy, Contended, StaleTable
+from gateway.model.fast_dataclasses import dataclass
 from gateway.security.authorizing import authorize, settle
 from gateway.server.pending_request import LockRetry, PendingRequest
 
