@@ -92,6 +92,8 @@ _LONG_ATTEMPT_S = 1.0
 _TENDING_PERIOD_S = 60.0
 # Rows that are caught up with together, by somebody who waits for it.
 _BATCH_AT_ONCE = 1_000
+# A search waits no longer for a graph.
+_GRAPH_BATCH_S = 0.005
 _READS = {Get, Read, ReadAll, SearchVectors}
 _STREAM_READS = (FindPosition, FindStream, ListShards, ListStreams, ReadChanges)
 
@@ -100,8 +102,8 @@ class EngineOptions(NamedTuple):
     """`control_plane_delay_ms`: how long tables stay creating, updating, deleting. `sweep_period_s`: between looks for
     expired rows. `stream_shards`: how many shards a new stream has. `stream_roll_ms`: the age at which an open shard
     is closed and has a child (0: never). `failover_s`: how long a database that cannot be reached is waited for.
-    `vector_memory_bytes`: how much memory vector searches may keep. `replication_lag_ms`: how long a write stays in its own
-    replica at least."""
+    `vector_memory_bytes`: how much memory vector searches may keep. `vector_approximate_from`: of how many vectors on they may be
+    approximate (0: never). `replication_lag_ms`: how long a write stays in its own replica at least."""
 
     control_plane_delay_ms: int = 0
     sweep_period_s: float = 60.0
@@ -109,6 +111,7 @@ class EngineOptions(NamedTuple):
     stream_roll_ms: int = 0
     failover_s: float = 5.0
     vector_memory_bytes: int = 512 << 20
+    vector_approximate_from: int = 0
     replication_lag_ms: int = 0
 
 
@@ -130,6 +133,7 @@ class Engine:
         self.cached_azure_table = store.catalog.cache.get_azure
         """The same by namespace and Azure name, in whatever case."""
         store.vector_memory_bytes = options.vector_memory_bytes
+        store.vector_approximate_from = options.vector_approximate_from
         self._options = options
         self._now = now
         self._definer = Definer(store, options.control_plane_delay_ms, options.stream_shards)
@@ -218,6 +222,22 @@ class Engine:
     def searches_vectors(self) -> bool:
         """Whether what vector searches need is installed."""
         return reading.can_search()
+
+    @property
+    def approximates_vectors(self) -> bool:
+        """Whether vector searches may be approximate here."""
+        return self._store.vector_approximate_from > 0
+
+    def vector_graph_batch(self) -> BatchDone | None:
+        """Add some vectors to what approximate searches of this process go by, for some milliseconds. None: it has all that the
+        searches have read."""
+        rows, until = 0, time.monotonic() + _GRAPH_BATCH_S
+        images = self._store.vector_images
+        while images is not None and (added := images.grow_a_graph()):
+            rows += added
+            if time.monotonic() >= until:
+                break
+        return BatchDone("vector_graphs", rows) if rows else None
 
     def background_batch(self) -> BatchDone | None:
         """Do one batch of background work, of a bounded time: fill an index, delete what expired or was dropped, tend streams.

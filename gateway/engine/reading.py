@@ -5,6 +5,7 @@ pages are read in slices: its session stays open until the last of them is read.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from time import perf_counter
@@ -251,6 +252,11 @@ def can_search() -> bool:
     except ModuleNotFoundError:
         return False
     return True
+
+
+def can_approximate() -> bool:
+    """Whether what approximate searches go by is there, too."""
+    return importlib.util.find_spec("usearch") is not None and can_search()
 
 
 def _search(store: Store, session: Session, command: SearchVectors, now_ms: int) -> SearchSlices:
