@@ -283,6 +283,7 @@ def _engine(folder: Path) -> Iterator[tuple[str, Case]]:
     yield "fast_puts", _switched(lambda: things.put(False), blind_writes, puts=_none, inserts=_none)
     yield "fast_inserts", _switched(lambda: things.put(True), blind_writes, inserts=_none)
     yield "fast_load", _switched(things.load, loading, load=loading._never)
+    yield "fast_fetch", _switched(things.get, reading, _FETCHES=False)
     things = _Things(f"sqlite:///{folder}/pages.sqlite")
     yield "_fast_take", _switched(things.page, page_builder, _TAKES_MANY=False)
 

@@ -145,6 +145,12 @@ FAST_PATHS: tuple[FastPath, ...] = (
         1.3,
     ),
     FastPath(
+        "gateway.engine.reading:fast_fetch",
+        "gateway.engine.reading:read_in_slices",
+        "tests/gateway/engine/test_reading.py::test_rows_fetched_by_key_are_those_of_the_general_way",
+        1.5,
+    ),
+    FastPath(
         "gateway.engine.page_builder:PageBuilder._fast_take",
         "gateway.engine.page_builder:PageBuilder._add_row",
         "tests/gateway/engine/test_page_builder.py::test_pages_taken_many_rows_at_once_are_those_of_a_walk_row_by_row",
