@@ -126,6 +126,9 @@ class Dialect(ABC):
     """What operations are for the audit; those that are not here only read."""
     refusal_statuses: ClassVar[frozenset[int]] = frozenset({401, 403})
     """The HTTP statuses among which are those of requests whose caller may not do this, or has not shown who it is."""
+    refused_part_marks: ClassVar[Mapping[str, bytes]] = MappingProxyType({})
+    """The operations that may be answered as a whole while parts of them are refused, and what stands in the body of such an
+    answer and, but for such a part, of none."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway

@@ -78,6 +78,7 @@ class AzureTable(Dialect):
     hint = CLAIMS.hint
     service_hosts = CLAIMS.service_hosts
     audited_operations = audited.KINDS
+    refused_part_marks = audited.PART_MARKS
     methods = Dialect.methods | {"MERGE"}
     faults = PLANTED
 

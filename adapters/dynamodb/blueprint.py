@@ -84,6 +84,7 @@ class DynamoDB(Dialect):
     faults = planted_errors.NAMES
     batches = frozenset({"BatchGetItem", "BatchWriteItem"})
     audited_operations = audited.KINDS
+    refused_part_marks = audited.PART_MARKS
     refusal_statuses = frozenset({400, 403})
 
     def __init__(self, gateway: Gateway) -> None:
@@ -262,8 +263,7 @@ class DynamoDB(Dialect):
         if len(text) > limits.LARGE_REQUEST_BYTES:
             operation_schemas.shorten(name, body, self._style)
         checked = operation_schemas.checker(name, self._style)(body)
-        host = request.header_map.get("host", "")
-        return row, _new(Call, (name, checked, caller, gateway, host))
+        return row, _new(Call, (name, checked, caller, gateway, request.header_map))
 
     def names(self, request: Request, authorization: Authorization) -> Iterable[tuple[str, str]]:
         """The table that a request names (Dialect.names)."""

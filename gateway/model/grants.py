@@ -99,8 +99,6 @@ class Statement:
         """Whether it is about this permission and this resource, whatever its conditions."""
         if (access.permission, access.way) not in self.doors:
             return False
-        if access.path == ANYWHERE and self.effect is Effect.ALLOW:
-            return True
         place = place_of(access.namespace)
         return any(each.covers(place, access.path) for each in self.resources) is not self.excludes
 
