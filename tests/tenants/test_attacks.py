@@ -1,8 +1,8 @@
 """Two tenants attack each other over the wire with every identifier that either has seen: nothing crosses.
 
-By the SDKs of all three dialects at once, each side from a thread of its own, so that requests of both are in one tick. In two
-forms: namespaces are separate; and both share one namespace, where each holds grants on tables whose names begin with its own.
-Seconds long; `make soak` has them at it for as long as it says.
+By the SDKs of all three dialects and in the console at once, each side from a thread of its own, so that requests of both are in
+one tick. In two forms: namespaces are separate; and both share one namespace, where each holds grants on tables whose names
+begin with its own. Seconds long; `make soak` has them at it for as long as it says.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from gateway.settings import load
 from gateway.wiring import connect, open_store
 from tests.support.running import start
 from tests.tenants.attacks.azure_requests import Azure, key_of
+from tests.tenants.attacks.console_requests import Console
 from tests.tenants.attacks.dynamodb_requests import DynamoDB
 from tests.tenants.attacks.sides import Side
 from tests.tenants.attacks.tablestore_requests import TableStore
@@ -74,7 +75,12 @@ class War:
         ]  # fmt: skip
         self.sides[0].other, self.sides[1].other = self.sides[1], self.sides[0]
         self.dialects: dict[str, list[Any]] = {
-            side.name: [DynamoDB(side, side.name if is_separate else ""), Azure(side), TableStore(side)]
+            side.name: [
+                DynamoDB(side, side.name if is_separate else ""),
+                Azure(side),
+                TableStore(side),
+                Console(side),
+            ]
             for side in self.sides
         }
         self.errors: list[str] = []
@@ -116,7 +122,7 @@ class War:
 @pytest.fixture(params=["separate", "shared"])
 def war(request: pytest.FixtureRequest, database_url: str, tmp_path: Path) -> Iterator[War]:
     is_separate = request.param == "separate"
-    given: dict[str, Any] = {**STRICT, "namespaces": request.param}
+    given: dict[str, Any] = {**STRICT, "namespaces": request.param, "console_writes": True}
     if is_separate:
         given |= {
             "s3_folder": str(tmp_path / "objects"),

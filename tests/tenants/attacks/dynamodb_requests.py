@@ -243,7 +243,9 @@ def _executed(aws: DynamoDB) -> Values:
 def _paged(aws: DynamoDB) -> Values:
     index = {"IndexName": aws.side.foreign("IndexName")} if aws.side.chance.random() < 0.5 else {}
     start = (
-        {"ExclusiveStartKey": aws.side.foreign("LastEvaluatedKey") or {}} if aws.side.chance.random() < 0.5 else {}
+        {"ExclusiveStartKey": aws.side.foreign("LastEvaluatedKey") or {}}
+        if aws.side.chance.random() < 0.5
+        else {}
     )
     return _named(aws, **index, **start)
 
@@ -301,12 +303,16 @@ def _restored(aws: DynamoDB) -> Values:
     return {source: aws.side.foreign(*NAMES), "TargetTableName": target, "UseLatestRestorableTime": True}
 
 
+def _exported(aws: DynamoDB) -> Values:
+    """Where the other side's exports are."""
+    return {"S3Bucket": aws.side.foreign("S3Bucket"), "S3KeyPrefix": "AWSDynamoDB/"}
+
+
 def _imported(aws: DynamoDB) -> Values:
     schema = [{"AttributeName": "pk", "KeyType": "HASH"}]
     made = {"TableName": aws.side.new_name(), "KeySchema": schema, "BillingMode": "PAY_PER_REQUEST",
             "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}]}  # fmt: skip
-    source = {"S3Bucket": aws.side.foreign("S3Bucket"), "S3KeyPrefix": "AWSDynamoDB/"}
-    return {"S3BucketSource": source, "InputFormat": "DYNAMODB_JSON", "TableCreationParameters": made}
+    return {"S3BucketSource": _exported(aws), "InputFormat": "DYNAMODB_JSON", "TableCreationParameters": made}
 
 
 _ATTRIBUTES = {"UpdateExpression": "SET stolen = :t", "ExpressionAttributeValues": {":t": {"S": "t"}}}
@@ -371,6 +377,18 @@ TABLE_ATTACKS: dict[str, Callable[[DynamoDB], Values]] = {
     "DeleteResourcePolicy": lambda aws: {
         "ResourceArn": aws.side.foreign(*ARNS), "ExpectedRevisionId": aws.side.foreign("RevisionId")
     },
+    "DescribeBulkOperation": _of("BulkOperationArn", *ARNS),
+    "CancelBulkOperation": _of("BulkOperationArn", *ARNS),
+    "ListBulkOperations": lambda aws: {"NextToken": aws.side.foreign("NextToken")},
+    "StartBulkPutItems": lambda aws: _named(
+        aws, InputS3Configuration={**_exported(aws), "InputFormat": "DYNAMODB_JSON"},
+        OutputS3Configuration={"S3Bucket": aws.side.foreign("S3Bucket"), "OutputType": ["ERROR"]},
+    ),
+    "SearchVectors": lambda aws: _named(
+        aws, IndexName=aws.side.foreign("IndexName"), SearchVector=[{"N": "1"}], TopK=3
+    ),
+    "UpdateTableReplicaAutoScaling": _of("TableName", *NAMES),
+    "DisableKinesisStreamingDestination": _with(**_TO_KINESIS),
     "CreateGlobalTable": lambda aws: {
         "GlobalTableName": aws.side.foreign("TableName"), "ReplicationGroup": [{"RegionName": REGION}]
     },

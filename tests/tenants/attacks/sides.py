@@ -48,7 +48,9 @@ class Bag:
         if not KEPT_WHOLE.isdisjoint(kinds):
             return chance.choice(known) if known else None
         if not known or chance.random() < 0.05:
-            known = [value for values in list(self._kinds.values()) for value in values if isinstance(value, str)]
+            known = [
+                value for values in list(self._kinds.values()) for value in values if isinstance(value, str)
+            ]
         return chance.choice(known) if known else None
 
     def counts(self) -> dict[str, int]:
