@@ -26,10 +26,22 @@ KINDS: Mapping[str, Kind] = {
     "POST Batch": Kind.WRITE,
     **{f"{verb} Entity": Kind.WRITE for verb in ("PUT", "MERGE", "PATCH", "DELETE", "POST")},
 }
-PART_MARKS: Mapping[str, bytes] = {"POST Batch": b"\r\nHTTP/1.1 403 "}
-"""No value of JSON has a line break."""
 _INNER_CODE = re.compile(rb'"code":"(\w+)"')
 _INNER_FAILURE = re.compile(rb"^HTTP/1\.1 ([45]\d\d)\b", re.MULTILINE)
+
+
+def kinds() -> Mapping[str, Kind]:
+    """Operation -> what it is."""
+    return KINDS
+
+
+PART_MARKS: Mapping[str, bytes] = {"POST Batch": b"\r\nHTTP/1.1 403 "}
+"""No value of JSON has a line break."""
+
+
+def part_marks() -> Mapping[str, bytes]:
+    """Operations whose parts may be refused alone, and what such an answer has in it."""
+    return PART_MARKS
 
 
 def deed_of(request: Request, reply: Reply, operation: str, host: str) -> Deed:

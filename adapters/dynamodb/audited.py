@@ -30,12 +30,22 @@ _READING = ("Get", "Describe", "List", "Query", "Scan", "Search", "BatchGet", "T
 KINDS: Mapping[str, Kind] = {
     name: kind_of(name, _WRITES, _READING) for name in (target.partition(".")[2] for target in OPERATIONS)
 }
-"""Operation -> what it is."""
+
+
+def kinds() -> Mapping[str, Kind]:
+    """Operation -> what it is."""
+    return KINDS
+
 
 _PART_CODE = "AccessDenied"
 """What a member of a BatchExecuteStatement is told (BatchStatementError, API reference)."""
 PART_MARKS: Mapping[str, bytes] = {"BatchExecuteStatement": b'"Code":"%s"' % _PART_CODE.encode()}
 """In an item such a text could only stand with its quotation marks escaped, or with an object behind the name."""
+
+
+def part_marks() -> Mapping[str, bytes]:
+    """Operations whose parts may be refused alone, and what such an answer has in it."""
+    return PART_MARKS
 
 
 def deed_of(request: Request, reply: Reply, operation: str, gateway: Gateway) -> Deed:

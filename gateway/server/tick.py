@@ -30,7 +30,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic, perf_counter
 from typing import Any, cast
@@ -52,6 +51,7 @@ from gateway.model.commands import (
     WriteGroup,
 )
 from gateway.model.errors import Busy, Contended, StaleTable
+from gateway.model.fast_dataclasses import dataclass
 from gateway.security.authorizing import authorize, settle
 from gateway.server.pending_request import LockRetry, PendingRequest
 
@@ -369,7 +369,7 @@ class _Lane:
 
     def flush(self) -> None:
         """Run a tick, unless one is under way: then what waits goes with the next."""
-        if self._is_running or not (self._has_pages or self._has_others):
+        if self._is_running or not self._is_awaited:
             return
         works = self._next()
         if self._thread is not None:
@@ -379,37 +379,42 @@ class _Lane:
         for work in works[:-1]:
             self._ticker.deliver(work())
         answers = works[-1]()
-        if self._has_pages or self._has_others:
+        if self._is_awaited:
             self._ticker.wake()
         self._ticker.deliver(answers)
 
     @property
-    def _has_pages(self) -> bool:
-        return bool(self.pages or self._begun)
-
-    @property
-    def _has_others(self) -> bool:
-        return bool(self.writes or self.reads or self.others or self.aside)
+    def _is_awaited(self) -> bool:
+        return bool(self.reads or self.writes or self.pages or self._begun or self.others or self.aside)
 
     def _next(self) -> list[Work]:
         """The next tick, in parts whose requests are answered as soon as each is done. Where pages and others wait, they take
         turns."""
-        if self._has_pages and (self._is_turn_of_pages or not self._has_others):
+        has_pages = self.pages or self._begun
+        if has_pages and (
+            self._is_turn_of_pages or not (self.writes or self.reads or self.others or self.aside)
+        ):
             self._is_turn_of_pages = False
             if self.pages and self._slots:
                 pending_requests = self._take_some(self.pages)
                 written = _written(pending_requests) if self._is_of_replicas else 0
                 self._begun.append(_Pages(self._engine, pending_requests, self._slots.pop(), written))
             return [self._run_pages]
-        self._is_turn_of_pages = self._has_pages
+        self._is_turn_of_pages = bool(has_pages)
         return self._take()
 
     def _take(self) -> list[Work]:
         """What goes to the engine in this tick: lists of pending requests, each to be one call of it."""
-        lists = [taken for waiting in (self.reads, self.writes) if (taken := self._take_some(waiting))]
-        lists += [[self.others.popleft()] for _ in range(min(len(self.others), _MOST_ALONE))]
-        works: list[Work] = [partial(self._run_list, taken) for taken in lists]
-        return [*works, self._run_all_aside] if self.aside or not works else works
+        works: list[Work] = []
+        if self.reads:
+            works.append(partial(self._run_list, self._take_some(self.reads)))
+        if self.writes:
+            works.append(partial(self._run_list, self._take_some(self.writes)))
+        for _ in range(min(len(self.others), _MOST_ALONE)):
+            works.append(partial(self._run_list, [self.others.popleft()]))
+        if self.aside or not works:
+            works.append(self._run_all_aside)
+        return works
 
     def _take_some(self, waiting: deque[PendingRequest]) -> list[PendingRequest]:
         pending_requests: list[PendingRequest] = []
