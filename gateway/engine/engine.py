@@ -44,6 +44,7 @@ from gateway.model.commands import (
     Exchange,
     FindPosition,
     FindStream,
+    FindTransaction,
     Follow,
     Get,
     ImportDefinition,
@@ -403,7 +404,9 @@ class Engine:
 
     def _define(self, command: Any) -> Any:
         now_ms = self._now() // 1_000_000
-        if isinstance(command, (BeginTransaction, Stage, CommitTransaction, AbortTransaction)):
+        if isinstance(
+            command, (BeginTransaction, Stage, FindTransaction, CommitTransaction, AbortTransaction)
+        ):
             return self._transact(command)
         if isinstance(command, Load):
             return self._load(command)
@@ -456,7 +459,9 @@ class Engine:
         self._carry_out(step.run)
         return step.outcome
 
-    def _transact(self, command: BeginTransaction | Stage | CommitTransaction | AbortTransaction) -> Any:
+    def _transact(
+        self, command: BeginTransaction | Stage | FindTransaction | CommitTransaction | AbortTransaction
+    ) -> Any:
         """The outcome of a command of local transactions."""
         now_ms = self._now() // 1_000_000
         match command:
@@ -465,6 +470,10 @@ class Engine:
             case Stage():
                 return self._with_retries(
                     lambda: local_transactions.stage(self._store, command, self._now() // 100)
+                )
+            case FindTransaction(transaction):
+                return self._with_retries(
+                    lambda: local_transactions.held_by(self._store, transaction, now_ms)
                 )
             case AbortTransaction():
                 return self._with_retries(lambda: local_transactions.end(self._store, command, now_ms))
