@@ -171,7 +171,7 @@ def connect(settings: Settings, reads_only: bool = False) -> Database:
 def open_store(settings: Settings, database: Database) -> Opened:
     """The store and the engine on a database that has been migrated. Raises BadSetting."""
     store = Store(database)
-    store.backup_files = _backup_files(settings)
+    store.backup_files = backup_files_of(settings)
     options = EngineOptions(
         control_plane_delay_ms=round(settings.control_plane_delay * 1000),
         sweep_period_s=settings.sweep_period,
@@ -186,7 +186,7 @@ def open_store(settings: Settings, database: Database) -> Opened:
     return Opened(store, engine, CredentialStore(store, lambda: find_key(settings)), clock)
 
 
-def _backup_files(settings: Settings) -> BackupDirectory | None:
+def backup_files_of(settings: Settings) -> BackupDirectory | None:
     """Where the settings let backups be kept as files; None: in the database."""
     path = settings.backup_directory
     if path is None:
