@@ -53,6 +53,9 @@ def start_bulk_put_items(call: Call) -> Exchange[Answer]:
         raise TableBusy(table.name, state.value)
     if not all(index.filled for index in table.indexes):
         raise TableBusy(table.name, State.UPDATING.value)
+    if table.rules.replication is not None:
+        # Developer guide, "Bulk put items considerations"; the words are our own.
+        raise validation(f"{INVALID_REQUEST}Bulk put items is not supported for global tables")
     definition = {
         "request": given,
         "token": given.get("ClientToken") or new_token(),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from adapters.dynamodb.expressions.request_clauses import ReadClauses
 from adapters.dynamodb.jobs.job_names import (
@@ -27,6 +27,7 @@ from adapters.dynamodb.jobs.job_names import (
 )
 from adapters.dynamodb.tables.descriptions import table_id
 from adapters.dynamodb.tables.properties import seconds
+from adapters.dynamodb.values.composites import shown_schema
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Answer, Call
 from adapters.dynamodb.wire.errors import ServiceError, validation
@@ -35,6 +36,8 @@ from gateway.engine.engine import one
 from gateway.model.commands import Exchange, FindTable, StartJob
 from gateway.model.errors import LimitExceeded, MomentNotKept, TableMissing, TokenReused
 from gateway.model.jobs import Job
+from gateway.model.predicates import ALWAYS, And, Predicate
+from gateway.model.ranges import EVERYTHING, KeyRange
 from gateway.model.rows import TICKS_PER_MS
 from gateway.model.tables import State, Table
 
@@ -143,8 +146,6 @@ def _check_members(call: Call) -> None:
         text = "KMS Key Id is not supported for this encryption type"
     elif given.get("FilterSpecification") == {}:
         text = "Invalid FilterSpecification: The specification can not be empty"
-    elif "FilterSpecification" in given and kind == INCREMENTAL:
-        text = "FilterSpecification is not supported for incremental exports by this server"
     if text:
         raise validation(INVALID_REQUEST + text)
 
@@ -173,10 +174,8 @@ def _moment(call: Call, table: Table) -> int | None:
     rule = table.rules.history
     if rule is None or rule.days is None:
         raise MomentNotKept(table.name)
-    given = call.input
-    if "FilterSpecification" in given:
-        clauses_of(call, given["FilterSpecification"], table)
-    asked = given.get("ExportTime")
+    selection_of(call, call.input, table)
+    asked = call.input.get("ExportTime")
     if asked is None:
         return None
     now_ms = call.gateway.now_ms()
@@ -186,14 +185,30 @@ def _moment(call: Call, table: Table) -> int | None:
     return at_ms
 
 
-def clauses_of(call: Call, spec: Mapping[str, Any], table: Table) -> ReadClauses:
-    """What a FilterSpecification says. Raises ServiceError."""
+class Selection(NamedTuple):
+    """What a FilterSpecification selects: a range of keys, which of the items in it, and what of these (None: all)."""
+
+    bounds: KeyRange = EVERYTHING
+    predicate: Predicate = ALWAYS
+    clauses: ReadClauses | None = None
+
+
+def selection_of(call: Call, given: Mapping[str, Any], table: Table) -> Selection:
+    """What is to be exported of a table. Raises ServiceError."""
+    spec = given.get("FilterSpecification")
+    if spec is None:
+        return Selection()
     clauses = ReadClauses(call, spec)
-    key_names = table.key_schema.names if "KeyConditionExpression" in spec else ()
-    clauses.filter(table, key_names)
-    if key_names:
-        clauses.key_range(table.key_schema)
-    return clauses
+    clauses.check_projection(table)
+    if "KeyConditionExpression" not in spec:
+        return Selection(EVERYTHING, clauses.filter(table), clauses)
+    schema = shown_schema(table.key_schema)
+    bounds = clauses.key_range(schema)
+    predicate = clauses.filter(table, schema.names)
+    if schema is not table.key_schema:
+        bounds, judged = clauses.composite_range(table.key_schema)
+        predicate = And((judged, predicate))
+    return Selection(bounds, predicate, clauses)
 
 
 def _window(call: Call, table: Table) -> tuple[int, int] | None:
@@ -204,6 +219,7 @@ def _window(call: Call, table: Table) -> tuple[int, int] | None:
     rule = table.rules.history
     if rule is None or rule.days is None:
         raise MomentNotKept(table.name)
+    selection_of(call, call.input, table)
     now_ms = call.gateway.now_ms()
     from_ms = _milliseconds(spec["ExportFromTime"])
     to_ms = _milliseconds(spec["ExportToTime"]) if "ExportToTime" in spec else now_ms
