@@ -22,7 +22,8 @@ from adapters.dynamodb.export_files import manifests
 from adapters.dynamodb.export_files.data_files import DataFile
 from adapters.dynamodb.export_files.lines import change_line, item_line
 from adapters.dynamodb.jobs.asking import ObjectWorker, ask, bucket_of, call_of, failure
-from adapters.dynamodb.jobs.exports import COMPLETED, FAILED, NEW_AND_OLD, Selection, selection_of, view_of
+from adapters.dynamodb.jobs.exports import NEW_AND_OLD, Selection, selection_of, view_of
+from adapters.dynamodb.jobs.job_documents import COMPLETED, FAILED
 from adapters.dynamodb.jobs.job_names import EXPORT
 from adapters.dynamodb.object_stores.object_store import Bucket, Encryption, Refused
 from adapters.dynamodb.values.composites import render, shown_key
