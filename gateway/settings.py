@@ -10,15 +10,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-import tomllib
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gateway.database_urls import BadDatabaseURL, normalise, sqlite_path
+from gateway.model.fast_dataclasses import dataclass
 
 ENVIRONMENT_PREFIX = "TABLEGATE_"
 ANY = "*"
@@ -333,6 +332,11 @@ class Settings:
         return sqlite_path(self.database)
 
     @property
+    def has_object_store(self) -> bool:
+        """Whether there is a place for exports to S3 and imports from it."""
+        return bool(self.s3_endpoint_url) or self.s3_folder is not None
+
+    @property
     def is_secure(self) -> bool:
         """Whether clients are served over TLS."""
         return self.tls_self_signed or self.tls_cert is not None
@@ -362,6 +366,8 @@ def load(
 
 
 def _read_file(path: Path) -> dict[str, Any]:
+    import tomllib  # a parser in Python: who has such a file loads it
+
     try:
         return tomllib.loads(path.read_text())
     except OSError as error:

@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -26,6 +26,7 @@ from gateway.engine.engine import Engine, EngineOptions
 from gateway.http import Reply, Request
 from gateway.late_dialect import LateDialect
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.tables import Table
 from gateway.quotas import QuotaKeeper, Quotas
 from gateway.security.browsers import Browsers

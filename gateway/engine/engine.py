@@ -6,7 +6,6 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple
 from uuid import uuid4
 
@@ -75,6 +74,7 @@ from gateway.model.errors import (
     StaleTable,
     Unknowable,
 )
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.tables import IndexView
 from gateway.model.writes import Write
 from gateway.store import progress, purges, tokens
@@ -92,7 +92,7 @@ _LONG_ATTEMPT_S = 1.0
 _TENDING_PERIOD_S = 60.0
 # Rows that are caught up with together, by somebody who waits for it.
 _BATCH_AT_ONCE = 1_000
-_READS = (Get, Read, ReadAll, SearchVectors)
+_READS = {Get, Read, ReadAll, SearchVectors}
 _STREAM_READS = (FindPosition, FindStream, ListShards, ListStreams, ReadChanges)
 
 
@@ -177,12 +177,15 @@ class Engine:
         the last write of whoever reads now; a replica that has not come so far does not answer.
         """
         outcomes: list[Any] = [None] * len(commands)
-        writes = [at for at, command in enumerate(commands) if isinstance(command, WriteGroup)]
-        reads = [at for at, command in enumerate(commands) if isinstance(command, _READS)]
-        if len(writes) + len(reads) < len(commands):
-            for at, command in enumerate(commands):
-                if not isinstance(command, (WriteGroup, *_READS)):
-                    outcomes[at] = self._define(command)
+        writes, reads = [], []
+        for at, command in enumerate(commands):
+            kind = type(command)
+            if kind is WriteGroup:
+                writes.append(at)
+            elif kind in _READS:
+                reads.append(at)
+            else:
+                outcomes[at] = self._define(command)
         if writes:
             for at, answer in zip(writes, self._write([commands[at] for at in writes], nowait), strict=True):  # type: ignore[misc]
                 outcomes[at] = answer
@@ -479,7 +482,7 @@ class Engine:
         return answers
 
     def _read_current(self, commands: list[reading.Reading]) -> list[Any]:
-        answer = self._with_retries(lambda: self._read_once(commands))
+        answer = self._with_retries(self._read_once, commands)
         if isinstance(answer, DatabaseFailed) and len(commands) > 1:
             half = len(commands) // 2
             return self._read_current(commands[:half]) + self._read_current(commands[half:])
@@ -495,7 +498,7 @@ class Engine:
             raise DatabaseFailed(repr(error)) from error
 
     def _write(self, groups: list[WriteGroup], nowait: bool = False) -> list[Any]:
-        answer = self._with_retries(lambda: self._write_once(groups, nowait))
+        answer = self._with_retries(self._write_once, groups, nowait)
         if isinstance(answer, DatabaseFailed) and len(groups) > 1:
             # Only the culprit may fail, so look for it by halves.
             half = len(groups) // 2
@@ -565,14 +568,14 @@ class Engine:
             time.sleep(pause)
             pause = min(2 * pause, 0.5)
 
-    def _with_retries(self, work: Callable[[], Any]) -> Any:
+    def _with_retries(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Do something that may fail for a passing reason, up to _ATTEMPTS times with short pauses; what it gave, or the
         GatewayError it met. A lock that the database did not get in time is not waited for here: others wait behind this call."""
         pause = _FIRST_PAUSE_S
         began = time.monotonic()
         for attempt in range(_ATTEMPTS):
             try:
-                return work()
+                return work(*arguments)
             except LockHeld as reason:
                 return Contended(str(reason))
             except Unreachable as reason:

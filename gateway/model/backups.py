@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.tables import Table
 
 
