@@ -68,7 +68,8 @@ def begin_waiting(store: Store, leaving_out: Collection[int]) -> int:
         with store.write() as session:
             backup = backups.by_id(session, store.catalog.defined, backup_id, lock=True)
             if backup is not None and not jobs.count_unfinished(session, of_backup(backup_id), FILE):
-                _begin(store, session, FILE, backup, backup.created_at_ms, {"backup": backup_id})
+                definition = {"backup": backup_id, "stem": backup.file_stem}
+                _begin(store, session, FILE, backup, backup.created_at_ms, definition)
                 begun += 1
     return begun
 

@@ -15,7 +15,7 @@ from typing import Any
 from gateway.engine import filed_backups, restoring, windows, working
 from gateway.engine.filed_backups import FILE, REMOVE, RESTORE
 from gateway.engine.working import Lost
-from gateway.model.backups import BackupFile
+from gateway.model.backups import Backup, BackupFile
 from gateway.model.errors import BackupUnreadable
 from gateway.model.jobs import Job
 from gateway.model.row_lines import Unreadable, read_row
@@ -94,21 +94,21 @@ class Filer:
 
     def _write(self, job: Job, limit: int) -> int | None:
         store = self._store
-        writing: Any = self._open.get(job.id) or self._begin(job)
+        with store.read() as session:
+            backup = backups.by_id(session, store.catalog.defined, job.definition["backup"])
+        if backup is None:  # what there is of its file, whole or not, is nobody's
+            self.forget(job.id)
+            self._directory.remove(job.definition["stem"])
+            self._end(job)
+            return 0
+        writing: Any = self._open.get(job.id) or self._begin(job, backup)
         if writing is None:
             self._end(job)
             return 0
         if writing.file is not None:
             return self._leave_database(job, writing)
         with store.read() as session:
-            backup = backups.by_id(session, store.catalog.defined, job.definition["backup"])
-            if backup is None:
-                part = None
-            else:
-                part = history.rows_after(session, backup.copy_id, writing.mark, limit)
-        if part is None:
-            self._end(job)
-            return 0
+            part = history.rows_after(session, backup.copy_id, writing.mark, limit)
         writing.writer.add(row for row in part.rows.values() if row is not None)
         writing.mark = part.mark
         if part.mark is None:
@@ -116,13 +116,12 @@ class Filer:
             self._leave_database(job, writing)
         return part.length
 
-    def _begin(self, job: Job) -> _Writing | None:
-        """Begin the file of a backup; None: there is none to be made."""
+    def _begin(self, job: Job, backup: Backup) -> _Writing | None:
+        """Begin the file of a backup; None: it has one."""
         store = self._store
         with store.read() as session:
-            backup = backups.by_id(session, store.catalog.defined, job.definition["backup"])
-            source = None if backup is None else store.catalog.by_id(session, backup.copy_id)
-        if backup is None or source is None:
+            source = store.catalog.by_id(session, backup.copy_id)
+        if source is None:
             return None
         table = store.catalog.document_of(backup.source)
         writing = _Writing(self._directory.begin(backup, Attempt(job.id, job.claim), table))
@@ -136,23 +135,21 @@ class Filer:
         try:
             with store.write() as session:
                 backup = backups.by_id(session, store.catalog.defined, job.definition["backup"], lock=True)
-                if backup is not None and copies.are_made_of(session, backup.copy_id):
+                if backup is None:
+                    return 0  # the next turn finds out
+                if copies.are_made_of(session, backup.copy_id):
                     return None
-                if backup is not None:
-                    filed_backups.keep_file(store, session, backup, file)
-                    source = store.catalog.lock(session, backup.copy_id)
-                    if source is not None:
-                        store.catalog.remove(session, source)
+                filed_backups.keep_file(store, session, backup, file)
+                source = store.catalog.lock(session, backup.copy_id)
+                if source is not None:
+                    store.catalog.remove(session, source)
                 if not jobs.end(session, job):
                     raise Lost
         except Lost:
             writing.writer.remove()
             raise
         self.forget(job.id)
-        if backup is None:
-            writing.writer.remove()
-        else:
-            store.catalog.cache.forget(backup.copy_id)
+        store.catalog.cache.forget(backup.copy_id)
         return 0
 
     # Out of a file

@@ -279,6 +279,26 @@ def test_an_earlier_attempt_takes_nothing_of_a_later_one_away(directory: Path, e
     assert files(directory) == []
 
 
+def test_a_file_that_was_written_for_a_deleted_backup_goes(
+    database: Database, clock: Clock, engine: Engine, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a server that was killed when the file had its name, and before the transaction that would have said so: found by the
+    soak (tests/test_backup_crashes.py)."""
+    client = filled(engine, 100)
+    run(engine, CreateBackup(client.table, "first"))
+    do_background_work(engine)
+    assert engine._filer is not None
+    monkeypatch.setattr(engine._filer, "_leave_database", lambda job, writing: None)
+    assert engine.job_batch() is not None
+    [file] = files(directory)
+    assert file.name.endswith(".zst")
+    run(engine, DeleteBackup(the_backup(engine)))
+    monkeypatch.setattr(working, "_CLAIM_MS", -1)
+    engine.renew_claims()
+    do_all_work(server(database, clock, directory))
+    assert files(directory) == []
+
+
 # What is broken
 
 
