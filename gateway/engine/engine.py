@@ -157,6 +157,12 @@ class Engine:
         }
         self._workers: dict[str, working.Worker] = {}
         self._runner = working.Runner(store, self._workers)
+        self._filer = None
+        if store.backup_files is not None:
+            from gateway.engine import filing  # a quick start needs no compression
+
+            self._filer = filing.Filer(store, store.backup_files)
+            self._workers |= dict.fromkeys(filing.KINDS, self._filer)
         self._round_robin = pacing.RoundRobin(works, progress.WORKS, self._count_left)
 
     def register_view(self, dialect: str, view: IndexView) -> None:
@@ -252,7 +258,10 @@ class Engine:
 
     def job_batch(self) -> BatchDone | None:
         """Carry one job on by a batch. None: there is none that could be; look again after `idle_s`."""
-        return self._runner.next_batch()
+        batch = self._runner.next_batch()
+        if batch is None and self._filer is not None and self._filer.begin_waiting():
+            batch = self._runner.next_batch()
+        return batch
 
     def renew_claims(self) -> None:
         """Hold on to the jobs that this server carries on; to be called every second or two, from another thread."""
