@@ -86,7 +86,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--seconds", type=float, default=0.25, help="about how long a slice lasts")
     parser.add_argument("--against", default="", help="a commit of ours that takes part")
-    parser.add_argument("--against-on", default="sqlite", choices=("sqlite", "postgresql"), help="its database")
+    parser.add_argument(
+        "--against-on", default="sqlite", choices=("sqlite", "postgresql"), help="its database"
+    )
     parser.add_argument(
         "--data", type=Path, default=None, help="folder for databases; default: for temporary files"
     )

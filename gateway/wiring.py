@@ -187,6 +187,10 @@ def _replicas(settings: Settings, primary: Database) -> Replicas | None:
     """The replicas that the settings name; None if they name none."""
     if not settings.replica:
         return None
+    if primary.has_nodes:
+        raise BadSetting(
+            "replica: the database is distributed over several nodes, and a standby of one of them has a part of it only"
+        )
     from gateway.store.replicas import Replica, Replicas
 
     pooled = not settings.prepared_statements

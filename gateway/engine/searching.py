@@ -1,8 +1,8 @@
 """Searching a vector index: all of it is looked at, so that the nearest are found, always.
 
 A search is of one snapshot, like any page, and read in slices. What it looks at is the index's image in memory
-(vector_images.py), brought up to date by what has changed since; or, where there is no room for one, the entries as they come
-from the database. Needs numpy, and so is imported by the first search (reading.py).
+(vector_images.py), brought up to date by what has changed since; or, where there is no room for one, or no snapshot of all nodes
+of a database, the entries as they come from there. Needs numpy, and so is imported by the first search (reading.py).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from gateway.store.vectors import Versions
 _PIECE_BYTES = 1 << 20
 _FEWEST_ROWS, _MOST_ROWS = 16, 4_096
 _MOST_VERSIONS = 1 << 20
+_BEYOND_ALL = 1 << 62
 # A partition of no more entries is read from the database where there is no image yet: that is sooner done than making one.
 _FEW_ENTRIES = 2_000
 # Versions are compared with those in the database by ranges of so many, so many ranges at a time.
@@ -42,16 +43,21 @@ def search(
     best = Best(nearest.target(index.metric, command.vector, command.count, _digests(command, partition)))
     image = None
     known = images.get(index.id, versions.server_start)
-    if partition is None or known is not None or not _is_small(session, index, partition):
+    is_of_one_moment = store.database.has_snapshots
+    if is_of_one_moment and (
+        partition is None or known is not None or not _is_small(session, index, partition)
+    ):
         image = yield from _image(session, images, index, versions)
     if image is not None:
         for part in image.parts:
             best.look_at(part)
             yield
     else:
+        # What is committed at several nodes is at one of them before another, so the counter says nothing of the entries.
+        until = versions.last if is_of_one_moment else _BEYOND_ALL
         version = 0
         pieces = _Pieces(session, index, versions.last, partition)
-        while version < versions.last:
+        while version < until:
             entries, version = pieces.behind(version)
             if entries:
                 block = Block.of(entries)
@@ -91,7 +97,7 @@ class _Pieces:
 
     def behind(self, version: int) -> tuple[Sequence[StoredEntry], int]:
         """Some of the entries behind a version, and up to which version these are all."""
-        end = min(version + self._width, self._last)
+        end = min(version + self._width, self._last) if version < self._last else _BEYOND_ALL
         found = vectors.between(self._session, self._index_id, version, end, self._limit, self._partition)
         if len(found) == self._limit:
             self._width = max(self._limit, self._width // 2)
@@ -112,6 +118,8 @@ def _found(
     there = rows.fetch_many(session, sorted(keys))
     nearest_rows = []
     for version, score in found:
+        if version not in entries:
+            continue  # without a snapshot of all nodes: it was replaced meanwhile
         position, vector = entries[version]
         row = table.visible(there.get((table.id, position)), now_ms)
         if row is not None:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -351,6 +351,7 @@ class _Lane:
         self._engine = engine
         self._is_of_replicas = is_of_replicas
         self._notes_written = engine.replicas is not None and engine.replicas.wait_s > 0
+        self._has_nodes = engine.has_nodes
         self._limits = limits
         self._ticker = ticker
         self._thread = thread
@@ -401,6 +402,8 @@ class _Lane:
     def _take(self) -> list[list[PendingRequest]]:
         """What goes to the engine in this tick: lists of pending requests, each to be one call of it."""
         lists = [taken for waiting in (self.writes, self.reads) if (taken := self._take_some(waiting))]
+        if self._has_nodes and lists and lists[0][0].commands[0].__class__ is WriteGroup:
+            lists[:1] = self._node_by_node(lists[0])
         lists += [[self.others.popleft()] for _ in range(min(len(self.others), _MOST_ALONE))]
         return lists
 
@@ -413,6 +416,13 @@ class _Lane:
                 break
             pending_requests.append(waiting.popleft())
         return pending_requests
+
+    def _node_by_node(self, pending_requests: list[PendingRequest]) -> list[list[PendingRequest]]:
+        """Requests that write as a list for each node; those that write at several nodes together."""
+        by_node: dict[Hashable, list[PendingRequest]] = {}
+        for pending in pending_requests:
+            by_node.setdefault(self._engine.node_of(pending.commands), []).append(pending)
+        return [*by_node.values()]
 
     def _run_on_thread(self, work: Work) -> None:
         self._loop.call_soon_threadsafe(self._settle, work())

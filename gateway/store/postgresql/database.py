@@ -98,6 +98,10 @@ class PostgresSession(Session):
 
         return count
 
+    def flush(self) -> None:
+        """Have the server begin with what it was given, while others are given theirs."""
+        self._pipeline.flush()
+
     def copy(self, statement: str, data: bytes) -> int:
         return self._pipeline.copy(statement, data)
 
@@ -241,7 +245,7 @@ class PostgreSQL(Database):
             pipeline.settle()
 
     @contextmanager
-    def write(self, nowait: bool = False) -> Iterator[Session]:
+    def write(self, nowait: bool = False, near: bytes = b"") -> Iterator[Session]:
         transaction_id = None
         with self._guarded("writer") as pipeline:
             try:

@@ -209,6 +209,10 @@ class Pipeline:
                 answer.result = result
                 self._next_result()  # None, which ends the results of a statement
 
+    def flush(self) -> None:
+        """Have all that was sent on its way, without waiting for the answers."""
+        self._libpq.flush()
+
     def copy(self, text: str, data: bytes) -> int:
         """Run a COPY ... FROM STDIN; how many rows there were in the data. libpq knows no COPY in pipeline mode, so this
         leaves it in between. After an error the transaction is good for a ROLLBACK only."""

@@ -38,6 +38,8 @@ class DistributedStatements(PostgreSQLStatements):
     """The SQL of Citus; what each method is for, Statements says."""
 
     joins_entries = False
+    # The table's row is on every node: to lock it for oneself is a transaction of all of them.
+    guards_partitions = True
 
     def ask_versions(
         self, session: Session, table_ids: Sequence[int], lock: bool, near: bytes
@@ -75,9 +77,12 @@ class DistributedStatements(PostgreSQLStatements):
     def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
         found = self.ask_rows(session, keys)
         # After the rows: a version that still is what it was has been so while they were read.
-        ask_versions = self.ask_versions(session, sorted({key[0] for key in keys}), lock=False, near=b"")
-        versions: dict[int, int] = dict(ask_versions())
+        table_ids = sorted({key[0] for key in keys})
+        asked = session.ask_where_asked(_VERSIONS, (table_ids,))
         known = dict(found())
+        at_each = [set(versions()) for versions in asked]
+        # A change of a table reaches one node after the other; before it is everywhere there is no version to be told.
+        versions: dict[int, int] = dict(set.intersection(*at_each))
         return [
             (at, (*known.get(at, _NO_ROW)[:ROW_WIDTH], versions[key[0]]))
             for at, key in enumerate(keys)
