@@ -125,12 +125,6 @@ class Session:
         found = self.query(statement, parameters)
         return lambda: found
 
-    def ask_where_asked(
-        self, statement: str, parameters: Sequence[Any] = ()
-    ) -> list[Callable[[], list[Row]]]:
-        """Ask a statement about what every node has, at each node that has been asked anything, after that."""
-        return [self.ask(statement, parameters)]
-
     def send(self, statement: str, parameters: Sequence[Any] = ()) -> None:
         """Run a statement whose result nobody wants; an error may show only with a later statement."""
         self._connection.execute(statement, parameters)

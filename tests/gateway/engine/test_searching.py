@@ -400,6 +400,8 @@ def test_a_search_in_slices_sees_one_moment(engine: Engine) -> None:
         search(client, (0, 0, 0))
         for _ in slices:
             pass
+        if not engine._store.database.has_snapshots:
+            continue  # what was removed meanwhile may be missing
         assert len(outcomes[0]) == count
         assert wanted is None or names(outcomes[0]) == wanted
         check(client, Metric.EUCLIDEAN, (0, 0, 0), 100)

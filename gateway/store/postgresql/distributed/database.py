@@ -10,9 +10,9 @@ from __future__ import annotations
 import functools
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import sqlalchemy
 
@@ -21,8 +21,22 @@ from gateway.model.keys import slot_of
 from gateway.store.databases import LOCK_TIMEOUT_MS, Retry, Row, Session, Unreachable
 from gateway.store.postgresql.database import SERVER, PostgreSQL, PostgresSession
 from gateway.store.postgresql.distributed import placement
-from gateway.store.postgresql.distributed.nodes import NODES, Address, Nodes
-from gateway.store.postgresql.distributed.statements import DistributedStatements
+from gateway.store.postgresql.distributed.nodes import (
+    HERE,
+    LOCK,
+    SHARDS,
+    SLOTS,
+    Address,
+    Nodes,
+    Place,
+    places,
+)
+from gateway.store.postgresql.distributed.statements import (
+    SLOT,
+    DistributedStatements,
+    SessionOfNodes,
+    by_slot,
+)
 from gateway.store.postgresql.pipeline import Pipeline
 
 log = logging.getLogger(__name__)
@@ -31,33 +45,110 @@ log = logging.getLogger(__name__)
 _READER_OF_NODES = -1
 
 
-class DistributedSession(PostgresSession):
+class DistributedSession(SessionOfNodes):
     """A pipeline to one node, which asks the others."""
 
     statements = DistributedStatements()
 
 
+class WritingSession(DistributedSession):
+    """A transaction that was entered at a node: what names one slot of its shards goes straight to the shard, all else is taken
+    where it belongs by Citus. So that no shard of the node can be moved meanwhile, each is locked as Citus locks one for its
+    own writers. `here`: where it was entered; None: at the entry, wherever that is."""
+
+    def __init__(self, inner: PostgresSession, nodes: Nodes[DistributedNode], here: Address | None) -> None:
+        super().__init__(inner._pipeline)
+        self._inner = inner
+        self._nodes = nodes
+        self._here = here
+        self._shards = nodes.shards_at(here) if here is not None else []
+        if self._shards:
+            inner.send(LOCK, (self._shards,))
+            self._still_here = inner.ask(HERE, (self._shards,))
+
+    @property
+    def transaction_id(self) -> str | None:
+        """That of the transaction, which is the inner session's."""
+        return self._inner.transaction_id
+
+    @transaction_id.setter
+    def transaction_id(self, value: str | None) -> None:
+        self._inner.transaction_id = value
+
+    def check(self) -> None:
+        """To be called before COMMIT. Raises Retry if a shard is no longer where it was thought to be."""
+        if self._shards and self._still_here() != [(len(self._shards),)]:
+            self._nodes.forget()
+            raise Retry("a shard has moved")
+
+    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], list[Row]]:
+        return self._inner.ask(self._placed(statement, parameters), parameters)
+
+    def send(self, statement: str, parameters: Sequence[Any] = ()) -> None:
+        self._inner.send(self._placed(statement, parameters), parameters)
+
+    def ask_count(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], int]:
+        return self._inner.ask_count(self._placed(statement, parameters), parameters)
+
+    def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> int:
+        for values in parameters:
+            self.send(statement, values)
+        return -1
+
+    def ask_here(self, statement: str, parameters: Sequence[Any]) -> Callable[[], list[Row]] | None:
+        if not self._shards:
+            return None
+        place = self._nodes.any_place_at(self._here)
+        return self._inner.ask(place.at_shards(statement), parameters)
+
+    def together(self, sets: Sequence[Sequence[Any]]) -> list[list[Sequence[Any]]]:
+        by_place: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
+        for each in sorted(sets, key=by_slot):
+            place = self._nodes.place_of(each[SLOT])
+            address = ("", 0) if place is None else place.address
+            is_here = place is not None and address == self._here
+            by_place.setdefault((address, each[SLOT] if is_here else -1), []).append(each)
+        return [by_place[key] for key in sorted(by_place)]
+
+    def _placed(self, statement: str, parameters: Sequence[Any]) -> str:
+        if not self._shards:
+            return statement
+        where = slot_parameter(statement)
+        place = None if where is None else self._nodes.place_of(parameters[where])
+        if place is None or place.address != self._here or place.number not in self._shards:
+            return statement
+        return place.at_shards(statement)
+
+
 class RoutingSession(DistributedSession):
-    """Reads on several nodes: a statement that names a slot goes to the node that has it, any other to the entry. Statements
-    to several nodes are carried out at the same time, up to the first answer that is wanted."""
+    """Reads on several nodes: a statement that names a slot goes to its shard, any other to the entry. Statements to several
+    nodes are carried out at the same time, up to the first answer that is wanted. Raises Retry if a shard is not where it was
+    thought to be: in a transaction both are of one snapshot, and otherwise the node is asked after the shard."""
 
     def __init__(
-        self, entry: Callable[[], PostgresSession], at: Callable[[int], PostgresSession | None]
+        self, entry: Callable[[], PostgresSession], at: Callable[[int], At | None], moved: Callable[[], None]
     ) -> None:
         self._entry = entry
         self._at = at
-        self._asked: dict[int, PostgresSession] = {}
+        self._moved = moved
+        self._asked: dict[PostgresSession, Place | None] = {}
+        self._unchecked: dict[PostgresSession, set[int]] = {}
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], list[Row]]:
-        place = slot_parameter(statement)
-        session = None if place is None else self._at(parameters[place])
-        if session is None:
-            session = self._entry()
-        self._asked[id(session)] = session
+        where = slot_parameter(statement)
+        at = None if where is None else self._at(parameters[where])
+        if at is None:
+            session, place = self._entry(), None
+        else:
+            session, place = at
+            statement = place.at_shards(statement)
+            self._unchecked.setdefault(session, set()).add(place.number)
+        self._asked[session] = place
         answer = session.ask(statement, parameters)
 
         def rows() -> list[Row]:
-            self._flush()
+            if self._unchecked:
+                self._check()
             return answer()
 
         return rows
@@ -65,13 +156,26 @@ class RoutingSession(DistributedSession):
     def ask_where_asked(
         self, statement: str, parameters: Sequence[Any] = ()
     ) -> list[Callable[[], list[Row]]]:
-        sessions = [*self._asked.values()] or [self._entry()]
-        return [session.ask(statement, parameters) for session in sessions]
+        if not self._asked:
+            self._asked[self._entry()] = None
+        return [
+            session.ask(statement if place is None else place.at_shards(statement), parameters)
+            for session, place in self._asked.items()
+        ]
 
-    def _flush(self) -> None:
-        if len(self._asked) > 1:
-            for session in self._asked.values():
-                session.flush()
+    def _check(self) -> None:
+        asked = [
+            (len(numbers), session.ask(HERE, ([*numbers],))) for session, numbers in self._unchecked.items()
+        ]
+        self._unchecked.clear()
+        for session in self._asked:
+            session.flush()
+        if any(answer() != [(number,)] for number, answer in asked):
+            self._moved()
+            raise Retry("a shard has moved")
+
+
+At = tuple[PostgresSession, Place]
 
 
 class DistributedNode(PostgreSQL):
@@ -133,7 +237,7 @@ class DistributedPostgreSQL(DistributedNode):
     ) -> None:
         super().__init__(url, pooled, schema, patience_ms)
         self._nodes = Nodes(
-            self._ask_nodes, lambda address: DistributedNode(_at(url, address), False, schema)
+            self._ask_places, lambda address: DistributedNode(_at(url, address), False, schema)
         )
 
     @contextmanager
@@ -150,27 +254,36 @@ class DistributedPostgreSQL(DistributedNode):
     def write(self, nowait: bool = False, near: bytes = b"") -> Iterator[Session]:
         with ExitStack() as stack:
             begin = functools.partial(PostgreSQL.write, nowait=nowait)
-            node = self._entered(stack, self.node_of(near), begin)
-            yield stack.enter_context(begin(self)) if node is None else node
+            here = self.node_of(near)
+            inner = self._entered(stack, here, begin)
+            if inner is None:
+                inner, here = cast(PostgresSession, stack.enter_context(begin(self))), None
+            if self._pooled:
+                yield inner
+                return
+            session = WritingSession(inner, self._nodes, here)
+            yield session
+            session.check()
 
     def node_of(self, partition: bytes) -> Address | None:
         if self._pooled or not partition:
             return None
-        return self._nodes.address_of(slot_of(partition))
+        place = self._nodes.place_of(slot_of(partition))
+        return None if place is None else place.address
 
     @contextmanager
     def _routed(self, begin: Begin) -> Iterator[Session]:
         with ExitStack() as stack:
             found: dict[Address | None, Any] = {}
 
-            def at(slot: int) -> PostgresSession | None:
-                address = None if self._pooled else self._nodes.address_of(slot)
-                if address is None:
+            def at(slot: int) -> At | None:
+                place = None if self._pooled else self._nodes.place_of(slot)
+                if place is None:
                     return None
+                address = place.address
                 if address not in found:
                     found[address] = self._entered(stack, address, begin)
-                session: PostgresSession | None = found[address]
-                return session
+                return None if found[address] is None else (found[address], place)
 
             def entry() -> PostgresSession:
                 if None not in found:
@@ -178,7 +291,7 @@ class DistributedPostgreSQL(DistributedNode):
                 session: PostgresSession = found[None]
                 return session
 
-            yield RoutingSession(entry, at)
+            yield RoutingSession(entry, at, self._nodes.forget)
 
     def _entered(self, stack: ExitStack, address: Address | None, begin: Begin) -> PostgresSession | None:
         """A session at a node; None: at the entry."""
@@ -192,10 +305,11 @@ class DistributedPostgreSQL(DistributedNode):
         self._nodes.note_reached(address)
         return session
 
-    def _ask_nodes(self) -> list[Address]:
+    def _ask_places(self) -> list[Place]:
         try:
             with PostgreSQL.look(self, _READER_OF_NODES) as session:
-                return [(name, int(port)) for name, port in session.query(NODES)]
+                slots, shards = session.ask(SLOTS), session.ask(SHARDS)
+                return places(slots(), shards())
         except (Retry, GatewayError):
             return []
 
@@ -224,13 +338,19 @@ def _at(url: str, address: Address) -> str:
 
 
 _AT_SLOT = re.compile(r"\?|(?<!\w)slot = (?=\?)")
+_INSERTED = re.compile(r"\s*INSERT INTO \w+ \(([^)]*)\) VALUES \(([^)]*)\)")
 
 
 @functools.lru_cache(1024)
 def slot_parameter(statement: str) -> int | None:
-    """Which of a statement's parameters is the slot that it is about; None: it does not say."""
+    """Which of a statement's parameters is the slot that it is about; None: it does not say, or is about several."""
+    inserted = _INSERTED.match(statement)
+    if inserted is not None:
+        columns, values = (part.replace(" ", "").split(",") for part in inserted.groups())
+        if "slot" not in columns:
+            return None
+        at = columns.index("slot")
+        return at if values[: at + 1] == ["?"] * (at + 1) else None
     # All that is found before it are parameters.
-    for place, found in enumerate(_AT_SLOT.finditer(statement)):
-        if found[0] != "?":
-            return place
-    return None
+    found = [place for place, each in enumerate(_AT_SLOT.finditer(statement)) if each[0] != "?"]
+    return found[0] if len(found) == 1 else None
