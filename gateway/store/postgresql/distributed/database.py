@@ -73,6 +73,7 @@ class WritingSession(DistributedSession):
 
     @transaction_id.setter
     def transaction_id(self, value: str | None) -> None:
+        """Note it."""
         self._inner.transaction_id = value
 
     def check(self) -> None:
@@ -233,11 +234,17 @@ class DistributedPostgreSQL(DistributedNode):
     has_nodes = True
 
     def __init__(
-        self, url: str, pooled: bool = False, schema: str | None = None, patience_ms: int | None = None
+        self,
+        url: str,
+        pooled: bool = False,
+        schema: str | None = None,
+        patience_ms: int | None = None,
+        silence_ms: int | None = None,
     ) -> None:
-        super().__init__(url, pooled, schema, patience_ms)
+        super().__init__(url, pooled, schema, patience_ms, silence_ms)
         self._nodes = Nodes(
-            self._ask_places, lambda address: DistributedNode(_at(url, address), False, schema)
+            self._ask_places,
+            lambda address: DistributedNode(_at(url, address), schema=schema, silence_ms=silence_ms),
         )
 
     @contextmanager
