@@ -38,7 +38,7 @@ from gateway.dialect import Round
 from gateway.engine import blind_writes, loading, page_builder, reading
 from gateway.engine.engine import Engine
 from gateway.http import Reply, Request
-from gateway.model import updates
+from gateway.model import fast_dataclasses, updates
 from gateway.model.commands import AnyCommand, CreateTable, Get, Load, Read, WriteGroup
 from gateway.model.fast_paths import FAST_PATHS
 from gateway.model.keys import KeyColumn, KeySchema, Position
@@ -218,6 +218,17 @@ def _updates() -> Iterator[tuple[str, Case]]:
     )
 
 
+def _classes() -> Iterator[tuple[str, Case]]:
+    def made(decorator: Callable[..., Any]) -> Work:
+        def work() -> object:
+            members = {"__annotations__": dict.fromkeys("abcde", "int"), "__doc__": "Five numbers.", "e": 1}
+            return decorator(frozen=True, slots=True)(type("Five", (), members))
+
+        return work
+
+    yield "fast_dataclass", (made(fast_dataclasses.fast_dataclass), made(dataclasses.dataclass))
+
+
 class _Things:
     """A table of a thousand rows of one partition, in a database."""
 
@@ -272,6 +283,7 @@ def _engine(folder: Path) -> Iterator[tuple[str, Case]]:
     yield "fast_puts", _switched(lambda: things.put(False), blind_writes, puts=_none, inserts=_none)
     yield "fast_inserts", _switched(lambda: things.put(True), blind_writes, inserts=_none)
     yield "fast_load", _switched(things.load, loading, load=loading._never)
+    yield "fast_fetch", _switched(things.get, reading, _FETCHES=False)
     things = _Things(f"sqlite:///{folder}/pages.sqlite")
     yield "_fast_take", _switched(things.page, page_builder, _TAKES_MANY=False)
 
@@ -421,7 +433,7 @@ def main() -> None:
     """Print a line for each fast path."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        cases = [*_dynamodb(), *_azure(), *_tablestore(), *_updates(), *_heads()]
+        cases = [*_dynamodb(), *_azure(), *_tablestore(), *_updates(), *_classes(), *_heads()]
         for cases_of in (
             iter(cases),
             _engine(folder),

@@ -72,7 +72,7 @@ _BESIDE = (
 )
 _HOT = (*_CLUSTERED, f"CREATE TABLE hot ({_KEY}, {_FACTS}, body BLOB, {_PRIMARY}) WITHOUT ROWID")
 LAYOUTS = (
-    Layout("as it is: without rowid, 16 KB pages", _CLUSTERED),
+    Layout("until 0012: without rowid, 16 KB pages", _CLUSTERED),
     Layout("... without the index by slot", _CLUSTERED, by_slot=False),
     Layout("... 4 KB pages", _CLUSTERED, 4_096, checkpoint_pages=8000),
     Layout("... 8 KB pages", _CLUSTERED, 8_192, checkpoint_pages=4000),
@@ -84,7 +84,7 @@ LAYOUTS = (
     Layout("... a cache of 256 MB", _CLUSTERED, pragmas=("cache_size = -262144",)),
     Layout("... mmap of 1 GB", _CLUSTERED, pragmas=("mmap_size = 1073741824",)),
     Layout("with rowid, 4 KB pages", _BY_ROWID, 4_096, checkpoint_pages=8000),
-    Layout("with rowid, 8 KB pages", _BY_ROWID, 8_192, checkpoint_pages=4000),
+    Layout("as it is: with rowid, 8 KB pages", _BY_ROWID, 8_192, checkpoint_pages=4000),
     Layout("with rowid, 16 KB pages", _BY_ROWID),
     Layout("bodies beside keys, 4 KB pages", _BESIDE, 4_096, checkpoint_pages=8000, are_bodies_beside=True),
     Layout("bodies beside keys, 16 KB pages", _BESIDE, are_bodies_beside=True),

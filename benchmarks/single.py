@@ -25,6 +25,7 @@ from benchmarks.signing import dynamodb as sign
 
 _IDLE_S = 10
 _STARTS = 5
+_SAME_ITEMS, _SLICES_OF_A_MILLION = 1_000, 10
 _PUTS, _PUTS_PER_SLICE = 100_000, 10_000
 _FEW_ROWS, _MANY_ROWS = 10_000, 1_000_000
 _WRITERS, _WRITER_PUTS = 32, 4_000
@@ -80,6 +81,27 @@ def memory(bench: Bench) -> str:
     return f"Memory after {_IDLE_S} s idle: PSS {proportional:.0f} MB, RSS {resident:.0f} MB."
 
 
+def million(bench: Bench) -> str:
+    """Memory through a million requests that read and write the same thousand items, 16 connections."""
+    port, process = start_ours(bench.fresh("million"))
+    client = Client(port)
+    dynamodb.make_table(client, "Same")
+    put = dynamodb.put("Same", dynamodb.partition_of)
+    puts = [put(port, number) for number in range(_SAME_ITEMS)]
+    gets = [_get(port, number, "Same") for number in range(_SAME_ITEMS)]
+    mixed = [each for pair in zip(gets, gets, gets, puts, strict=True) for each in pair]
+    tree = Tree([process.pid])
+    taken = []
+    for _ in range(_SLICES_OF_A_MILLION):
+        _measured(bench, tree, mixed * (1_000_000 // _SLICES_OF_A_MILLION // len(mixed)), port, 16)
+        taken.append(tree.memory_mb()[1])
+    process.stop()
+    return (
+        f"A million requests, three of four GetItem and one PutItem: PSS {taken[0]:.1f} MB after the first tenth, "
+        f"{statistics.median(taken):.1f} MB in the middle, {taken[-1]:.1f} MB after the last."
+    )
+
+
 # Growth
 
 
@@ -126,8 +148,8 @@ def size(bench: Bench) -> str:
     )
 
 
-def _get(port: int, number: int) -> bytes:
-    body = {"TableName": "Big", "Key": dynamodb.key(dynamodb.partition_of(number), number)}
+def _get(port: int, number: int, table: str = "Big") -> bytes:
+    body = {"TableName": table, "Key": dynamodb.key(dynamodb.partition_of(number), number)}
     return sign(port, "GetItem", json.dumps(body).encode())
 
 
@@ -265,6 +287,7 @@ def _measured(
 SINGLE: dict[str, Callable[[Bench], str]] = {
     "start": start,
     "memory": memory,
+    "million": million,
     "writers": writers,
     "partition": partition,
     "extras": extras,

@@ -12,9 +12,10 @@ from pathlib import PurePath
 import click
 
 from gateway import __version__
-from gateway.command_line.serving import healthcheck, serve, wait
+from gateway.command_line.serving import serve
 
 _DROP_INS = frozenset({"dynamodb-local", "azurite", "azurite-table"})
+_PROBES = frozenset({"healthcheck", "wait"})
 # What Java's virtual machine reads, in front of the archive's name: the image of DynamoDB Local starts with these.
 _JAVA_WORDS = ("-jar", "-D", "-X", "-javaagent:")
 
@@ -36,6 +37,13 @@ def drop_ins() -> tuple[click.Command, ...]:
     from gateway.command_line.dynamodb_local import dynamodb_local
 
     return dynamodb_local, azurite, azurite_table
+
+
+def probes() -> tuple[click.Command, ...]:
+    """The commands that ask a server whether it is there, often: with them no other is loaded."""
+    from gateway.command_line.asking import healthcheck, wait
+
+    return healthcheck, wait
 
 
 def others() -> tuple[click.Command, ...]:
@@ -80,15 +88,16 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command; None if there is none of that name."""
         found = super().get_command(ctx, cmd_name)
-        if found is None and cmd_name in _DROP_INS:
-            return next(command for command in drop_ins() if command.name == cmd_name)
+        for names, commands in ((_DROP_INS, drop_ins), (_PROBES, probes)):
+            if cmd_name in names:
+                return next(command for command in commands() if command.name == cmd_name)
         if found is None:
             self._load()
             found = super().get_command(ctx, cmd_name)
         return found
 
     def _load(self) -> None:
-        for command in (*drop_ins(), *others()):
+        for command in (*drop_ins(), *probes(), *others()):
             self.add_command(command)
 
 
@@ -103,8 +112,7 @@ def main() -> None:
     """
 
 
-for command in (serve, healthcheck, wait):
-    main.add_command(command)
+main.add_command(serve)
 
 
 if __name__ == "__main__":

@@ -12,16 +12,17 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import field
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple
 
-from gateway import audit, metrics
+from gateway import metrics
 from gateway.engine.engine import Engine, drive, run_with_retries
 from gateway.http import Reply, Request
 from gateway.model.authorizations import Authorization
 from gateway.model.commands import AnyCommand, Exchange
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.tables import IndexView
 from gateway.quotas import Quotas
 from gateway.security.authorizing import authorize, conclude, settle
@@ -30,6 +31,8 @@ from gateway.settings import Settings
 
 if TYPE_CHECKING:
     import flask
+
+    from gateway.audit import Deed, Kind
 
 
 class Round(NamedTuple):
@@ -122,8 +125,6 @@ class Dialect(ABC):
     )
     """The HTTP methods that Flask lets through to `handle`."""
 
-    audited_operations: ClassVar[Mapping[str, audit.Kind]] = {}
-    """What operations are for the audit; those that are not here only read."""
     refusal_statuses: ClassVar[frozenset[int]] = frozenset({401, 403})
     """The HTTP statuses among which are those of requests whose caller may not do this, or has not shown who it is."""
 
@@ -143,14 +144,21 @@ class Dialect(ABC):
         what the dialect claims."""
         return self.handle
 
+    @cached_property
+    def audited_operations(self) -> Mapping[str, Kind]:
+        """What operations are for the audit; those that are not here only read. Asked only where there is an audit."""
+        return {}
+
     def operation(self, request: Request) -> str:
         """The name of a request's operation for metrics and the access log, from a closed set."""
         return ""
 
-    def deed(self, request: Request, reply: Reply, operation: str) -> audit.Deed:
+    def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
         """What a request did that has been answered, for the audit: called on its thread, and only if it is to be told.
         May raise anything where the request is one that was refused for its form."""
-        return audit.Deed(self.audited_operations.get(operation, audit.Kind.READ))
+        from gateway.audit import Deed, Kind
+
+        return Deed(self.audited_operations.get(operation, Kind.READ))
 
     def only_reads(self, request: Request) -> bool:
         """Whether a request, as far as its head shows, wants nothing but to read rows: then any process of a server may answer

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from gateway.model.authorizations import Authorization
+from gateway.model.fast_dataclasses import dataclass
 
 Headers = tuple[tuple[str, str], ...]
 

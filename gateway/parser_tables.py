@@ -9,13 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import lark
 from lark.grammar import Rule
 from lark.lexer import TerminalDef
+
+from gateway.model.fast_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import orjson
@@ -39,6 +39,7 @@ from gateway.model.commands import (
     WriteGroup,
 )
 from gateway.model.errors import GatewayError, QuotaExceeded
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.pages import Page
 from gateway.model.writes import Edit, Replace
 from gateway.store import quotas as rows

@@ -10,15 +10,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-import tomllib
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gateway.database_urls import BadDatabaseURL, normalise, sqlite_path
+from gateway.model.fast_dataclasses import dataclass
 
 ENVIRONMENT_PREFIX = "TABLEGATE_"
 ANY = "*"
@@ -214,6 +213,11 @@ class Settings:
         512 << 20,
         "Most bytes of vector indexes that searches keep in memory; an index that has no room is read at each search.",
     )
+    vector_approximate_from: int = setting(
+        0,
+        "Vectors from which on a search may be approximate, by an index in memory (usearch), if it has so many to choose from; 0:"
+        " all searches are exact.",
+    )
     stream_shards: int = setting(1, "Shards that a new change stream has.")
     stream_roll_hours: float = setting(
         0.0,
@@ -326,6 +330,11 @@ class Settings:
         return sqlite_path(self.database)
 
     @property
+    def has_object_store(self) -> bool:
+        """Whether there is a place for exports to S3 and imports from it."""
+        return bool(self.s3_endpoint_url) or self.s3_folder is not None
+
+    @property
     def is_secure(self) -> bool:
         """Whether clients are served over TLS."""
         return self.tls_self_signed or self.tls_cert is not None
@@ -355,6 +364,8 @@ def load(
 
 
 def _read_file(path: Path) -> dict[str, Any]:
+    import tomllib  # a parser in Python: who has such a file loads it
+
     try:
         return tomllib.loads(path.read_text())
     except OSError as error:

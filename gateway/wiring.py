@@ -11,7 +11,7 @@ import importlib
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -22,9 +22,11 @@ from gateway.control.watching import Watch
 from gateway.database_urls import hosts_of
 from gateway.dialect import Claims, Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
+from gateway.engine.reading import can_approximate
 from gateway.http import Reply, Request
 from gateway.late_dialect import LateDialect
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.tables import Table
 from gateway.quotas import QuotaKeeper, Quotas
 from gateway.security.browsers import Browsers
@@ -175,7 +177,11 @@ def connect(settings: Settings, reads_only: bool = False) -> Database:
 
 
 def open_store(settings: Settings, database: Database) -> Opened:
-    """The store and the engine on a database that has been migrated."""
+    """The store and the engine on a database that has been migrated. Raises BadSetting."""
+    if settings.vector_approximate_from and not can_approximate():
+        raise BadSetting(
+            "vector_approximate_from: needs numpy and usearch (pip install 'tablegate[vectors]')"
+        )
     store = Store(database)
     options = EngineOptions(
         control_plane_delay_ms=round(settings.control_plane_delay * 1000),
@@ -184,6 +190,7 @@ def open_store(settings: Settings, database: Database) -> Opened:
         stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),
         failover_s=settings.failover_seconds,
         vector_memory_bytes=settings.vector_memory_bytes,
+        vector_approximate_from=settings.vector_approximate_from,
         replication_lag_ms=settings.global_table_lag_ms,
     )
     clock = Clock()

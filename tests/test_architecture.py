@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import copy
+import importlib
+import inspect
 import re
 import sys
 from collections.abc import Iterator
@@ -16,7 +19,7 @@ OUR_FOLDERS = ("gateway", "adapters", "migrations", "transfer")
 # that stands alone; a module inside a folder may be a group of its own, lower than the rest of the folder.
 GROUPS = {
     "gateway": (
-        "parser_tables", "database_urls", "settings", "logs", "figures", "metrics", "handling", "model", "http", "audit", "store",
+        "model", "parser_tables", "database_urls", "settings", "logs", "figures", "metrics", "handling", "http", "audit", "store",
         "audit_sinks", "security", "engine", "quotas", "clock", "telemetry", "server.flask_bridge", "dialect", "late_dialect",
         "control", "wiring", "console", "app",
         "background", "server", "command_line", "__main__",
@@ -105,15 +108,19 @@ def test_the_store_knows_the_model_and_its_database(module: str) -> None:
 @pytest.mark.parametrize("module", of("gateway.engine"))
 def test_the_engine_knows_the_store_and_the_model(module: str) -> None:
     for imported in IMPORTS[module]:
-        assert not outside(imported) or imported.partition(".")[0] in PURE | {"numpy"}, imported
+        assert not outside(imported) or imported.partition(".")[0] in PURE | {"numpy", "usearch"}, imported
         if within(imported, "gateway") or within(imported, "adapters"):
             assert any(within(imported, f"gateway.{room}") for room in ("engine", "store", "model")), imported
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_numpy_is_for_vector_searches(module: str) -> None:
-    """It is not always installed, and takes long to load: who searches loads it (gateway/engine/reading.py)."""
-    may = ("gateway.engine.nearest", "gateway.engine.vector_images")
+    """It is not always installed, and takes long to load: who searches loads it (gateway/engine/reading.py). usearch is loaded
+    by whoever makes a graph."""
+    may = ("gateway.engine.nearest", "gateway.engine.vector_graphs", "gateway.engine.vector_images")
+    if module != "gateway.engine.vector_graphs":
+        assert not [name for name in IMPORTS[module] if within(name, "usearch")]
+    assert "usearch" not in str([getattr(node, "module", "") for node in TREES[module].body])
     if module not in may:
         assert not [name for name in IMPORTS[module] if within(name, "numpy")]
     if module not in (*may, "gateway.engine.searching"):
@@ -216,10 +223,66 @@ def test_nobody_asks_which_database_it_is() -> None:
                 assert question not in path.read_text(), path
 
 
+def late_modules(module: str) -> dict[str, str]:
+    """Name in a module -> the late module that it stands for (gateway/model/late_modules.py)."""
+    return {
+        node.targets[0].id: node.value.args[0].value
+        for node in ast.walk(TREES[module])
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Name)
+        and node.value.func.id == "LateModule"
+    }
+
+
+LATE = sorted(module for module in MODULES if late_modules(module))
+
+
+@pytest.mark.parametrize("module", LATE)
+def test_what_is_late_is_what_readers_see_imported(module: str) -> None:
+    """Under TYPE_CHECKING: so every test in here, and every type checker, sees it too."""
+    seen = [
+        f"{node.module}.{name.name}"
+        for block in TREES[module].body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING" and block.orelse
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    ]
+    for name, late in late_modules(module).items():
+        assert late.rpartition(".")[2] == name
+        assert late in seen
+
+
+@pytest.mark.parametrize("module", LATE)
+def test_of_what_is_late_nothing_but_functions_is_used(module: str) -> None:
+    late = late_modules(module)
+    used = {
+        (late[node.value.id], node.attr)
+        for node in ast.walk(strip_annotations(TREES[module]))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in late
+    }
+    assert {name for name, _ in used} == {*late.values()}
+    for name, function in used:
+        thing = getattr(importlib.import_module(name), function)
+        assert inspect.isfunction(inspect.unwrap(thing)), (name, function)
+
+
+def strip_annotations(tree: ast.Module) -> ast.Module:
+    """A module without the annotations of its functions, which nobody evaluates."""
+    tree = copy.deepcopy(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+            for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+                argument.annotation = None
+    return tree
+
+
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_only_the_settings_name_a_module(module: str) -> None:
-    """wiring.py finds an adapter by the name that the settings give; everything else is imported."""
-    if module != "gateway.wiring":
+    """wiring.py finds an adapter by the name that the settings give; everything else is imported, some of it late."""
+    if module not in ("gateway.wiring", "gateway.model.late_modules"):
         assert not [name for name in IMPORTS[module] if name == "importlib"]
         assert "__import__" not in FILES[module].read_text()
 

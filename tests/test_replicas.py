@@ -130,6 +130,36 @@ def test_what_may_be_old_is_read_from_the_replica_and_nothing_else(
 
 
 @pytest.mark.parametrize("replica_reads", ["eventual", "all"])
+def test_vector_searches_are_the_primarys(
+    cluster: Cluster, standby: Node, read_by: list[int], replica_reads: str
+) -> None:
+    """Every write that was answered is found (docs/differences.md), and images are of one server's versions."""
+    index = {
+        "IndexName": "near",
+        "VectorAttribute": {"AttributeName": "v"},
+        "Dimensions": 2,
+        "DistanceFunction": "EUCLIDEAN",
+        "Projection": {"ProjectionType": "ALL"},
+    }
+    with served(cluster, standby, replica_reads=replica_reads) as server, RawClient(server.url) as client:
+        client.create_table(f"vectors-{replica_reads}", VectorIndexes=[index])
+        standby.ask("SELECT pg_wal_replay_pause()")
+        for number in range(3):
+            item = {"p": {"S": f"{number}"}, "v": {"L": [{"N": f"{number}"}, {"N": "0"}]}}
+            client.call("PutItem", TableName=f"vectors-{replica_reads}", Item=item)
+            read_by.clear()
+            found = client.call(
+                "SearchVectors",
+                TableName=f"vectors-{replica_reads}",
+                IndexName="near",
+                SearchVector=[{"N": f"{number}"}, {"N": "0"}],
+                TopK=1,
+            )
+            assert found["SearchResults"][0]["Item"]["p"] == {"S": f"{number}"}
+            assert set(read_by) == {cluster.primary.port}
+
+
+@pytest.mark.parametrize("replica_reads", ["eventual", "all"])
 def test_azure_reads_old_only_from_the_secondary_and_table_store_never_unless_told(
     cluster: Cluster, standby: Node, read_by: list[int], replica_reads: str
 ) -> None:

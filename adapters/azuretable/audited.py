@@ -29,6 +29,11 @@ KINDS: Mapping[str, Kind] = {
 _INNER_FAILURE = re.compile(rb"^HTTP/1\.1 ([45]\d\d)\b", re.MULTILINE)
 
 
+def kinds() -> Mapping[str, Kind]:
+    """Operation -> what it is."""
+    return KINDS
+
+
 def deed_of(request: Request, reply: Reply, operation: str, host: str) -> Deed:
     """What a request to a host ("": it names no account) did. Of one that was refused nothing is read but its address."""
     address = addresses.parse(request.path, host)

@@ -9,14 +9,14 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import date
 from email.utils import formatdate
-from functools import lru_cache, partial
-from typing import Any
+from functools import cached_property, lru_cache, partial
+from typing import TYPE_CHECKING, Any
 
-from adapters.azuretable import DIALECT, audited, summaries
+from adapters.azuretable import DIALECT
 from adapters.azuretable.auth import auth, bearer
 from adapters.azuretable.auth.auth import Account
 from adapters.azuretable.auth.bearer import Issuer
@@ -38,15 +38,22 @@ from adapters.azuretable.wire.addresses import (
 )
 from adapters.azuretable.wire.errors import PLANTED, ServiceError, as_json, as_xml, service_error_of
 from adapters.azuretable.wire.methods import method_of
-from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round, Summary
 from gateway.http import Reply, Request
 from gateway.model.authorizations import Authorization, Source
 from gateway.model.commands import Exchange
 from gateway.model.composites import name_of
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, NotPermitted
+from gateway.model.late_modules import LateModule
 from gateway.model.tables import Table
 from gateway.security.credentials import Credential, Scheme
+
+if TYPE_CHECKING:
+    from adapters.azuretable import audited, summaries
+    from gateway.audit import Deed, Kind
+else:
+    audited = LateModule("adapters.azuretable.audited")
+    summaries = LateModule("adapters.azuretable.summaries")
 
 _XML_COMPONENTS = frozenset({"acl", "properties", "stats"})
 _READING = frozenset({"GET", "HEAD"})
@@ -77,7 +84,6 @@ class AzureTable(Dialect):
     name = DIALECT
     hint = CLAIMS.hint
     service_hosts = CLAIMS.service_hosts
-    audited_operations = audited.KINDS
     methods = Dialect.methods | {"MERGE"}
     faults = PLANTED
 
@@ -124,6 +130,11 @@ class AzureTable(Dialect):
         """An error reply that was planted (Dialect.fault)."""
         answer = self._refusal(request, ServiceError(name))
         return Reply(answer.status, self._headers(request, answer), answer.body)
+
+    @cached_property
+    def audited_operations(self) -> Mapping[str, Kind]:
+        """What operations are for the audit (Dialect.audited_operations)."""
+        return audited.kinds()
 
     def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
         """What a request did, for the audit."""

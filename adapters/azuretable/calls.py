@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
@@ -23,6 +23,7 @@ from gateway.dialect import Gateway
 from gateway.engine.engine import one
 from gateway.http import Request
 from gateway.model.commands import AnyCommand, Exchange, FindTable
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.tables import Table
 
 

@@ -28,7 +28,11 @@ _READING = ("Get", "Describe", "List", "Query", "Scan", "Search", "BatchGet", "T
 KINDS: Mapping[str, Kind] = {
     name: kind_of(name, _WRITES, _READING) for name in (target.partition(".")[2] for target in OPERATIONS)
 }
-"""Operation -> what it is."""
+
+
+def kinds() -> Mapping[str, Kind]:
+    """Operation -> what it is."""
+    return KINDS
 
 
 def deed_of(request: Request, reply: Reply, operation: str, gateway: Gateway) -> Deed:

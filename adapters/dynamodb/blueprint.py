@@ -10,16 +10,14 @@ from __future__ import annotations
 import gc
 import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Iterable, Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from adapters.dynamodb import DIALECT, audited, summaries
+from adapters.dynamodb import DIALECT
 from adapters.dynamodb.capacity.throughput import Throttle
-from adapters.dynamodb.jobs import workers
-from adapters.dynamodb.kinesis.destinations import KIND as KINESIS
 from adapters.dynamodb.operation_table import OF_NEW_TABLES, OPERATIONS, READING, Operation, purpose_of
 from adapters.dynamodb.tables.descriptions import shown_table_keys
 from adapters.dynamodb.validation import operation_schemas
@@ -29,16 +27,24 @@ from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from adapters.dynamodb.wire.errors import ServiceError, internal, render, serialization, service_error_of
 from adapters.dynamodb.wire.refusals import not_permitted
 from adapters.dynamodb.wire.resources import bare_name
-from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round, Seed, Summary
 from gateway.http import Reply, Request
 from gateway.model.authorizations import Authorization
-from gateway.model.changes import Change
 from gateway.model.commands import AnyCommand, Exchange
 from gateway.model.errors import GatewayError, LimitExceeded, NotPermitted
+from gateway.model.late_modules import LateModule
 from gateway.model.tables import Table
 from gateway.security.credentials import Scheme
-from gateway.settings import BadSetting, Settings
+from gateway.settings import BadSetting
+
+if TYPE_CHECKING:
+    from adapters.dynamodb import audited, summaries
+    from adapters.dynamodb.jobs import workers
+    from gateway.audit import Deed, Kind
+else:
+    audited = LateModule("adapters.dynamodb.audited")
+    summaries = LateModule("adapters.dynamodb.summaries")
+    workers = LateModule("adapters.dynamodb.jobs.workers")
 
 _SCHEME = Scheme.AWS.value
 _new = tuple.__new__  # makes a named tuple in half the time that its own constructor takes
@@ -66,13 +72,14 @@ def listed(table: Table) -> tuple[str, str, str]:
     return table.name, shown, f"arn:aws:dynamodb:*:*:table/{table.name}"
 
 
-def _producer(settings: Settings) -> Callable[[Table, str, Sequence[Change]], None]:
-    """What delivers changes to Kinesis. Raises BadSetting where boto3 is not installed."""
+def _deliver_to_kinesis(gateway: Gateway) -> None:
+    """Have changes delivered to Kinesis. Raises BadSetting where boto3 is not installed."""
     try:
+        from adapters.dynamodb.kinesis.destinations import KIND
         from adapters.dynamodb.kinesis.producer import Producer
     except ModuleNotFoundError:
         raise BadSetting("kinesis_endpoint_url: needs boto3 (pip install 'tablegate[clouds]')") from None
-    return Producer(settings).deliver
+    gateway.engine.deliveries[KIND] = Producer(gateway.settings).deliver
 
 
 class DynamoDB(Dialect):
@@ -83,17 +90,17 @@ class DynamoDB(Dialect):
     service_hosts = _SERVICE_HOSTS
     faults = planted_errors.NAMES
     batches = frozenset({"BatchGetItem", "BatchWriteItem"})
-    audited_operations = audited.KINDS
     refusal_statuses = frozenset({400, 403})
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
         gateway.engine.register_view(DIALECT, keys.index_view)
-        workers.register(gateway)
+        if gateway.settings.has_object_store:
+            workers.register(gateway)
         self._operations = OPERATIONS
         self._style = gateway.settings.message_style
         if gateway.settings.kinesis_endpoint_url:
-            gateway.engine.deliveries[KINESIS] = _producer(gateway.settings)
+            _deliver_to_kinesis(gateway)
         self._throttle = Throttle(gateway.now_ms) if gateway.settings.throughput == "enforce" else None
 
     # Which requests are this dialect's
@@ -129,6 +136,11 @@ class DynamoDB(Dialect):
         if row.parts is None or self._throttle is not None or self.gateway.quotas.is_on:
             return self.handle
         return self._begin
+
+    @cached_property
+    def audited_operations(self) -> Mapping[str, Kind]:
+        """What operations are for the audit (Dialect.audited_operations)."""
+        return audited.kinds()
 
     def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
         """What a request did, for the audit."""

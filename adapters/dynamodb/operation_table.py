@@ -1,33 +1,39 @@
 """The operation table: X-Amz-Target -> the handler that answers it, and whether the server's tick enters it.
 
-An operation that is not here is answered with UnknownOperationException.
+An operation that is not here is answered with UnknownOperationException. Handlers that few servers are ever asked for are
+loaded when they are first called (gateway/model/late_modules.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from adapters.dynamodb.capacity import contributor_insights
-from adapters.dynamodb.jobs import bulk_puts, exports, imports
-from adapters.dynamodb.kinesis import destinations
 from adapters.dynamodb.operations import batches, items, queries, streams, transactions, vectors
-from adapters.dynamodb.partiql import statements
-from adapters.dynamodb.tables import (
-    account,
-    backups,
-    global_tables,
-    recovery,
-    replica_auto_scaling,
-    replicas,
-    resource_policies,
-    tables,
-    tags,
-    time_to_live,
-)
+from adapters.dynamodb.tables import replicas, resource_policies, tables, tags, time_to_live
 from adapters.dynamodb.wire.calls import Answer, Call, OneCommand
 from gateway.model.commands import Exchange
+from gateway.model.late_modules import LateModule
 from gateway.model.permissions import UNKNOWN_PURPOSE, Permission, Purpose, Way
+
+if TYPE_CHECKING:
+    from adapters.dynamodb.capacity import contributor_insights
+    from adapters.dynamodb.jobs import bulk_puts, exports, imports
+    from adapters.dynamodb.kinesis import destinations
+    from adapters.dynamodb.partiql import statements
+    from adapters.dynamodb.tables import account, backups, global_tables, recovery, replica_auto_scaling
+else:
+    contributor_insights = LateModule("adapters.dynamodb.capacity.contributor_insights")
+    bulk_puts = LateModule("adapters.dynamodb.jobs.bulk_puts")
+    exports = LateModule("adapters.dynamodb.jobs.exports")
+    imports = LateModule("adapters.dynamodb.jobs.imports")
+    destinations = LateModule("adapters.dynamodb.kinesis.destinations")
+    statements = LateModule("adapters.dynamodb.partiql.statements")
+    account = LateModule("adapters.dynamodb.tables.account")
+    backups = LateModule("adapters.dynamodb.tables.backups")
+    global_tables = LateModule("adapters.dynamodb.tables.global_tables")
+    recovery = LateModule("adapters.dynamodb.tables.recovery")
+    replica_auto_scaling = LateModule("adapters.dynamodb.tables.replica_auto_scaling")
 
 
 class Operation(NamedTuple):

@@ -23,7 +23,11 @@ _READING = ("Get", "Describe", "List", "BatchGet", "BulkExport", "Compute", "Sea
 
 
 KINDS: Mapping[str, Kind] = {name: kind_of(name, _WRITES, _READING) for name in OPERATIONS}
-"""Operation -> what it is."""
+
+
+def kinds() -> Mapping[str, Kind]:
+    """Operation -> what it is."""
+    return KINDS
 
 
 def deed_of(request: Request, reply: Reply, operation: str) -> Deed:

@@ -6,13 +6,13 @@ A request is Table Store's if it has an x-ots- header; its operation is the path
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from functools import lru_cache, partial
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property, lru_cache, partial
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import Message
 
-from adapters.tablestore import DIALECT, audited, summaries
+from adapters.tablestore import DIALECT
 from adapters.tablestore.claims import CLAIMS
 from adapters.tablestore.operation_table import OPERATIONS, READING, Operation
 from adapters.tablestore.values.values import key_type
@@ -30,14 +30,21 @@ from adapters.tablestore.wire.errors import (
 )
 from adapters.tablestore.wire.parsing import parse
 from adapters.tablestore.wire.protocol import table_store_pb2 as messages
-from gateway.audit import Deed
 from gateway.dialect import Dialect, Gateway, Handler, Round, Summary
 from gateway.http import Reply, Request
 from gateway.model.authorizations import Authorization
 from gateway.model.commands import Exchange
 from gateway.model.errors import GatewayError, LimitExceeded
+from gateway.model.late_modules import LateModule
 from gateway.model.tables import Table
 from gateway.security.credentials import Scheme
+
+if TYPE_CHECKING:
+    from adapters.tablestore import audited, summaries
+    from gateway.audit import Deed, Kind
+else:
+    audited = LateModule("adapters.tablestore.audited")
+    summaries = LateModule("adapters.tablestore.summaries")
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +69,6 @@ class TableStore(Dialect):
     service_hosts = CLAIMS.service_hosts
     faults = PLANTED
     batches = frozenset({"BatchGetRow", "BatchWriteRow", "BulkImport"})
-    audited_operations = audited.KINDS
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
@@ -101,6 +107,11 @@ class TableStore(Dialect):
             )
         except (ServiceError, GatewayError):
             return None
+
+    @cached_property
+    def audited_operations(self) -> Mapping[str, Kind]:
+        """What operations are for the audit (Dialect.audited_operations)."""
+        return audited.kinds()
 
     def deed(self, request: Request, reply: Reply, operation: str) -> Deed:
         """What a request did, for the audit."""

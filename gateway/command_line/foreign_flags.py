@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from gateway.command_line.errors import told_in_one_line
+from gateway.model.fast_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from gateway import metrics
+from gateway.model.fast_dataclasses import dataclass
 
 _PERIOD_S = 2.0
 _KEPT = 300

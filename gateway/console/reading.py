@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from gateway.console.searches import BadSearch, Search, place_of
@@ -24,6 +23,7 @@ from gateway.model.commands import (
     TableStatistics,
 )
 from gateway.model.errors import GatewayError, NotPermitted, TableMissing
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.keys import Position
 from gateway.model.pages import PageLimits
 from gateway.model.permissions import Permission, Purpose

@@ -9,11 +9,11 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 import orjson
 
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.keys import KeyColumn, KeySchema, Position
 from gateway.model.predicates import (
     ALWAYS,

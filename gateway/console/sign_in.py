@@ -11,12 +11,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gateway.control import access
 from gateway.dialect import Gateway
 from gateway.http import Request
 from gateway.model.authorizations import Authorization, Source
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.namespaces import is_reserved
 from gateway.security.credentials import ANY_PLACE, SHARED_NAMESPACE, Credential, Scheme
 

@@ -6,7 +6,6 @@ import logging
 import random
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple
 from uuid import uuid4
 
@@ -75,6 +74,7 @@ from gateway.model.errors import (
     StaleTable,
     Unknowable,
 )
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.tables import IndexView
 from gateway.model.writes import Write
 from gateway.store import progress, purges, tokens
@@ -92,7 +92,9 @@ _LONG_ATTEMPT_S = 1.0
 _TENDING_PERIOD_S = 60.0
 # Rows that are caught up with together, by somebody who waits for it.
 _BATCH_AT_ONCE = 1_000
-_READS = (Get, Read, ReadAll, SearchVectors)
+# A search waits no longer for a graph.
+_GRAPH_BATCH_S = 0.005
+_READS = {Get, Read, ReadAll, SearchVectors}
 _STREAM_READS = (FindPosition, FindStream, ListShards, ListStreams, ReadChanges)
 
 
@@ -100,8 +102,8 @@ class EngineOptions(NamedTuple):
     """`control_plane_delay_ms`: how long tables stay creating, updating, deleting. `sweep_period_s`: between looks for
     expired rows. `stream_shards`: how many shards a new stream has. `stream_roll_ms`: the age at which an open shard
     is closed and has a child (0: never). `failover_s`: how long a database that cannot be reached is waited for.
-    `vector_memory_bytes`: how much memory vector searches may keep. `replication_lag_ms`: how long a write stays in its own
-    replica at least."""
+    `vector_memory_bytes`: how much memory vector searches may keep. `vector_approximate_from`: of how many vectors on they may be
+    approximate (0: never). `replication_lag_ms`: how long a write stays in its own replica at least."""
 
     control_plane_delay_ms: int = 0
     sweep_period_s: float = 60.0
@@ -109,6 +111,7 @@ class EngineOptions(NamedTuple):
     stream_roll_ms: int = 0
     failover_s: float = 5.0
     vector_memory_bytes: int = 512 << 20
+    vector_approximate_from: int = 0
     replication_lag_ms: int = 0
 
 
@@ -130,6 +133,7 @@ class Engine:
         self.cached_azure_table = store.catalog.cache.get_azure
         """The same by namespace and Azure name, in whatever case."""
         store.vector_memory_bytes = options.vector_memory_bytes
+        store.vector_approximate_from = options.vector_approximate_from
         self._options = options
         self._now = now
         self._definer = Definer(store, options.control_plane_delay_ms, options.stream_shards)
@@ -171,12 +175,15 @@ class Engine:
         the last write of whoever reads now; a replica that has not come so far does not answer.
         """
         outcomes: list[Any] = [None] * len(commands)
-        writes = [at for at, command in enumerate(commands) if isinstance(command, WriteGroup)]
-        reads = [at for at, command in enumerate(commands) if isinstance(command, _READS)]
-        if len(writes) + len(reads) < len(commands):
-            for at, command in enumerate(commands):
-                if not isinstance(command, (WriteGroup, *_READS)):
-                    outcomes[at] = self._define(command)
+        writes, reads = [], []
+        for at, command in enumerate(commands):
+            kind = type(command)
+            if kind is WriteGroup:
+                writes.append(at)
+            elif kind in _READS:
+                reads.append(at)
+            else:
+                outcomes[at] = self._define(command)
         if writes:
             for at, answer in zip(writes, self._write([commands[at] for at in writes], nowait), strict=True):  # type: ignore[misc]
                 outcomes[at] = answer
@@ -232,6 +239,22 @@ class Engine:
     def searches_vectors(self) -> bool:
         """Whether what vector searches need is installed."""
         return reading.can_search()
+
+    @property
+    def approximates_vectors(self) -> bool:
+        """Whether vector searches may be approximate here."""
+        return self._store.vector_approximate_from > 0
+
+    def vector_graph_batch(self) -> BatchDone | None:
+        """Add some vectors to what approximate searches of this process go by, for some milliseconds. None: it has all that the
+        searches have read."""
+        rows, until = 0, time.monotonic() + _GRAPH_BATCH_S
+        images = self._store.vector_images
+        while images is not None and (added := images.grow_a_graph()):
+            rows += added
+            if time.monotonic() >= until:
+                break
+        return BatchDone("vector_graphs", rows) if rows else None
 
     def background_batch(self) -> BatchDone | None:
         """Do one batch of background work, of a bounded time: fill an index, delete what expired or was dropped, tend streams.
@@ -487,7 +510,7 @@ class Engine:
         return answers
 
     def _read_current(self, commands: list[reading.Reading]) -> list[Any]:
-        answer = self._with_retries(lambda: self._read_once(commands))
+        answer = self._with_retries(self._read_once, commands)
         if isinstance(answer, DatabaseFailed) and len(commands) > 1:
             half = len(commands) // 2
             return self._read_current(commands[:half]) + self._read_current(commands[half:])
@@ -503,7 +526,7 @@ class Engine:
             raise DatabaseFailed(repr(error)) from error
 
     def _write(self, groups: list[WriteGroup], nowait: bool = False) -> list[Any]:
-        answer = self._with_retries(lambda: self._write_once(groups, nowait))
+        answer = self._with_retries(self._write_once, groups, nowait)
         if isinstance(answer, DatabaseFailed) and len(groups) > 1:
             # Only the culprit may fail, so look for it by halves.
             half = len(groups) // 2
@@ -573,14 +596,14 @@ class Engine:
             time.sleep(pause)
             pause = min(2 * pause, 0.5)
 
-    def _with_retries(self, work: Callable[[], Any]) -> Any:
+    def _with_retries(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Do something that may fail for a passing reason, up to _ATTEMPTS times with short pauses; what it gave, or the
         GatewayError it met. A lock that the database did not get in time is not waited for here: others wait behind this call."""
         pause = _FIRST_PAUSE_S
         began = time.monotonic()
         for attempt in range(_ATTEMPTS):
             try:
-                return work()
+                return work(*arguments)
             except LockHeld as reason:
                 return Contended(str(reason))
             except Unreachable as reason:

@@ -5,6 +5,7 @@ pages are read in slices: its session stays open until the last of them is read.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from time import perf_counter
@@ -47,6 +48,7 @@ _ROWS_AT_A_TIME = 10
 _LOOKS_UP = fast_paths.covers(Get, "table position transaction may_be_old shown") and fast_paths.covers(
     ReadAll, "gets max_bytes"
 )
+_FETCHES = fast_paths.covers(Get, "table position transaction may_be_old shown")
 _IS_SAFE = fast_paths.covers(Read, READ_FIELDS)
 
 Outcome = Row | list[Row | None] | Page | list[Nearest] | GatewayError | None
@@ -58,6 +60,8 @@ SearchSlices = Generator[None, None, list[Nearest] | GatewayError]
 
 def read(store: Store, commands: list[Reading], now_ms: int) -> list[Outcome]:
     """The outcome of each command, all from one snapshot."""
+    if _FETCHES and not store.shared and _are_plain(commands, now_ms):
+        return fast_fetch(store, commands)
     is_safe = store.database.has_snapshots or not any(map(_is_of_one_moment, commands))
     if _LOOKS_UP and store.database.looks_up_at_once and is_safe and all(map(_is_one_statement, commands)):
         return fast_look_up(store, cast(list[Get | ReadAll], commands), now_ms)
@@ -223,6 +227,24 @@ def fast_look_up(store: Store, commands: list[Get | ReadAll], now_ms: int) -> li
     return outcomes
 
 
+def fast_fetch(store: Store, commands: Sequence[Get]) -> list[Outcome]:
+    """The fast path of `read_in_slices`: rows by key, as they are stored, of tables that no other process changes."""
+    # Who asks alone for one row needs no transaction: one statement is a snapshot.
+    with store.look() if len(commands) == 1 else store.read() as session:
+        return [*rows.fetch_each(session, [(get.table.id, get.position) for get in commands])]
+
+
+def _are_plain(commands: Sequence[Reading], now_ms: int) -> TypeGuard[Sequence[Get]]:
+    """Whether the outcomes of commands are rows as they are stored."""
+    for command in commands:
+        if type(command) is not Get or command.transaction:
+            return False
+        table = command.table
+        if table.busy_until_ms > now_ms or not table.features <= SHOWN_AS_STORED:
+            return False
+    return True
+
+
 def can_search() -> bool:
     """Whether numpy is there."""
     try:
@@ -230,6 +252,11 @@ def can_search() -> bool:
     except ModuleNotFoundError:
         return False
     return True
+
+
+def can_approximate() -> bool:
+    """Whether what approximate searches go by is there, too."""
+    return importlib.util.find_spec("usearch") is not None and can_search()
 
 
 def _search(store: Store, session: Session, command: SearchVectors, now_ms: int) -> SearchSlices:

@@ -1,4 +1,4 @@
-"""Searching a vector index: all of it is looked at, so that the nearest are found, always.
+"""Searching a vector index: all of it is looked at, so that the nearest are found, always; unless a graph may say where to look.
 
 A search is of one snapshot, like any page, and read in slices. What it looks at is the index's image in memory
 (vector_images.py), brought up to date by what has changed since; or, where there is no room for one, or no snapshot of all nodes
@@ -7,10 +7,11 @@ of a database, the entries as they come from there. Needs numpy, and so is impor
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
-from gateway.engine import nearest, vector_images
-from gateway.engine.nearest import Best, Block, Part, StoredEntry
+from gateway.engine import nearest, vector_graphs, vector_images
+from gateway.engine.nearest import Best, Block, Part, StoredEntry, Target
+from gateway.engine.vector_graphs import Rows
 from gateway.engine.vector_images import Image, Images
 from gateway.model.commands import Nearest, SearchVectors
 from gateway.model.tables import VectorIndex
@@ -26,6 +27,12 @@ _MOST_VERSIONS = 1 << 20
 _BEYOND_ALL = 1 << 62
 # A partition of no more entries is read from the database where there is no image yet: that is sooner done than making one.
 _FEW_ENTRIES = 2_000
+# A graph is asked for so many times as many as are wanted, and for so many at least: it misses fewer of the nearest of more.
+_CANDIDATES_FOR_EACH, _FEWEST_CANDIDATES = 10, 200
+# Looking at a vector by way of a graph takes as long as looking at so many in a row.
+_GRAPH_COST = 20
+# Where a graph has found fewer that pass for each that is wanted, those that pass are elsewhere.
+_ENOUGH_FOR_EACH = 2
 # Versions are compared with those in the database by ranges of so many, so many ranges at a time.
 _RANGE_WIDTH, _RANGES = 4_096, 64
 
@@ -35,12 +42,13 @@ def search(
 ) -> Generator[None, None, list[Nearest]]:
     """The nearest rows, as a search that stops after each slice."""
     if store.vector_images is None:
-        store.vector_images = Images(store.vector_memory_bytes)
+        store.vector_images = Images(store.vector_memory_bytes, store.vector_approximate_from)
     images: Images = store.vector_images
     index = command.index
     partition = None if command.partition is None else digest_of(command.partition)
     versions = vectors.versions(session, index.id)
-    best = Best(nearest.target(index.metric, command.vector, command.count, _digests(command, partition)))
+    target = nearest.target(index.metric, command.vector, command.count, _digests(command, partition))
+    best = Best(target)
     image = None
     known = images.get(index.id, versions.server_start)
     is_of_one_moment = store.database.has_snapshots
@@ -49,9 +57,13 @@ def search(
     ):
         image = yield from _image(session, images, index, versions)
     if image is not None:
-        for part in image.parts:
-            best.look_at(part)
-            yield
+        approximate = yield from _by_graph(image, target, images.approximate_from)
+        if approximate is not None:
+            best = approximate
+        else:
+            for part in image.parts:
+                best.look_at(part)
+                yield
     else:
         # What is committed at several nodes is at one of them before another, so the counter says nothing of the entries.
         until = versions.last if is_of_one_moment else _BEYOND_ALL
@@ -77,6 +89,44 @@ def _digests(command: SearchVectors, partition: bytes | None) -> list[tuple[int,
 
 def _is_small(session: Session, index: VectorIndex, partition: bytes) -> bool:
     return vectors.has_at_most(session, index.id, partition, _FEW_ENTRIES)
+
+
+def _by_graph(image: Image, target: Target, at_least: int) -> Generator[None, None, Best | None]:
+    """What is nearest as far as an image's graph knows. None: all is to be looked at, because fewer than `at_least` entries pass
+    the filters, or there would be no less to do, or the graph has found too few that pass."""
+    graph = image.graph
+    if graph is None or not vector_graphs.can_look_for(target.vector):
+        return None
+    best = Best(target)
+    passing = 0
+    for part in image.parts:
+        passing += best.passing(part)
+        yield
+    # Of what is found no more may pass than of all.
+    number = max(_FEWEST_CANDIDATES, _CANDIDATES_FOR_EACH * target.most) * image.length // max(1, passing)
+    if passing < at_least or number * _GRAPH_COST > passing:
+        return None
+    candidates = graph.candidates(target.vector, number)
+    yield
+    found = _look_at(best, image, candidates.near)
+    yield
+    if found < _ENOUGH_FOR_EACH * target.most:
+        return None
+    _look_at(best, image, candidates.aside)
+    for part, rows_behind in candidates.behind(image.parts):
+        best.look_at(part, rows_behind)
+        yield
+    return best
+
+
+def _look_at(best: Best, image: Image, places: Mapping[int, Rows]) -> int:
+    """Look at some of the entries of an image; those that it does not have yet are left out. How many pass."""
+    parts = image.parts
+    return sum(
+        best.look_at(parts[at], rows[rows < parts[at].length])
+        for at, rows in places.items()
+        if at < len(parts)
+    )
 
 
 class _Pieces:

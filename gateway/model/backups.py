@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.tables import Table
 
 

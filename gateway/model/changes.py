@@ -8,8 +8,8 @@ its slot, or in the shards that followed it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.keys import KeySchema
 from gateway.model.rows import Row
 from gateway.model.tables import StreamRule

@@ -9,12 +9,13 @@ What is made for every request or row is a named tuple: as frozen as a dataclass
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from gateway.model.backups import Backup, BackupKind
 from gateway.model.changes import AtTime, ChangePage, Latest, Oldest, Shard, Stream
 from gateway.model.errors import GatewayError
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.jobs import Job
 from gateway.model.keys import KeyColumn, KeySchema, Position
 from gateway.model.pages import Concatenation, Page, PageLimits, Segment

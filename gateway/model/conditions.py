@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Protocol
+
+from gateway.model.fast_dataclasses import dataclass
 
 
 class Everything(Enum):

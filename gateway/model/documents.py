@@ -6,11 +6,12 @@ numbers or dialects.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
 from gateway.model.errors import BadOperand, BadPath
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.predicates import Attributes, Path, value_at
 from gateway.model.values import SETS, Kind, Value
 

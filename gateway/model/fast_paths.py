@@ -115,6 +115,12 @@ FAST_PATHS: tuple[FastPath, ...] = (
         2.8,
     ),
     FastPath(
+        "gateway.model.fast_dataclasses:fast_dataclass",
+        "dataclasses:dataclass",
+        "tests/gateway/model/test_fast_dataclasses.py::test_both_make_the_same_of_a_class",
+        8.9,
+    ),
+    FastPath(
         "gateway.engine.blind_writes:fast_puts",
         "gateway.engine.writing:Batch._decide",
         "tests/gateway/engine/test_blind_writes.py::test_both_ways_leave_the_same_rows",
@@ -137,6 +143,12 @@ FAST_PATHS: tuple[FastPath, ...] = (
         "gateway.engine.reading:read_in_slices",
         "tests/gateway/engine/test_reading.py::test_looking_up_in_one_statement_finds_what_a_transaction_finds",
         1.3,
+    ),
+    FastPath(
+        "gateway.engine.reading:fast_fetch",
+        "gateway.engine.reading:read_in_slices",
+        "tests/gateway/engine/test_reading.py::test_rows_fetched_by_key_are_those_of_the_general_way",
+        1.5,
     ),
     FastPath(
         "gateway.engine.page_builder:PageBuilder._fast_take",

@@ -6,7 +6,9 @@ What a value has put into a pattern (a caller's name, say) is literal: its own `
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from gateway.model.fast_dataclasses import dataclass
 
 MANY, ANY_ONE = "*", "?"
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import NamedTuple
 
 from gateway.model.accesses import ANYWHERE, Access
 from gateway.model.conditions import POSSIBLE, Circumstances, Condition, Facts
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.globs import EVERY, Glob
 from gateway.model.permissions import Door, Permission, Purpose, Way
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from gateway.model.errors import BadKey
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.values import Kind, Value
 
 LOWEST = b""

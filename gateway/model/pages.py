@@ -6,9 +6,9 @@ Where exactly a page ends is decided by engine/page_budget.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.keys import PARTITION_HASHES, Position, partition_hash
 from gateway.model.rows import Row
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import re2
-
 TEXT_MAX_BYTES = 65_536
 """Only so much of a text is searched."""
 _SEARCH_MAX_STEPS = 16 * 1024 * 1024
@@ -66,6 +64,8 @@ class Pattern:
 
 @lru_cache(maxsize=_KEPT_PATTERNS)
 def _compiled(source: str) -> Any:
+    import re2  # loaded by the first pattern of a client
+
     options = re2.Options()
     options.max_mem = _MEMORY_MAX_BYTES
     options.log_errors = False
@@ -75,6 +75,6 @@ def _compiled(source: str) -> Any:
         raise BadPattern(_told(error)) from None
 
 
-def _told(error: re2.error) -> str:
+def _told(error: Exception) -> str:
     reason = error.args[0] if error.args else ""
     return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)

@@ -10,11 +10,12 @@ A predicate is never a truth value: `bool(predicate)` raises, so that `and` betw
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from enum import Enum
 from typing import Protocol, assert_never
 
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.patterns import TEXT_MAX_BYTES, Pattern
 from gateway.model.rows import Row
 from gateway.model.values import SETS, Kind, Value, compare, contains, equal

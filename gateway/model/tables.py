@@ -10,10 +10,11 @@ import bisect
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from enum import Enum
 from typing import Any, NamedTuple
 
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.keys import KeyColumn, KeySchema, Position
 from gateway.model.rows import Cell, Contents, Row, Window
 from gateway.model.values import Kind, Value, number_of, size_bytes

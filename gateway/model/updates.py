@@ -7,7 +7,7 @@ actions. Operands of document actions read the row as it was before the edit; ce
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, assert_never
 
 from gateway.model import fast_paths
@@ -15,6 +15,7 @@ from gateway.model.arithmetic import added, incremented
 from gateway.model.bodies import FOREIGN, tagged, untagged
 from gateway.model.documents import Documents
 from gateway.model.errors import BadOperand, BadPath
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.predicates import Attributes, Path, View, value_at
 from gateway.model.rows import FOREIGN_KINDS, TICKS_PER_MS, Cell, Contents, Row
 from gateway.model.values import (

@@ -7,12 +7,12 @@ result. It reads no clock and no database, so the engine can replay it, reorder 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from gateway.model import updates
 from gateway.model.errors import ConditionFailed
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.keys import AUTO_INCREMENT, Key
 from gateway.model.predicates import ALWAYS, Predicate, View, failing_part
 from gateway.model.rows import TICKS_PER_MS, Contents, Row

@@ -12,16 +12,15 @@ import json
 import re
 import secrets
 import time
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from gateway import audit
 from gateway.model.authorizations import PoliciesOfTable
 from gateway.model.grants import Policy
+from gateway.model.late_modules import LateModule
 from gateway.model.tables import RESOURCE_POLICIES
 from gateway.security.credentials import Credential, Scheme
 from gateway.security.grant_store import (
@@ -41,6 +40,11 @@ from gateway.store import grants as grant_rows
 from gateway.store.credentials import StoredCredential
 from gateway.store.grants import StoredGrant
 from gateway.store.store import Store
+
+if TYPE_CHECKING:
+    from gateway import audit
+else:
+    audit = LateModule("gateway.audit")
 
 _ACCESS_ID = re.compile(r"[\x21-\x7e]{1,128}")
 # Storage accounts are named so: https://learn.microsoft.com/azure/storage/common/storage-account-overview
@@ -240,6 +244,8 @@ def read_file(path: Path) -> list[tuple[Credential, list[Written]]]:
     Store key of all instances) and `session_token`; and `grants`: "all", or a list of short forms and of policies. Raises
     BadCredential.
     """
+    import tomllib  # like a parser of JSON, but in Python: who has such a file loads it
+
     try:
         text = path.read_text()
         document: Any = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)

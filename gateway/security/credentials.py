@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gateway.model.authorizations import (
     Authorization,
@@ -22,14 +22,16 @@ from gateway.model.authorizations import (
     ResourcePolicies,
     Source,
 )
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.grants import EVERYTHING, Policy, place_of
-from gateway.security.policies.azure_roles import policy_of_roles
-from gateway.security.policies.iam_documents import (
-    check_resources,
-    resource_policy,
-    stored_resource_policy,
-)
+from gateway.model.late_modules import LateModule
 from gateway.settings import Settings
+
+if TYPE_CHECKING:
+    from gateway.security.policies import azure_roles, iam_documents
+else:
+    azure_roles = LateModule("gateway.security.policies.azure_roles")
+    iam_documents = LateModule("gateway.security.policies.iam_documents")
 
 _log = logging.getLogger(__name__)
 
@@ -158,7 +160,7 @@ class Credentials:
         `dev` everybody may do everything."""
         if self.is_dev or not (named or self._resources):
             return
-        self._resources = ResourcePolicies(named, stored_resource_policy)
+        self._resources = ResourcePolicies(named, iam_documents.stored_resource_policy)
         self.is_limited = True
 
     def know_resource_policies(self, namespace: str, table: str, policies: PoliciesOfTable) -> None:
@@ -183,7 +185,10 @@ class Credentials:
         something here; None: everything."""
         if self.is_dev:
             return None
-        of_roles = [policy_of_roles(roles), *(self.roles[role] for role in roles if role in self.roles)]
+        of_roles = [
+            azure_roles.policy_of_roles(roles),
+            *(self.roles[role] for role in roles if role in self.roles),
+        ]
         if any(policy is None for policy in of_roles):
             return None
         return Policy(tuple(each for policy in of_roles if policy is not None for each in policy.statements))
@@ -210,8 +215,8 @@ class Credentials:
 
 def read_resource_policy(text: str, identity: Identity, namespace: str, path: str) -> OfResource:
     """What a policy that is to be a resource's would say of a caller. Raises ValueError (BadPolicy) for one that cannot be."""
-    found = resource_policy(text, identity)
-    check_resources(text, identity, place_of(namespace), path)
+    found = iam_documents.resource_policy(text, identity)
+    iam_documents.check_resources(text, identity, place_of(namespace), path)
     return found
 
 

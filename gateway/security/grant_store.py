@@ -15,19 +15,25 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gateway import audit
 from gateway.model.authorizations import Identity
 from gateway.model.grants import EVERYTHING, REFUSING_ALL, Policy, Statement
+from gateway.model.late_modules import LateModule
 from gateway.security.policies.errors import BadPolicy
-from gateway.security.policies.iam_documents import identity_policy
-from gateway.security.policies.ram_documents import ram_policy
-from gateway.security.policies.short_forms import short_policy
 from gateway.store import grants as rows
 from gateway.store.databases import Session
 from gateway.store.grants import StoredGrant
 from gateway.store.store import Store
+
+if TYPE_CHECKING:
+    from gateway import audit
+    from gateway.security.policies import iam_documents, ram_documents, short_forms
+else:
+    audit = LateModule("gateway.audit")
+    iam_documents = LateModule("gateway.security.policies.iam_documents")
+    ram_documents = LateModule("gateway.security.policies.ram_documents")
+    short_forms = LateModule("gateway.security.policies.short_forms")
 
 _log = logging.getLogger(__name__)
 
@@ -104,14 +110,14 @@ def _short(document: str, identity: Identity) -> Policy:
     read: Any = json.loads(document)
     if not isinstance(read, dict):
         raise BadPolicy("a short form is an object")
-    return short_policy(read)
+    return short_forms.short_policy(read)
 
 
 _READERS: Mapping[str, Callable[[str, Identity], Policy]] = {
     "all": lambda document, identity: EVERYTHING,
     "short": _short,
-    "iam": identity_policy,
-    "ram": lambda document, identity: ram_policy(document),
+    "iam": iam_documents.identity_policy,
+    "ram": lambda document, identity: ram_documents.ram_policy(document),
     "role": lambda document, identity: Policy(()),
 }
 

@@ -264,8 +264,9 @@ class Connection(asyncio.Protocol):
             # Java's client offers h2c on every plain connection; a server may go on in HTTP/1.1 (RFC 9110, 7.8).
             [offset] = upgrade.args
             if self._awaits_body_after_upgrade():
+                head = self._head_without_upgrade()  # as this parser has read it
                 self._parser = httptools.HttpRequestParser(self)
-                data, offset = self._head_without_upgrade() + data[offset:], 0
+                data, offset = head + data[offset:], 0
             if offset < len(data) and not self._is_last_read:
                 self._feed(data[offset:])
 

@@ -18,13 +18,13 @@ import shutil
 import socket
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from gateway import logs
 from gateway.http import Reply, Request
 from gateway.model.errors import Busy, Unknowable
+from gateway.model.fast_dataclasses import dataclass
 from gateway.server.pending_request import PendingRequest
 
 _LENGTH = struct.Struct("<I")

@@ -16,14 +16,13 @@ import socket
 import ssl
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from gateway import handling, logs, metrics
-from gateway.audit import Trail
 from gateway.http import Reply, Request
 from gateway.model import fast_paths
+from gateway.model.fast_dataclasses import dataclass
 from gateway.server import allocator
 from gateway.server.connection import NEVER, Connection
 from gateway.server.pending_request import PendingRequest
@@ -33,6 +32,7 @@ from gateway.settings import Settings
 from gateway.wiring import Mounted
 
 if TYPE_CHECKING:
+    from gateway.audit import Trail
     from gateway.telemetry import Telemetry
 
 _WSGI_THREADS = 8
@@ -310,8 +310,8 @@ def run(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, told.set)
-        # What has been made by now stays; looking through it again at each collection would only cost.
-        gc.collect()
+        # What has been made by now stays; looking through it again at each collection would only cost. A last look would take
+        # 10 ms and find a dozen objects: the collector has run all the time.
         gc.freeze()
         # Requests make no circles worth looking for every 700 objects: a batch of 25 items makes thousands.
         gc.set_threshold(*_GC_THRESHOLDS)

@@ -20,12 +20,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gateway import __version__, audit, logs
+from gateway import __version__, logs
 from gateway.background import BackgroundWork
 from gateway.database_urls import without_password
 from gateway.dialect import BadSeed
 from gateway.http import Reply, Request
 from gateway.model.errors import GatewayError
+from gateway.model.late_modules import LateModule
 from gateway.server import certificates, server, workers, wsgi
 from gateway.server.file_lock import FileLock
 from gateway.server.relay import RelaySocket
@@ -35,7 +36,10 @@ from gateway.store.opening import prepare_file
 from gateway.wiring import OWN_PATHS, Mounted, Opened, connect, open_store, wire
 
 if TYPE_CHECKING:
+    from gateway import audit
     from gateway.telemetry import Telemetry
+else:
+    audit = LateModule("gateway.audit")
 
 _OWN_DESCRIPTORS = 512
 
@@ -179,6 +183,7 @@ def _work(
         share,
         opened.quota_keeper(gateway.quotas),
         settings.credentials_period,
+        settings.background_share,
     )
 
     def ready() -> None:
@@ -199,7 +204,8 @@ def _work(
         sockets, lane_of(settings), tls.context if tls is not None else None, relay, is_writer
     )
     is_clean = server.run(served, listen_address, ready, reload)
-    audit.stop()
+    if trail is not None:
+        audit.stop()
     if telemetry is not None:
         telemetry.close()
     if not is_clean:

@@ -27,7 +27,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic, perf_counter
 from typing import Any, cast
@@ -49,6 +48,7 @@ from gateway.model.commands import (
     WriteGroup,
 )
 from gateway.model.errors import Busy, Contended, StaleTable
+from gateway.model.fast_dataclasses import dataclass
 from gateway.security.authorizing import authorize, settle
 from gateway.server.pending_request import LockRetry, PendingRequest
 
@@ -367,7 +367,7 @@ class _Lane:
 
     def flush(self) -> None:
         """Run a tick, unless one is under way: then what waits goes with the next."""
-        if self._is_running or not (self._has_pages or self._has_others):
+        if self._is_running or not self._is_awaited:
             return
         work = self._next()
         if self._thread is not None:
@@ -375,36 +375,39 @@ class _Lane:
             self._thread.submit(self._run_on_thread, work)
             return
         answers = work()
-        if self._has_pages or self._has_others:
+        if self._is_awaited:
             self._ticker.wake()
         self._ticker.deliver(answers)
 
     @property
-    def _has_pages(self) -> bool:
-        return bool(self.pages or self._begun)
-
-    @property
-    def _has_others(self) -> bool:
-        return bool(self.writes or self.reads or self.others or self.aside)
+    def _is_awaited(self) -> bool:
+        return bool(self.reads or self.writes or self.pages or self._begun or self.others or self.aside)
 
     def _next(self) -> Work:
         """The next tick. Where pages and others wait, they take turns."""
-        if self._has_pages and (self._is_turn_of_pages or not self._has_others):
+        has_pages = self.pages or self._begun
+        if has_pages and (
+            self._is_turn_of_pages or not (self.writes or self.reads or self.others or self.aside)
+        ):
             self._is_turn_of_pages = False
             if self.pages and self._slots:
                 pending_requests = self._take_some(self.pages)
                 written = _written(pending_requests) if self._is_of_replicas else 0
                 self._begun.append(_Pages(self._engine, pending_requests, self._slots.pop(), written))
             return self._run_pages
-        self._is_turn_of_pages = self._has_pages
+        self._is_turn_of_pages = bool(has_pages)
         return partial(self._run, self._take())
 
     def _take(self) -> list[list[PendingRequest]]:
         """What goes to the engine in this tick: lists of pending requests, each to be one call of it."""
-        lists = [taken for waiting in (self.writes, self.reads) if (taken := self._take_some(waiting))]
-        if self._has_nodes and lists and lists[0][0].commands[0].__class__ is WriteGroup:
-            lists[:1] = self._node_by_node(lists[0])
-        lists += [[self.others.popleft()] for _ in range(min(len(self.others), _MOST_ALONE))]
+        lists = []
+        if self.writes:
+            taken = self._take_some(self.writes)
+            lists += self._node_by_node(taken) if self._has_nodes else [taken]
+        if self.reads:
+            lists.append(self._take_some(self.reads))
+        if self.others:
+            lists += [[self.others.popleft()] for _ in range(min(len(self.others), _MOST_ALONE))]
         return lists
 
     def _take_some(self, waiting: deque[PendingRequest]) -> list[PendingRequest]:
@@ -447,10 +450,13 @@ class _Lane:
         return answers
 
     def _run(self, lists: list[list[PendingRequest]]) -> list[Answered]:
-        answers = [answered for pending_requests in lists for answered in self._run_list(pending_requests)]
-        until = monotonic() + _ASIDE_S
-        while self.aside and monotonic() < until:
-            answers.append(self._run_aside(self.aside.popleft()))
+        answers: list[Answered] = []
+        for pending_requests in lists:
+            answers += self._run_list(pending_requests)
+        if self.aside:
+            until = monotonic() + _ASIDE_S
+            while self.aside and monotonic() < until:
+                answers.append(self._run_aside(self.aside.popleft()))
         return answers
 
     def _run_aside(self, pending: PendingRequest) -> Answered:

@@ -11,9 +11,9 @@ on their node. The end of the transaction's id says which slot that is.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.keys import LOWEST, Position, slot_of
 from gateway.model.rows import Contents, Row
 from gateway.model.updates import Action

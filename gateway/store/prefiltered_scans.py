@@ -9,9 +9,9 @@ among them; where one would, or where a tied row is let through, the scan ends, 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from time import monotonic
 
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.ranges import KeyRange
 from gateway.store.databases import Condition, Session
 from gateway.store.positions import KEPT_BYTES

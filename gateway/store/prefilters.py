@@ -15,11 +15,11 @@ import base64
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 import orjson
 
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.predicates import (
     And,
     Attribute,

@@ -12,9 +12,9 @@ import logging
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gateway.model.errors import GatewayError
+from gateway.model.fast_dataclasses import dataclass
 from gateway.store.databases import Database, Retry
 from gateway.store.store import Store
 

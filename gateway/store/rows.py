@@ -68,6 +68,15 @@ def fetch_many(session: Session, keys: Sequence[RowKey]) -> dict[RowKey, Row]:
     return ask_many(session, keys)()
 
 
+def fetch_each(session: Session, keys: Sequence[RowKey]) -> list[Row | None]:
+    """Each key's row, by a statement for each."""
+    found: list[Row | None] = []
+    for answer in session.query_each(GET, _stored(keys)):
+        is_there = answer and answer[0][ROW_WIDTH - 1] is not None
+        found.append(StoredRow(answer[0]) if is_there else None)
+    return found
+
+
 def claim_and_ask(session: Session, keys: Sequence[RowKey]) -> Callable[[], dict[RowKey, Row]]:
     """Do what `claim` does, and ask what `ask_many` asks."""
     if not keys:

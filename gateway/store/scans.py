@@ -8,10 +8,10 @@ bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.keys import HIGHEST, LOWEST, Position, partition_hash, slot_of
 from gateway.model.ranges import KeyRange
 from gateway.model.rows import Contents, Row

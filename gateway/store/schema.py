@@ -75,6 +75,8 @@ Index(
     postgresql_where=text("filled = 0"),
 )
 
+# On SQLite in the order of their arrival, with the key's index beside them: rows are large, so that in the order of their keys
+# each would have a page of its own to be written (docs/performance.md). Databases that had rows before 0012 have them so.
 rows = Table(
     "rows",
     metadata,
@@ -91,7 +93,6 @@ rows = Table(
     # Set where partition or sort had to be clipped (gateway/store/positions.py).
     Column("full_key", LargeBinary),
     PrimaryKeyConstraint("table_id", "partition", "sort", "slot"),
-    sqlite_with_rowid=False,
 )
 Index("rows_by_slot", rows.c.table_id, rows.c.slot, rows.c.partition, rows.c.sort)
 Index(

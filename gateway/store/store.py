@@ -17,9 +17,11 @@ class Store:
         self.catalog = Catalog()
         # By table, on the monotonic clock; see engine/writing.py.
         self.looks_first_until: dict[int, float] = {}
-        # What vector searches keep in memory, and how many bytes of it at most; see engine/searching.py.
+        # What vector searches keep in memory, how many bytes of it at most, and of how many vectors on they are approximate
+        # (0: never); see engine/searching.py.
         self.vector_images: Any = None
         self.vector_memory_bytes = 0
+        self.vector_approximate_from = 0
 
     @property
     def shared(self) -> bool:

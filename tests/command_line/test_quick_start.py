@@ -18,6 +18,16 @@ _HEAVY = {
     "prometheus_client", "psycopg", "pyarrow", "rich", "sqlalchemy", "transfer", "werkzeug",
     "zstandard",
 }  # fmt: skip
+# What few servers are asked for, or what only a setting asks for (gateway/model/late_modules.py).
+_SELDOM = {
+    "adapters.dynamodb.audited", "adapters.dynamodb.capacity.contributor_insights", "adapters.dynamodb.export_files",
+    "adapters.dynamodb.jobs", "adapters.dynamodb.kinesis", "adapters.dynamodb.object_stores", "adapters.dynamodb.partiql",
+    "adapters.dynamodb.summaries", "adapters.dynamodb.tables.account", "adapters.dynamodb.tables.backups",
+    "adapters.dynamodb.tables.global_tables", "adapters.dynamodb.tables.recovery",
+    "adapters.dynamodb.tables.replica_auto_scaling", "gateway.audit", "gateway.command_line.asking",
+    "gateway.security.policies.azure_roles", "gateway.security.policies.iam_documents",
+    "gateway.security.policies.ram_documents", "gateway.telemetry", "re2", "tomllib",
+}  # fmt: skip
 # Serves in the main thread; another one asks, then tells which modules are there and stops the server.
 _PROGRAM = """
 import json, os, signal, socket, sys, threading
@@ -94,9 +104,27 @@ def test_first_requests_of_dynamodb_load_no_framework_no_parser_and_no_other_dia
     flags = [where] if where == "--memory" else [where, str(tmp_path / "new.sqlite")]
     statuses, modules = _loaded(_OWN + _DYNAMODB, *flags)
     assert statuses == ["200"] * 7
-    assert not _HEAVY & modules
+    assert not (_HEAVY | _SELDOM) & modules
     assert not {"adapters.azuretable.blueprint", "adapters.tablestore.blueprint"} & modules
     assert "adapters.dynamodb.blueprint" in modules
+
+
+def test_hot_operations_load_nothing_more() -> None:
+    """What most servers are asked for is there before the first request: none waits for a module. (GetItem of an item that is
+    there compiles its shape; BatchGetItem and transactions are as hot.)"""
+    batch = {"RequestItems": {"songs": [{"PutRequest": {"Item": _KEY}}]}}
+    hot = [
+        _dynamodb("UpdateItem", TableName="songs", Key=_KEY),
+        _dynamodb("BatchWriteItem", **batch),
+        _dynamodb("BatchGetItem", RequestItems={"songs": {"Keys": [_KEY]}}),
+        _dynamodb("Scan", TableName="songs"),
+        _dynamodb("TransactGetItems", TransactItems=[{"Get": {"TableName": "songs", "Key": _KEY}}]),
+        _dynamodb("DeleteItem", TableName="songs", Key=_KEY),
+    ]
+    _, before = _loaded(_DYNAMODB[:2], "--memory")
+    statuses, after = _loaded([*_DYNAMODB, *hot], "--memory")
+    assert statuses == ["200"] * 11
+    assert after - before == set()
 
 
 def test_the_control_api_loads_no_framework() -> None:

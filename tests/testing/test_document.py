@@ -110,6 +110,28 @@ def test_go(tmp_path: Path, on_path: dict[str, str]) -> None:
     )
 
 
+_USE_IN_JAVA = """
+public final class Use {
+    public static void main(String[] words) throws Exception {
+        try (Tablegate tablegate = new Tablegate()) {
+            tablegate.reset();
+            System.out.println("reset at " + tablegate.url);
+        }
+    }
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="no javac")
+def test_java(tmp_path: Path, on_path: dict[str, str]) -> None:
+    (tmp_path / "Tablegate.java").write_text(block("Java", "java"))
+    (tmp_path / "Use.java").write_text(_USE_IN_JAVA)
+    run("javac", "Tablegate.java", "Use.java", cwd=tmp_path, env=on_path)
+    assert re.search(
+        r"^reset at http://127\.0\.0\.1:\d+$", run("java", "Use", cwd=tmp_path, env=on_path), re.MULTILINE
+    )
+
+
 def test_github_actions(tmp_path: Path, on_path: dict[str, str]) -> None:
     lines = re.findall(r"^      (tablegate .+)$", block("GitHub Actions", "yaml"), re.MULTILINE)
     assert len(lines) == 2

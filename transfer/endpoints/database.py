@@ -58,6 +58,7 @@ from gateway.model.errors import (
 from gateway.model.keys import Key, Position
 from gateway.model.pages import Page, PageLimits, Segment
 from gateway.model.ranges import EVERYTHING, KeyRange
+from gateway.model.restored_tables import vector_indexes_like
 from gateway.model.rows import FOREIGN_KINDS, Contents, Row
 from gateway.model.tables import Index, Rules, StreamRule, Table
 from gateway.model.writes import Remove, Replace, Write
@@ -209,6 +210,9 @@ class DatabaseEndpoint(Endpoint):
             {name: kept for name, kept in table.properties.items() if name != _PENDING},
             *self._count,
             is_stored=True,
+            vector_indexes=tuple(
+                dataclasses.replace(index, dialect="") for index in vector_indexes_like(table)
+            ),
         )
 
     def create(self, definition: Definition) -> list[str]:
@@ -227,7 +231,8 @@ class DatabaseEndpoint(Endpoint):
             properties[_PENDING] = {"stream": dataclasses.asdict(kept)}
         rules = dataclasses.replace(rules, stream=None)
         command = CreateTable(
-            _DIALECTS[service], self.namespace, self.name, definition.key_schema, definition.indexes, rules, properties
+            _DIALECTS[service], self.namespace, self.name, definition.key_schema, definition.indexes, rules, properties,
+            vector_indexes=definition.vector_indexes,
         )  # fmt: skip
         try:
             found = self._find()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from gateway.model.commands import NewIndex
+from gateway.model.commands import NewIndex, NewVectorIndex
+from gateway.model.keys import KeySchema
 from gateway.model.tables import Projection
+from gateway.model.vectors import Metric
 from gateway.store.catalog import key_schema_document, key_schema_of, rules_of
 from transfer.endpoints.endpoint import Definition, Service
 
@@ -23,6 +25,7 @@ def document_of(definition: Definition) -> dict[str, Any]:
         "rows": definition.rows,
         "size_bytes": definition.size_bytes,
         "is_stored": definition.is_stored,
+        "vector_indexes": [_vector_index_document(index) for index in definition.vector_indexes],
     }
 
 
@@ -38,6 +41,19 @@ def _index_document(index: NewIndex) -> dict[str, Any]:
     }
 
 
+def _vector_index_document(index: NewVectorIndex) -> dict[str, Any]:
+    partition = () if index.partition is None else (index.partition,)
+    return {
+        "name": index.name,
+        "attribute": index.attribute,
+        "dimensions": index.dimensions,
+        "metric": index.metric.value,
+        "projection": index.projection.value,
+        "included": index.included,
+        "columns": key_schema_document(KeySchema(partition, index.filters)),
+    }
+
+
 def definition_of(document: dict[str, Any]) -> Definition:
     """The definition of a JSON form that `document_of` made. Raises KeyError, TypeError, ValueError for any other."""
     return Definition(
@@ -50,6 +66,7 @@ def definition_of(document: dict[str, Any]) -> Definition:
         rows=document["rows"],
         size_bytes=document["size_bytes"],
         is_stored=document.get("is_stored", False),
+        vector_indexes=tuple(_vector_index_of(index) for index in document.get("vector_indexes", ())),
     )
 
 
@@ -61,4 +78,18 @@ def _index_of(document: dict[str, Any]) -> NewIndex:
             "projection": Projection(document["projection"]),
             "included": tuple(document["included"]),
         }
+    )
+
+
+def _vector_index_of(document: dict[str, Any]) -> NewVectorIndex:
+    columns = key_schema_of(document["columns"])
+    return NewVectorIndex(
+        document["name"],
+        document["attribute"],
+        document["dimensions"],
+        Metric(document["metric"]),
+        Projection(document["projection"]),
+        tuple(document["included"]),
+        next(iter(columns.partition), None),
+        columns.sort,
     )

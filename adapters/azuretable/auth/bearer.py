@@ -7,11 +7,11 @@ role: the token itself says it, in `roles`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from adapters.azuretable.wire.errors import ServiceError
+from gateway.model.fast_dataclasses import dataclass
 
 if TYPE_CHECKING:
     import jwt

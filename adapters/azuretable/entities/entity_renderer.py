@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from itertools import chain
@@ -24,6 +23,7 @@ from adapters.azuretable.wire.addresses import key_predicate
 from adapters.azuretable.wire.errors import ServiceError
 from gateway.model import bodies, fast_paths
 from gateway.model.errors import RowRefused
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.pages import Page
 from gateway.model.rows import Contents, Row
 from gateway.model.tables import Table

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import orjson
 
 from adapters.azuretable.values import names, values
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.pages import ConcatenatedRows, Concatenation, Page
 
 # A template costs as much as a hundred rows to compile: it must pay.

@@ -10,13 +10,13 @@ verbs, queries or tables that exist.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
 from adapters.azuretable.claims import ACCOUNT_IN_HOST, ACCOUNT_IN_PATH, account_in_host
 from adapters.azuretable.wire import limits
 from adapters.azuretable.wire.errors import KEY_COUNT, NAME_LENGTH, ServiceError
+from gateway.model.fast_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ told (a failed condition consumes, too) goes to a callable that the asker passes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from adapters.dynamodb.values.values import render_value
@@ -19,6 +19,7 @@ from adapters.dynamodb.wire.limits import (
     WRITE_UNIT_BYTES,
 )
 from gateway.model.commands import Outcome
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.pages import Page
 from gateway.model.rows import Row
 from gateway.model.tables import Entry, Index, Table, VectorEntry, VectorIndex

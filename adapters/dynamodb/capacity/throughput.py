@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from adapters.dynamodb.capacity import capacity, contributors
@@ -26,6 +25,7 @@ from adapters.dynamodb.wire.resources import bare_name, index_arn, table_arn
 from gateway.engine.engine import Returned, next_commands
 from gateway.model.commands import AnyCommand, Exchange, Get, Outcome, R, Read, ReadAll, WriteGroup
 from gateway.model.errors import ConditionFailed, GatewayError, GroupRefused, Throttled
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.pages import Page
 from gateway.model.tables import Index, Table
 from gateway.model.updates import names_of

@@ -11,7 +11,6 @@ import base64
 import hashlib
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -42,6 +41,7 @@ from gateway.model.errors import (
     PartitionLocked,
     TableMissing,
 )
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.jobs import Job
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.namespaces import of_job

@@ -13,7 +13,6 @@ import hashlib
 import io
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 import orjson
@@ -31,6 +30,7 @@ from adapters.dynamodb.values.values import render_values, view
 from adapters.dynamodb.wire import limits
 from gateway.model.commands import AdvanceJob, FindTable, Get, Read, ReadAll
 from gateway.model.errors import TableMissing
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.jobs import Job
 from gateway.model.keys import Position
 from gateway.model.namespaces import of_job

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from adapters.dynamodb.object_stores.opening import is_named
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.calls import Call, Caller
 from adapters.dynamodb.wire.errors import ServiceError, validation
@@ -182,7 +181,7 @@ def new_token() -> str:
 
 def require_place(call: Call) -> None:
     """Refuse what needs a place of objects where the settings name none. Raises ServiceError."""
-    if not is_named(call.gateway.settings):
+    if not call.gateway.settings.has_object_store:
         text = f"{call.operation} is not switched on in this server: start it with --s3-endpoint-url or --s3-folder"
         raise validation(INVALID_REQUEST + text)
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from adapters.dynamodb.jobs.bulk_putting import BulkPutWorker
+from adapters.dynamodb.jobs.exporting import ExportWorker
+from adapters.dynamodb.jobs.importing import ImportWorker
 from adapters.dynamodb.jobs.job_names import BULK, EXPORT, IMPORT
-from adapters.dynamodb.object_stores.opening import is_named, open_store
+from adapters.dynamodb.object_stores.opening import open_store
 from gateway.dialect import Gateway
 
 
 def register(gateway: Gateway) -> None:
     """Say who carries jobs on. Raises BadSetting."""
-    if not is_named(gateway.settings):
-        return
-    # Loaded where there is a place: a quick start needs none of it.
-    from adapters.dynamodb.jobs.bulk_putting import BulkPutWorker
-    from adapters.dynamodb.jobs.exporting import ExportWorker
-    from adapters.dynamodb.jobs.importing import ImportWorker
-
     store = open_store(gateway.settings)
     gateway.engine.register_worker(EXPORT.name, ExportWorker(gateway, store))
     gateway.engine.register_worker(IMPORT.name, ImportWorker(gateway, store))

@@ -8,11 +8,6 @@ from adapters.dynamodb.object_stores.object_store import ObjectStore
 from gateway.settings import BadSetting, Settings
 
 
-def is_named(settings: Settings) -> bool:
-    """Whether there is a place for exports and imports."""
-    return bool(settings.s3_endpoint_url) or settings.s3_folder is not None
-
-
 def open_store(settings: Settings) -> ObjectStore:
     """The place that the settings name, with the buckets that they allow. Raises BadSetting."""
     return AllowedBuckets(_opened(settings), settings)

@@ -7,12 +7,13 @@ reads back what was set, and says how it looks while a change is under way.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from adapters.dynamodb import DIALECT
 from adapters.dynamodb.wire import limits
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.tables import Index, Table
 
 ON_DEMAND = "PAY_PER_REQUEST"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -32,6 +31,7 @@ from adapters.dynamodb.validation.schema_types import (
 from adapters.dynamodb.values import scalars, values
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import ServiceError
+from gateway.model.fast_dataclasses import dataclass
 
 _TEXTS_KEPT = 1024
 

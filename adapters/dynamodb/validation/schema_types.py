@@ -6,7 +6,7 @@ requests by these shapes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gateway.model.fast_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

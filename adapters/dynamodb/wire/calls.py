@@ -10,7 +10,6 @@ An operation on one table that one command is enough for is given in parts, as a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from adapters.dynamodb.wire.errors import foreign_resource
@@ -19,6 +18,7 @@ from gateway.dialect import Gateway
 from gateway.engine.engine import one
 from gateway.model.commands import AnyCommand, Exchange, FindTable
 from gateway.model.errors import GatewayError
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.tables import Table
 from gateway.security.credentials import Scheme
 

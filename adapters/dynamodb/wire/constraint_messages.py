@@ -5,11 +5,11 @@ Which constraints a request breaks is validation/constraints.py's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from adapters.dynamodb.wire.errors import ServiceError, validation
 from adapters.dynamodb.wire.wording import ITEM_WRITES, Wording
+from gateway.model.fast_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

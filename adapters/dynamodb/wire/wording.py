@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from heapq import nsmallest
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from adapters.dynamodb.wire import limits
 from adapters.dynamodb.wire.errors import CLASSIC, LATEST, ServiceError, validation
 from adapters.dynamodb.wire.messages import INVALID, bare
+from gateway.model.fast_dataclasses import dataclass
 
 # Families that today's framework puts "1 validation error detected: " in front of, by operation (rule 11).
 _FRAME = "1 validation error detected: "

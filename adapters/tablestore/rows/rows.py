@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,6 +28,7 @@ from adapters.tablestore.wire.protocol import table_store_pb2 as messages
 from gateway.model import fast_paths
 from gateway.model.commands import Exchange, Get, Outcome, Read, WriteGroup
 from gateway.model.errors import GatewayError
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.keys import Key
 from gateway.model.predicates import ALWAYS, And, Not, Predicate, RowExists
 from gateway.model.rows import Cell, Contents, Row

@@ -15,7 +15,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from functools import lru_cache
 
@@ -24,6 +24,7 @@ from adapters.tablestore.wire.errors import ServiceError, invalid
 from gateway.http import Request
 from gateway.model.authorizations import Source
 from gateway.model.errors import NotAuthenticated
+from gateway.model.fast_dataclasses import dataclass
 from gateway.security.credentials import Credential, Credentials, Scheme
 
 _REQUIRED = (

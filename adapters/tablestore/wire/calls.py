@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.message import Message
@@ -26,6 +25,7 @@ from gateway.dialect import Gateway
 from gateway.engine.engine import one
 from gateway.model.commands import AnyCommand, Exchange, FindTable, ListTables
 from gateway.model.errors import NotPermitted, TableMissing
+from gateway.model.fast_dataclasses import dataclass
 from gateway.model.keys import KeyColumn
 from gateway.model.tables import Index, Table
 

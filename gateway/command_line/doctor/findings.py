@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, NamedTuple
 
+from gateway.model.fast_dataclasses import dataclass
 from gateway.settings import Settings
 from gateway.store.databases import Database, Row
 

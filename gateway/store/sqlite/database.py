@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SQLITE_PAGE_BYTES = 16_384
+SQLITE_PAGE_BYTES = 8_192
 _EFFECTIVE = os.access in os.supports_effective_ids
 
 
@@ -145,7 +145,7 @@ class SQLite(Database):
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         # Large enough that a checkpoint is rare, small enough that recovery is quick.
-        connection.execute("PRAGMA wal_autocheckpoint = 2000")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
         connection.execute("PRAGMA journal_size_limit = 67108864")
         connection.execute("PRAGMA cache_size = -32768")
         if self.shared:

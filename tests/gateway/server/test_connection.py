@@ -112,6 +112,19 @@ def test_an_offer_to_upgrade_is_declined_by_answering(toy, wire) -> None:
     assert connection.send("POST /say HTTP/1.1", "Content-Length: 2", *offer, body=b"ok").reply()[2] == b"ok"
 
 
+@pytest.mark.parametrize("body", [b"", b"ok"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
+def test_a_request_that_offers_to_upgrade_keeps_its_method(toy, wire, method: str, body: bytes) -> None:
+    offer = (
+        "Connection: Upgrade, HTTP2-Settings",
+        f"Content-Length: {len(body)}",
+        "Upgrade: h2c",
+        "HTTP2-Settings: AAEA",
+    )
+    told = wire(toy()).send(f"{method} /echo HTTP/1.1", *offer, body=body).reply()[2]
+    assert orjson.loads(told)[:3] == [method, "/echo", body.decode()]
+
+
 def test_a_body_after_an_offer_to_upgrade_is_no_second_request(toy, wire) -> None:
     smuggled = b"POST /say HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx"
     head = f"POST /say HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: {len(smuggled)}"

@@ -431,3 +431,29 @@ def test_0007_leaves_stored_credentials_everything(
         found = connection.exec_driver_sql("SELECT grantee, form FROM grants ORDER BY grantee").all()
     assert [tuple(row) for row in found] == [("aws/AKID", "all"), ("azure/account", "all")]
     database.close()
+
+
+# 0012: rows of SQLite in the order of their arrival.
+
+
+@pytest.mark.parametrize("has_rows", [False, True])
+def test_0012_moves_no_rows(has_rows: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = _at("0011", f"sqlite:///{tmp_path / 'a.sqlite'}", tmp_path, monkeypatch)
+    with database.engine.connect() as connection:
+        connection.exec_driver_sql("BEGIN")
+        for table_id in (2, 1) if has_rows else ():
+            connection.exec_driver_sql(
+                "INSERT INTO rows (table_id, partition, sort, slot, modified_at, size_bytes, body)"
+                f" VALUES ({table_id}, 'p', 's', 0, 5, 6, 'b')"
+            )
+        connection.commit()
+
+    assert migrate(database) == ["0012"]
+
+    with database.engine.connect() as connection:
+        kept = connection.exec_driver_sql("SELECT table_id, body FROM rows").all()
+        [(written,)] = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE name = 'rows'").all()
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    assert [tuple(row) for row in kept] == ([(1, "b"), (2, "b")] if has_rows else [])
+    assert ("WITHOUT ROWID" in written) is has_rows
+    database.close()
