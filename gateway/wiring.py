@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from gateway.store.backup_files import BackupDirectory
     from gateway.store.replicas import Lag, Replicas
 
+# A statement that takes longer costs its server a look at whether it still answers.
+_LEAST_SILENCE_MS = 1000
 OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 
 
@@ -167,7 +169,13 @@ def connect(settings: Settings, reads_only: bool = False) -> Database:
     if settings.memory:
         # SQLite's memdb shares one database in memory between the connections of this process that know its name.
         url = f"sqlite:///file:/tablegate-{secrets.token_hex(16)}?vfs=memdb&uri=true"
-    return open_database(url, settings.synchronous, not settings.prepared_statements, reads_only=reads_only)
+    return open_database(
+        url,
+        settings.synchronous,
+        not settings.prepared_statements,
+        reads_only=reads_only,
+        silence_ms=max(_LEAST_SILENCE_MS, round(settings.failover_seconds * 1000)),
+    )
 
 
 def open_store(settings: Settings, database: Database) -> Opened:
@@ -209,6 +217,10 @@ def _replicas(settings: Settings, primary: Database) -> Replicas | None:
     """The replicas that the settings name; None if they name none."""
     if not settings.replica:
         return None
+    if primary.has_nodes:
+        raise BadSetting(
+            "replica: the database is distributed over several nodes, and a standby of one of them has a part of it only"
+        )
     from gateway.store.replicas import Replica, Replicas
 
     pooled = not settings.prepared_statements

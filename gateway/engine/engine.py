@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple
 from uuid import uuid4
 
@@ -204,6 +204,23 @@ class Engine:
     def written_up_to(self) -> int:
         """How far the database's log was after the last write, if there are replicas that readers wait for; else 0."""
         return self._store.database.written_up_to
+
+    @property
+    def has_nodes(self) -> bool:
+        """Whether requests that write are better given to `run` node by node (`node_of`): each list is then a transaction at one
+        node. All of one request belongs into one list."""
+        return self._store.database.has_nodes
+
+    def node_of(self, groups: Sequence[AnyCommand]) -> Hashable:
+        """The node that has all that some groups of writes are about; None: there is no such node."""
+        partitions = {
+            write.key.position.partition
+            for group in groups
+            if isinstance(group, WriteGroup)
+            for write in group.writes
+        }
+        nodes = {self._store.database.node_of(partition) for partition in partitions}
+        return nodes.pop() if len(nodes) == 1 else None
 
     def run_in_slices(
         self, commands: list[Reading], outcomes: dict[int, Any], reader: int, written: int = 0

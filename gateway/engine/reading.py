@@ -146,8 +146,8 @@ def _read_claimed(store: Store, commands: list[Reading], now_ms: int) -> dict[in
     keys = sorted({(get.table.id, get.position) for get in gets})
     outcomes: dict[int, Outcome] = {}
     stale: set[int] = set()
-    with contextlib.suppress(_GivenBack), store.write() as session:
-        near = keys[0][1].partition
+    near = keys[0][1].partition
+    with contextlib.suppress(_GivenBack), store.write(near=near) as session:
         outdated = store.catalog.ask_check(session, [get.table for get in gets], lock=True, near=near)
         rows.claim(session, keys)
         stale = outdated()

@@ -1,8 +1,8 @@
 """Searching a vector index: all of it is looked at, so that the nearest are found, always; unless a graph may say where to look.
 
 A search is of one snapshot, like any page, and read in slices. What it looks at is the index's image in memory
-(vector_images.py), brought up to date by what has changed since; or, where there is no room for one, the entries as they come
-from the database. Needs numpy, and so is imported by the first search (reading.py).
+(vector_images.py), brought up to date by what has changed since; or, where there is no room for one, or no snapshot of all nodes
+of a database, the entries as they come from there. Needs numpy, and so is imported by the first search (reading.py).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from gateway.store.vectors import Versions
 _PIECE_BYTES = 1 << 20
 _FEWEST_ROWS, _MOST_ROWS = 16, 4_096
 _MOST_VERSIONS = 1 << 20
+_BEYOND_ALL = 1 << 62
 # A partition of no more entries is read from the database where there is no image yet: that is sooner done than making one.
 _FEW_ENTRIES = 2_000
 # A graph is asked for so many times as many as are wanted, and for so many at least: it misses fewer of the nearest of more.
@@ -50,7 +51,10 @@ def search(
     best = Best(target)
     image = None
     known = images.get(index.id, versions.server_start)
-    if partition is None or known is not None or not _is_small(session, index, partition):
+    is_of_one_moment = store.database.has_snapshots
+    if is_of_one_moment and (
+        partition is None or known is not None or not _is_small(session, index, partition)
+    ):
         image = yield from _image(session, images, index, versions)
     if image is not None:
         approximate = yield from _by_graph(image, target, images.approximate_from)
@@ -61,9 +65,11 @@ def search(
                 best.look_at(part)
                 yield
     else:
+        # What is committed at several nodes is at one of them before another, so the counter says nothing of the entries.
+        until = versions.last if is_of_one_moment else _BEYOND_ALL
         version = 0
         pieces = _Pieces(session, index, versions.last, partition)
-        while version < versions.last:
+        while version < until:
             entries, version = pieces.behind(version)
             if entries:
                 block = Block.of(entries)
@@ -141,7 +147,7 @@ class _Pieces:
 
     def behind(self, version: int) -> tuple[Sequence[StoredEntry], int]:
         """Some of the entries behind a version, and up to which version these are all."""
-        end = min(version + self._width, self._last)
+        end = min(version + self._width, self._last) if version < self._last else _BEYOND_ALL
         found = vectors.between(self._session, self._index_id, version, end, self._limit, self._partition)
         if len(found) == self._limit:
             self._width = max(self._limit, self._width // 2)
@@ -162,6 +168,8 @@ def _found(
     there = rows.fetch_many(session, sorted(keys))
     nearest_rows = []
     for version, score in found:
+        if version not in entries:
+            continue  # without a snapshot of all nodes: it was replaced meanwhile
         position, vector = entries[version]
         row = table.visible(there.get((table.id, position)), now_ms)
         if row is not None:

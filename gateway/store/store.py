@@ -41,10 +41,10 @@ class Store:
         """A session for a single statement that reads."""
         return self.database.look()
 
-    def write(self, nowait: bool = False) -> AbstractContextManager[Session]:
+    def write(self, nowait: bool = False, near: bytes = b"") -> AbstractContextManager[Session]:
         """A write transaction: commits at the end of the block, rolls back on any exception. `nowait`: waits for no lock
-        longer than a moment."""
-        return self.database.write(nowait)
+        longer than a moment. `near`: a partition that it is about to write to, if it is known."""
+        return self.database.write(nowait, near)
 
     def close(self) -> None:
         """Give back every connection."""
