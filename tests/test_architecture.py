@@ -279,6 +279,18 @@ def strip_annotations(tree: ast.Module) -> ast.Module:
     return tree
 
 
+@pytest.mark.parametrize("module", [*of("gateway"), *of("adapters")])
+def test_dataclasses_are_those_that_start_quickly(module: str) -> None:
+    """gateway/model/fast_dataclasses.py says why. (Commands that are no server's, such as transfers, may take the library's.)"""
+    taken = [
+        name.name
+        for node in TREES[module].body
+        if isinstance(node, ast.ImportFrom) and node.module == "dataclasses"
+        for name in node.names
+    ]
+    assert "dataclass" not in taken
+
+
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_only_the_settings_name_a_module(module: str) -> None:
     """wiring.py finds an adapter by the name that the settings give; everything else is imported, some of it late."""
