@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import importlib
+import os
 import secrets
 import time
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from gateway.control.watching import Watch
 from gateway.database_urls import hosts_of
 from gateway.dialect import Claims, Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
+from gateway.engine.reading import can_approximate
 from gateway.http import Reply, Request
 from gateway.late_dialect import LateDialect
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
@@ -40,8 +42,11 @@ from gateway.store.store import Store
 if TYPE_CHECKING:
     from gateway.model.rows import Row
     from gateway.model.writes import Write
+    from gateway.store.backup_files import BackupDirectory
     from gateway.store.replicas import Lag, Replicas
 
+# A statement that takes longer costs its server a look at whether it still answers.
+_LEAST_SILENCE_MS = 1000
 OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 
 
@@ -164,12 +169,23 @@ def connect(settings: Settings, reads_only: bool = False) -> Database:
     if settings.memory:
         # SQLite's memdb shares one database in memory between the connections of this process that know its name.
         url = f"sqlite:///file:/tablegate-{secrets.token_hex(16)}?vfs=memdb&uri=true"
-    return open_database(url, settings.synchronous, not settings.prepared_statements, reads_only=reads_only)
+    return open_database(
+        url,
+        settings.synchronous,
+        not settings.prepared_statements,
+        reads_only=reads_only,
+        silence_ms=max(_LEAST_SILENCE_MS, round(settings.failover_seconds * 1000)),
+    )
 
 
 def open_store(settings: Settings, database: Database) -> Opened:
-    """The store and the engine on a database that has been migrated."""
+    """The store and the engine on a database that has been migrated. Raises BadSetting."""
+    if settings.vector_approximate_from and not can_approximate():
+        raise BadSetting(
+            "vector_approximate_from: needs numpy and usearch (pip install 'tablegate[vectors]')"
+        )
     store = Store(database)
+    store.backup_files = backup_files_of(settings)
     options = EngineOptions(
         control_plane_delay_ms=round(settings.control_plane_delay * 1000),
         sweep_period_s=settings.sweep_period,
@@ -177,6 +193,7 @@ def open_store(settings: Settings, database: Database) -> Opened:
         stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),
         failover_s=settings.failover_seconds,
         vector_memory_bytes=settings.vector_memory_bytes,
+        vector_approximate_from=settings.vector_approximate_from,
         replication_lag_ms=settings.global_table_lag_ms,
     )
     clock = Clock()
@@ -184,10 +201,26 @@ def open_store(settings: Settings, database: Database) -> Opened:
     return Opened(store, engine, CredentialStore(store, lambda: find_key(settings)), clock)
 
 
+def backup_files_of(settings: Settings) -> BackupDirectory | None:
+    """Where the settings let backups be kept as files; None: in the database."""
+    path = settings.backup_directory
+    if path is None:
+        return None
+    if not path.is_dir() or not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        raise BadSetting(f"backup_directory: {path} is no directory that files can be written to")
+    from gateway.store.backup_files import BackupDirectory  # a quick start needs no compression
+
+    return BackupDirectory(path)
+
+
 def _replicas(settings: Settings, primary: Database) -> Replicas | None:
     """The replicas that the settings name; None if they name none."""
     if not settings.replica:
         return None
+    if primary.has_nodes:
+        raise BadSetting(
+            "replica: the database is distributed over several nodes, and a standby of one of them has a part of it only"
+        )
     from gateway.store.replicas import Replica, Replicas
 
     pooled = not settings.prepared_statements

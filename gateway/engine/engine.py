@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple
 from uuid import uuid4
 
@@ -93,6 +93,8 @@ _LONG_ATTEMPT_S = 1.0
 _TENDING_PERIOD_S = 60.0
 # Rows that are caught up with together, by somebody who waits for it.
 _BATCH_AT_ONCE = 1_000
+# A search waits no longer for a graph.
+_GRAPH_BATCH_S = 0.005
 _READS = {Get, Read, ReadAll, SearchVectors}
 _STREAM_READS = (FindPosition, FindStream, ListShards, ListStreams, ReadChanges)
 
@@ -101,8 +103,8 @@ class EngineOptions(NamedTuple):
     """`control_plane_delay_ms`: how long tables stay creating, updating, deleting. `sweep_period_s`: between looks for
     expired rows. `stream_shards`: how many shards a new stream has. `stream_roll_ms`: the age at which an open shard
     is closed and has a child (0: never). `failover_s`: how long a database that cannot be reached is waited for.
-    `vector_memory_bytes`: how much memory vector searches may keep. `replication_lag_ms`: how long a write stays in its own
-    replica at least."""
+    `vector_memory_bytes`: how much memory vector searches may keep. `vector_approximate_from`: of how many vectors on they may be
+    approximate (0: never). `replication_lag_ms`: how long a write stays in its own replica at least."""
 
     control_plane_delay_ms: int = 0
     sweep_period_s: float = 60.0
@@ -110,6 +112,7 @@ class EngineOptions(NamedTuple):
     stream_roll_ms: int = 0
     failover_s: float = 5.0
     vector_memory_bytes: int = 512 << 20
+    vector_approximate_from: int = 0
     replication_lag_ms: int = 0
 
 
@@ -131,6 +134,7 @@ class Engine:
         self.cached_azure_table = store.catalog.cache.get_azure
         """The same by namespace and Azure name, in whatever case."""
         store.vector_memory_bytes = options.vector_memory_bytes
+        store.vector_approximate_from = options.vector_approximate_from
         self._options = options
         self._now = now
         self._definer = Definer(store, options.control_plane_delay_ms, options.stream_shards)
@@ -153,6 +157,12 @@ class Engine:
         }
         self._workers: dict[str, working.Worker] = {}
         self._runner = working.Runner(store, self._workers)
+        self._filer = None
+        if store.backup_files is not None:
+            from gateway.engine import filing  # a quick start needs no compression
+
+            self._filer = filing.Filer(store, store.backup_files)
+            self._workers |= dict.fromkeys(filing.KINDS, self._filer)
         self._round_robin = pacing.RoundRobin(works, progress.WORKS, self._count_left)
 
     def register_view(self, dialect: str, view: IndexView) -> None:
@@ -195,6 +205,23 @@ class Engine:
         """How far the database's log was after the last write, if there are replicas that readers wait for; else 0."""
         return self._store.database.written_up_to
 
+    @property
+    def has_nodes(self) -> bool:
+        """Whether requests that write are better given to `run` node by node (`node_of`): each list is then a transaction at one
+        node. All of one request belongs into one list."""
+        return self._store.database.has_nodes
+
+    def node_of(self, groups: Sequence[AnyCommand]) -> Hashable:
+        """The node that has all that some groups of writes are about; None: there is no such node."""
+        partitions = {
+            write.key.position.partition
+            for group in groups
+            if isinstance(group, WriteGroup)
+            for write in group.writes
+        }
+        nodes = {self._store.database.node_of(partition) for partition in partitions}
+        return nodes.pop() if len(nodes) == 1 else None
+
     def run_in_slices(
         self, commands: list[Reading], outcomes: dict[int, Any], reader: int, written: int = 0
     ) -> Iterator[None]:
@@ -220,6 +247,22 @@ class Engine:
         """Whether what vector searches need is installed."""
         return reading.can_search()
 
+    @property
+    def approximates_vectors(self) -> bool:
+        """Whether vector searches may be approximate here."""
+        return self._store.vector_approximate_from > 0
+
+    def vector_graph_batch(self) -> BatchDone | None:
+        """Add some vectors to what approximate searches of this process go by, for some milliseconds. None: it has all that the
+        searches have read."""
+        rows, until = 0, time.monotonic() + _GRAPH_BATCH_S
+        images = self._store.vector_images
+        while images is not None and (added := images.grow_a_graph()):
+            rows += added
+            if time.monotonic() >= until:
+                break
+        return BatchDone("vector_graphs", rows) if rows else None
+
     def background_batch(self) -> BatchDone | None:
         """Do one batch of background work, of a bounded time: fill an index, delete what expired or was dropped, tend streams.
         None: nothing waits to be done; look again after `idle_s`."""
@@ -232,7 +275,10 @@ class Engine:
 
     def job_batch(self) -> BatchDone | None:
         """Carry one job on by a batch. None: there is none that could be; look again after `idle_s`."""
-        return self._runner.next_batch()
+        batch = self._runner.next_batch()
+        if batch is None and self._filer is not None and self._filer.begin_waiting():
+            batch = self._runner.next_batch()
+        return batch
 
     def renew_claims(self) -> None:
         """Hold on to the jobs that this server carries on; to be called every second or two, from another thread."""

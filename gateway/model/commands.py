@@ -325,7 +325,7 @@ class ResetTables(Asks[int]):
     """Empty tables as if they had just been made, or drop them, all at one moment. Outcome: how many tables; TableMissing, if
     one of `names` is nowhere: then nothing has changed.
 
-    `namespace`: None for all; `names`: None for all of the namespace, and then backups go with tables that are dropped;
+    `namespace`: None for all; `names`: None for all of the namespace, and then backups and jobs go with tables that are dropped;
     `keeps_definitions`: the tables stay, without rows.
     """
 
@@ -411,7 +411,7 @@ class RestoreTable(Asks[Table]):
     """Make a table with the rows that another had at a moment (`at`, in ticks; None: now), or those of a backup. It is CREATING
     until they are there; background work brings them.
 
-    Outcome: Table; TableExists, TableBusy, TableMissing, MomentNotKept, BackupMissing, BackupBusy.
+    Outcome: Table; TableExists, TableBusy, TableMissing, MomentNotKept, BackupMissing, BackupBusy, BackupUnreadable.
     """
 
     made: CreateTable

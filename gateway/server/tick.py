@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from time import monotonic, perf_counter
@@ -354,6 +354,7 @@ class _Lane:
         self._engine = engine
         self._is_of_replicas = is_of_replicas
         self._notes_written = engine.replicas is not None and engine.replicas.wait_s > 0
+        self._has_nodes = engine.has_nodes
         self._limits = limits
         self._ticker = ticker
         self._thread = thread
@@ -409,7 +410,9 @@ class _Lane:
         if self.reads:
             works.append(partial(self._run_list, self._take_some(self.reads)))
         if self.writes:
-            works.append(partial(self._run_list, self._take_some(self.writes)))
+            taken = self._take_some(self.writes)
+            for together in self._node_by_node(taken) if self._has_nodes else [taken]:
+                works.append(partial(self._run_list, together))
         for _ in range(min(len(self.others), _MOST_ALONE)):
             works.append(partial(self._run_list, [self.others.popleft()]))
         if self.aside or not works:
@@ -425,6 +428,13 @@ class _Lane:
                 break
             pending_requests.append(waiting.popleft())
         return pending_requests
+
+    def _node_by_node(self, pending_requests: list[PendingRequest]) -> list[list[PendingRequest]]:
+        """Requests that write as a list for each node; those that write at several nodes together."""
+        by_node: dict[Hashable, list[PendingRequest]] = {}
+        for pending in pending_requests:
+            by_node.setdefault(self._engine.node_of(pending.commands), []).append(pending)
+        return [*by_node.values()]
 
     def _run_on_thread(self, works: list[Work]) -> None:
         for work in works[:-1]:

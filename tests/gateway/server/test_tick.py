@@ -93,6 +93,15 @@ def test_reads_writes_and_what_is_both_are_lists_of_their_own(toy, wire, engine:
     ]
 
 
+def test_writes_go_node_by_node_where_there_are_several(toy, wire, engine: FakeEngine) -> None:
+    """Each list is then a transaction at one node; reads are taken apart by the store."""
+    engine.has_nodes = True
+    writes = [("/say", b"a1"), ("/say", b"b1"), ("/read", b"b2"), ("/say", b"a2"), ("/read", b"a3")]
+    _, connections = held_up(toy, wire, engine, *writes)
+    assert [each.reply()[2] for each in connections] == [b"first", b"a1", b"b1", b"b2", b"a2", b"a3"]
+    assert engine.lists == [[b"first"], [b"a1", b"a2"], [b"b1"], [b"b2", b"a3"]]
+
+
 def held_up(toy, wire, engine: FakeEngine, *requests: tuple[str, bytes]) -> tuple[Running, list[Wire]]:
     """A server, and the connections of a first write and these requests, which all came while it was under way."""
     server = toy("thread")
