@@ -278,8 +278,8 @@ def ram(effect: str, action: str) -> Policy:
 
 @pytest.mark.parametrize("operation", SINGLE)
 def test_every_operation_of_table_store_is_an_action_of_ram(operation: str) -> None:
-    """Whoever allows one by its name allows it, and whoever refuses one refuses it, whatever else is allowed ("Custom RAM policy",
-    Tablestore: an action is the name of an API operation)."""
+    """Whoever allows one by its name allows it, and whoever refuses one refuses it, whatever else is allowed ("Custom RAM
+    policy", Tablestore: an action is the name of an API operation)."""
     purpose = OPERATIONS[operation].purpose
     access = Access(purpose.permissions[0], purpose.way, "shared", "things", None)
     assert ram("Allow", operation).decide(access).verdict is Verdict.ALLOWED
