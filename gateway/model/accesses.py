@@ -65,6 +65,7 @@ class Access(NamedTuple):
 _ALTERING = (
     Permission.ALTER, Permission.TAG, Permission.UNTAG, Permission.ALTER_EXPIRY, Permission.WRITE_POLICY,
     Permission.REMOVE_POLICY, Permission.CREATE_INDEX, Permission.DROP_INDEX, Permission.ALTER_FEATURES,
+    Permission.ADD_COLUMNS, Permission.DROP_COLUMNS,
     Permission.ALTER_INSIGHTS,
 )  # fmt: skip
 _READING_STREAMS = (Permission.DESCRIBE_STREAM, Permission.POSITION_STREAM, Permission.READ_STREAM)
@@ -366,6 +367,7 @@ def accesses_of(command: c.AnyCommand, purpose: Purpose) -> Iterable[Access]:
 _TABLE_WIDE = frozenset(
     {
         Permission.ALTER, Permission.DROP, Permission.CREATE_INDEX, Permission.DROP_INDEX, Permission.ALTER_EXPIRY,
+        Permission.ADD_COLUMNS, Permission.DROP_COLUMNS,
         Permission.WRITE_POLICY, Permission.REMOVE_POLICY, Permission.READ_STREAM, Permission.ADMINISTER,
         Permission.ALTER_FEATURES, Permission.ALTER_INSIGHTS, Permission.ALTER_DELIVERIES,
         Permission.EXPORT, Permission.IMPORT, Permission.LOAD, Permission.CANCEL_JOB,
