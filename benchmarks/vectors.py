@@ -3,12 +3,17 @@
 Prints milliseconds and how many times as long as numpy they are, medians of rounds in which all have their turn: numpy's product
 of the array with the search vector and its choice of the ten greatest; a search of the index as the server has it in memory, of
 all of it and with filters of several selectivities; the first search, which reads the index; one that has no room and reads the
-database. And the recall of the ten nearest, against numpy with 64 bits. Entries are stored as the write path stores them, but
-their rows hold no vectors: they would be most of the time that it takes to begin.
+database. And the recall of the ten nearest, against numpy with 64 bits. On SQLite the same of searches that may be approximate
+(`--vector-approximate-from`), whose graph is in memory on either database, and what it takes to make that. Entries are stored as
+the write path stores them, but their rows hold no vectors: they would be most of the time that it takes to begin.
+
+Vectors are points of a space of 32 dimensions, turned into the one of theirs, and a little noise: of such a kind are embeddings.
+On SQLite vectors of random numbers follow, all about equally far apart: the worst that an approximate search can meet.
 """
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import sys
 import tempfile
@@ -39,10 +44,13 @@ from gateway.store.store import Store
 ROUNDS = 15
 TOP = 10
 BATCH = 1_000
+SEARCHES = 20
+HIDDEN = 32
 SCHEMA = KeySchema((KeyColumn("pk", Kind.TEXT),), ())
 # Of each number so many in a thousand vectors have one value of the filter.
 SELECTIVITIES = (1, 10, 100, 500)
 Array = NDArray[np.float32]
+Search = Callable[[Array, dict[str, Value]], list[Nearest]]
 
 
 @contextmanager
@@ -99,7 +107,7 @@ def by_numpy(array: Array, query: Array) -> NDArray[np.intp]:
     return nearest[np.argsort(-scores[nearest])]
 
 
-def measure(name: str, url: str, array: Array, queries: Array) -> None:
+def measure(name: str, url: str, array: Array, queries: Array, approximately: bool) -> None:
     database = open_database(url, "normal")
     migrate(database)
     store = Store(database)
@@ -116,21 +124,9 @@ def measure(name: str, url: str, array: Array, queries: Array) -> None:
     began = time.perf_counter()
     search(queries[0], {})
     print(f"  the first search, which reads the index  {1_000 * (time.perf_counter() - began):10.1f} ms")
-    runs: dict[str, Callable[[], Any]] = {
-        "numpy": lambda: by_numpy(array, queries[0]),
-        "search": lambda: search(queries[0], {}),
-    }
-    for share in SELECTIVITIES:
-        wanted: dict[str, Value] = {f"in_{share}": decimal(1)}
-        runs[f"search, filter lets {share / 10:g} % through"] = partial(search, queries[0], wanted)
-    found = medians(runs)
-    of_numpy, cpu_of_numpy = found["numpy"]
-    for run, (took, cpu) in found.items():
-        compared = f"{took / of_numpy:5.2f} times numpy, in CPU {cpu / cpu_of_numpy:5.2f}"
-        print(f"  {run:40} {took:10.1f} ms  {compared}")
-    wide = array.astype(np.float64)
-    hits = sum(len(expected(wide, query) & keys(search(query, {}))) for query in queries)
-    print(f"  recall of the {TOP} nearest, {len(queries)} searches  {hits / (TOP * len(queries)):10.4f}")
+    compare(array, queries, search)
+    if approximately:
+        compare_approximate(store, engine, array, queries, search)
     store.vector_images, store.vector_memory_bytes = None, 0
     began = time.perf_counter()
     search(queries[0], {})
@@ -138,8 +134,46 @@ def measure(name: str, url: str, array: Array, queries: Array) -> None:
     engine.close()
 
 
-def expected(wide: NDArray[np.float64], query: Array) -> set[str]:
-    return {f"item {at:09}" for at in np.argsort(-(wide @ query.astype(np.float64)))[:TOP].tolist()}
+def compare_approximate(store: Store, engine: Engine, array: Array, queries: Array, search: Search) -> None:
+    """Print the same of searches that may be approximate, and what their graph takes."""
+    store.vector_images, store.vector_approximate_from = None, 1_000
+    search(queries[0], {})
+    began, cpu_before = time.perf_counter(), time.process_time()
+    while engine.vector_graph_batch() is not None:
+        pass
+    took, cpu = time.perf_counter() - began, time.process_time() - cpu_before
+    print(f"  the graph of approximate searches        {took:10.1f} s, CPU {cpu:.1f} s")
+    compare(array, queries, search)
+    store.vector_approximate_from = 0
+
+
+def compare(array: Array, queries: Array, search: Search) -> None:
+    """Print how long searches take, and what they find."""
+    turn = itertools.cycle(queries)
+    runs: dict[str, Callable[[], Any]] = {"numpy": lambda: by_numpy(array, next(turn))}
+    every: dict[str, dict[str, Value]] = {"": {}}
+    for share in SELECTIVITIES:
+        every[f", filter lets {share / 10:g} % through"] = {f"in_{share}": decimal(1)}
+    for text_of_filter, wanted in every.items():
+        runs[f"search{text_of_filter}"] = partial(lambda wanted: search(next(turn), wanted), wanted)
+    found = medians(runs)
+    of_numpy, cpu_of_numpy = found["numpy"]
+    for run, (took, cpu) in found.items():
+        compared = f"{took / of_numpy:5.2f} times numpy, in CPU {cpu / cpu_of_numpy:5.2f}"
+        print(f"  {run:40} {took:10.1f} ms  {compared}")
+    wide = array.astype(np.float64)
+    for text_of_filter, wanted in every.items():
+        shares = [share for share in SELECTIVITIES if f"in_{share}" in wanted]
+        chosen = np.flatnonzero(np.arange(len(array)) % 1_000 < min(shares, default=1_000))
+        hits = sum(len(expected(wide, chosen, query) & keys(search(query, wanted))) for query in queries)
+        print(
+            f"  recall of {TOP}, {len(queries)} searches{text_of_filter:30} {hits / (TOP * len(queries)):10.4f}"
+        )
+
+
+def expected(wide: NDArray[np.float64], chosen: NDArray[np.intp], query: Array) -> set[str]:
+    merits = wide[chosen] @ query.astype(np.float64) if len(chosen) < len(wide) else wide @ query
+    return {f"item {at:09}" for at in chosen[np.argsort(-merits)[:TOP]].tolist()}
 
 
 def keys(found: list[Nearest]) -> set[str]:
@@ -149,12 +183,29 @@ def keys(found: list[Nearest]) -> set[str]:
 def main() -> None:
     number = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     dimensions = int(sys.argv[2]) if len(sys.argv) > 2 else 768
-    chance = np.random.default_rng(1)
-    array = chance.standard_normal((number, dimensions), dtype=np.float32)
-    queries = chance.standard_normal((20, dimensions), dtype=np.float32)
     with databases() as urls:
         for name, url in urls.items():
-            measure(name, url, array, queries)
+            measure(name, url, *vectors_like_embeddings(number, dimensions), approximately=name == "SQLite")
+        array, queries = random_vectors(number, dimensions)
+        measure("SQLite, random numbers", f"{urls['SQLite']}-random", array, queries, approximately=True)
+
+
+def vectors_like_embeddings(number: int, dimensions: int) -> tuple[Array, Array]:
+    """Vectors, and some more to search for."""
+    chance = np.random.default_rng(1)
+    points = chance.standard_normal((number + SEARCHES, HIDDEN), dtype=np.float32)
+    array = points @ chance.standard_normal((HIDDEN, dimensions), dtype=np.float32) / np.float32(HIDDEN**0.5)
+    for start in range(0, len(array), BATCH):
+        some = array[start : start + BATCH]
+        some += chance.standard_normal(some.shape, dtype=np.float32) / 10
+        some /= np.linalg.norm(some, axis=1, keepdims=True)
+    return array[:number], array[number:]
+
+
+def random_vectors(number: int, dimensions: int) -> tuple[Array, Array]:
+    """Likewise, of random numbers."""
+    array = np.random.default_rng(1).standard_normal((number + SEARCHES, dimensions), dtype=np.float32)
+    return array[:number], array[number:]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Background work on a thread of its own: the engine's batches (backfill, expiry, purging), and news of credentials and
-quotas; and on others, jobs (exports, imports), which wait for somebody else's disks, and looks at replicas.
+quotas; and on others, jobs (exports, imports), which wait for somebody else's disks, what approximate searches go by, which each
+process has for itself, and looks at replicas.
 
 Knows when to call, and rests after each batch (gateway/engine/pacing.py); what is done is the engine's.
 """
@@ -8,12 +9,13 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from time import monotonic, thread_time
 
 from gateway import logs, metrics
 from gateway.engine.engine import Engine
 from gateway.engine.following import NotDelivered
-from gateway.engine.pacing import rest_after
+from gateway.engine.pacing import BatchDone, rest_after
 from gateway.model.errors import Busy, Unknowable
 from gateway.quotas import QuotaKeeper
 from gateway.security.credential_store import CredentialStore
@@ -34,7 +36,8 @@ class BackgroundWork(threading.Thread):
     """Works from `start()` to `stop()`; a failure is logged and tried again.
 
     `share`: of one core, what the engine's work may have; 0: none, another process of this server does it. `look_period_s`:
-    between two looks for news of credentials and grants.
+    between two looks for news of credentials and grants. `own_share`: of one core, what the work may have that every process of
+    the server does for itself.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class BackgroundWork(threading.Thread):
         share: float,
         quotas: QuotaKeeper | None = None,
         look_period_s: float = 2.0,
+        own_share: float = 0.0,
     ) -> None:
         super().__init__(name="background", daemon=True)
         self._engine = engine
@@ -60,7 +64,16 @@ class BackgroundWork(threading.Thread):
         # Whoever follows tables outside of the database is told by a thread of its own: a network may be slow.
         self._deliveries = [Delivery(engine, kind) for kind in engine.deliveries] if share else []
         self._replica_watch = None if engine.replicas is None else ReplicaWatch(engine.replicas)
-        self._jobs = JobWork(engine, share) if share and engine.has_workers else None
+        self._jobs = (
+            PacedWork("jobs", engine.job_batch, engine.idle_s, share)
+            if share and engine.has_workers
+            else None
+        )
+        self._paced = [] if self._jobs is None else [self._jobs]
+        if own_share and engine.approximates_vectors:
+            self._paced.append(
+                PacedWork("vector graphs", engine.vector_graph_batch, engine.idle_s, own_share)
+            )
 
     def run(self) -> None:
         """The thread: batches of work and looks at stored credentials, until told to stop."""
@@ -68,8 +81,8 @@ class BackgroundWork(threading.Thread):
             self._replica_watch.start()
         for delivery in self._deliveries:
             delivery.start()
-        if self._jobs is not None:
-            self._jobs.start()
+        for work in self._paced:
+            work.start()
         while not self._stopping.wait(self._rest_s()):
             try:
                 if self._quotas is not None:
@@ -105,8 +118,8 @@ class BackgroundWork(threading.Thread):
             delivery.join(_LONGEST_REST_S)
         if self._replica_watch is not None:
             self._replica_watch.stop()
-        if self._jobs is not None:
-            self._jobs.stop()
+        for work in self._paced:
+            work.stop()
 
     def look_at_credentials_now(self) -> None:
         """Look for news of credentials before the next piece of work."""
@@ -179,12 +192,14 @@ class Delivery(threading.Thread):
         self._stopping.set()
 
 
-class JobWork(threading.Thread):
-    """Carries jobs on from `start()` to `stop()`, with this share of one core: what they wait for elsewhere does not count."""
+class PacedWork(threading.Thread):
+    """Does batches of a kind of work from `start()` to `stop()`, with this share of one core: what they wait for elsewhere does
+    not count. `idle_s`: the rest when there was nothing to do."""
 
-    def __init__(self, engine: Engine, share: float) -> None:
-        super().__init__(name="jobs", daemon=True)
-        self._engine = engine
+    def __init__(self, name: str, do: Callable[[], BatchDone | None], idle_s: float, share: float) -> None:
+        super().__init__(name=name, daemon=True)
+        self._do = do
+        self._idle_s = idle_s
         self._share = share
         self._stopping = threading.Event()
 
@@ -194,17 +209,17 @@ class JobWork(threading.Thread):
         while not self._stopping.wait(pause):
             began, used = monotonic(), thread_time()
             try:
-                batch = self._engine.job_batch()
+                batch = self._do()
             except _DATABASE_AWAY:
                 pause = _AFTER_FAILURE_S  # the other thread tells
                 continue
             except Exception as error:
-                logs.error("jobs could not be carried on", error)
+                logs.error(f"{self.name} could not be carried on", error)
                 pause = _AFTER_FAILURE_S
                 continue
             pause = rest_after(thread_time() - used, self._share)
             if batch is None:
-                pause = max(pause, self._engine.idle_s)
+                pause = max(pause, self._idle_s)
             else:
                 metrics.worked(batch.work, batch.rows, monotonic() - began)
 

@@ -213,6 +213,11 @@ class Settings:
         512 << 20,
         "Most bytes of vector indexes that searches keep in memory; an index that has no room is read at each search.",
     )
+    vector_approximate_from: int = setting(
+        0,
+        "Vectors from which on a search may be approximate, by an index in memory (usearch), if it has so many to choose from; 0:"
+        " all searches are exact.",
+    )
     stream_shards: int = setting(1, "Shards that a new change stream has.")
     stream_roll_hours: float = setting(
         0.0,

@@ -23,6 +23,7 @@ from gateway.control.watching import Watch
 from gateway.database_urls import hosts_of
 from gateway.dialect import Claims, Dialect, Gateway
 from gateway.engine.engine import Engine, EngineOptions
+from gateway.engine.reading import can_approximate
 from gateway.http import Reply, Request
 from gateway.late_dialect import LateDialect
 from gateway.model.errors import Busy, GatewayError, LimitExceeded, NotAllowed, OutOfSpace
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from gateway.store.backup_files import BackupDirectory
     from gateway.store.replicas import Lag, Replicas
 
+# A statement that takes longer costs its server a look at whether it still answers.
+_LEAST_SILENCE_MS = 1000
 OWN_PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 
 
@@ -166,11 +169,21 @@ def connect(settings: Settings, reads_only: bool = False) -> Database:
     if settings.memory:
         # SQLite's memdb shares one database in memory between the connections of this process that know its name.
         url = f"sqlite:///file:/tablegate-{secrets.token_hex(16)}?vfs=memdb&uri=true"
-    return open_database(url, settings.synchronous, not settings.prepared_statements, reads_only=reads_only)
+    return open_database(
+        url,
+        settings.synchronous,
+        not settings.prepared_statements,
+        reads_only=reads_only,
+        silence_ms=max(_LEAST_SILENCE_MS, round(settings.failover_seconds * 1000)),
+    )
 
 
 def open_store(settings: Settings, database: Database) -> Opened:
     """The store and the engine on a database that has been migrated. Raises BadSetting."""
+    if settings.vector_approximate_from and not can_approximate():
+        raise BadSetting(
+            "vector_approximate_from: needs numpy and usearch (pip install 'tablegate[vectors]')"
+        )
     store = Store(database)
     store.backup_files = backup_files_of(settings)
     options = EngineOptions(
@@ -180,6 +193,7 @@ def open_store(settings: Settings, database: Database) -> Opened:
         stream_roll_ms=round(settings.stream_roll_hours * 3_600_000),
         failover_s=settings.failover_seconds,
         vector_memory_bytes=settings.vector_memory_bytes,
+        vector_approximate_from=settings.vector_approximate_from,
         replication_lag_ms=settings.global_table_lag_ms,
     )
     clock = Clock()
@@ -203,6 +217,10 @@ def _replicas(settings: Settings, primary: Database) -> Replicas | None:
     """The replicas that the settings name; None if they name none."""
     if not settings.replica:
         return None
+    if primary.has_nodes:
+        raise BadSetting(
+            "replica: the database is distributed over several nodes, and a standby of one of them has a part of it only"
+        )
     from gateway.store.replicas import Replica, Replicas
 
     pooled = not settings.prepared_statements

@@ -108,15 +108,19 @@ def test_the_store_knows_the_model_and_its_database(module: str) -> None:
 @pytest.mark.parametrize("module", of("gateway.engine"))
 def test_the_engine_knows_the_store_and_the_model(module: str) -> None:
     for imported in IMPORTS[module]:
-        assert not outside(imported) or imported.partition(".")[0] in PURE | {"numpy"}, imported
+        assert not outside(imported) or imported.partition(".")[0] in PURE | {"numpy", "usearch"}, imported
         if within(imported, "gateway") or within(imported, "adapters"):
             assert any(within(imported, f"gateway.{room}") for room in ("engine", "store", "model")), imported
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_numpy_is_for_vector_searches(module: str) -> None:
-    """It is not always installed, and takes long to load: who searches loads it (gateway/engine/reading.py)."""
-    may = ("gateway.engine.nearest", "gateway.engine.vector_images")
+    """It is not always installed, and takes long to load: who searches loads it (gateway/engine/reading.py). usearch is loaded
+    by whoever makes a graph."""
+    may = ("gateway.engine.nearest", "gateway.engine.vector_graphs", "gateway.engine.vector_images")
+    if module != "gateway.engine.vector_graphs":
+        assert not [name for name in IMPORTS[module] if within(name, "usearch")]
+    assert "usearch" not in str([getattr(node, "module", "") for node in TREES[module].body])
     if module not in may:
         assert not [name for name in IMPORTS[module] if within(name, "numpy")]
     if module not in (*may, "gateway.engine.searching"):

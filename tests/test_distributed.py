@@ -8,14 +8,18 @@ tests/gateway/engine, whose engines then enter at two nodes.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import psycopg
 import pytest
 from click.testing import CliRunner
+from sqlalchemy import make_url
 
 from gateway.__main__ import main
 from gateway.engine.engine import Engine, EngineOptions, run_with_retries
@@ -24,7 +28,10 @@ from gateway.model.commands import ListShards, ListStreams, ReadChanges, WriteGr
 from gateway.model.errors import GatewayError
 from gateway.model.tables import Rules, StreamRule, Table
 from gateway.model.values import decimal
+from gateway.store import audit_events, grants, quotas
 from gateway.store.databases import Unusable
+from gateway.store.grants import StoredGrant
+from gateway.store.migrating import migrate
 from gateway.store.opening import open_database, placement_of
 from gateway.store.store import Store
 from tests.gateway.engine.conftest import Client, make_table
@@ -114,22 +121,22 @@ class Reader(threading.Thread):
         return len(page.changes)
 
 
-def work(engines: list[Engine], table: Table, nodes: list[ClusterNode], disturb: list[ClusterNode]) -> None:
-    """Writers at both nodes and a reader at each, while nodes are killed in turn; then everything is looked at."""
+def work(
+    engines: list[Engine], table: Table, nodes: list[ClusterNode], disturb: list[Callable[[], None]]
+) -> None:
+    """Writers at both nodes and a reader at each, while they are disturbed in turn; then everything is looked at."""
     done = threading.Event()
     readers = [Reader(engine, table) for engine in engines]
     writers = [Writer(Client(engines[at % 2], table), at, done) for at in range(WRITERS)]
     for thread in (*readers, *writers):
         thread.start()
     until = time.monotonic() + SECONDS
-    kills = 0
-    for node in itertools.cycle(disturb or [None]):
+    times = 0
+    for disturbance in itertools.cycle(disturb or [None]):
         time.sleep(min(5.0, SECONDS / 3))
-        if node is not None:
-            node.kill()
-            kills += 1
-            time.sleep(0.5)
-            node.start()
+        if disturbance is not None:
+            disturbance()
+            times += 1
             for each in nodes:
                 each.recover()
         if time.monotonic() >= until:
@@ -143,7 +150,7 @@ def work(engines: list[Engine], table: Table, nodes: list[ClusterNode], disturb:
     for reader in readers:
         reader.last_round.set()
         reader.join()
-    print(f"{sum(len(each.acknowledged) for each in writers)} groups, {kills} kills,", end=" ")
+    print(f"{sum(len(each.acknowledged) for each in writers)} groups, disturbed {times} times,", end=" ")
     print(f"{sum(each.refused for each in writers)} refused, {len(readers[0].changes)} changes")
     check(Client(engines[0], table), writers, readers)
 
@@ -176,8 +183,90 @@ def test_streams_are_told_everything_once_and_in_order(engines: list[Engine]) ->
 @pytest.mark.parametrize("which", ["worker", "coordinator", "both"])
 def test_killed_nodes_lose_nothing(engines: list[Engine], urls: tuple[str, str], which: str) -> None:
     coordinator, worker = map(ClusterNode, urls)
-    disturb = {"worker": [worker], "coordinator": [coordinator], "both": [worker, coordinator]}[which]
+    killed = {"worker": [worker], "coordinator": [coordinator], "both": [worker, coordinator]}[which]
+    disturb = [functools.partial(kill, node) for node in killed]
     work(engines, with_stream(engines[0]), [coordinator, worker], disturb)
+
+
+def kill(node: ClusterNode) -> None:
+    node.kill()
+    time.sleep(0.5)
+    node.start()
+
+
+@pytest.mark.parametrize("mode", ["block_writes", "force_logical"])
+def test_shards_that_are_moved_meanwhile_lose_nothing(
+    engines: list[Engine], urls: tuple[str, str], mode: str
+) -> None:
+    """Gateways write straight to shards, and learn that one has gone to another node from what the nodes know."""
+    if mode == "force_logical" and asked(urls[0], "SHOW wal_level") != [("logical",)]:
+        pytest.skip("the nodes have no wal_level = logical")
+    work(engines, with_stream(engines[0]), [], [functools.partial(move, urls[0], mode)])
+
+
+def move(url: str, mode: str) -> None:
+    """Bring the shard that was moved longest ago to another node that has some."""
+    [moved] = asked(
+        url,
+        "SELECT s.shardid, n.nodename, n.nodeport, o.nodename, o.nodeport FROM pg_dist_shard s"
+        " JOIN pg_dist_placement p ON p.shardid = s.shardid JOIN pg_dist_node n ON n.groupid = p.groupid"
+        " JOIN pg_dist_node o ON o.groupid <> p.groupid AND o.shouldhaveshards"
+        " WHERE s.logicalrelid = 'rows'::regclass ORDER BY p.placementid LIMIT 1",
+    )
+    values = ", ".join(f"'{each}'" if isinstance(each, str) else str(each) for each in moved)
+    asked(url, f"SELECT citus_move_shard_placement({values}, '{mode}')::text")
+
+
+def asked(url: str, statement: str) -> list[tuple[Any, ...]]:
+    plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(plain, autocommit=True) as connection:
+        return connection.execute(statement).fetchall()  # type: ignore[arg-type]
+
+
+def test_a_table_that_a_release_adds_is_placed_when_it_migrates(urls: tuple[str, str]) -> None:
+    """Played by tables that were brought back."""
+    for name in ("vectors", "jobs"):
+        asked(urls[0], f"SELECT undistribute_table('{name}')::text")
+    placed = placement_of(urls[0])
+    assert placed is not None and set(placed.alone) == {"vectors", "jobs"}
+    told = CliRunner().invoke(main, ["doctor", "--json", "--database", urls[1]])
+    assert told.exit_code == 1 and "on one node only: jobs, vectors" in told.output
+    database = open_database(urls[0])
+    migrate(database)
+    database.close()
+    placed = placement_of(urls[1])
+    assert placed is not None and not placed.alone
+    assert "vectors" in placed.distributed and "jobs" in placed.everywhere
+    assert "tables by slot" in CliRunner().invoke(main, ["doctor", "--database", urls[1]]).output
+
+
+def test_what_is_on_every_node_is_written_at_a_worker_and_read_at_the_coordinator(
+    urls: tuple[str, str],
+) -> None:
+    there, here = (Store(open_database(url)) for url in urls)
+    with here.write() as session:
+        grants.save(session, StoredGrant("g", "somebody", "short", "read things", 1))
+        quotas.save(session, "somebody", "{}", 1)
+        quotas.save_demand(session, "somebody", "this process", "{}", 1)
+        audit_events.add(session, 1, "event", "{}")
+    with there.read() as session:
+        assert [grant.id for grant in grants.all_of(session)] == ["g"]
+        assert [quota[0] for quota in quotas.all_of(session)] == ["somebody"]
+        assert len(quotas.demands(session, 0)) == 1
+    with there.write() as session:
+        assert audit_events.trim(session, 2, 10) == 1
+        grants.remove(session, "g")
+        quotas.remove(session, "somebody")
+        quotas.forget_demands(session, 2)
+    with here.read() as session:
+        assert not grants.all_of(session) and not quotas.all_of(session)
+    for store in (there, here):
+        store.close()
+
+
+def test_a_server_refuses_replicas_of_a_distributed_database(urls: tuple[str, str]) -> None:
+    told = CliRunner().invoke(main, ["serve", "--database", urls[1], "--replica", urls[0], "--port", "0"])
+    assert told.exit_code != 0 and "has a part of it only" in told.output
 
 
 def test_what_is_brought_back_is_all_there(postgres: PostgresServer, urls: tuple[str, str]) -> None:

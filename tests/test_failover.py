@@ -262,3 +262,33 @@ def test_requests_are_refused_when_no_primary_comes_in_time(cluster: Cluster) ->
             assert client.call("GetItem", TableName="things", Key=key) == {"Item": key}
     finally:
         server.stop()
+
+
+def test_a_primary_that_hangs_is_given_up(cluster: Cluster) -> None:
+    """Its kernel still answers for it, so that only its own silence tells. A standby that is promoted meanwhile is found."""
+    standby = cluster.add_standby()
+    server = start(both(cluster.primary, standby), failover_seconds=1)
+    try:
+        with RawClient(server.url) as client:
+            client.create_table("things")
+            client.call("PutItem", TableName="things", Item={"p": {"S": "a"}})
+            cluster.primary.pause()
+            with pytest.raises(Refused):
+                client.call("PutItem", TableName="things", Item={"p": {"S": "b"}})
+            standby.ask("SELECT pg_promote()")
+            put_somehow(client, "c")
+            found = client.call("GetItem", TableName="things", Key={"p": {"S": "c"}}, ConsistentRead=True)
+            assert found["Item"] == {"p": {"S": "c"}}
+    finally:
+        cluster.primary.go_on()
+        server.stop()
+
+
+def put_somehow(client: RawClient, name: str) -> None:
+    until_s = time.monotonic() + 60
+    while True:
+        try:
+            client.call("PutItem", TableName="things", Item={"p": {"S": name}})
+            return
+        except Refused:
+            assert time.monotonic() < until_s

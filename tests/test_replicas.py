@@ -17,9 +17,12 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.data.tables import TableServiceClient
 
 from gateway.app import mounted
+from gateway.command_line.doctor import nodes
+from gateway.command_line.doctor.findings import Examined
 from gateway.engine.engine import Engine
 from gateway.settings import BadSetting, load
 from gateway.store.postgresql.database import PostgresSession
+from gateway.wiring import connect
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
 from tests.support.across import Across
 from tests.support.raw_client import RawClient
@@ -124,6 +127,36 @@ def test_what_may_be_old_is_read_from_the_replica_and_nothing_else(
         assert asked("GetItem", TableName="kinds", Key=key) == old
         together = [{"Get": {"TableName": "kinds", "Key": key}}]
         assert asked("TransactGetItems", TransactItems=together) == current
+
+
+@pytest.mark.parametrize("replica_reads", ["eventual", "all"])
+def test_vector_searches_are_the_primarys(
+    cluster: Cluster, standby: Node, read_by: list[int], replica_reads: str
+) -> None:
+    """Every write that was answered is found (docs/differences.md), and images are of one server's versions."""
+    index = {
+        "IndexName": "near",
+        "VectorAttribute": {"AttributeName": "v"},
+        "Dimensions": 2,
+        "DistanceFunction": "EUCLIDEAN",
+        "Projection": {"ProjectionType": "ALL"},
+    }
+    with served(cluster, standby, replica_reads=replica_reads) as server, RawClient(server.url) as client:
+        client.create_table(f"vectors-{replica_reads}", VectorIndexes=[index])
+        standby.ask("SELECT pg_wal_replay_pause()")
+        for number in range(3):
+            item = {"p": {"S": f"{number}"}, "v": {"L": [{"N": f"{number}"}, {"N": "0"}]}}
+            client.call("PutItem", TableName=f"vectors-{replica_reads}", Item=item)
+            read_by.clear()
+            found = client.call(
+                "SearchVectors",
+                TableName=f"vectors-{replica_reads}",
+                IndexName="near",
+                SearchVector=[{"N": f"{number}"}, {"N": "0"}],
+                TopK=1,
+            )
+            assert found["SearchResults"][0]["Item"]["p"] == {"S": f"{number}"}
+            assert set(read_by) == {cluster.primary.port}
 
 
 @pytest.mark.parametrize("replica_reads", ["eventual", "all"])
@@ -318,6 +351,26 @@ def test_a_role_that_may_only_read_is_enough(cluster: Cluster, standby: Node) ->
         until(lambda: is_used(server, standby))
     finally:
         server.stop()
+
+
+def test_doctor_looks_at_each_replica(cluster: Cluster, standby: Node) -> None:
+    def told(*replicas: str) -> list[tuple[str, str]]:
+        settings = load({"database": cluster.primary.url, "replica": replicas, "replica_lag_ms": 300}, {})
+        with contextlib.closing(connect(settings)) as database:
+            return [(told.level.value, told.text) for told in nodes.replicas(Examined(settings, database))]
+
+    nowhere = "postgresql://postgres@127.0.0.1:1/postgres"
+    well, not_there, primary = told(standby.url, nowhere, cluster.primary.url)
+    assert well[0] == "ok" and f"127.0.0.1:{standby.port} is a standby" in well[1]
+    assert not_there[0] == "warning" and "127.0.0.1:1 does not answer" in not_there[1]
+    assert primary[0] == "warning" and "is no standby" in primary[1]
+    standby.ask("SELECT pg_wal_replay_pause()")
+    cluster.primary.ask("CREATE TABLE newer ()")
+    [(level, text)] = told(standby.url)
+    assert level == "warning" and "behind by more than replica_lag_ms" in text
+    standby.ask("SELECT pg_wal_replay_resume()")
+    cluster.primary.ask("DROP TABLE newer")
+    assert told() == [("ok", "no replicas are named")]
 
 
 def test_only_postgresql_has_replicas() -> None:

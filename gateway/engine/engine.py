@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple
 from uuid import uuid4
 
@@ -44,6 +44,7 @@ from gateway.model.commands import (
     Exchange,
     FindPosition,
     FindStream,
+    FindTransaction,
     Follow,
     Get,
     ImportDefinition,
@@ -92,6 +93,8 @@ _LONG_ATTEMPT_S = 1.0
 _TENDING_PERIOD_S = 60.0
 # Rows that are caught up with together, by somebody who waits for it.
 _BATCH_AT_ONCE = 1_000
+# A search waits no longer for a graph.
+_GRAPH_BATCH_S = 0.005
 _READS = {Get, Read, ReadAll, SearchVectors}
 _STREAM_READS = (FindPosition, FindStream, ListShards, ListStreams, ReadChanges)
 
@@ -100,8 +103,8 @@ class EngineOptions(NamedTuple):
     """`control_plane_delay_ms`: how long tables stay creating, updating, deleting. `sweep_period_s`: between looks for
     expired rows. `stream_shards`: how many shards a new stream has. `stream_roll_ms`: the age at which an open shard
     is closed and has a child (0: never). `failover_s`: how long a database that cannot be reached is waited for.
-    `vector_memory_bytes`: how much memory vector searches may keep. `replication_lag_ms`: how long a write stays in its own
-    replica at least."""
+    `vector_memory_bytes`: how much memory vector searches may keep. `vector_approximate_from`: of how many vectors on they may be
+    approximate (0: never). `replication_lag_ms`: how long a write stays in its own replica at least."""
 
     control_plane_delay_ms: int = 0
     sweep_period_s: float = 60.0
@@ -109,6 +112,7 @@ class EngineOptions(NamedTuple):
     stream_roll_ms: int = 0
     failover_s: float = 5.0
     vector_memory_bytes: int = 512 << 20
+    vector_approximate_from: int = 0
     replication_lag_ms: int = 0
 
 
@@ -130,6 +134,7 @@ class Engine:
         self.cached_azure_table = store.catalog.cache.get_azure
         """The same by namespace and Azure name, in whatever case."""
         store.vector_memory_bytes = options.vector_memory_bytes
+        store.vector_approximate_from = options.vector_approximate_from
         self._options = options
         self._now = now
         self._definer = Definer(store, options.control_plane_delay_ms, options.stream_shards)
@@ -200,6 +205,23 @@ class Engine:
         """How far the database's log was after the last write, if there are replicas that readers wait for; else 0."""
         return self._store.database.written_up_to
 
+    @property
+    def has_nodes(self) -> bool:
+        """Whether requests that write are better given to `run` node by node (`node_of`): each list is then a transaction at one
+        node. All of one request belongs into one list."""
+        return self._store.database.has_nodes
+
+    def node_of(self, groups: Sequence[AnyCommand]) -> Hashable:
+        """The node that has all that some groups of writes are about; None: there is no such node."""
+        partitions = {
+            write.key.position.partition
+            for group in groups
+            if isinstance(group, WriteGroup)
+            for write in group.writes
+        }
+        nodes = {self._store.database.node_of(partition) for partition in partitions}
+        return nodes.pop() if len(nodes) == 1 else None
+
     def run_in_slices(
         self, commands: list[Reading], outcomes: dict[int, Any], reader: int, written: int = 0
     ) -> Iterator[None]:
@@ -224,6 +246,22 @@ class Engine:
     def searches_vectors(self) -> bool:
         """Whether what vector searches need is installed."""
         return reading.can_search()
+
+    @property
+    def approximates_vectors(self) -> bool:
+        """Whether vector searches may be approximate here."""
+        return self._store.vector_approximate_from > 0
+
+    def vector_graph_batch(self) -> BatchDone | None:
+        """Add some vectors to what approximate searches of this process go by, for some milliseconds. None: it has all that the
+        searches have read."""
+        rows, until = 0, time.monotonic() + _GRAPH_BATCH_S
+        images = self._store.vector_images
+        while images is not None and (added := images.grow_a_graph()):
+            rows += added
+            if time.monotonic() >= until:
+                break
+        return BatchDone("vector_graphs", rows) if rows else None
 
     def background_batch(self) -> BatchDone | None:
         """Do one batch of background work, of a bounded time: fill an index, delete what expired or was dropped, tend streams.
@@ -392,7 +430,9 @@ class Engine:
 
     def _define(self, command: Any) -> Any:
         now_ms = self._now() // 1_000_000
-        if isinstance(command, (BeginTransaction, Stage, CommitTransaction, AbortTransaction)):
+        if isinstance(
+            command, (BeginTransaction, Stage, FindTransaction, CommitTransaction, AbortTransaction)
+        ):
             return self._transact(command)
         if isinstance(command, Load):
             return self._load(command)
@@ -445,7 +485,9 @@ class Engine:
         self._carry_out(step.run)
         return step.outcome
 
-    def _transact(self, command: BeginTransaction | Stage | CommitTransaction | AbortTransaction) -> Any:
+    def _transact(
+        self, command: BeginTransaction | Stage | FindTransaction | CommitTransaction | AbortTransaction
+    ) -> Any:
         """The outcome of a command of local transactions."""
         now_ms = self._now() // 1_000_000
         match command:
@@ -454,6 +496,10 @@ class Engine:
             case Stage():
                 return self._with_retries(
                     lambda: local_transactions.stage(self._store, command, self._now() // 100)
+                )
+            case FindTransaction(transaction):
+                return self._with_retries(
+                    lambda: local_transactions.held_by(self._store, transaction, now_ms)
                 )
             case AbortTransaction():
                 return self._with_retries(lambda: local_transactions.end(self._store, command, now_ms))

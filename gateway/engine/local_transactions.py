@@ -13,7 +13,14 @@ from collections.abc import Sequence
 from functools import partial
 
 from gateway.model.changes import kind_of, resolved_actions
-from gateway.model.commands import AbortTransaction, BeginTransaction, Outcome, Stage, WriteGroup
+from gateway.model.commands import (
+    AbortTransaction,
+    BeginTransaction,
+    HeldPartition,
+    Outcome,
+    Stage,
+    WriteGroup,
+)
 from gateway.model.errors import (
     GatewayError,
     InvalidInput,
@@ -38,8 +45,8 @@ def begin(store: Store, command: BeginTransaction, now_ms: int) -> None:
 
     Raises PartitionLocked, StaleTable.
     """
-    with store.write() as session:
-        table = store.catalog.lock(session, command.table.id)
+    with store.write(near=command.partition) as session:
+        table = _kept_from_writers(store, session, command)
         if table is None or table.version != command.table.version:
             store.catalog.cache.forget(command.table.id)
             raise StaleTable()
@@ -62,6 +69,22 @@ def begin(store: Store, command: BeginTransaction, now_ms: int) -> None:
             store.catalog.cache.forget(table.id)
 
 
+def _kept_from_writers(store: Store, session: Session, command: BeginTransaction) -> Table | None:
+    """The table as it is now, when nobody is writing to the partition any more; None: it is gone. Writers who come later see
+    what this transaction of the database has done."""
+    guards = session.statements.guards_partitions
+    if guards and command.table.rules.has_local_transactions:
+        table: Table | None = command.table
+        if store.catalog.check(session, [command.table], lock=True, near=command.partition):
+            return None
+    else:
+        # Writers do not yet look for guards, if there are any; when they see the table's new version they do.
+        table = store.catalog.lock(session, command.table.id)
+    if guards and table is not None:
+        local_transactions.guard_alone(session, table.id, command.partition)
+    return table
+
+
 def stage(store: Store, command: Stage, now: int) -> list[list[Outcome] | GatewayError]:
     """Decide groups of writes and keep them: for each its outcomes or its error. `now`: ticks of 100 ns since 1970.
 
@@ -69,8 +92,8 @@ def stage(store: Store, command: Stage, now: int) -> list[list[Outcome] | Gatewa
     """
     now_ms = now // 10_000
     tables = [write.table for group in command.groups for write in group.writes]
-    with store.write() as session:
-        near = next((write.key.position.partition for group in command.groups for write in group.writes), b"")
+    near = next((write.key.position.partition for group in command.groups for write in group.writes), b"")
+    with store.write(near=near) as session:
         if store.catalog.check(session, tables, lock=True, near=near):
             raise StaleTable()
         opened = local_transactions.find(session, command.transaction, now_ms, lock=True)
@@ -156,6 +179,16 @@ def _carried_out(table: Table, write: StagedWrite) -> Write:
     key = table.key_schema.decode(write.position)
     change = Remove() if write.new is None else Replace(write.new.contents)
     return Write(table, key, change, recorded=write.recorded)
+
+
+def held_by(store: Store, transaction: str, now_ms: int) -> HeldPartition:
+    """What a transaction holds. Raises TransactionMissing."""
+    with store.read() as session:
+        opened = local_transactions.find(session, transaction, now_ms)
+        table = None if opened is None else store.catalog.by_id(session, opened.table_id)
+        if opened is None or table is None:
+            raise TransactionMissing()
+        return HeldPartition(table, opened.whole_partition)
 
 
 def end(store: Store, command: AbortTransaction, now_ms: int) -> None:

@@ -125,10 +125,16 @@ class Best:
             merits = np.sqrt(-merits)
         return np.clip(merits, -_GREATEST_SCORE, _GREATEST_SCORE)
 
-    def look_at(self, part: Part) -> None:
-        """Take from a part what is nearer than what was met before."""
+    def passing(self, part: Part) -> int:
+        """How many of a part's vectors are live and have the digests that are looked for."""
+        chosen = self._chosen(part, None)
+        return part.length if chosen is None else len(chosen)
+
+    def look_at(self, part: Part, among: NDArray[np.intp] | None = None) -> int:
+        """Take from a part, or from these vectors of it, what is nearer than what was met before. How many of them are live and
+        have the digests that are looked for."""
         block, length = part.block, part.length
-        chosen = self._chosen(part)
+        chosen = self._chosen(part, among)
         if chosen is None:
             approximate = self._products(block.vectors[:length])
             at = np.arange(length)
@@ -136,19 +142,24 @@ class Best:
             approximate, at = self._products(block.vectors[:length])[chosen], chosen
         else:
             approximate, at = self._products(block.vectors[chosen]), chosen
+        found = len(at)
         at = at[self._may_be_among_best(approximate, block.squares[at])]
         if len(at):
             self._take(self._exact(block.vectors[at].astype(np.float64)), block.versions[at])
+        return found
 
-    def _chosen(self, part: Part) -> NDArray[np.intp] | None:
-        """Which of a part's vectors are live and have the digests that are looked for; None: all."""
-        mask = part.live
+    def _chosen(self, part: Part, among: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
+        """Which of a part's vectors, or of these of them, are live and have the digests that are looked for; None: all."""
+        looked_at = slice(part.length) if among is None else among
+        mask = None if part.live is None else part.live[looked_at]
         for place, digest in self._target.digests:
             first, second = np.frombuffer(digest, "<u8")
-            digests = part.block.digests[: part.length, place]
+            digests = part.block.digests[looked_at, place]
             passing = (digests[:, 0] == first) & (digests[:, 1] == second)
             mask = passing if mask is None else mask & passing
-        return None if mask is None else np.flatnonzero(mask)
+        if mask is None:
+            return among
+        return np.flatnonzero(mask) if among is None else among[mask]
 
     def _products(self, vectors: NDArray[np.float32]) -> Floats:
         # Row by row, in this thread: a product of the whole with a vector would wait for all cores, which others use.

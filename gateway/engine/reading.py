@@ -5,6 +5,7 @@ pages are read in slices: its session stays open until the last of them is read.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from time import perf_counter
@@ -145,8 +146,8 @@ def _read_claimed(store: Store, commands: list[Reading], now_ms: int) -> dict[in
     keys = sorted({(get.table.id, get.position) for get in gets})
     outcomes: dict[int, Outcome] = {}
     stale: set[int] = set()
-    with contextlib.suppress(_GivenBack), store.write() as session:
-        near = keys[0][1].partition
+    near = keys[0][1].partition
+    with contextlib.suppress(_GivenBack), store.write(near=near) as session:
         outdated = store.catalog.ask_check(session, [get.table for get in gets], lock=True, near=near)
         rows.claim(session, keys)
         stale = outdated()
@@ -251,6 +252,11 @@ def can_search() -> bool:
     except ModuleNotFoundError:
         return False
     return True
+
+
+def can_approximate() -> bool:
+    """Whether what approximate searches go by is there, too."""
+    return importlib.util.find_spec("usearch") is not None and can_search()
 
 
 def _search(store: Store, session: Session, command: SearchVectors, now_ms: int) -> SearchSlices:

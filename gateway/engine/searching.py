@@ -1,16 +1,17 @@
-"""Searching a vector index: all of it is looked at, so that the nearest are found, always.
+"""Searching a vector index: all of it is looked at, so that the nearest are found, always; unless a graph may say where to look.
 
 A search is of one snapshot, like any page, and read in slices. What it looks at is the index's image in memory
-(vector_images.py), brought up to date by what has changed since; or, where there is no room for one, the entries as they come
-from the database. Needs numpy, and so is imported by the first search (reading.py).
+(vector_images.py), brought up to date by what has changed since; or, where there is no room for one, or no snapshot of all nodes
+of a database, the entries as they come from there. Needs numpy, and so is imported by the first search (reading.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
-from gateway.engine import nearest, vector_images
-from gateway.engine.nearest import Best, Block, Part, StoredEntry
+from gateway.engine import nearest, vector_graphs, vector_images
+from gateway.engine.nearest import Best, Block, Part, StoredEntry, Target
+from gateway.engine.vector_graphs import Rows
 from gateway.engine.vector_images import Image, Images
 from gateway.model.commands import Nearest, SearchVectors
 from gateway.model.tables import VectorIndex
@@ -23,8 +24,15 @@ from gateway.store.vectors import Versions
 _PIECE_BYTES = 1 << 20
 _FEWEST_ROWS, _MOST_ROWS = 16, 4_096
 _MOST_VERSIONS = 1 << 20
+_BEYOND_ALL = 1 << 62
 # A partition of no more entries is read from the database where there is no image yet: that is sooner done than making one.
 _FEW_ENTRIES = 2_000
+# A graph is asked for so many times as many as are wanted, and for so many at least: it misses fewer of the nearest of more.
+_CANDIDATES_FOR_EACH, _FEWEST_CANDIDATES = 10, 400
+# Looking at a vector by way of a graph takes as long as looking at so many in a row.
+_GRAPH_COST = 20
+# Where a graph has found fewer that pass for each that is wanted, those that pass are elsewhere.
+_ENOUGH_FOR_EACH = 2
 # Versions are compared with those in the database by ranges of so many, so many ranges at a time.
 _RANGE_WIDTH, _RANGES = 4_096, 64
 
@@ -34,24 +42,34 @@ def search(
 ) -> Generator[None, None, list[Nearest]]:
     """The nearest rows, as a search that stops after each slice."""
     if store.vector_images is None:
-        store.vector_images = Images(store.vector_memory_bytes)
+        store.vector_images = Images(store.vector_memory_bytes, store.vector_approximate_from)
     images: Images = store.vector_images
     index = command.index
     partition = None if command.partition is None else digest_of(command.partition)
     versions = vectors.versions(session, index.id)
-    best = Best(nearest.target(index.metric, command.vector, command.count, _digests(command, partition)))
+    target = nearest.target(index.metric, command.vector, command.count, _digests(command, partition))
+    best = Best(target)
     image = None
     known = images.get(index.id, versions.server_start)
-    if partition is None or known is not None or not _is_small(session, index, partition):
+    is_of_one_moment = store.database.has_snapshots
+    if is_of_one_moment and (
+        partition is None or known is not None or not _is_small(session, index, partition)
+    ):
         image = yield from _image(session, images, index, versions)
     if image is not None:
-        for part in image.parts:
-            best.look_at(part)
-            yield
+        approximate = yield from _by_graph(image, target, images.approximate_from)
+        if approximate is not None:
+            best = approximate
+        else:
+            for part in image.parts:
+                best.look_at(part)
+                yield
     else:
+        # What is committed at several nodes is at one of them before another, so the counter says nothing of the entries.
+        until = versions.last if is_of_one_moment else _BEYOND_ALL
         version = 0
         pieces = _Pieces(session, index, versions.last, partition)
-        while version < versions.last:
+        while version < until:
             entries, version = pieces.behind(version)
             if entries:
                 block = Block.of(entries)
@@ -73,6 +91,44 @@ def _is_small(session: Session, index: VectorIndex, partition: bytes) -> bool:
     return vectors.has_at_most(session, index.id, partition, _FEW_ENTRIES)
 
 
+def _by_graph(image: Image, target: Target, at_least: int) -> Generator[None, None, Best | None]:
+    """What is nearest as far as an image's graph knows. None: all is to be looked at, because fewer than `at_least` entries pass
+    the filters, or there would be no less to do, or the graph has found too few that pass."""
+    graph = image.graph
+    if graph is None or not vector_graphs.can_look_for(target.vector):
+        return None
+    best = Best(target)
+    passing = 0
+    for part in image.parts:
+        passing += best.passing(part)
+        yield
+    # Of what is found no more may pass than of all.
+    number = max(_FEWEST_CANDIDATES, _CANDIDATES_FOR_EACH * target.most) * image.length // max(1, passing)
+    if passing < at_least or number * _GRAPH_COST > passing:
+        return None
+    candidates = graph.candidates(target.vector, number)
+    yield
+    found = _look_at(best, image, candidates.near)
+    yield
+    if found < _ENOUGH_FOR_EACH * target.most:
+        return None
+    _look_at(best, image, candidates.aside)
+    for part, rows_behind in candidates.behind(image.parts):
+        best.look_at(part, rows_behind)
+        yield
+    return best
+
+
+def _look_at(best: Best, image: Image, places: Mapping[int, Rows]) -> int:
+    """Look at some of the entries of an image; those that it does not have yet are left out. How many pass."""
+    parts = image.parts
+    return sum(
+        best.look_at(parts[at], rows[rows < parts[at].length])
+        for at, rows in places.items()
+        if at < len(parts)
+    )
+
+
 class _Pieces:
     """The entries of an index, or of a partition of it, up to a version, in pieces of about a megabyte.
 
@@ -91,7 +147,7 @@ class _Pieces:
 
     def behind(self, version: int) -> tuple[Sequence[StoredEntry], int]:
         """Some of the entries behind a version, and up to which version these are all."""
-        end = min(version + self._width, self._last)
+        end = min(version + self._width, self._last) if version < self._last else _BEYOND_ALL
         found = vectors.between(self._session, self._index_id, version, end, self._limit, self._partition)
         if len(found) == self._limit:
             self._width = max(self._limit, self._width // 2)
@@ -112,6 +168,8 @@ def _found(
     there = rows.fetch_many(session, sorted(keys))
     nearest_rows = []
     for version, score in found:
+        if version not in entries:
+            continue  # without a snapshot of all nodes: it was replaced meanwhile
         position, vector = entries[version]
         row = table.visible(there.get((table.id, position)), now_ms)
         if row is not None:

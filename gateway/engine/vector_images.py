@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.engine import nearest
+from gateway.engine import nearest, vector_graphs
 from gateway.engine.nearest import Block, Part, StoredEntry
+from gateway.engine.vector_graphs import Graph
 from gateway.model.tables import VectorIndex
 from gateway.model.vectors import COMPONENT_BYTES, DIGEST_BYTES
 from gateway.store.vectors import Versions
@@ -29,31 +30,41 @@ _BESIDES_BYTES = 16
 class Image(NamedTuple):
     """All entries of an index up to a version. `seen_at`: the version of the newest snapshot of which any of it was read: nobody
     who sees an older one can use it. `clean_at`: as of this version no entry in it had gone or been replaced. `server_start`: of
-    the database server that all of it was read from (Versions)."""
+    the database server that all of it was read from (Versions). `graph`: where to look for what is near, in this and all images
+    that were made of it; None: searches look at all."""
 
     version: int
     seen_at: int
     clean_at: int
     server_start: str
     parts: tuple[Part, ...] = ()
+    graph: Graph | None = None
+
+    @property
+    def length(self) -> int:
+        """How many entries it has, with those that have gone."""
+        return sum(part.length for part in self.parts)
 
     @property
     def size_bytes(self) -> int:
-        """How much memory it takes."""
-        return sum(part.block.size_bytes for part in self.parts)
+        """How much memory it takes, with the graph when that has all of it."""
+        graph_bytes_each = 0 if self.graph is None else vector_graphs.BYTES_EACH
+        return sum(part.block.size_bytes + len(part.block.versions) * graph_bytes_each for part in self.parts)
 
     @property
     def is_mostly_dead(self) -> bool:
         """Whether more of what it holds has gone than is live."""
-        length = sum(part.length for part in self.parts)
+        length = self.length
         live = sum(part.length if part.live is None else int(part.live.sum()) for part in self.parts)
         return length > _FEWEST_ROWS and 2 * live < length
 
 
 class Images:
-    """The images of a database's indexes, of so many bytes at most. Those searched least recently go first."""
+    """The images of a database's indexes, of so many bytes at most. Those searched least recently go first. `approximate_from`:
+    of how many entries on an image has a graph; 0: none has."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, approximate_from: int = 0) -> None:
+        self.approximate_from = approximate_from
         self._most_bytes = most_bytes
         self._images: OrderedDict[int, Image] = OrderedDict()
         self._lock = threading.Lock()
@@ -73,6 +84,7 @@ class Images:
     def has_room(self, index: VectorIndex, entries: int) -> bool:
         """Whether an index of so many entries can have an image."""
         bytes_each = COMPONENT_BYTES * index.dimensions + DIGEST_BYTES * len(index.columns) + _BESIDES_BYTES
+        bytes_each += vector_graphs.BYTES_EACH if self.approximate_from else 0
         # The last block may be empty but for one.
         rows = entries + min(nearest.rows_in_a_block(index.dimensions), max(_FEWEST_ROWS, entries))
         return rows * bytes_each <= self._most_bytes
@@ -90,7 +102,7 @@ class Images:
         with self._lock:
             if self._images.get(index.id) is not known:
                 return True
-            grown = known or Image(0, seen.last, seen.last, seen.server_start)
+            grown = known or Image(0, seen.last, seen.last, seen.server_start, graph=self._new_graph(index))
             parts = list(grown.parts)
             while entries:
                 if not parts or not _can_grow(parts[-1]):
@@ -102,6 +114,20 @@ class Images:
             self._images[index.id] = grown._replace(version=version, seen_at=seen_at, parts=tuple(parts))
             self._images.move_to_end(index.id)
             return self._make_room(index.id)
+
+    def _new_graph(self, index: VectorIndex) -> Graph | None:
+        return Graph(index) if self.approximate_from else None
+
+    def grow_a_graph(self) -> int:
+        """Add some vectors to a graph that lacks some, of images that are large enough; how many."""
+        with self._lock:
+            images = [*self._images.values()]
+        for image in reversed(images):
+            if image.graph is not None and image.length >= self.approximate_from:
+                added = image.graph.grow(image.parts)
+                if added:
+                    return added
+        return 0
 
     def clean(self, index: VectorIndex, known: Image, gone: Sequence[int]) -> Image | None:
         """An image of `known` without the entries of these versions, as of the version that it was last read at. None: somebody

@@ -116,7 +116,7 @@ class Batch:
             puts = None  # one time for all of them is what _keep_history knows
         if puts is None and self._insert(tables):
             return
-        with self._store.write(self._nowait) as session:
+        with self._store.write(self._nowait, self._near) as session:
             # Asked together and answered together: on PostgreSQL this is one round trip up to the first answer used.
             outdated = self._store.catalog.ask_check(session, self._tables(), lock=True, near=self._near)
             if puts is not None and self._put_blindly(session, puts, outdated):
@@ -163,7 +163,7 @@ class Batch:
             return False
         by_key = sorted(self._rows_of(inserts), key=lambda pair: (pair[0], pair[1].position))
         try:
-            with self._store.write(self._nowait) as session:
+            with self._store.write(self._nowait, self._near) as session:
                 outdated = self._store.catalog.ask_check(session, self._tables(), lock=True, near=self._near)
                 inserted = rows.ask_insert_many(session, by_key)
                 stale = outdated()
@@ -260,6 +260,8 @@ class Batch:
             for write in group.writes:
                 if write.table.rules.has_local_transactions:
                     wanted.add((write.table.id, write.key.position.partition))
+        if wanted and session.statements.guards_partitions:
+            local_transactions.guard(session, wanted)
         locked = local_transactions.partition_locks(session, sorted(wanted), self._now_ms) if wanted else {}
         if not locked and not commits:
             return

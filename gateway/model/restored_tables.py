@@ -31,7 +31,22 @@ def like(source: Table, namespace: str, name: str) -> CreateTable:
         )
         for index in source.indexes
     )
-    vector_indexes = tuple(
+    rules = dataclasses.replace(alone(source.rules), stream=None)
+    return CreateTable(
+        "",
+        namespace,
+        name,
+        source.key_schema,
+        indexes,
+        rules,
+        {name: known for name, known in source.properties.items() if name != RESOURCE_POLICIES},
+        vector_indexes=vector_indexes_like(source),
+    )
+
+
+def vector_indexes_like(source: Table) -> tuple[NewVectorIndex, ...]:
+    """Vector indexes as another table has them."""
+    return tuple(
         NewVectorIndex(
             index.name,
             index.attribute,
@@ -44,15 +59,4 @@ def like(source: Table, namespace: str, name: str) -> CreateTable:
             index.dialect,
         )
         for index in source.vector_indexes
-    )
-    rules = dataclasses.replace(alone(source.rules), stream=None)
-    return CreateTable(
-        "",
-        namespace,
-        name,
-        source.key_schema,
-        indexes,
-        rules,
-        {name: known for name, known in source.properties.items() if name != RESOURCE_POLICIES},
-        vector_indexes=vector_indexes,
     )

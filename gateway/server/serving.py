@@ -183,6 +183,7 @@ def _work(
         share,
         opened.quota_keeper(gateway.quotas),
         settings.credentials_period,
+        settings.background_share,
     )
 
     def ready() -> None:

@@ -45,6 +45,12 @@ def partition_counter(table_id: int, partition: bytes) -> str:
     return f"drawn/{table_id}/{hashlib.sha256(partition).hexdigest()[:40]}"
 
 
+def partition_guards(table_id: int) -> str:
+    """The name of what guards the partitions of a table, a row at each slot: it is locked, and never advanced
+    (local_transactions.py)."""
+    return f"guard/{table_id}/"
+
+
 def shard_counter(stream_id: int, number: int) -> str:
     """The name of the counter by which the changes of a stream's shard are numbered."""
     return f"shard/{stream_id}/{number}"
@@ -52,7 +58,8 @@ def shard_counter(stream_id: int, number: int) -> str:
 
 def forget_table(session: Session, table_id: int, limit: int) -> int:
     """Delete at most `limit` counters of a table that is gone. How many went."""
-    return _forget(session, f"drawn/{table_id}/", limit)
+    gone = _forget(session, f"drawn/{table_id}/", limit)
+    return gone + _forget(session, partition_guards(table_id), limit - gone)
 
 
 def forget_stream(session: Session, stream_id: int) -> None:

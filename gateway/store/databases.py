@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
 from functools import wraps
@@ -167,6 +167,9 @@ class Statements(ABC):
     server_start: str
     """A text that is another one after the database server was started anew or another has taken its place, and may have lost
     what was committed: what was kept in memory of the database is then of no more use."""
+    guards_partitions = False
+    """Whether who begins a local transaction and who writes beside it meet at a row that guards the partition's slot
+    (store/local_transactions.py). Otherwise they meet at the table's row, which every writer locks anyway."""
     joins_entries = True
     """Whether one statement can read index entries and their rows, which may be at another slot."""
 
@@ -283,6 +286,7 @@ class Database:
     `shared`: other processes may write too, so that what was read before may be out of date. `looks_up_at_once`: whether
     rows are looked up together with the versions of their tables by one statement, however many they are. `has_snapshots`:
     what a session of `read()` reads is all of one moment. Without, that is true of the rows of one slot only.
+    `has_nodes`: whether writes to several partitions may be quicker as a transaction for each node (`node_of`).
     `notes_written`: every write says in `written_up_to` how far the database's log was after it.
     `refuses_writes`: why, since a write met OutOfSpace and until somebody found that there is room again; else "".
 
@@ -293,6 +297,7 @@ class Database:
     shared = False
     looks_up_at_once = False
     has_snapshots = True
+    has_nodes = False
     notes_written = False
     written_up_to = 0
     name: str
@@ -316,9 +321,14 @@ class Database:
         """A session for a single statement that reads."""
         return self.read(reader)
 
-    def write(self, nowait: bool = False) -> AbstractContextManager[Session]:
-        """A session in a write transaction. Raises Busy, Retry (LockHeld), CommitLost, DatabaseFailed."""
+    def write(self, nowait: bool = False, near: bytes = b"") -> AbstractContextManager[Session]:
+        """A session in a write transaction. `near`: a partition that it is about to write to, if it is known; a database of
+        several nodes enters where that is. Raises Busy, Retry (LockHeld), CommitLost, DatabaseFailed."""
         raise NotImplementedError
+
+    def node_of(self, partition: bytes) -> Hashable:
+        """Which node has a partition, as far as that is known; None: it does not matter."""
+        return None
 
     def define(self) -> AbstractContextManager[Session]:
         """A session in a transaction that makes the schema: while it lasts no other gateway makes or migrates it."""

@@ -2,7 +2,7 @@
 
 A row of `partition_locks` is an open transaction and locks one partition of one table. Whoever writes to a table that has
 local transactions has the table's row of `tables` locked for share; whoever begins a transaction has that row locked for
-itself: so a writer either sees the partition lock or was done before.
+itself: so a writer either sees the partition lock or was done before. (With several nodes they meet at a guard: below.)
 
 All of a transaction stands at the slot of its partition, where the partition's rows are, so that a distributed database has it
 on their node. The end of the transaction's id says which slot that is.
@@ -18,9 +18,10 @@ from gateway.model.keys import LOWEST, Position, slot_of
 from gateway.model.rows import Contents, Row
 from gateway.model.updates import Action
 from gateway.model.writes import ChangeKind, Recorded
+from gateway.store import counters
 from gateway.store.changes import actions_json, actions_of
 from gateway.store.databases import Session
-from gateway.store.positions import position_of, stored_position
+from gateway.store.positions import COLUMN_BYTES, position_of, stored_position
 
 _OPEN_TRANSACTION = "id, slot, table_id, partition, expires_at_ms, size_bytes, writes"
 _STAGED = "partition, sort, full_key, kind, modified_at, size_bytes, kinds, body, actions"
@@ -37,6 +38,11 @@ class OpenTransaction:
     expires_at_ms: int
     size_bytes: int
     writes: int
+
+    @property
+    def whole_partition(self) -> bytes | None:
+        """The bytes of the partition, if they were not clipped."""
+        return self.partition if len(self.partition) < COLUMN_BYTES else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,37 @@ def partition_locks(session: Session, partitions: Iterable[Partition], now_ms: i
         for table_id, partition in partitions
     ]
     return {partition: found[0][0] for partition, answer in asked if (found := answer())}
+
+
+# Guards: where the row of a table is on many nodes (Statements.guards_partitions), a row at the slot of a partition is
+# locked in its place: by writers together, by who begins a transaction alone. It is made by whoever comes first, and who makes
+# it has it locked.
+
+
+def guard(session: Session, partitions: Iterable[Partition]) -> None:
+    """Let no transaction begin in these partitions until the transaction of the database ends, while others may write to them
+    likewise. To be done before a look at `partition_locks`."""
+    guards = sorted(
+        {(slot_of(partition), counters.partition_guards(table)) for table, partition in partitions}
+    )
+    while guards:
+        asked = [(each, session.ask(_SHARE_GUARD, each)) for each in guards]
+        guards = [each for each, answer in asked if not answer()]
+        for slot, name in guards:
+            session.send(_MAKE_GUARD, (name, slot))
+
+
+def guard_alone(session: Session, table_id: int, partition: bytes) -> None:
+    """Let nobody write to a partition, nor begin a transaction in it, until the transaction of the database ends."""
+    session.send(_LOCK_GUARD, (counters.partition_guards(table_id), slot_of(partition)))
+
+
+_SHARE_GUARD = "SELECT 1 FROM counters WHERE slot = ? AND name = ? FOR SHARE"
+_MAKE_GUARD = "INSERT INTO counters (name, slot, value) VALUES (?, ?, 0) ON CONFLICT DO NOTHING"
+_LOCK_GUARD = (
+    "INSERT INTO counters (name, slot, value) VALUES (?, ?, 0)"
+    " ON CONFLICT (name, slot) DO UPDATE SET value = excluded.value"
+)
 
 
 def find(session: Session, transaction: str, now_ms: int, lock: bool = False) -> OpenTransaction | None:

@@ -14,9 +14,10 @@ def open_database(
     pooled: bool = False,
     schema: str | None = None,
     reads_only: bool = False,
+    silence_ms: int | None = None,
 ) -> Database:
     """The database at a SQLAlchemy URL (`sqlite:///...` or `postgresql+psycopg://...`). `reads_only`: of a SQLite file, whether
-    another process writes it."""
+    another process writes it. `silence_ms`: of a server, after which silence it is asked whether it still answers anybody."""
     if url.startswith("sqlite"):
         from gateway.store.sqlite.database import SQLite
 
@@ -26,8 +27,8 @@ def open_database(
     if database.finds_distributed(url, schema):
         from gateway.store.postgresql.distributed.database import DistributedPostgreSQL
 
-        return DistributedPostgreSQL(url, pooled, schema)
-    return database.PostgreSQL(url, pooled, schema)
+        return DistributedPostgreSQL(url, pooled, schema, silence_ms=silence_ms)
+    return database.PostgreSQL(url, pooled, schema, silence_ms=silence_ms)
 
 
 # A replica that says nothing for so long is left alone, and the primary asked.

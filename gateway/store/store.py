@@ -20,9 +20,11 @@ class Store:
         self.catalog = Catalog()
         # By table, on the monotonic clock; see engine/writing.py.
         self.looks_first_until: dict[int, float] = {}
-        # What vector searches keep in memory, and how many bytes of it at most; see engine/searching.py.
+        # What vector searches keep in memory, how many bytes of it at most, and of how many vectors on they are approximate
+        # (0: never); see engine/searching.py.
         self.vector_images: Any = None
         self.vector_memory_bytes = 0
+        self.vector_approximate_from = 0
         self.backup_files: BackupDirectory | None = None
         """Where backups are kept as files; None: in the database."""
 
@@ -39,10 +41,10 @@ class Store:
         """A session for a single statement that reads."""
         return self.database.look()
 
-    def write(self, nowait: bool = False) -> AbstractContextManager[Session]:
+    def write(self, nowait: bool = False, near: bytes = b"") -> AbstractContextManager[Session]:
         """A write transaction: commits at the end of the block, rolls back on any exception. `nowait`: waits for no lock
-        longer than a moment."""
-        return self.database.write(nowait)
+        longer than a moment. `near`: a partition that it is about to write to, if it is known."""
+        return self.database.write(nowait, near)
 
     def close(self) -> None:
         """Give back every connection."""

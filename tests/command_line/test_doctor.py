@@ -18,14 +18,15 @@ from sqlalchemy import make_url
 
 from gateway.__main__ import main
 from gateway.command_line.doctor import databases as database_checks
-from gateway.command_line.doctor import machine
+from gateway.command_line.doctor import machine, nodes
 from gateway.command_line.doctor.findings import Check, Examined, Level, Told, findings_of
 from gateway.security.credential_store import CredentialStore
 from gateway.security.credentials import Credential, Scheme
 from gateway.server.certificates import make_self_signed
-from gateway.settings import load
-from gateway.store.databases import Database
+from gateway.settings import BadSetting, load
+from gateway.store.databases import Database, NodeShards, Placement
 from gateway.store.store import Store
+from gateway.wiring import open_store
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 on_postgresql = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
@@ -235,3 +236,35 @@ def test_it_may_run_beside_a_server_and_changes_nothing(database_url: str) -> No
         writer.execute("BEGIN IMMEDIATE")
         examined(database_url, code=OK)
         writer.execute("ROLLBACK")
+
+
+class Distributed:
+    """Plays a distributed database."""
+
+    has_nodes = True
+
+
+def test_where_a_distributed_database_has_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With Citus: tests/test_distributed.py."""
+    shards = [NodeShards("a:5432", 16), NodeShards("b:5432", 16)]
+    placed = Placement(["rows", "changes"], ["tables"], [], shards)
+    prepared = [("100",)]
+    monkeypatch.setattr(nodes, "placement_of", lambda url: placed)
+    monkeypatch.setattr(Examined, "ask", lambda examined, statement: prepared)
+    looked_at = Examined(load({"database": "postgresql://a/b"}, {}), None)
+    [told] = nodes.distribution(looked_at)
+    assert told.level is Level.OK
+    assert told.text == "2 tables by slot (a:5432 has 16 shards, b:5432 has 16 shards), 1 on every node"
+    prepared[0] = ("0",)
+    assert [told.level for told in nodes.distribution(looked_at)] == [Level.OK, Level.FAILED]
+    placed = placed._replace(alone=["jobs"])
+    [told] = nodes.distribution(looked_at)
+    assert told.level is Level.FAILED and "on one node only: jobs" in told.text
+
+
+def test_a_distributed_database_has_no_replicas() -> None:
+    settings = load({"database": "postgresql://a/b", "replica": ("postgresql://c/b",)}, {})
+    [told] = nodes.replicas(Examined(settings, Distributed()))  # type: ignore[arg-type]
+    assert told.level is Level.FAILED
+    with pytest.raises(BadSetting, match="distributed over several nodes"):
+        open_store(settings, Distributed())  # type: ignore[arg-type]

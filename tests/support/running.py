@@ -83,6 +83,7 @@ def start(database_url: str, entry: str = ENTRY, **settings: Any) -> Running:
         made.background_share,
         opened.quota_keeper(mounted(app).gateway.quotas),
         made.credentials_period,
+        made.background_share,
     )
 
     def finish() -> None:

@@ -21,11 +21,18 @@ import pytest
 
 from gateway.store.databases import Session
 from gateway.store.postgresql.database import PostgresSession
+from gateway.store.postgresql.distributed.database import RoutingSession
 from gateway.store.postgresql.statements import PostgreSQLStatements
 from gateway.store.schema import metadata
 
 DATA = frozenset(table.name for table in metadata.sorted_tables if "slot" in table.primary_key.columns)
-_PASSED_ON = frozenset({"gateway.store.databases", "gateway.store.postgresql.database"})
+_PASSED_ON = frozenset(
+    {
+        "gateway.store.databases",
+        "gateway.store.postgresql.database",
+        "gateway.store.postgresql.distributed.database",
+    }
+)
 _OWN_FORMS = "gateway.store.postgresql.statements"
 
 # A pattern in a statement, with one space between its words -> why it may ask every node.
@@ -134,8 +141,17 @@ def listening() -> Iterator[Listener]:
     """Within it, statements of modules of the gateway are heard."""
     listener = Listener()
     with pytest.MonkeyPatch.context() as patched:
-        for session_class in (Session, PostgresSession):
-            for name in ("query", "query_each", "ask", "send", "execute", "ask_count", "execute_many"):
+        for session_class in (Session, PostgresSession, RoutingSession):
+            for name in (
+                "query",
+                "query_each",
+                "ask",
+                "send",
+                "execute",
+                "ask_count",
+                "execute_many",
+                "ask_where_asked",
+            ):
                 if name in vars(session_class):
                     patched.setattr(session_class, name, _heard(listener, vars(session_class)[name]))
         yield listener

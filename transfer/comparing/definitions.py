@@ -30,7 +30,9 @@ def table_differences(pair: Pair, strict: bool) -> list[TableDifference]:
 
 
 def _indexes(definition: Definition) -> str:
-    return ", ".join(sorted(index.name for index in definition.indexes)) or "none"
+    names = [index.name for index in definition.indexes]
+    names += [index.name for index in definition.vector_indexes]
+    return ", ".join(sorted(names)) or "none"
 
 
 def _expiry(definition: Definition) -> str:

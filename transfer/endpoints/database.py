@@ -219,7 +219,8 @@ class DatabaseEndpoint(Endpoint):
             properties[_PENDING] = {"stream": dataclasses.asdict(kept)}
         rules = dataclasses.replace(rules, stream=None)
         command = CreateTable(
-            _DIALECTS[service], self.namespace, self.name, definition.key_schema, definition.indexes, rules, properties
+            _DIALECTS[service], self.namespace, self.name, definition.key_schema, definition.indexes, rules, properties,
+            vector_indexes=definition.vector_indexes,
         )  # fmt: skip
         try:
             found = self._find()

@@ -8,9 +8,11 @@ from typing import Any
 from adapters.azuretable.values.keys import OWN_SCHEMA as AZURE_SCHEMA
 from adapters.dynamodb import DIALECT as DYNAMODB
 from adapters.tablestore.tables.options import was_made_here
-from gateway.model.commands import NewIndex
-from gateway.model.restored_tables import alone
+from gateway.model.commands import NewIndex, NewVectorIndex
+from gateway.model.keys import KeySchema
+from gateway.model.restored_tables import alone, vector_indexes_like
 from gateway.model.tables import Projection, Table
+from gateway.model.vectors import Metric
 from gateway.store.catalog import Catalog, key_schema_document, key_schema_of, rules_of
 from transfer.endpoints.endpoint import Definition, Service
 
@@ -39,6 +41,7 @@ def definition_of_table(table: Table, rows: int | None, size_bytes: int | None) 
         rows,
         size_bytes,
         is_stored=True,
+        vector_indexes=tuple(dataclasses.replace(each, dialect="") for each in vector_indexes_like(table)),
     )
 
 
@@ -69,6 +72,7 @@ def document_of(definition: Definition) -> dict[str, Any]:
         "rows": definition.rows,
         "size_bytes": definition.size_bytes,
         "is_stored": definition.is_stored,
+        "vector_indexes": [_vector_index_document(index) for index in definition.vector_indexes],
     }
 
 
@@ -84,6 +88,19 @@ def _index_document(index: NewIndex) -> dict[str, Any]:
     }
 
 
+def _vector_index_document(index: NewVectorIndex) -> dict[str, Any]:
+    partition = () if index.partition is None else (index.partition,)
+    return {
+        "name": index.name,
+        "attribute": index.attribute,
+        "dimensions": index.dimensions,
+        "metric": index.metric.value,
+        "projection": index.projection.value,
+        "included": index.included,
+        "columns": key_schema_document(KeySchema(partition, index.filters)),
+    }
+
+
 def definition_of(document: dict[str, Any]) -> Definition:
     """The definition of a JSON form that `document_of` made. Raises KeyError, TypeError, ValueError for any other."""
     return Definition(
@@ -96,6 +113,7 @@ def definition_of(document: dict[str, Any]) -> Definition:
         rows=document["rows"],
         size_bytes=document["size_bytes"],
         is_stored=document.get("is_stored", False),
+        vector_indexes=tuple(_vector_index_of(index) for index in document.get("vector_indexes", ())),
     )
 
 
@@ -107,4 +125,18 @@ def _index_of(document: dict[str, Any]) -> NewIndex:
             "projection": Projection(document["projection"]),
             "included": tuple(document["included"]),
         }
+    )
+
+
+def _vector_index_of(document: dict[str, Any]) -> NewVectorIndex:
+    columns = key_schema_of(document["columns"])
+    return NewVectorIndex(
+        document["name"],
+        document["attribute"],
+        document["dimensions"],
+        Metric(document["metric"]),
+        Projection(document["projection"]),
+        tuple(document["included"]),
+        next(iter(columns.partition), None),
+        columns.sort,
     )

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple
 
-from gateway.model.commands import NewIndex
+from gateway.model.commands import NewIndex, NewVectorIndex
 from gateway.model.keys import Key, KeySchema
 from gateway.model.rows import Row
 from gateway.model.tables import Rules
@@ -55,6 +55,7 @@ class Definition:
     rows: int | None = None
     size_bytes: int | None = None
     is_stored: bool = False
+    vector_indexes: tuple[NewVectorIndex, ...] = ()
 
 
 class ScanPage(NamedTuple):

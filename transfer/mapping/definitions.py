@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from adapters.dynamodb.wire import limits as dynamodb_limits
 from adapters.tablestore.wire import limits as tablestore_limits
 from adapters.tablestore.wire.names import is_name
-from gateway.model.commands import NewIndex
+from gateway.model.commands import NewIndex, NewVectorIndex
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.tables import Projection, Rules
 from gateway.model.values import Kind
@@ -51,6 +51,7 @@ def defined_in(
         dict(source.properties) if source.service is target else {},
         source.rows,
         source.size_bytes,
+        vector_indexes=_vector_indexes(source, target, notes),
     )
     return definition, tuple(notes)
 
@@ -122,6 +123,13 @@ def _indexes(
         else:
             made.append(found)
     return made
+
+
+def _vector_indexes(source: Definition, target: Service, notes: list[Finding]) -> tuple[NewVectorIndex, ...]:
+    """Only DynamoDB has such. What narrows a search keeps its name, unless it is a key column that does not."""
+    kept = source.vector_indexes if target is Service.DYNAMODB else ()
+    notes += [Finding(rules.INDEX_NOT_KEPT, index.name) for index in source.vector_indexes if not kept]
+    return kept
 
 
 class _IndexColumns:

@@ -269,7 +269,7 @@ INDEX_NOT_KEPT = Rule(
     "index-not-kept",
     _LOSSY,
     "An index that the target cannot have is not made: Azure Table has none, Table Store's have columns of one type with plain"
-    " names, DynamoDB's no parts of a joined key.",
+    " names, DynamoDB's no parts of a joined key; vector indexes are DynamoDB's alone.",
 )
 INDEX_PROJECTION = Rule(
     "index-projection",

@@ -21,7 +21,7 @@ from adapters.dynamodb.tables.properties import (
 )
 from adapters.dynamodb.wire.calls import Caller
 from adapters.dynamodb.wire.resources import index_arn, key_arn, stable_uuid, stream_arn, table_arn
-from gateway.model.commands import NewIndex, TableStatistics
+from gateway.model.commands import NewIndex, NewVectorIndex, TableStatistics
 from gateway.model.composites import name_of
 from gateway.model.keys import KeySchema
 from gateway.model.tables import Index, Projection, Replica, State, Table, VectorIndex
@@ -218,7 +218,7 @@ def _describe_vector_index(
     }
 
 
-def vector_index_definition(index: VectorIndex) -> dict[str, Any]:
+def vector_index_definition(index: VectorIndex | NewVectorIndex) -> dict[str, Any]:
     """A vector index by what never changes of it."""
     shown: dict[str, Any] = {
         "IndexName": index.name,
@@ -227,13 +227,14 @@ def vector_index_definition(index: VectorIndex) -> dict[str, Any]:
         "Dimensions": index.dimensions,
         "DistanceFunction": index.metric.name,
     }
-    if index.columns:
+    columns = index.filters if index.partition is None else (index.partition, *index.filters)
+    if columns:
         shown["SearchSchema"] = [
             {
                 "AttributeName": column.name,
                 "SearchSchemaElementType": "HASH" if column is index.partition else "INLINE_FILTER",
             }
-            for column in index.columns
+            for column in columns
         ]
     return shown
 
@@ -247,7 +248,7 @@ def index_definition(index: Index | NewIndex) -> dict[str, Any]:
     }
 
 
-def _shown_projection(index: Index | NewIndex | VectorIndex) -> dict[str, Any]:
+def _shown_projection(index: Index | NewIndex | VectorIndex | NewVectorIndex) -> dict[str, Any]:
     shown: dict[str, Any] = {"ProjectionType": _PROJECTION_NAMES[index.projection]}
     if index.projection is Projection.INCLUDE:
         shown["NonKeyAttributes"] = sorted(index.included)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import click
 
-from gateway.command_line.doctor import databases, machine
+from gateway.command_line.doctor import databases, machine, nodes
 from gateway.command_line.doctor import settings as settings_checks
 from gateway.command_line.doctor.findings import Check, Examined, Finding, Level, findings_of
 from gateway.command_line.flags import with_settings
@@ -28,7 +28,8 @@ CHECKS = (
     Check("rights", databases.rights, needs_database=True),
     Check("durability", databases.durability, needs_database=True),
     Check("connections", databases.connections, needs_database=True),
-    Check("where tables are", databases.distribution, needs_database=True),
+    Check("where tables are", nodes.distribution, needs_database=True),
+    Check("replicas", nodes.replicas, needs_database=True),
     Check("clock", databases.clock, needs_database=True),
     Check("secret key", settings_checks.secret_key, needs_database=True),
     Check("disk", machine.disk),

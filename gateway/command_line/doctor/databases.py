@@ -166,15 +166,3 @@ def clock(examined: Examined) -> Iterator[Told]:
     where = "ahead of" if skew > 0 else "behind"
     text = f"the database's clock is {abs(skew) * 1000:.1f} ms {where} this machine's"
     yield Told(level, text, {"seconds": round(skew, 6), "uncertainty_seconds": round(took / 2, 6)})
-
-
-def distribution(examined: Examined) -> Iterator[Told]:
-    """Where tables are."""
-    if not examined.is_a_server:
-        yield Told(Level.OK, f"all tables are in {examined.settings.database_path or 'memory'}", {"nodes": 1})
-        return
-    [(address, name)] = examined.ask(
-        "SELECT coalesce(host(inet_server_addr()), 'a local socket') || coalesce(':' || inet_server_port()::text, ''), "
-        "current_database()::text"
-    )
-    yield Told(Level.OK, f"all tables are in the database {name} at {address}", {"nodes": 1})

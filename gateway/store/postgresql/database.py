@@ -11,7 +11,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 import psycopg
+import psycopg.conninfo
 import sqlalchemy
+from psycopg import pq
 from sqlalchemy import event
 
 from gateway.model.errors import Busy, DatabaseFailed, GatewayError, OutOfSpace
@@ -40,6 +42,8 @@ IDLE_TRANSACTION_TIMEOUT_MS = 5_000
 # A write transaction ends after this whatever it is doing, so that its locks do (PostgreSQL 17 and later).
 WRITE_TRANSACTION_TIMEOUT_MS = 5_000
 _TRANSACTION_TIMEOUT_SINCE = 170_000
+# The least that libpq takes.
+_LEAST_CONNECT_S = 2
 # For so long nobody tries to connect after somebody could not.
 _UNREACHABLE_S = 0.1
 # Which server this is, and since when; up to where it replayed a log before it took writes (None: it was started normally). A
@@ -98,6 +102,10 @@ class PostgresSession(Session):
 
         return count
 
+    def flush(self) -> None:
+        """Have the server begin with what it was given, while others are given theirs."""
+        self._pipeline.flush()
+
     def copy(self, statement: str, data: bytes) -> int:
         return self._pipeline.copy(statement, data)
 
@@ -112,7 +120,8 @@ class PostgreSQL(Database):
 
     `pooled`: behind a pooler in transaction mode (PgBouncer), where sessions are not ours: time-outs are then set in each
     transaction, and statements are not prepared. `patience_ms`: a connection on which nothing comes for so long is given up;
-    None: the server's own time-outs are enough.
+    `silence_ms`: one on which nothing comes for so long, if the server does not answer others either; None: the server's own
+    time-outs are enough.
     """
 
     shared = True
@@ -126,7 +135,12 @@ class PostgreSQL(Database):
     must_be_as_found = True
 
     def __init__(
-        self, url: str, pooled: bool = False, schema: str | None = None, patience_ms: int | None = None
+        self,
+        url: str,
+        pooled: bool = False,
+        schema: str | None = None,
+        patience_ms: int | None = None,
+        silence_ms: int | None = None,
     ) -> None:
         timeouts: dict[str, int | str] = {
             "lock_timeout": LOCK_TIMEOUT_MS,
@@ -149,12 +163,12 @@ class PostgreSQL(Database):
             "keepalives_interval": 5,
             "keepalives_count": 3,
             "tcp_user_timeout": 20_000,
-            # The least that libpq takes is 2.
-            "connect_timeout": 5 if patience_ms is None else 2,
+            "connect_timeout": _LEAST_CONNECT_S if patience_ms or silence_ms else 5,
         }
         self._url = url
         self._pooled = pooled
-        self._patience_ms = patience_ms
+        self._patience_ms = patience_ms or silence_ms
+        self._asks_if_alive = not patience_ms
         self._unreachable = (0.0, "")
         self._written_lock = threading.Lock()
         self._settings = timeouts
@@ -184,8 +198,9 @@ class PostgreSQL(Database):
         pipeline: Pipeline | None = pooled.info.get("pipeline")
         if pipeline is None:
             connection: Any = pooled.driver_connection
+            is_alive = partial(_answers, connection.info) if self._asks_if_alive else None
             pipeline = pooled.info["pipeline"] = Pipeline(
-                connection, prepares=not self._pooled, patience_ms=self._patience_ms
+                connection, not self._pooled, self._patience_ms, is_alive
             )
         return pipeline
 
@@ -241,7 +256,7 @@ class PostgreSQL(Database):
             pipeline.settle()
 
     @contextmanager
-    def write(self, nowait: bool = False) -> Iterator[Session]:
+    def write(self, nowait: bool = False, near: bytes = b"") -> Iterator[Session]:
         transaction_id = None
         with self._guarded("writer") as pipeline:
             try:
@@ -369,6 +384,14 @@ class PostgreSQL(Database):
         """Which server this thread's writes go to."""
         pooled: sqlalchemy.PoolProxiedConnection = self._local.writer
         return str(pooled.info["server"])
+
+
+def _answers(info: psycopg.ConnectionInfo) -> bool:
+    """Whether the server of a connection still answers those who come anew. It is not told who they are."""
+    said = psycopg.conninfo.make_conninfo(
+        host=info.host, hostaddr=info.hostaddr or None, port=info.port, connect_timeout=_LEAST_CONNECT_S
+    )
+    return pq.PGconn.ping(said.encode()) in (pq.Ping.OK, pq.Ping.REJECT)
 
 
 def finds_distributed(url: str, schema: str | None) -> bool:

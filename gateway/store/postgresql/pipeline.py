@@ -146,11 +146,16 @@ class Pipeline:
     """One psycopg connection. `begin`, any number of `send` and `settle`, `end`; in between psycopg may use it too.
 
     `prepares`: whether one server session serves the connection all the time, so that it remembers statements. `patience_ms`:
-    how long the server may say nothing while it is waited for (None: for ever); then OperationalError.
+    how long the server may say nothing while it is waited for (None: for ever); then OperationalError, unless `is_alive` says
+    that it is only slow.
     """
 
     def __init__(
-        self, connection: psycopg.Connection[Any], prepares: bool, patience_ms: int | None = None
+        self,
+        connection: psycopg.Connection[Any],
+        prepares: bool,
+        patience_ms: int | None = None,
+        is_alive: Callable[[], bool] | None = None,
     ) -> None:
         self._libpq = connection.pgconn
         self._transformer = Transformer(connection)
@@ -159,6 +164,7 @@ class Pipeline:
         self._prepared: dict[str, bytes] = {}
         self._due: deque[Answer | None] = deque()  # None: a Sync
         self._patience_ms = patience_ms
+        self._is_alive = is_alive
         self._poll = select.poll()
         self._poll.register(connection.fileno(), select.POLLIN)
 
@@ -208,6 +214,10 @@ class Pipeline:
             if answer is not None:
                 answer.result = result
                 self._next_result()  # None, which ends the results of a statement
+
+    def flush(self) -> None:
+        """Have all that was sent on its way, without waiting for the answers."""
+        self._libpq.flush()
 
     def copy(self, text: str, data: bytes) -> int:
         """Run a COPY ... FROM STDIN; how many rows there were in the data. libpq knows no COPY in pipeline mode, so this
@@ -259,7 +269,9 @@ class Pipeline:
         if not is_sent:
             poll = select.poll()
             poll.register(self._libpq.socket, select.POLLIN | select.POLLOUT)
-        if not poll.poll(self._patience_ms):
+        while not poll.poll(self._patience_ms):
+            if self._is_alive is not None and self._is_alive():
+                continue
             raise psycopg.OperationalError(f"the server said nothing for {self._patience_ms} ms")
 
     def _error(self, result: pq.abc.PGresult) -> psycopg.Error:

@@ -21,7 +21,7 @@ from gateway.store.scans import ROW_COLUMNS, ROW_WIDTH
 TRANSACTION_ID = "pg_current_xact_id()::text || '/' || (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::text"
 # With the transaction's id, which a statement of its own would have to ask for otherwise. What is locked is a part of its own: it
 # comes before the id is made.
-_LOCK_VERSIONS = f"""
+LOCK_VERSIONS = f"""
 WITH locked AS MATERIALIZED (SELECT id, version FROM tables WHERE id = ANY(?::bigint[]) ORDER BY id FOR SHARE)
 SELECT id, version, {TRANSACTION_ID} FROM locked"""
 
@@ -111,7 +111,7 @@ class PostgreSQLStatements(Statements):
         self, session: Session, table_ids: Sequence[int], lock: bool, near: bytes
     ) -> Callable[[], list[Row]]:
         if lock:
-            return session.ask(_LOCK_VERSIONS, (table_ids,))
+            return session.ask(LOCK_VERSIONS, (table_ids,))
         condition, parameters = self.one_of("id", table_ids)
         return session.ask(f"SELECT id, version FROM tables WHERE {condition}", parameters)
 

@@ -189,7 +189,7 @@ class SQLite(Database):
         return _Reading(readers, reader, is_one_statement)
 
     @contextmanager
-    def write(self, nowait: bool = False) -> Iterator[Session]:
+    def write(self, nowait: bool = False, near: bytes = b"") -> Iterator[Session]:
         with self._write_lock:
             if self._writer is None:
                 self._writer = self._held()

@@ -22,6 +22,7 @@ from gateway.model.commands import (
 )
 from gateway.model.errors import (
     ConditionFailed,
+    Contended,
     GatewayError,
     InvalidInput,
     LimitExceeded,
@@ -37,6 +38,7 @@ from gateway.model.tables import ExpiryRule, Rules, Table
 from gateway.model.updates import Add
 from gateway.model.values import decimal, text
 from gateway.model.writes import Replace, Write
+from gateway.store import local_transactions as local_transactions_of_store
 from gateway.store.databases import Database
 from gateway.store.opening import open_database
 from gateway.store.store import Store
@@ -279,6 +281,23 @@ def test_the_sweep_leaves_a_held_partition_alone(engine: Engine, clock: Clock) -
     ask(engine, AbortTransaction(ID))
     do_background_work(engine)
     assert seen(table, "a", 1) is None
+
+
+def test_where_a_table_is_on_many_nodes_only_a_partition_is_locked(held: Client, database: Database) -> None:
+    """Who writes to one partition keeps no transaction from beginning in another, and does from beginning in this one."""
+    with database.read() as session:
+        if not session.statements.guards_partitions:
+            return
+    others = Store(open_database(at_another_node(database.engine.url.render_as_string(hide_password=False))))
+    partition = held.key("c").position.partition
+    with others.write() as session:
+        assert others.catalog.check(session, [held.table], lock=True, near=partition) == set()
+        local_transactions_of_store.guard(session, [(held.table.id, partition)])
+        begin(held, "b", named("other", "b"))
+        with pytest.raises(Contended):
+            begin(held, "c", named("kept-out", "c"))
+    begin(held, "c", named("let-in", "c"))
+    others.close()
 
 
 @pytest.fixture

@@ -125,7 +125,8 @@ def test_transfers_keep_the_sum_and_no_reader_sees_half_of_one(engines: list[Eng
         while time.monotonic() < until:
             [rows] = client.engine.run([ReadAll(gets)])
             assert sum(row.latest["balance"].data for row in rows) == accounts * each
-            assert sum(row.latest["balance"].data for row in client.rows()) == accounts * each
+            if client.engine._store.database.has_snapshots:  # else a Scan is of no single moment
+                assert sum(row.latest["balance"].data for row in client.rows()) == accounts * each
 
     works = [lambda writer=writer: transfer(writer) for writer in range(3)]
     works += [lambda reader=reader: watch(reader) for reader in range(2)]

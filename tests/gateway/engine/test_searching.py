@@ -400,6 +400,8 @@ def test_a_search_in_slices_sees_one_moment(engine: Engine) -> None:
         search(client, (0, 0, 0))
         for _ in slices:
             pass
+        if not engine._store.database.has_snapshots:
+            continue  # what was removed meanwhile may be missing
         assert len(outcomes[0]) == count
         assert wanted is None or names(outcomes[0]) == wanted
         check(client, Metric.EUCLIDEAN, (0, 0, 0), 100)
@@ -422,10 +424,16 @@ def test_servers_that_share_a_database_see_each_others_writes(engine: Engine, cl
         check(reader, Metric.EUCLIDEAN, (0.1, 0.2, 0.3), 100)
 
 
+def needs_images(engine: Engine) -> None:
+    if not engine._store.database.has_snapshots:
+        pytest.skip("without snapshots of all nodes nothing is kept in memory")
+
+
 def test_nothing_is_kept_of_a_server_that_another_has_replaced(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A standby may have lost commits, and given their versions to others."""
+    needs_images(engine)
     client = make(engine, by_meaning())
     client.write(client.put("a", v=list_of((1, 0, 0))), client.put("b", v=list_of((0, 1, 0))))
     assert names(search(client, (1, 0, 0), 1)) == ["a"]
@@ -439,6 +447,7 @@ def test_nothing_is_kept_of_a_server_that_another_has_replaced(
 
 def test_images_together_have_so_many_bytes_at_most(engine: Engine) -> None:
     """The one that was searched least recently goes."""
+    needs_images(engine)
     engine._store.vector_memory_bytes = 2 * 64 * (12 + 8 + 8) + 64
     clients = [make(engine, by_meaning(), name=name) for name in ("one", "two", "three")]
     for client in clients:

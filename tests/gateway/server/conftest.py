@@ -35,6 +35,7 @@ class FakeEngine:
     so many `slices`, each `slice_seconds`; `read` notes them."""
 
     replicas = None
+    has_nodes = False
 
     def __init__(self) -> None:
         self.lists: list[list[Any]] = []
@@ -54,6 +55,10 @@ class FakeEngine:
         if b"poison" in said:
             raise RuntimeError("the engine choked")
         return [self._outcome(each) for each in said]
+
+    def node_of(self, commands: list[Any]) -> bytes:
+        """Where several nodes are played: the one that the first letter says."""
+        return _said(commands[0])[:1]  # type: ignore[no-any-return]
 
     def run_in_slices(
         self, commands: list[Any], outcomes: dict[int, Any], slot: int, written: int

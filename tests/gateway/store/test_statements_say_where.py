@@ -10,6 +10,30 @@ from gateway.store.postgresql.distributed import placement
 from gateway.store.schema import metadata
 from tests.support.statements import ALLOWED, DATA, allowed, complaints
 
+# Every node has a copy of these, and each change is a transaction of all nodes: what requests change does not belong here. Who
+# adds a table decides: a slot in its primary key, or a line here that says why not.
+EVERYWHERE = {
+    "tables": "read by every request, changed by definitions",
+    "indexes": "likewise",
+    "streams": "likewise",
+    "shards": "of streams; changed when they roll or are resharded",
+    "histories": "changed by definitions",
+    "backups": "a row for each backup",
+    "copies": "a row for each copy that is under way",
+    "followers": "positions, saved after many changes were delivered",
+    "jobs": "a row for each job; progress is saved batch by batch",
+    "purges": "a row for each table that is gone",
+    "expiry_backfills": "progress of background work",
+    "progress": "progress of background work",
+    "namespace_properties": "changed by operators",
+    "credentials": "changed by operators",
+    "grants": "changed by operators",
+    "quotas": "changed by operators",
+    "quota_demands": "a row for each server process, every few seconds",
+    "audit_events": "many lines at a time, from the thread of the audit",
+    "schema_compatibility": "changed by migrations",
+}
+
 FINE = [
     rows.GET,
     rows.SAVE,
@@ -59,3 +83,8 @@ def test_tables_of_data_are_spread_after_those_that_every_node_has() -> None:
     assert not any(spread for _, spread in order[:first_spread])
     assert order[-1] == ("alembic_version", False)
     assert {name for name, _ in order} == {*metadata.tables, "alembic_version"}
+
+
+def test_each_table_has_a_place_that_somebody_has_thought_of() -> None:
+    """A table that a migration brings is at no node by chance."""
+    assert {table.name for table in metadata.sorted_tables if not placement.is_spread(table)} == {*EVERYWHERE}

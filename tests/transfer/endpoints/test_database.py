@@ -13,11 +13,13 @@ from gateway.model.commands import (
     CreateTable,
     ListStreams,
     NewIndex,
+    NewVectorIndex,
 )
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.rows import Cell, Contents, Row
 from gateway.model.tables import ExpiryRule, Projection, Rules, StreamRule
 from gateway.model.values import Kind, Value, decimal, text
+from gateway.model.vectors import Metric
 from tests.support.running import Process
 from tests.transfer.support.memory_endpoint import PAIR, row_of, rows_of
 from transfer.endpoints.database import DatabaseEndpoint
@@ -104,13 +106,19 @@ def test_a_table_keeps_what_it_is(opens: Opens, database_url: str) -> None:
     stream = StreamRule("label", True, "NEW_IMAGE", 86_400_000, 5, {"a": 1})
     rules = Rules(expiry=ExpiryRule(attribute="t"), stream=stream, max_versions=3)
     properties = {"azuretable": {"policies": []}, "dynamodb": {"tags": {"a": "b"}}}
-    given = Definition("things", Service.DYNAMODB, PAIR, (index,), rules, properties)
+    vector_index = NewVectorIndex(
+        "by_v", "v", 3, Metric.EUCLIDEAN, Projection.INCLUDE, ("x",), filters=(KeyColumn("n", Kind.DECIMAL),)
+    )
+    given = Definition(
+        "things", Service.DYNAMODB, PAIR, (index,), rules, properties, vector_indexes=(vector_index,)
+    )
     endpoint = opens(f"{database_url}#12%2F3/things")
     assert endpoint.create(given) == []
     found = endpoint.describe()
     assert (found.service, found.key_schema, found.indexes, found.rules, found.properties) == (
         given.service, given.key_schema, given.indexes, given.rules, given.properties,
     )  # fmt: skip
+    assert found.vector_indexes == given.vector_indexes
     assert endpoint.list_tables() == ["things"]
     assert opens(f"{database_url}#things").list_tables() == []
     endpoint.create(given)  # a second time it is left alone
@@ -155,11 +163,13 @@ def test_it_is_known_whose_table_it_is(
 def test_entries_of_indexes_are_there(opens: Opens, database_url: str) -> None:
     index = NewIndex("by_number", KeySchema((KeyColumn("number", Kind.DECIMAL),)), Projection.ALL)
     endpoint = opens(f"{database_url}#things")
-    endpoint.create(Definition("things", Service.DYNAMODB, PAIR, (index,)))
-    rows = [row_of(PAIR, pk=text("p"), sk=text(f"{at}"), number=decimal(at)) for at in range(50)]
+    by_v = NewVectorIndex("by_v", "v", 2, Metric.COSINE, Projection.ALL)
+    endpoint.create(Definition("things", Service.DYNAMODB, PAIR, (index,), vector_indexes=(by_v,)))
+    vector = Value(Kind.LIST, (decimal(1), decimal(2)))
+    rows = [row_of(PAIR, pk=text("p"), sk=text(f"{at}"), number=decimal(at), v=vector) for at in range(50)]
     endpoint.write(rows)
     [statistics] = endpoint._run([CountRows(endpoint._find())])
-    assert statistics.indexes["by_number"][0] == 50
+    assert [statistics.indexes[name][0] for name in ("by_number", "by_v")] == [50, 50]
 
 
 def test_values_without_a_time_keep_that_of_their_row(opens: Opens, database_url: str) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from gateway.model.commands import NewIndex
+from gateway.model.commands import NewIndex, NewVectorIndex
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.tables import ExpiryRule, Projection, Rules, StreamRule
 from gateway.model.values import Kind
+from gateway.model.vectors import Metric
 from tests.support.running import Running
 from tests.transfer.endpoints.conftest import open_azure, open_dynamodb, open_table_store
 from tests.transfer.endpoints.places import SCHEMAS
+from transfer.endpoints.definitions import definition_of, document_of
 from transfer.endpoints.endpoint import Definition, Service
 from transfer.errors import SchemaChanged
 
@@ -40,6 +43,17 @@ def test_a_dynamodb_table_is_made_as_it_is_described(ours: Running) -> None:
             expiry=ExpiryRule(attribute="ttl"),
             stream=StreamRule("", True, "OLD_IMAGE", DAY_MS, 0),
         ),
+        vector_indexes=(
+            NewVectorIndex("by-v", "v", 3, Metric.COSINE, Projection.INCLUDE, ("a", "b"), column("g")),
+            NewVectorIndex(
+                "by-w",
+                "w",
+                4096,
+                Metric.DOT_PRODUCT,
+                Projection.ALL,
+                filters=(column("l", Kind.DECIMAL), column("x", Kind.BYTES)),
+            ),
+        ),
     )
     endpoint = open_dynamodb(ours.url, "definedfully")
     assert endpoint.create(definition) == []
@@ -48,6 +62,8 @@ def test_a_dynamodb_table_is_made_as_it_is_described(ours: Running) -> None:
     assert sorted(found.indexes, key=lambda index: index.name) == sorted(
         definition.indexes, key=lambda index: index.name
     )
+    assert found.vector_indexes == definition.vector_indexes
+    assert definition_of(json.loads(json.dumps(document_of(found)))) == found
     assert found.rules.expiry == ExpiryRule(attribute="ttl")
     assert found.rules.stream is not None and found.rules.stream.view == "OLD_IMAGE"
     assert found.rows == 0

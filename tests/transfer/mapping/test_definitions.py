@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.model.commands import NewIndex
+from gateway.model.commands import NewIndex, NewVectorIndex
 from gateway.model.keys import KeyColumn, KeySchema
 from gateway.model.rows import Cell, Contents, Row
 from gateway.model.tables import ExpiryRule, Projection, Rules, StreamRule
 from gateway.model.values import Kind, Value
+from gateway.model.vectors import Metric
 from tests.transfer.support.tables import ODD_TEXTS, rows
 from transfer.endpoints.endpoint import Definition, Service
 from transfer.errors import SchemaChanged
@@ -222,6 +223,18 @@ def test_rules_of_tables() -> None:
         Finding(rules.TIMESTAMP_NOT_KEPT, "Timestamp")
         in Mapping(Definition("p", AZURE, AZURE_KEY), DYNAMODB).notes
     )
+
+
+def test_vector_indexes_are_dynamodbs_alone() -> None:
+    index = NewVectorIndex("by_v", "v", 3, Metric.COSINE, Projection.ALL)
+    source = Definition("people", DYNAMODB, schema("pk:TEXT"), vector_indexes=(index,))
+    for target in (DYNAMODB, TABLEGATE):
+        mapping = Mapping(source, target)
+        assert mapping.definition.vector_indexes == (index,) and mapping.notes == ()
+    for target in (AZURE, TABLE_STORE):
+        mapping = Mapping(source, target)
+        assert mapping.definition.vector_indexes == ()
+        assert Finding(rules.INDEX_NOT_KEPT, "by_v") in mapping.notes
 
 
 def test_versions_and_stamps_of_cells() -> None:

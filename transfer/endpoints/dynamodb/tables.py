@@ -6,12 +6,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from adapters.dynamodb.tables import vector_indexes
 from adapters.dynamodb.tables.descriptions import (
     KEY_TYPES,
     PROJECTIONS,
     index_definition,
     key_elements,
     shown_index_keys,
+    vector_index_definition,
 )
 from adapters.dynamodb.tables.indexes import defined_types, key_schema
 from adapters.dynamodb.wire import limits
@@ -42,6 +44,7 @@ def definition_of(name: str, wire: Mapping[str, Any], expiry: ExpiryRule | None)
         Rules(expiry=expiry, stream=stream_rule(wire)),
         rows=wire.get("ItemCount"),
         size_bytes=wire.get("TableSizeBytes"),
+        vector_indexes=tuple(vector_indexes.new(given, types) for given in wire.get("VectorIndexes") or ()),
     )
 
 
@@ -101,6 +104,12 @@ def creation_of(name: str, definition: Definition) -> tuple[dict[str, Any], list
         types |= {column.name: KEY_TYPES[column.kind] for column in index.key_schema.columns}
         member = "LocalSecondaryIndexes" if index.local else "GlobalSecondaryIndexes"
         request.setdefault(member, []).append(_index_wire(index))
+    for vector_index in definition.vector_indexes:
+        request.setdefault("VectorIndexes", []).append(vector_index_definition(vector_index))
+        for column in vector_index.filters:
+            types.setdefault(column.name, KEY_TYPES[column.kind])
+        if vector_index.partition is not None:
+            types.setdefault(vector_index.partition.name, KEY_TYPES[vector_index.partition.kind])
     request["AttributeDefinitions"] = [
         {"AttributeName": name, "AttributeType": kind} for name, kind in types.items()
     ]
@@ -171,7 +180,7 @@ def wait_until_active(client: Client, name: str) -> Mapping[str, Any]:
             wire = {}
             if time.monotonic() > until:
                 raise
-        indexes = wire.get("GlobalSecondaryIndexes") or ()
+        indexes = [*(wire.get("GlobalSecondaryIndexes") or ()), *(wire.get("VectorIndexes") or ())]
         states = [wire.get("TableStatus", ""), *(index.get("IndexStatus", "ACTIVE") for index in indexes)]
         if all(state == "ACTIVE" for state in states):
             return dict(wire)

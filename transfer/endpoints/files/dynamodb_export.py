@@ -60,12 +60,13 @@ class DynamoDBExport(FileEndpoint):
 
     def read_definition(self) -> Definition:
         folder = self._full()
-        described = (self._schema, ()) if self._schema is not None else folder.description()
+        described = (self._schema, (), ()) if self._schema is not None else folder.description()
         if described is None:
             raise keys_missing(self.shown)
-        schema, indexes = described
+        schema, indexes, vector_indexes = described
         name = folder.summary.table_name or self.path.name
-        return Definition(name, Service.DYNAMODB, schema, indexes, rows=folder.summary.items)
+        items = folder.summary.items
+        return Definition(name, Service.DYNAMODB, schema, indexes, rows=items, vector_indexes=vector_indexes)
 
     def _full(self) -> ExportFolder:
         with self._looking:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, cast
 from adapters.dynamodb.export_files import manifests
 from adapters.dynamodb.export_files.compression import Unreadable, compression_of, reading
 from adapters.dynamodb.export_files.lines import Form, form_of
-from gateway.model.commands import NewIndex
+from gateway.model.commands import NewIndex, NewVectorIndex
 from gateway.model.keys import KeySchema
 from transfer.endpoints.files.file_endpoint import Lines
 from transfer.errors import BadFile, TableAbsent
@@ -54,8 +54,8 @@ class ExportFolder:
         """The end of an incremental export's window."""
         return self.moment("exportToTime") or datetime.max.replace(tzinfo=UTC)
 
-    def description(self) -> tuple[KeySchema, tuple[NewIndex, ...]] | None:
-        """(key, indexes), if what DescribeTable told lies beside the export, or beside its folders."""
+    def description(self) -> tuple[KeySchema, tuple[NewIndex, ...], tuple[NewVectorIndex, ...]] | None:
+        """(key, indexes, vector indexes), if what DescribeTable told lies beside the export, or beside its folders."""
         for folder in self._folders():
             for name in _DESCRIPTIONS:
                 if (folder / name).is_file():

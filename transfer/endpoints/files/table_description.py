@@ -8,10 +8,16 @@ from typing import Any
 
 import orjson
 
-from adapters.dynamodb.tables.descriptions import index_definition, key_elements, shown_index_keys
+from adapters.dynamodb.tables import vector_indexes
+from adapters.dynamodb.tables.descriptions import (
+    index_definition,
+    key_elements,
+    shown_index_keys,
+    vector_index_definition,
+)
 from adapters.dynamodb.tables.indexes import KINDS, defined_types, key_schema, new_local
 from adapters.dynamodb.wire.errors import ServiceError
-from gateway.model.commands import NewIndex
+from gateway.model.commands import NewIndex, NewVectorIndex
 from gateway.model.keys import KeySchema
 from transfer.endpoints.endpoint import Definition
 from transfer.errors import BadFile
@@ -23,6 +29,8 @@ def description_of(definition: Definition) -> bytes:
     """The definition of a table of DynamoDB's kinds, as DescribeTable answers."""
     schemas = [definition.key_schema, *(index.key_schema for index in definition.indexes)]
     columns = {column.name: column for schema in schemas for column in schema.columns}
+    for index in definition.vector_indexes:
+        columns |= {column.name: column for column in (index.partition, *index.filters) if column is not None}
     table: dict[str, Any] = {
         "TableName": definition.name,
         "AttributeDefinitions": [
@@ -35,11 +43,14 @@ def description_of(definition: Definition) -> bytes:
         indexes = [index_definition(index) for index in definition.indexes if index.local == is_local]
         if indexes:
             table[member] = indexes
+    if definition.vector_indexes:
+        table["VectorIndexes"] = [vector_index_definition(index) for index in definition.vector_indexes]
     return orjson.dumps({"Table": table}, option=orjson.OPT_INDENT_2)
 
 
-def read_description(path: Path) -> tuple[KeySchema, tuple[NewIndex, ...]]:
-    """(key, indexes) of a file that holds what DescribeTable answers, with `Table` around it or without. Raises BadFile."""
+def read_description(path: Path) -> tuple[KeySchema, tuple[NewIndex, ...], tuple[NewVectorIndex, ...]]:
+    """(key, indexes, vector indexes) of a file that holds what DescribeTable answers, with `Table` around it or without. Raises
+    BadFile."""
     try:
         document = orjson.loads(path.read_bytes())
         table = document.get("Table", document)
@@ -48,6 +59,7 @@ def read_description(path: Path) -> tuple[KeySchema, tuple[NewIndex, ...]]:
         for given in table.get("GlobalSecondaryIndexes") or ():
             local = new_local(given, types)
             indexes.append(NewIndex(local.name, local.key_schema, local.projection, local.included))
-        return key_schema(table["KeySchema"], types), tuple(indexes)
+        vector = tuple(vector_indexes.new(given, types) for given in table.get("VectorIndexes") or ())
+        return key_schema(table["KeySchema"], types), tuple(indexes), vector
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ServiceError) as error:
         raise BadFile(f"{path} is not what `aws dynamodb describe-table` prints: {error!r}") from None

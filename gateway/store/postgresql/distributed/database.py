@@ -1,33 +1,186 @@
 """PostgreSQL with Citus: sessions whose settings hold on every node, and what can be known of a commit. See databases.py.
 
 A gateway enters at any node, the coordinator or a worker: each knows where every shard is. What is written at one slot is on one
-node and is committed there; what is written at several nodes is committed in two phases.
+node and is committed there; what is written at several nodes is committed in two phases. Where it can, a gateway enters at the
+node that has what it is about (nodes.py), which then asks no other.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
-from collections.abc import Mapping
-from typing import ClassVar
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any, ClassVar, cast
+
+import sqlalchemy
 
 from gateway.model.errors import GatewayError
-from gateway.store.databases import LOCK_TIMEOUT_MS, Retry
+from gateway.model.keys import slot_of
+from gateway.store.databases import LOCK_TIMEOUT_MS, Retry, Row, Session, Unreachable
 from gateway.store.postgresql.database import SERVER, PostgreSQL, PostgresSession
 from gateway.store.postgresql.distributed import placement
-from gateway.store.postgresql.distributed.statements import DistributedStatements
+from gateway.store.postgresql.distributed.nodes import (
+    HERE,
+    LOCK,
+    SHARDS,
+    SLOTS,
+    Address,
+    Nodes,
+    Place,
+    places,
+)
+from gateway.store.postgresql.distributed.statements import (
+    SLOT,
+    DistributedStatements,
+    SessionOfNodes,
+    by_slot,
+)
 from gateway.store.postgresql.pipeline import Pipeline
 
 log = logging.getLogger(__name__)
 
+# Of the connection on which the nodes are asked for; other readers may be at work.
+_READER_OF_NODES = -1
 
-class DistributedSession(PostgresSession):
+
+class DistributedSession(SessionOfNodes):
     """A pipeline to one node, which asks the others."""
 
     statements = DistributedStatements()
 
 
-class DistributedPostgreSQL(PostgreSQL):
-    """Several servers that are one database. There is no snapshot over several nodes, nor a log of all."""
+class WritingSession(DistributedSession):
+    """A transaction that was entered at a node: what names one slot of its shards goes straight to the shard, all else is taken
+    where it belongs by Citus. So that no shard of the node can be moved meanwhile, each is locked as Citus locks one for its
+    own writers. `here`: where it was entered; None: at the entry, wherever that is."""
+
+    def __init__(self, inner: PostgresSession, nodes: Nodes[DistributedNode], here: Address | None) -> None:
+        super().__init__(inner._pipeline)
+        self._inner = inner
+        self._nodes = nodes
+        self._here = here
+        self._shards = nodes.shards_at(here) if here is not None else []
+        if self._shards:
+            inner.send(LOCK, (self._shards,))
+            self._still_here = inner.ask(HERE, (self._shards,))
+
+    @property
+    def transaction_id(self) -> str | None:
+        """That of the transaction, which is the inner session's."""
+        return self._inner.transaction_id
+
+    @transaction_id.setter
+    def transaction_id(self, value: str | None) -> None:
+        """Note it."""
+        self._inner.transaction_id = value
+
+    def check(self) -> None:
+        """To be called before COMMIT. Raises Retry if a shard is no longer where it was thought to be."""
+        if self._shards and self._still_here() != [(len(self._shards),)]:
+            self._nodes.forget()
+            raise Retry("a shard has moved")
+
+    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], list[Row]]:
+        return self._inner.ask(self._placed(statement, parameters), parameters)
+
+    def send(self, statement: str, parameters: Sequence[Any] = ()) -> None:
+        self._inner.send(self._placed(statement, parameters), parameters)
+
+    def ask_count(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], int]:
+        return self._inner.ask_count(self._placed(statement, parameters), parameters)
+
+    def execute_many(self, statement: str, parameters: Iterable[Sequence[Any]]) -> int:
+        for values in parameters:
+            self.send(statement, values)
+        return -1
+
+    def ask_here(self, statement: str, parameters: Sequence[Any]) -> Callable[[], list[Row]] | None:
+        if not self._shards:
+            return None
+        place = self._nodes.any_place_at(self._here)
+        return self._inner.ask(place.at_shards(statement), parameters)
+
+    def together(self, sets: Sequence[Sequence[Any]]) -> list[list[Sequence[Any]]]:
+        by_place: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
+        for each in sorted(sets, key=by_slot):
+            place = self._nodes.place_of(each[SLOT])
+            address = ("", 0) if place is None else place.address
+            is_here = place is not None and address == self._here
+            by_place.setdefault((address, each[SLOT] if is_here else -1), []).append(each)
+        return [by_place[key] for key in sorted(by_place)]
+
+    def _placed(self, statement: str, parameters: Sequence[Any]) -> str:
+        if not self._shards:
+            return statement
+        where = slot_parameter(statement)
+        place = None if where is None else self._nodes.place_of(parameters[where])
+        if place is None or place.address != self._here or place.number not in self._shards:
+            return statement
+        return place.at_shards(statement)
+
+
+class RoutingSession(DistributedSession):
+    """Reads on several nodes: a statement that names a slot goes to its shard, any other to the entry. Statements to several
+    nodes are carried out at the same time, up to the first answer that is wanted. Raises Retry if a shard is not where it was
+    thought to be: in a transaction both are of one snapshot, and otherwise the node is asked after the shard."""
+
+    def __init__(
+        self, entry: Callable[[], PostgresSession], at: Callable[[int], At | None], moved: Callable[[], None]
+    ) -> None:
+        self._entry = entry
+        self._at = at
+        self._moved = moved
+        self._asked: dict[PostgresSession, Place | None] = {}
+        self._unchecked: dict[PostgresSession, set[int]] = {}
+
+    def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], list[Row]]:
+        where = slot_parameter(statement)
+        at = None if where is None else self._at(parameters[where])
+        if at is None:
+            session, place = self._entry(), None
+        else:
+            session, place = at
+            statement = place.at_shards(statement)
+            self._unchecked.setdefault(session, set()).add(place.number)
+        self._asked[session] = place
+        answer = session.ask(statement, parameters)
+
+        def rows() -> list[Row]:
+            if self._unchecked:
+                self._check()
+            return answer()
+
+        return rows
+
+    def ask_where_asked(
+        self, statement: str, parameters: Sequence[Any] = ()
+    ) -> list[Callable[[], list[Row]]]:
+        if not self._asked:
+            self._asked[self._entry()] = None
+        return [
+            session.ask(statement if place is None else place.at_shards(statement), parameters)
+            for session, place in self._asked.items()
+        ]
+
+    def _check(self) -> None:
+        asked = [
+            (len(numbers), session.ask(HERE, ([*numbers],))) for session, numbers in self._unchecked.items()
+        ]
+        self._unchecked.clear()
+        for session in self._asked:
+            session.flush()
+        if any(answer() != [(number,)] for number, answer in asked):
+            self._moved()
+            raise Retry("a shard has moved")
+
+
+At = tuple[PostgresSession, Place]
+
+
+class DistributedNode(PostgreSQL):
+    """One server of several that are one database. There is no snapshot over several nodes, nor a log of all."""
 
     has_snapshots = False
     is_distributed = True
@@ -37,6 +190,8 @@ class DistributedPostgreSQL(PostgreSQL):
         "citus.propagate_set_commands": "local",
         # Shard after shard, so that all writers lock in one order.
         "citus.multi_shard_modify_mode": "sequential",
+        # What a transaction reads at a node is of one snapshot there.
+        "citus.max_adaptive_executor_pool_size": "1",
     }
 
     def _set_for_writing(self, pipeline: Pipeline, nowait: bool) -> None:
@@ -63,10 +218,146 @@ class DistributedPostgreSQL(PostgreSQL):
             return None
         number, _, server = transaction_id.split("/", 2)
         try:
-            with self.look() as session:
+            with PostgreSQL.look(self) as session:
                 if session.query(SERVER) != [(server,)]:
                     return None
                 [(status,)] = session.query("SELECT pg_xact_status(?::text::xid8)", (number,))
         except (Retry, GatewayError):
             return None
         return True if status == "committed" else None
+
+
+class DistributedPostgreSQL(DistributedNode):
+    """All of them, by way of one, the entry; or straight at the node that has what a statement or a transaction is about. Not
+    where a pooler is in between: it stands before the entry, and the names by which nodes know each other go past it."""
+
+    has_nodes = True
+
+    def __init__(
+        self,
+        url: str,
+        pooled: bool = False,
+        schema: str | None = None,
+        patience_ms: int | None = None,
+        silence_ms: int | None = None,
+    ) -> None:
+        super().__init__(url, pooled, schema, patience_ms, silence_ms)
+        self._nodes = Nodes(
+            self._ask_places,
+            lambda address: DistributedNode(_at(url, address), schema=schema, silence_ms=silence_ms),
+        )
+
+    @contextmanager
+    def read(self, reader: int = 0) -> Iterator[Session]:
+        with self._routed(lambda database: PostgreSQL.read(database, reader)) as session:
+            yield session
+
+    @contextmanager
+    def look(self, reader: int = 0) -> Iterator[Session]:
+        with self._routed(lambda database: PostgreSQL.look(database, reader)) as session:
+            yield session
+
+    @contextmanager
+    def write(self, nowait: bool = False, near: bytes = b"") -> Iterator[Session]:
+        with ExitStack() as stack:
+            begin = functools.partial(PostgreSQL.write, nowait=nowait)
+            here = self.node_of(near)
+            inner = self._entered(stack, here, begin)
+            if inner is None:
+                inner, here = cast(PostgresSession, stack.enter_context(begin(self))), None
+            if self._pooled:
+                yield inner
+                return
+            session = WritingSession(inner, self._nodes, here)
+            yield session
+            session.check()
+
+    def node_of(self, partition: bytes) -> Address | None:
+        if self._pooled or not partition:
+            return None
+        place = self._nodes.place_of(slot_of(partition))
+        return None if place is None else place.address
+
+    @contextmanager
+    def _routed(self, begin: Begin) -> Iterator[Session]:
+        with ExitStack() as stack:
+            found: dict[Address | None, Any] = {}
+
+            def at(slot: int) -> At | None:
+                place = None if self._pooled else self._nodes.place_of(slot)
+                if place is None:
+                    return None
+                address = place.address
+                if address not in found:
+                    found[address] = self._entered(stack, address, begin)
+                return None if found[address] is None else (found[address], place)
+
+            def entry() -> PostgresSession:
+                if None not in found:
+                    found[None] = stack.enter_context(begin(self))
+                session: PostgresSession = found[None]
+                return session
+
+            yield RoutingSession(entry, at, self._nodes.forget)
+
+    def _entered(self, stack: ExitStack, address: Address | None, begin: Begin) -> PostgresSession | None:
+        """A session at a node; None: at the entry."""
+        if address is None:
+            return None
+        try:
+            session: PostgresSession = stack.enter_context(begin(self._nodes.database_at(address)))
+        except Unreachable as error:
+            self._nodes.leave_alone(address, error)
+            return None
+        self._nodes.note_reached(address)
+        return session
+
+    def _ask_places(self) -> list[Place]:
+        try:
+            with PostgreSQL.look(self, _READER_OF_NODES) as session:
+                slots, shards = session.ask(SLOTS), session.ask(SHARDS)
+                return places(slots(), shards())
+        except (Retry, GatewayError):
+            return []
+
+    def committed(self, transaction_id: str | None) -> bool | None:
+        every = [
+            super().committed(transaction_id),
+            *(node.committed(transaction_id) for node in self._nodes.opened),
+        ]
+        return True if any(every) else None
+
+    def close(self) -> None:
+        for node in self._nodes.opened:
+            node.close()
+        super().close()
+
+
+Begin = Callable[[PostgreSQL], AbstractContextManager[Any]]
+
+
+def _at(url: str, address: Address) -> str:
+    """A URL with another server in it."""
+    host, port = address
+    there = sqlalchemy.make_url(url).set(host=host, port=port)
+    there = there.difference_update_query(["host", "port", "hostaddr"])
+    return there.render_as_string(hide_password=False)
+
+
+_AT_SLOT = re.compile(r"\?|(?<!\w)slot = (?=\?)")
+_INSERTED = re.compile(r"\s*INSERT INTO \w+ \(([^)]*)\) VALUES \(([^)]*)\)")
+
+
+@functools.lru_cache(1024)
+def slot_parameter(statement: str) -> int | None:
+    """Which of a statement's parameters is the slot that it is about; None: it does not say, or is about several."""
+    inserted = _INSERTED.match(statement)
+    if inserted is not None:
+        columns, values = (part.replace(" ", "").split(",") for part in inserted.groups())
+        if "slot" not in columns:
+            return None
+        at = columns.index("slot")
+        return at if values[: at + 1] == ["?"] * (at + 1) else None
+    # All that is found before it are parameters.
+    found = [place for place, each in enumerate(_AT_SLOT.finditer(statement)) if each[0] != "?"]
+    return found[0] if len(found) == 1 else None

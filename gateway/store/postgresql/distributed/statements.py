@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 
 from gateway.model.keys import slot_of
 from gateway.store import entries, history, rows
 from gateway.store.databases import Key, Occupied, Row, Session
-from gateway.store.postgresql.statements import PUT, TRANSACTION_ID, PostgreSQLStatements
+from gateway.store.postgresql.database import PostgresSession
+from gateway.store.postgresql.statements import LOCK_VERSIONS, PUT, TRANSACTION_ID, PostgreSQLStatements
 from gateway.store.scans import ROW_WIDTH
 
-_SLOT = 3
+# Of a row, an entry or a key: table or index, partition, sort, slot.
+SLOT = 3
 
 # Locks the copies of the tables' rows on one node, where `slot` is. Who locks a table for himself updates every node's copy. No
 # row has the id 0: what is joined is nothing, and only says where.
@@ -40,16 +42,37 @@ INSERT INTO rows (table_id, partition, sort, slot, modified_at, size_bytes) VALU
 ON CONFLICT (table_id, partition, sort, slot) DO UPDATE SET size_bytes = 0 WHERE false"""
 
 
+class SessionOfNodes(PostgresSession):
+    """A session that may know more nodes than the one that it was entered at."""
+
+    def together(self, sets: Sequence[Sequence[Any]]) -> list[list[Sequence[Any]]]:
+        """Rows or keys in the order in which all writers lock them, in parts that one statement can take."""
+        return [sorted(sets, key=by_slot)]
+
+    def ask_here(self, statement: str, parameters: Sequence[Any]) -> Callable[[], list[Row]] | None:
+        """Ask a statement about what every node has, of this node's own copy; None: it is not known which that is."""
+        return None
+
+    def ask_where_asked(self, statement: str, parameters: Sequence[Any]) -> list[Callable[[], list[Row]]]:
+        """Ask a statement about what every node has, at each node that has been asked anything, after that."""
+        return [self.ask(statement, parameters)]
+
+
 class DistributedStatements(PostgreSQLStatements):
     """The SQL of Citus; what each method is for, Statements says."""
 
     joins_entries = False
+    # The table's row is on every node: to lock it for oneself is a transaction of all of them.
+    guards_partitions = True
 
     def ask_versions(
         self, session: Session, table_ids: Sequence[int], lock: bool, near: bytes
     ) -> Callable[[], list[Row]]:
         if not lock:
             return session.ask(_VERSIONS, (table_ids,))
+        here = cast(SessionOfNodes, session).ask_here(LOCK_VERSIONS, (table_ids,))
+        if here is not None:
+            return here
         # By itself: of the node at which we enter, whichever the lock is on.
         ask_id = session.ask(f"SELECT {TRANSACTION_ID}")
         answer = session.ask(_LOCK_VERSIONS, (slot_of(near), table_ids))
@@ -81,9 +104,12 @@ class DistributedStatements(PostgreSQLStatements):
     def look_up_rows(self, session: Session, keys: Sequence[Key]) -> list[tuple[int, Row]]:
         found = self.ask_rows(session, keys)
         # After the rows: a version that still is what it was has been so while they were read.
-        ask_versions = self.ask_versions(session, sorted({key[0] for key in keys}), lock=False, near=b"")
-        versions: dict[int, int] = dict(ask_versions())
+        table_ids = sorted({key[0] for key in keys})
+        asked = cast(SessionOfNodes, session).ask_where_asked(_VERSIONS, (table_ids,))
         known = dict(found())
+        at_each = [set(versions()) for versions in asked]
+        # A change of a table reaches one node after the other; before it is everywhere there is no version to be told.
+        versions: dict[int, int] = dict(set.intersection(*at_each))
         return [
             (at, (*known.get(at, _NO_ROW)[:ROW_WIDTH], versions[key[0]]))
             for at, key in enumerate(keys)
@@ -117,30 +143,34 @@ class DistributedStatements(PostgreSQLStatements):
         _send_together(session, entries.ADD, entries_to_add)
 
     def remove_entries(self, session: Session, keys: Sequence[Key]) -> None:
-        _send_each(session, entries.REMOVE, sorted(keys, key=_by_slot))
+        _send_each(session, entries.REMOVE, sorted(keys, key=by_slot))
 
 
 _NO_ROW = (None,) * ROW_WIDTH
 
 
-def _by_slot(row_or_key: Sequence[Any]) -> tuple[Any, ...]:
+def by_slot(row_or_key: Sequence[Any]) -> tuple[Any, ...]:
     """What writers lock in the order of: all of a slot, and so of a node, together."""
-    return row_or_key[_SLOT], *row_or_key[:_SLOT]
+    return row_or_key[SLOT], *row_or_key[:SLOT]
 
 
 def _send_each(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> None:
-    for each in sets:
-        session.send(of_one, each)
+    for some in cast(SessionOfNodes, session).together(sets):
+        for each in some:
+            session.send(of_one, each)
 
 
 def _send_together(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> None:
-    in_order = sorted(sets, key=_by_slot)
-    session.send(_of_many(of_one, len(sets)), [value for each in in_order for value in each])
+    for some in cast(SessionOfNodes, session).together(sets):
+        session.send(_of_many(of_one, len(some)), [value for each in some for value in each])
 
 
 def _ask_count_together(session: Session, of_one: str, sets: Sequence[Sequence[Any]]) -> Callable[[], int]:
-    in_order = sorted(sets, key=_by_slot)
-    return session.ask_count(_of_many(of_one, len(sets)), [value for each in in_order for value in each])
+    answers = [
+        session.ask_count(_of_many(of_one, len(some)), [value for each in some for value in each])
+        for some in cast(SessionOfNodes, session).together(sets)
+    ]
+    return lambda: sum([answer() for answer in answers])
 
 
 @lru_cache(maxsize=1024)

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import random
 import sys
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
+
+from gateway.engine import searching as engine_searching
+from gateway.engine.vector_graphs import Graph
+from tests.conftest import Serve
+from tests.support.raw_client import RawClient
 
 VALIDATION = "ValidationException"
 INVALID = "One or more parameter values were invalid: "
@@ -755,3 +761,45 @@ def test_a_backup_has_the_index_and_so_has_what_is_restored_from_it(service) -> 
     settle(service)
     assert [each["IndexName"] for each in described(service)["VectorIndexes"]] == ["other"]
     assert keys(search(service, 1, 0, 0, IndexName="other")) == ["a"]
+
+
+# Approximate searches
+
+
+def test_a_server_makes_graphs_by_itself(
+    serve: Serve, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--vector-approximate-from; what searches find then: tests/gateway/engine/test_approximate_searches.py."""
+    monkeypatch.setattr(engine_searching, "_GRAPH_COST", 0)
+    has_all, found = threading.Event(), []
+    grow, candidates = Graph.grow, Graph.candidates
+
+    def noted_grow(self: Graph, parts: Any) -> int:
+        added = grow(self, parts)
+        if parts and not added:
+            has_all.set()
+        return added
+
+    def noted_candidates(self: Graph, *given: Any) -> Any:
+        found.append(candidates(self, *given))
+        return found[-1]
+
+    monkeypatch.setattr(Graph, "grow", noted_grow)
+    monkeypatch.setattr(Graph, "candidates", noted_candidates)
+    running = serve(database_url, vector_approximate_from=20)
+    with RawClient(running.url) as client:
+        client.create_table("docs", VectorIndexes=[index()])
+
+        def nearest() -> list[str]:
+            answer = client.call("SearchVectors", **searching(1, 0, 0, TopK=2))
+            return [result["Item"]["p"]["S"] for result in answer["SearchResults"]]
+
+        for number in range(30):
+            client.call(
+                "PutItem", TableName="docs", Item={"p": {"S": f"{number}"}, "emb": vector(number, 1, 0)}
+            )
+        assert nearest() == ["29", "28"]
+        assert has_all.wait(30)
+        client.call("DeleteItem", TableName="docs", Key={"p": {"S": "29"}})
+        assert nearest() == ["28", "27"]
+    assert sum(len(rows) for rows in found[-1].near.values()) == 30

@@ -1,0 +1,140 @@
+"""A statement enters at the node that has the slot that it names; nobody depends on a node being where it was thought to be."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gateway.store import concatenated, entries, rows, scans
+from gateway.store.postgresql.distributed import nodes
+from gateway.store.postgresql.distributed.database import slot_parameter
+from gateway.store.postgresql.distributed.nodes import Nodes, Place, places
+
+HERE, THERE = Place(("10.0.0.1", 5432), 1, {"rows": "rows_1"}), Place(("10.0.0.2", 5432), 2, {})
+
+
+@pytest.mark.parametrize(
+    ("statement", "place"),
+    [
+        (rows.GET, 3),
+        (rows.LOOK_UP, 2),
+        ("SELECT 1 FROM counters WHERE slot = ? AND name = ? FOR SHARE", 0),
+        ("SELECT id FROM tables WHERE id = ANY(?::bigint[])", None),
+        ("SELECT 1 FROM entries k WHERE k.row_slot = ? AND k.index_id = ?", None),
+        ("SELECT 1 FROM rows r WHERE r.table_id = ? AND r.slot <= ?", None),
+        (f"SELECT 1 FROM rows r WHERE r.table_id = ? AND {scans.columns_between('r', (b'a', b''), (b'a', b'b'), False)[0]}", 2),
+    ],
+)  # fmt: skip
+def test_the_slot_of_a_statement_is_found(statement: str, place: int | None) -> None:
+    assert slot_parameter(statement) == place
+
+
+def test_the_slot_of_a_page_of_bodies_is_found() -> None:
+    from gateway.model.pages import Concatenation
+    from gateway.store.postgresql.distributed.statements import DistributedStatements
+
+    statement = concatenated._statement(DistributedStatements(), False, Concatenation(","))
+    assert slot_parameter(statement) == 2
+
+
+class Opened:
+    """Nodes as a test sees them: what was asked, what was opened."""
+
+    def __init__(self, *places: Place) -> None:
+        self.places = [*places] * (256 // len(places)) if places else []
+        self.asked = 0
+        self.nodes: Nodes[tuple[str, int]] = Nodes(self._ask, lambda address: address)
+
+    def _ask(self) -> list[Place]:
+        self.asked += 1
+        return self.places
+
+
+def test_a_slot_has_its_node_and_nodes_are_asked_for_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Opened(HERE, THERE)
+    assert [opened.nodes.place_of(slot) for slot in (0, 1, 255)] == [HERE, THERE, THERE]
+    assert opened.nodes.database_at(THERE.address) is opened.nodes.database_at(THERE.address)
+    assert opened.asked == 1
+    opened.places = [THERE] * 256
+    assert opened.nodes.place_of(0) is HERE
+    monkeypatch.setattr(nodes, "PERIOD_S", 0.0)
+    assert opened.nodes.place_of(0) == THERE
+
+
+def test_where_nothing_is_known_the_entry_is_asked() -> None:
+    assert Opened().nodes.place_of(7) is None
+
+
+def test_a_node_that_was_never_reached_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nodes know each other by names that may mean nothing to the gateway."""
+    monkeypatch.setattr(nodes, "_LEFT_ALONE_S", -1.0)
+    opened = Opened(HERE, THERE)
+    for place in (HERE, THERE):
+        opened.nodes.place_of(0)
+        if place is HERE:
+            opened.nodes.note_reached(place.address)
+        opened.nodes.leave_alone(place.address, OSError("no route"))
+    assert opened.nodes.place_of(0) == HERE
+    assert opened.nodes.place_of(1) is None
+
+
+def test_what_was_not_where_it_had_been_is_looked_for_at_once() -> None:
+    opened = Opened(HERE)
+    assert opened.nodes.place_of(0) is HERE
+    opened.places = [THERE] * 256
+    opened.nodes.forget()
+    assert opened.nodes.place_of(0) is THERE
+
+
+PLACE = Place(("here", 1), 7, {"rows": "rows_7", "entries": "entries_17", "tables": "tables_3"})
+
+
+@pytest.mark.parametrize(
+    ("statement", "at_shards"),
+    [
+        ("SELECT body FROM rows r WHERE r.slot = ?", "SELECT body FROM rows_7 r WHERE r.slot = ?"),
+        ("SELECT id FROM tables WHERE id = ?", "SELECT id FROM tables_3 AS tables WHERE id = ?"),
+        ("SELECT 1 FROM (SELECT r.sort FROM rows r LIMIT ?) s", "SELECT 1 FROM (SELECT r.sort FROM rows_7 r LIMIT ?) s"),
+        ("SELECT 1 FROM streams WHERE id = ?", "SELECT 1 FROM streams WHERE id = ?"),
+        ("INSERT INTO rows (slot) VALUES (?)", "INSERT INTO rows_7 AS rows (slot) VALUES (?)"),
+        ("UPDATE rows SET slot = slot", "UPDATE rows_7 AS rows SET slot = slot"),
+        ("DELETE FROM rows r\nUSING entries\nWHERE 1 = 1", "DELETE FROM rows_7 r\nUSING entries_17 AS entries\nWHERE 1 = 1"),
+    ],
+)  # fmt: skip
+def test_a_statement_can_be_about_shards(statement: str, at_shards: str) -> None:
+    assert PLACE.at_shards(statement) == at_shards
+
+
+def test_every_statement_for_one_row_can_be_about_shards() -> None:
+    for statement in (
+        rows.GET,
+        rows.LOOK_UP,
+        rows.SAVE,
+        rows.INSERT,
+        rows.REMOVE,
+        entries.ADD,
+        entries.REMOVE,
+    ):
+        made = PLACE.at_shards(statement)
+        assert "rows_7" in made or "entries_17" in made
+        assert not re.search(r"(FROM|INTO|UPDATE|JOIN) (rows|entries|tables)\b", made)
+
+
+def test_shards_that_stand_beside_each_other_are_of_one_place() -> None:
+    made = places(
+        [("here", 1, 7, "-5"), ("there", 2, 8, "9"), ("here", 1, 7, "-5")],
+        [
+            ("rows", 7, "-5"),
+            ("rows", 8, "9"),
+            ("entries", 17, "-5"),
+            ("entries", 18, "9"),
+            ("tables", 3, None),
+        ],
+    )
+    assert made[0] is made[2]
+    assert (made[1].address, made[1].number) == (("there", 2), 8)
+    assert (
+        made[1].at_shards("SELECT 1 FROM entries e JOIN tables t")
+        == "SELECT 1 FROM entries_18 e JOIN tables_3 t"
+    )
