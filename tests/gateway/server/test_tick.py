@@ -99,7 +99,7 @@ def test_writes_go_node_by_node_where_there_are_several(toy, wire, engine: FakeE
     writes = [("/say", b"a1"), ("/say", b"b1"), ("/read", b"b2"), ("/say", b"a2"), ("/read", b"a3")]
     _, connections = held_up(toy, wire, engine, *writes)
     assert [each.reply()[2] for each in connections] == [b"first", b"a1", b"b1", b"b2", b"a2", b"a3"]
-    assert engine.lists == [[b"first"], [b"a1", b"a2"], [b"b1"], [b"b2", b"a3"]]
+    assert engine.lists == [[b"first"], [b"b2", b"a3"], [b"a1", b"a2"], [b"b1"]]
 
 
 def held_up(toy, wire, engine: FakeEngine, *requests: tuple[str, bytes]) -> tuple[Running, list[Wire]]:
