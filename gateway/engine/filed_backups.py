@@ -38,7 +38,7 @@ def keep_file(store: Store, session: Session, backup: Backup, file: BackupFile) 
 
 
 def readable_file_of(store: Store, backup: Backup) -> BackupFile | None:
-    """The same as file_of, once it has been looked at. To be called outside of a transaction. Raises BackupUnreadable."""
+    """What file_of tells, once the file has been looked at. To be called outside of a transaction. Raises BackupUnreadable."""
     with store.read() as session:
         file = file_of(store, session, backup)
     if file is not None:
