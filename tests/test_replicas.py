@@ -8,6 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from gateway.wiring import connect
 from tests.adapters.azuretable.client import ACCOUNT, DEV_KEY
 from tests.support.across import Across
 from tests.support.raw_client import RawClient
-from tests.support.running import Running, start
+from tests.support.running import Running, processes, start
 from tests.support.standby import Cluster, Node, start_cluster
 
 BOUND_MS = 2000
@@ -351,6 +352,26 @@ def test_a_role_that_may_only_read_is_enough(cluster: Cluster, standby: Node) ->
         until(lambda: is_used(server, standby))
     finally:
         server.stop()
+
+
+def test_several_workers_each_look_for_themselves(cluster: Cluster, standby: Node, tmp_path: Path) -> None:
+    flags = ("--workers", "2", "--replica", standby.url, "--replica-lag-ms", "5000", "--auth", "dev")
+    with processes(tmp_path, *flags) as begin, contextlib.ExitStack() as stack:
+        server = begin(cluster.primary.url)
+        until(lambda: all(" ms behind" in line and "alone" not in line for line in ready_lines(server.url)))
+        clients = [stack.enter_context(RawClient(server.url)) for _ in range(8)]
+        clients[0].create_table("shared")
+        clients[0].call("PutItem", TableName="shared", Item={"p": {"S": "a"}})
+        wait_for_replay(cluster, standby)
+        standby.pause()
+        for client in clients:
+            found = client.call("GetItem", TableName="shared", Key={"p": {"S": "a"}})
+            assert found["Item"] == {"p": {"S": "a"}}
+
+
+def ready_lines(url: str) -> list[str]:
+    """What some looks at /readyz, on connections that any worker may have, say of the replica."""
+    return [requests.get(f"{url}/readyz", timeout=10).text.splitlines()[1] for _ in range(8)]
 
 
 def test_doctor_looks_at_each_replica(cluster: Cluster, standby: Node) -> None:

@@ -54,6 +54,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
+@pytest.fixture(autouse=True)
+def _needs_images(request: pytest.FixtureRequest) -> None:
+    """A graph stands beside an image, which needs a snapshot of all nodes."""
+    if (
+        "engine" in request.fixturenames
+        and not request.getfixturevalue("engine")._store.database.has_snapshots
+    ):
+        pytest.skip("without snapshots of all nodes nothing is kept in memory")
+
+
 @pytest.fixture
 def approximate(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
     """An engine whose searches go by graphs however few vectors there are, so that what they find is all there is."""

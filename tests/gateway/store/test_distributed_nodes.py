@@ -138,3 +138,11 @@ def test_shards_that_stand_beside_each_other_are_of_one_place() -> None:
         made[1].at_shards("SELECT 1 FROM entries e JOIN tables t")
         == "SELECT 1 FROM entries_18 e JOIN tables_3 t"
     )
+
+
+def test_a_scan_can_be_of_all_shards_of_a_node_together() -> None:
+    other = Place(("here", 1), 8, {"rows": "rows_8"})
+    scan = "SELECT r.partition, r.sort, r.body FROM rows r WHERE r.table_id = ? ORDER BY r.partition, r.sort LIMIT ?"
+    assert " FROM (SELECT * FROM rows_7 UNION ALL SELECT * FROM rows_8) r WHERE " in PLACE.of_all(
+        scan, [other]
+    )

@@ -8,6 +8,8 @@ node that has what it is about (nodes.py), which then asks no other.
 from __future__ import annotations
 
 import functools
+import heapq
+import itertools
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -61,7 +63,11 @@ class WritingSession(DistributedSession):
         self._inner = inner
         self._nodes = nodes
         self._here = here
-        self._shards = nodes.shards_at(here) if here is not None else []
+        # As they are known now, whatever is learned meanwhile: one statement must not be taken apart by two opinions.
+        self._places = nodes.places
+        at_here = {place.number: place for place in self._places if place.address == here}
+        self._shards = sorted(at_here)
+        self._any_place = at_here[self._shards[0]] if at_here else None
         if self._shards:
             inner.send(LOCK, (self._shards,))
             self._still_here = inner.ask(HERE, (self._shards,))
@@ -97,28 +103,34 @@ class WritingSession(DistributedSession):
         return -1
 
     def ask_here(self, statement: str, parameters: Sequence[Any]) -> Callable[[], list[Row]] | None:
-        if not self._shards:
+        if self._any_place is None:
             return None
-        place = self._nodes.any_place_at(self._here)
-        return self._inner.ask(place.at_shards(statement), parameters)
+        return self._inner.ask(self._any_place.at_shards(statement), parameters)
 
     def together(self, sets: Sequence[Sequence[Any]]) -> list[list[Sequence[Any]]]:
-        by_place: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
-        for each in sorted(sets, key=by_slot):
-            place = self._nodes.place_of(each[SLOT])
-            address = ("", 0) if place is None else place.address
-            is_here = place is not None and address == self._here
-            by_place.setdefault((address, each[SLOT] if is_here else -1), []).append(each)
-        return [by_place[key] for key in sorted(by_place)]
+        """Node by node, and in each shard by shard, as Citus takes a statement apart; here each slot by itself."""
+        places = self._places
+        if not places:
+            return super().together(sets)
+
+        def locked_at(each: Sequence[Any]) -> tuple[Any, ...]:
+            place = places[each[SLOT]]
+            return place.address, place.number, by_slot(each)
+
+        parts: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
+        for each in sorted(sets, key=locked_at):
+            address = places[each[SLOT]].address
+            parts.setdefault((address, each[SLOT] if address == self._here else None), []).append(each)
+        return [*parts.values()]
 
     def _placed(self, statement: str, parameters: Sequence[Any]) -> str:
         if not self._shards:
             return statement
         where = slot_parameter(statement)
-        place = None if where is None else self._nodes.place_of(parameters[where])
-        if place is None or place.address != self._here or place.number not in self._shards:
+        if where is None:
             return statement
-        return place.at_shards(statement)
+        place = self._places[parameters[where]]
+        return place.at_shards(statement) if place.address == self._here else statement
 
 
 class RoutingSession(DistributedSession):
@@ -127,17 +139,24 @@ class RoutingSession(DistributedSession):
     thought to be: in a transaction both are of one snapshot, and otherwise the node is asked after the shard."""
 
     def __init__(
-        self, entry: Callable[[], PostgresSession], at: Callable[[int], At | None], moved: Callable[[], None]
+        self,
+        entry: Callable[[], PostgresSession],
+        at: Callable[[Place], PostgresSession | None],
+        nodes: Nodes[DistributedNode] | None,
     ) -> None:
         self._entry = entry
-        self._at = at
-        self._moved = moved
+        self._at_place = at
+        self._nodes = nodes
         self._asked: dict[PostgresSession, Place | None] = {}
         self._unchecked: dict[PostgresSession, set[int]] = {}
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> Callable[[], list[Row]]:
         where = slot_parameter(statement)
         at = None if where is None else self._at(parameters[where])
+        if where is None and (scan := _SCAN.search(statement)) is not None:
+            found = self._ask_each(statement, parameters, is_reverse=scan[1] is not None)
+            if found is not None:
+                return found
         if at is None:
             session, place = self._entry(), None
         else:
@@ -164,6 +183,30 @@ class RoutingSession(DistributedSession):
             for session, place in self._asked.items()
         ]
 
+    def _ask_each(
+        self, statement: str, parameters: Sequence[Any], is_reverse: bool
+    ) -> Callable[[], list[Row]] | None:
+        """Ask for rows in the order of their keys at each node, of all its shards together; None: not all nodes can be."""
+        asked = []
+        for known in self._everywhere():
+            first, *others = known
+            at = self._at_place(first)
+            if at is None:
+                return None
+            self._unchecked.setdefault(at, set()).update(place.number for place in known)
+            self._asked[at] = first
+            asked.append(at.ask(first.of_all(statement, others), parameters))
+        if not asked:
+            return None
+
+        def rows() -> list[Row]:
+            if self._unchecked:
+                self._check()
+            merged = heapq.merge(*(answer() for answer in asked), key=_key_of_row, reverse=is_reverse)
+            return [*itertools.islice(merged, parameters[-1])]
+
+        return rows
+
     def _check(self) -> None:
         asked = [
             (len(numbers), session.ask(HERE, ([*numbers],))) for session, numbers in self._unchecked.items()
@@ -172,8 +215,26 @@ class RoutingSession(DistributedSession):
         for session in self._asked:
             session.flush()
         if any(answer() != [(number,)] for number, answer in asked):
-            self._moved()
+            assert self._nodes is not None
+            self._nodes.forget()
             raise Retry("a shard has moved")
+
+    def _at(self, slot: int) -> At | None:
+        place = None if self._nodes is None else self._nodes.place_of(slot)
+        session = None if place is None else self._at_place(place)
+        return None if place is None or session is None else (session, place)
+
+    def _everywhere(self) -> list[list[Place]]:
+        return [] if self._nodes is None else [*self._nodes.places_by_address().values()]
+
+
+_SCAN = re.compile(
+    r"^SELECT r\.partition, r\.sort, .* FROM rows r WHERE .* ORDER BY r\.partition( DESC)?, r\.sort(?: DESC)? LIMIT \?$"
+)
+
+
+def _key_of_row(row: Row) -> Row:
+    return row[:2]
 
 
 At = tuple[PostgresSession, Place]
@@ -283,14 +344,12 @@ class DistributedPostgreSQL(DistributedNode):
         with ExitStack() as stack:
             found: dict[Address | None, Any] = {}
 
-            def at(slot: int) -> At | None:
-                place = None if self._pooled else self._nodes.place_of(slot)
-                if place is None:
-                    return None
+            def at(place: Place) -> PostgresSession | None:
                 address = place.address
                 if address not in found:
                     found[address] = self._entered(stack, address, begin)
-                return None if found[address] is None else (found[address], place)
+                session: PostgresSession | None = found[address]
+                return session
 
             def entry() -> PostgresSession:
                 if None not in found:
@@ -298,7 +357,7 @@ class DistributedPostgreSQL(DistributedNode):
                 session: PostgresSession = found[None]
                 return session
 
-            yield RoutingSession(entry, at, self._nodes.forget)
+            yield RoutingSession(entry, at, None if self._pooled else self._nodes)
 
     def _entered(self, stack: ExitStack, address: Address | None, begin: Begin) -> PostgresSession | None:
         """A session at a node; None: at the entry."""

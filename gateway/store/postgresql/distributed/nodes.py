@@ -56,7 +56,7 @@ class Place:
     def __init__(self, address: Address, number: int, shards: dict[str, str]) -> None:
         self.address = address
         self.number = number
-        self._shards = shards
+        self.shards = shards
         self._statements: dict[str, str] = {}
 
     def at_shards(self, statement: str) -> str:
@@ -66,9 +66,14 @@ class Place:
             known = self._statements[statement] = _NAMED.sub(self._named, statement)
         return known
 
+    def of_all(self, statement: str, others: Sequence[Place]) -> str:
+        """A statement about `rows` as one that is about this shard and others at the same node together."""
+        shards = " UNION ALL ".join(f"SELECT * FROM {place.shards['rows']}" for place in (self, *others))
+        return statement.replace(" FROM rows r ", f" FROM ({shards}) r ", 1)
+
     def _named(self, found: re.Match[str]) -> str:
         clause, name, alias = found.groups()
-        shard = self._shards.get(name)
+        shard = self.shards.get(name)
         if shard is None:
             return found[0]
         return f"{clause} {shard}" if alias else f"{clause} {shard} AS {name}"
@@ -94,7 +99,8 @@ class Nodes(Generic[D]):
         self._ask = ask
         self._open_at = open_at
         self._lock = threading.Lock()
-        self._places: list[Place] = []
+        self.places: list[Place] = []
+        """The place of each slot as it was last found; never changed, but replaced."""
         self._databases: dict[Address, D] = {}
         self._asked_at = -PERIOD_S
         self._reached: set[Address] = set()
@@ -105,21 +111,25 @@ class Nodes(Generic[D]):
         now = time.monotonic()
         if now - self._asked_at >= PERIOD_S:
             self._asked_at = now
-            self._places = self._ask()
-        if not self._places:
+            self.places = self._ask()
+        if not self.places:
             return None
-        place = self._places[slot]
+        place = self.places[slot]
         if self._left_alone and now < self._left_alone.get(place.address, 0.0):
             return None
         return place
 
-    def shards_at(self, address: Address) -> list[int]:
-        """The numbers of the shards of `rows` at a node."""
-        return sorted({place.number for place in self._places if place.address == address})
-
-    def any_place_at(self, address: Address | None) -> Place:
-        """Some place at a node that has one: for what every node has."""
-        return next(place for place in self._places if place.address == address)
+    def places_by_address(self) -> dict[Address, list[Place]]:
+        """All that is known of each node, if all of them can be entered."""
+        if self.place_of(0) is None:
+            return {}
+        by_address: dict[Address, dict[int, Place]] = {}
+        for place in self.places:
+            by_address.setdefault(place.address, {})[place.number] = place
+        now = time.monotonic()
+        if any(now < self._left_alone.get(address, 0.0) for address in by_address):
+            return {}
+        return {address: [*some.values()] for address, some in by_address.items()}
 
     def forget(self) -> None:
         """A shard was not where it had been: all are to be looked for."""
@@ -136,6 +146,7 @@ class Nodes(Generic[D]):
     def note_reached(self, address: Address) -> None:
         """A connection to a node was had."""
         self._reached.add(address)
+        self._left_alone.pop(address, None)
 
     def leave_alone(self, address: Address, reason: Exception) -> None:
         """Enter at a node no more for a while: it could not be reached."""

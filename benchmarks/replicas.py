@@ -1,0 +1,150 @@
+"""What a standby takes off its primary: GetItem of the primary alone, and of both together; and how old what is read is.
+
+    python -m benchmarks.replicas PRIMARY STANDBY [--seconds 4] [--lag-ms 1000]
+
+URLs of one migrated database that nobody else uses, at its primary and at a standby of it. Each gateway is a process, whose
+engine is called as the server's tick calls it, with the requests of its share of 16 or 64 connections in a list; so the
+databases' work is not hidden by HTTP. Together, every other gateway has the replica. The databases' CPU is counted where their
+processes are on this machine: on few cores, which they share with the gateways, that says more than throughput.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import statistics
+import time
+from typing import Any
+
+from benchmarks.distributed import Entry, processes_of
+from benchmarks.processes import Tree
+from gateway.background import ReplicaWatch
+from gateway.engine.engine import Engine, EngineOptions
+from gateway.model.commands import Get, WriteGroup
+from gateway.model.values import decimal, text
+from gateway.store.opening import open_database, open_replica
+from gateway.store.replicas import Replica, Replicas
+from gateway.store.store import Store
+
+_GATEWAYS = 4
+_WARM_S = 1.5
+
+
+class Gateway(Entry):
+    """An engine on the primary, with the standby for reads that may be old or without."""
+
+    def __init__(self, primary: str, standby: str | None, lag_ms: int) -> None:
+        database = open_database(primary)
+        replicas = None
+        if standby is not None:
+            replicas = Replicas(database, [Replica(open_replica(standby), "standby")], lag_ms, wait_ms=0)
+            self._watch = ReplicaWatch(replicas)
+            self._watch.start()
+        self.engine = Engine(Store(database), EngineOptions(), replicas=replicas)
+        self._numbers = iter(range(1 << 60))
+        self.table = self._made("read")
+        self.written = self.table
+
+    def get_somehow_old(self) -> Get:
+        """A GetItem without ConsistentRead."""
+        return self.get()._replace(may_be_old=True)
+
+
+def reading(primary: str, standby: str | None, lag_ms: int, together: int, until: Any, done: Any) -> None:
+    """A gateway's process: lists of so many reads until told to stop; puts how many it has done."""
+    gateway = Gateway(primary, standby, lag_ms)
+    began = time.monotonic()
+    while time.monotonic() < began + _WARM_S:
+        gateway.run([gateway.get_somehow_old() for _ in range(together)], together)
+    number = 0
+    while not until.is_set():
+        gateway.run([gateway.get_somehow_old() for _ in range(together)], together)
+        number += together
+        done.value = number
+
+
+def ages(primary: str, standby: str, lag_ms: int, until: Any, found: Any) -> None:
+    """A process that writes a row again and again and reads it as it may be; puts how old, in milliseconds, what it read was."""
+    gateway = Gateway(primary, standby, lag_ms)
+    time.sleep(_WARM_S)
+    key = gateway.table.key_schema.key({"p": text("age"), "s": decimal(0)})
+    measured = []
+    while not until.is_set():
+        contents = gateway.write(gateway.table, "age", 0)
+        gateway.run([WriteGroup((contents,))], 1)
+        [row] = gateway.engine.run([Get(gateway.table, key.position)])
+        written_at = time.monotonic()
+        while not until.is_set():
+            [old] = gateway.engine.run([Get(gateway.table, key.position, may_be_old=True)])
+            if old is not None and old.modified_at >= row.modified_at:
+                measured.append((time.monotonic() - written_at) * 1000)
+                break
+    found.send(measured)
+
+
+def measured(
+    primary: str, standby: str | None, together: int, seconds: float, lag_ms: int
+) -> tuple[float, list[float]]:
+    """(requests a second, microseconds of CPU a request of each node, of the primary first)."""
+    until = multiprocessing.Event()
+    counters = [multiprocessing.Value("q", 0) for _ in range(_GATEWAYS)]
+    gateways = [
+        multiprocessing.Process(
+            target=reading,
+            args=(primary, standby if at % 2 else None, lag_ms, together // _GATEWAYS, until, counter),
+        )
+        for at, counter in enumerate(counters)
+    ]
+    for gateway in gateways:
+        gateway.start()
+    while not all(counter.value for counter in counters):
+        time.sleep(0.05)
+    trees = [Tree([*processes_of(url)]) for url in (primary, standby) if url is not None]
+    before = sum(counter.value for counter in counters)
+    cpu = [tree.cpu_seconds() for tree in trees]
+    began = time.perf_counter()
+    time.sleep(seconds)
+    took = time.perf_counter() - began
+    done = sum(counter.value for counter in counters) - before
+    used = [(tree.cpu_seconds() - used) / done * 1e6 for tree, used in zip(trees, cpu, strict=True)]
+    until.set()
+    for gateway in gateways:
+        gateway.join()
+    return done / took, used
+
+
+def main() -> None:
+    """Measure, and print what was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("urls", nargs=2, metavar=("PRIMARY", "STANDBY"))
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--lag-ms", type=int, default=1000)
+    options = parser.parse_args()
+    primary, standby = options.urls
+    Entry("filled", primary, []).engine.close()
+    time.sleep(1.0)  # until the standby has that
+    print("| connections | nodes | requests/s | CPU us a request: primary, standby |\n|---|---|---|---|")
+    for together in (16, 64):
+        for other in (None, standby):
+            rate, used = measured(primary, other, together, options.seconds, options.lag_ms)
+            nodes = "primary" if other is None else "both"
+            print(
+                f"| {together} | {nodes} | {rate:,.0f} | {', '.join(f'{each:.1f}' for each in used)} |",
+                flush=True,
+            )
+    until = multiprocessing.Event()
+    receiving, sending = multiprocessing.Pipe(False)
+    reader = multiprocessing.Process(target=ages, args=(primary, standby, options.lag_ms, until, sending))
+    reader.start()
+    measured(primary, standby, 64, options.seconds, options.lag_ms)
+    until.set()
+    found = sorted(receiving.recv())
+    reader.join()
+    print(
+        f"\nUnder 64 connections {len(found)} writes were seen on the standby after {statistics.median(found):.1f} ms"
+        f" (median), {found[-1]:.1f} ms at most; the bound is {options.lag_ms} ms"
+    )
+
+
+if __name__ == "__main__":
+    main()
