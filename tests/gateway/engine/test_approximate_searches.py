@@ -68,7 +68,9 @@ def _needs_images(request: pytest.FixtureRequest) -> None:
 def approximate(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
     """An engine whose searches go by graphs however few vectors there are, so that what they find is all there is."""
     if not engine._store.database.has_snapshots:
-        pytest.skip("where reads are not of one moment no image is kept, and searches are exact (docs/scaling.md)")
+        pytest.skip(
+            "where reads are not of one moment no image is kept, and searches are exact (docs/scaling.md)"
+        )
     monkeypatch.setattr(searching, "_GRAPH_COST", 0)
     engine._store.vector_approximate_from = 1
     return engine
