@@ -27,6 +27,7 @@ from gateway.model.tables import IndexView
 from gateway.quotas import Quotas
 from gateway.security.authorizing import authorize, conclude, settle
 from gateway.security.credentials import Credentials
+from gateway.security.grant_store import GrantStore
 from gateway.settings import Settings
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Gateway:
     now_ms: Callable[[], int]
     real_now_ms: Callable[[], int]
     quotas: Quotas = field(default_factory=Quotas)
+    grants: GrantStore | None = None
+    """Where grants are kept, to be shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,6 +240,7 @@ def wire(settings: Settings, opened: Opened) -> Mounted:
         opened.clock.now_ms,
         real_now_ms=lambda: time.time_ns() // 1_000_000,
         quotas=quotas,
+        grants=opened.credential_store.grants,
     )
     dialects = tuple(_dialect(name, gateway) for name in settings.dialects)
     return Mounted(gateway, dialects, opened.clock)

@@ -141,6 +141,10 @@ def test_a_walk_through_all_pages(
     assert "put" in text_of(browser, "#changes li")
     keep("changes")
 
+    link(browser, "Grants").click()
+    assert text_of(browser, "h1") == "Grants"
+    keep("grants")
+
     link(browser, "Figures").click()
     waiting(browser).until(lambda _: _are_drawn(browser))
     keep("figures")

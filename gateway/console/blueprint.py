@@ -29,6 +29,7 @@ from gateway.model.keys import Key
 from gateway.model.rows import Row
 from gateway.model.tables import Table
 from gateway.model.writes import Remove, Write
+from gateway.security.grant_store import held_by
 from gateway.server.flask_bridge import current_request
 from gateway.wiring import Display, displays, listings
 
@@ -59,6 +60,7 @@ def create(gateway: Gateway) -> flask.Blueprint:
         ("/row", console.row),
         ("/changes", console.changes),
         ("/changes.json", console.latest_changes),
+        ("/grants", console.grants),
         ("/figures", console.figures),
         ("/chart.svg", console.chart),
     )
@@ -176,6 +178,14 @@ class Console:
             "table.html", visitor=visitor, table=table, state=table.state_at(self._gateway.now_ms()).value,
             statistics=reading.statistics(table), names=names, snippets=snippets, stream=_stream(table),
         )  # fmt: skip
+
+    def grants(self, visitor: Visitor) -> Any:
+        """Who may do what: everybody, for whoever sees everything; else what the visitor's own key was granted."""
+        kept = self._gateway.grants
+        stored = [] if kept is None else kept.load()
+        if visitor.grantee:
+            stored = held_by(visitor.grantee, stored)
+        return self._render("grants.html", visitor=visitor, grants=stored)
 
     # Rows
 

@@ -28,12 +28,13 @@ ADMINISTRATOR = "administrator"
 @dataclass(frozen=True, slots=True)
 class Visitor:
     """Somebody who may look. `name`: who; `sees`: whether the tables of a namespace are theirs; `authorization`: what they may do
-    with these (None: everything)."""
+    with these (None: everything); `grantee`: as whom they hold grants ("": they see everybody's)."""
 
     name: str
     sees: Callable[[str], bool]
     authorization: Authorization | None = None
     has_signed_in: bool = True
+    grantee: str = ""
 
 
 class SignIn:
@@ -94,7 +95,10 @@ class SignIn:
             credential, credential.policy, source, self._gateway.real_now_ms()
         )
         return Visitor(
-            access_id, lambda namespace: namespaces(namespace) and not is_reserved(namespace), authorization
+            access_id,
+            lambda namespace: namespaces(namespace) and not is_reserved(namespace),
+            authorization,
+            grantee=f"{scheme}/{access_id}",
         )
 
 

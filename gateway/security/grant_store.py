@@ -82,6 +82,13 @@ class GrantStore:
         audit.record("grant removed", id=grant_id)
 
 
+def held_by(grantee: str, stored: Iterable[StoredGrant]) -> list[StoredGrant]:
+    """Those of all grants that say what a grantee may do: its own, those of its roles, those of everybody."""
+    grants = [*stored]
+    roles = {ROLE + each.document for each in grants if each.grantee == grantee and each.form == "role"}
+    return [each for each in grants if each.grantee in {grantee, EVERYBODY, *roles}]
+
+
 def save_in(session: Session, grantee: str, written: Iterable[Written]) -> None:
     """Keep grants of a grantee in a transaction that is open. Raises BadGrant, BadPolicy."""
     for each in written:

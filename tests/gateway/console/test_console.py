@@ -15,6 +15,7 @@ import requests
 
 from gateway.console import blueprint, reading
 from gateway.console.sign_in import COOKIE
+from gateway.security.grant_store import Written
 from gateway.security.policies.short_forms import short_policy
 from tests.conftest import Serve
 from tests.support.live_azure import LiveAzure
@@ -160,6 +161,29 @@ def test_a_visitor_sees_no_more_than_the_grants_of_the_key(strict: Running) -> N
     assert keys_of(console.get("/rows", **table, key0="thief")) == ["thief"]
     assert "of-thief" in console.get("/table", **table)
     assert "may not" in console.get("/rows", 403, **table)  # a scan
+
+
+def test_grants_are_shown_to_whom_they_concern(strict: Running) -> None:
+    grants = strict.app.extensions["tablegate"].gateway.grants
+    for grantee, form, document in (
+        ("aws/thief", "short", f'{{"read": ["{EVIL}"]}}'),
+        ("aws/thief", "role", "lender"),
+        ("role/lender", "short", '{"write": ["lent"]}'),
+        ("*", "short", '{"query": ["common"]}'),
+        ("aws/victim", "short", '{"read": ["secret-plans"]}'),
+        ("role/other", "short", '{"read": ["of-another-role"]}'),
+    ):
+        grants.add(grantee, Written(form, document))
+    console = Console(strict.url)
+    console.sign_in("thief", secret_of("thief"))
+    page = console.get("/grants")
+    assert EVIL not in page
+    assert all(each in unescape(page) for each in (EVIL, "lender", "lent", "common"))
+    assert "secret-plans" not in page
+    assert "of-another-role" not in page
+    console.sign_in("administrator", "the token")
+    page = console.get("/grants")
+    assert all(each in page for each in ("aws/thief", "secret-plans", "of-another-role", "common"))
 
 
 def test_the_administrator_sees_all_tenants(strict: Running) -> None:
